@@ -1,0 +1,90 @@
+# How the house is built: one object library a floor, linked into one libshale. A floor gets the
+# floors below it, and nothing else, by what it is linked to here.
+
+set(SHALE_FLOORS_core)
+set(SHALE_FLOORS_storage core)
+set(SHALE_FLOORS_tensor storage core)
+set(SHALE_FLOORS_parallel tensor storage core)
+set(SHALE_FLOORS_ops parallel tensor storage core)
+set(SHALE_FLOORS_format storage core)
+set(SHALE_FLOORS_array format ops parallel tensor storage core)
+set(SHALE_FLOORS_interop array format ops parallel tensor storage core)
+
+add_library(shale_options INTERFACE)
+target_compile_features(shale_options INTERFACE cxx_std_20)
+target_compile_options(shale_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
+  # Results must not depend on which multiplications the compiler fuses.
+  -ffp-contract=off -fno-math-errno
+  $<$<BOOL:${SHALE_WERROR}>:-Werror>)
+if(SHALE_SANITIZE)
+  target_compile_options(shale_options INTERFACE -fsanitize=${SHALE_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(shale_options INTERFACE -fsanitize=${SHALE_SANITIZE})
+endif()
+
+set(SHALE_BUILT_FLOORS "" CACHE INTERNAL "")
+
+# shale_add_floor(NAME SOURCES … LIBRARIES …): the object library shale_NAME. LIBRARIES are the
+# floor's own outside dependencies; those of the floors below come along.
+function(shale_add_floor floor)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBRARIES" ${ARGN})
+  if(NOT ARG_SOURCES)
+    return()
+  endif()
+  set(target shale_${floor})
+  add_library(${target} OBJECT ${ARG_SOURCES})
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/include
+                             PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(${target} PRIVATE shale_options PUBLIC ${ARG_LIBRARIES})
+  set(SHALE_BUILT_FLOORS ${SHALE_BUILT_FLOORS} ${floor} CACHE INTERNAL "")
+endfunction()
+
+# Links `target` to a floor and to all that the floor stands on.
+function(shale_link_floor target floor)
+  foreach(each IN LISTS floor SHALE_FLOORS_${floor})
+    if(TARGET shale_${each})
+      target_link_libraries(${target} PRIVATE shale_${each})
+    endif()
+  endforeach()
+endfunction()
+
+# libshale: every floor's objects.
+function(shale_add_library)
+  add_library(shale)
+  add_library(shale::shale ALIAS shale)
+  foreach(floor IN LISTS SHALE_BUILT_FLOORS)
+    target_sources(shale PRIVATE $<TARGET_OBJECTS:shale_${floor}>)
+    # The floor's outside libraries; what it links privately is for its own compilation only.
+    get_target_property(libraries shale_${floor} INTERFACE_LINK_LIBRARIES)
+    list(FILTER libraries EXCLUDE REGEX "LINK_ONLY|NOTFOUND")
+    target_link_libraries(shale PRIVATE ${libraries})
+  endforeach()
+  target_compile_features(shale PUBLIC cxx_std_20)
+  target_include_directories(shale PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                             $<INSTALL_INTERFACE:include>)
+  set_target_properties(shale PROPERTIES LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION})
+endfunction()
+
+# shale_add_test(NAME FLOOR floor SOURCES … LIBRARIES …): one GoogleTest program, linked to the
+# floor under test and the floors below it only. Tests may include that floor's private headers.
+function(shale_add_test target)
+  cmake_parse_arguments(ARG "" "FLOOR" "SOURCES;LIBRARIES" ${ARGN})
+  if(NOT ARG_SOURCES)
+    return()
+  endif()
+  add_executable(${target} ${ARG_SOURCES})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
+  shale_link_floor(${target} ${ARG_FLOOR})
+  target_link_libraries(${target} PRIVATE shale_options GTest::gtest_main ${ARG_LIBRARIES})
+  gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600 LABELS ${ARG_FLOOR})
+endfunction()
+
+# shale_add_program(NAME FLOOR floor SOURCES …): a program that tests execute as another process.
+function(shale_add_program target)
+  cmake_parse_arguments(ARG "" "FLOOR" "SOURCES;LIBRARIES" ${ARGN})
+  add_executable(${target} ${ARG_SOURCES})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
+  shale_link_floor(${target} ${ARG_FLOOR})
+  target_link_libraries(${target} PRIVATE shale_options ${ARG_LIBRARIES})
+endfunction()

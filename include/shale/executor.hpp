@@ -1,0 +1,81 @@
+// Under what engine calls run: threads, a memory budget, a pool, cancellation and progress.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace shale {
+
+class memory_pool;
+
+/// Told how far a call has come.
+class progress_sink {
+ public:
+  virtual ~progress_sink() = default;
+
+  /// `done` of `total` bytes of operands have been worked through; never called concurrently, at
+  /// most some hundred times a call.
+  virtual void advance(std::uint64_t done_bytes, std::uint64_t total_bytes) = 0;
+};
+
+struct executor_options {
+  /// Threads that compute; 0: one for each processor this process may use.
+  int threads = 0;
+
+  /// What the engine may hold resident for its operands and temporaries; 0: half of the smaller of
+  /// the machine's available memory and the cgroup's limit, read at construction.
+  std::size_t memory_bytes = 0;
+
+  /// Where temporaries come from; null: the default pool.
+  memory_pool* pool = nullptr;
+
+  /// Told of progress; may be null. Must outlive the executor.
+  progress_sink* progress = nullptr;
+};
+
+/// What the engine did since construction; sums over calls.
+struct executor_statistics {
+  std::uint64_t calls = 0;
+  std::uint64_t tiles = 0;
+  std::uint64_t bytes_read = 0;     ///< operand bytes the kernels or decoders were given to read
+  std::uint64_t bytes_written = 0;  ///< result bytes, likewise
+  std::uint64_t scratch_bytes_peak = 0;  ///< most temporary bytes held at once
+  std::uint64_t windows = 0;             ///< streaming windows visited
+  std::uint64_t windows_dropped = 0;     ///< windows whose pages were given back behind the work
+  std::uint64_t tiles_decoded = 0;       ///< tiles loaded from tile sources
+};
+
+/// A budget of threads and memory. Calls that are not given one use `executor::shared()`.
+/// Threads  calls from several threads share the budget; nested calls (from inside a kernel) run in
+///          the same arena and do not oversubscribe
+/// Cost     construction starts no thread; the first parallel call does
+class executor {
+ public:
+  explicit executor(const executor_options& options = {});
+  ~executor();
+  executor(const executor&) = delete;
+  executor& operator=(const executor&) = delete;
+
+  /// The process's executor with default options, made on first use.
+  static executor& shared();
+
+  int threads() const noexcept;
+  std::size_t memory_bytes() const noexcept;
+  memory_pool& pool() const noexcept;
+  executor_statistics statistics() const noexcept;
+
+  /// Makes every call that is running on this executor, and every later one until `resume`, throw
+  /// `cancelled` at its next tile.
+  void cancel() noexcept;
+  void resume() noexcept;
+  bool cancelled() const noexcept;
+
+  struct implementation;  // src/parallel/executor_state.hpp
+  implementation& state() const noexcept { return *implementation_; }
+
+ private:
+  std::unique_ptr<implementation> implementation_;
+};
+
+}  // namespace shale

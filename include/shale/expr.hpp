@@ -1,0 +1,231 @@
+// Lazy expressions over tensors and tile sources, evaluated block by block in the fewest passes.
+//
+//   tensor hypotenuse = eval(sqrt(a * a + b * b) - mean(c, {0}));
+//
+// Building an expression touches no element. `eval` runs one pass over the operands for everything
+// elementwise, and one more for each level of reductions that the rest depends on; intermediate
+// values live in L1-sized blocks, at most 2 MiB a thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "shale/executor.hpp"
+#include "shale/scalar.hpp"
+#include "shale/tensor.hpp"
+#include "shale/tile_source.hpp"
+
+namespace shale {
+
+namespace detail {
+struct node;  // src/ops/graph.hpp
+}
+
+/// A value to be computed: a leaf (tensor, tile source, number, range) or an operation on others.
+/// dtype and shape are known at once, so mistakes throw where they are made.
+/// Types    promoted as `promote` says; a number written in C++ adapts to the tensor it meets,
+/// unless
+///          its kind is higher (int tensor + 0.5 computes in float64 for 64- and 32-bit integers,
+///          as integer tensor / integer tensor does)
+/// Throws   invalid_argument from every function whose operands do not fit
+/// Threads  immutable; copies share
+/// Lifetime keeps its tensors and sources alive
+class expr {
+ public:
+  expr(const tensor& values);
+  expr(std::shared_ptr<const tile_source> source);
+  expr(const scalar& value);
+  template <class T>
+  requires(std::is_arithmetic_v<T>) expr(T value) : expr(scalar(value)) {}
+  template <class T>
+  expr(const std::complex<T>& value) : expr(scalar(std::complex<double>(value))) {}
+
+  shale::dtype dtype() const noexcept;
+  const dims& shape() const noexcept;
+  index_t rank() const noexcept { return shape().size(); }
+  index_t size() const;
+
+  // ---- views: never a copy of an intermediate; rules in layout.hpp ----------------------------
+
+  expr narrow(index_t axis, index_t start, index_t length) const;
+  expr select(index_t axis, index_t index) const;
+  expr sliced(index_t axis, const slice& which) const;
+  expr index(std::span<const index_entry> entries) const;
+  expr index(std::initializer_list<index_entry> entries) const {
+    return index(std::span<const index_entry>(entries.begin(), entries.size()));
+  }
+  expr transpose(index_t axis_a, index_t axis_b) const;
+  expr permute_dims(const dims& axes) const;
+  expr unsqueeze(index_t axis) const;
+  expr squeeze(index_t axis) const;
+  expr squeeze() const;
+  expr expand(const dims& shape) const;
+  expr flip(const dims& axes) const;
+
+  /// A view where every leaf allows it; else the value is computed once into memory first.
+  expr reshape(const dims& shape) const;
+
+  // Private to the engine.
+  explicit expr(std::shared_ptr<const detail::node> made) noexcept : node_(std::move(made)) {}
+  const std::shared_ptr<const detail::node>& node() const noexcept { return node_; }
+
+ private:
+  std::shared_ptr<const detail::node> node_;
+};
+
+// ---- elementwise ------------------------------------------------------------------------------
+
+expr operator+(const expr& a, const expr& b);
+expr operator-(const expr& a, const expr& b);
+expr operator*(const expr& a, const expr& b);
+
+/// True division: integers give float64.
+expr operator/(const expr& a, const expr& b);
+
+/// Remainder with the sign of the divisor, as Python's. Integers by zero give 0.
+expr operator%(const expr& a, const expr& b);
+expr operator-(const expr& a);
+
+expr operator==(const expr& a, const expr& b);
+expr operator!=(const expr& a, const expr& b);
+expr operator<(const expr& a, const expr& b);
+expr operator<=(const expr& a, const expr& b);
+expr operator>(const expr& a, const expr& b);
+expr operator>=(const expr& a, const expr& b);
+
+/// Bitwise on integers, logical on bool; other dtypes throw.
+expr operator&(const expr& a, const expr& b);
+expr operator|(const expr& a, const expr& b);
+expr operator^(const expr& a, const expr& b);
+expr operator~(const expr& a);
+
+/// Quotient rounded towards minus infinity, in the promoted dtype. Integers by zero give 0.
+expr floor_divide(const expr& a, const expr& b);
+expr pow(const expr& a, const expr& b);
+expr atan2(const expr& y, const expr& x);
+
+/// NaN if either is NaN.
+expr minimum(const expr& a, const expr& b);
+expr maximum(const expr& a, const expr& b);
+
+expr abs(const expr& a);  ///< complex gives the magnitude, real
+expr square(const expr& a);
+expr sign(const expr& a);
+
+// Integers compute in float64 (8- and 16-bit ones in float32); accuracy in docs/numerics.md.
+expr sqrt(const expr& a);
+expr exp(const expr& a);
+expr log(const expr& a);
+expr log2(const expr& a);
+expr log10(const expr& a);
+expr sin(const expr& a);
+expr cos(const expr& a);
+expr tan(const expr& a);
+expr asin(const expr& a);
+expr acos(const expr& a);
+expr atan(const expr& a);
+expr sinh(const expr& a);
+expr cosh(const expr& a);
+expr tanh(const expr& a);
+
+// On integers these change nothing.
+expr floor(const expr& a);
+expr ceil(const expr& a);
+expr trunc(const expr& a);
+expr round(const expr& a);  ///< ties to even
+
+expr isnan(const expr& a);
+expr isfinite(const expr& a);
+expr logical_not(const expr& a);
+
+/// min(max(a, low), high); NaN in `a` stays.
+expr clamp(const expr& a, const expr& low, const expr& high);
+
+/// `a` where `condition` (bool) holds, else `b`.
+expr where(const expr& condition, const expr& a, const expr& b);
+
+/// Converted by the rules of `convert`.
+expr cast(const expr& a, dtype to);
+
+// ---- made or rearranged without storing -------------------------------------------------------
+
+/// Rank 1: start, start + step, … below stop (above, for negative steps).
+/// Throws   invalid_argument for a step of 0 or more than 2^63 - 1 elements
+expr arange(scalar start, scalar stop, scalar step = 1, std::optional<dtype> type = std::nullopt);
+expr arange(scalar stop);
+expr full(const dims& shape, const scalar& value, std::optional<dtype> type = std::nullopt);
+
+/// `a` laid out `times[i]` times along axis i; missing axes are added in front.
+expr tile(const expr& a, const dims& times);
+
+/// Every position of `axis` `times` times in a row.
+expr repeat(const expr& a, index_t times, index_t axis);
+
+/// One after the other along `axis`; other extents equal, dtypes promoted.
+expr concat(std::span<const expr> parts, index_t axis);
+
+// ---- reductions -------------------------------------------------------------------------------
+
+/// Which axes a reduction folds; absent: all of them.
+using axes_option = std::optional<dims>;
+
+/// Whether folded axes stay as length 1.
+enum class keep_axes : bool { no, yes };
+
+/// Integers and bool sum in 64 bits; floats are at least as accurate as pairwise summation. The
+/// same bits for any number of threads.
+expr sum(const expr& a, const axes_option& axes = {}, keep_axes keep = keep_axes::no);
+expr prod(const expr& a, const axes_option& axes = {}, keep_axes keep = keep_axes::no);
+
+/// Integers give float64.
+expr mean(const expr& a, const axes_option& axes = {}, keep_axes keep = keep_axes::no);
+
+/// Divides by n - correction; NaN where that is <= 0.
+expr var(const expr& a, const axes_option& axes = {}, keep_axes keep = keep_axes::no,
+         double correction = 0);
+expr stddev(const expr& a, const axes_option& axes = {}, keep_axes keep = keep_axes::no,
+            double correction = 0);
+
+/// NaN if any element is NaN. Throws invalid_argument for an empty axis. Not for complex.
+expr min(const expr& a, const axes_option& axes = {}, keep_axes keep = keep_axes::no);
+expr max(const expr& a, const axes_option& axes = {}, keep_axes keep = keep_axes::no);
+
+expr any(const expr& a, const axes_option& axes = {}, keep_axes keep = keep_axes::no);
+expr all(const expr& a, const axes_option& axes = {}, keep_axes keep = keep_axes::no);
+expr count_nonzero(const expr& a, const axes_option& axes = {}, keep_axes keep = keep_axes::no);
+
+// ---- evaluation -------------------------------------------------------------------------------
+
+/// Computes into a new row-major tensor. A tensor leaf comes back as a copy.
+/// Throws   out_of_memory (result or reduced intermediate beyond the pool), io, corrupt, cancelled
+tensor eval(const expr& value, executor* on = nullptr);
+
+/// Computes several in common passes.
+std::vector<tensor> eval_all(std::span<const expr> values, executor* on = nullptr);
+
+/// Computes into `out`, converting to its dtype; the value's shape must broadcast to it. Inputs
+/// that overlap `out` are read as they were before. Throws   also access_denied, and
+/// invalid_argument for a broadcast or self-overlapping output
+void eval_into(const tensor& out, const expr& value, executor* on = nullptr);
+
+/// Computes tile by tile into a source, for example a compressed array.
+void eval_into(tile_source& out, const expr& value, executor* on = nullptr);
+
+/// What an evaluation would do.
+struct evaluation_plan {
+  int passes = 0;
+  std::uint64_t bytes_read = 0;  ///< operand bytes over all passes, each element as often as used
+  std::uint64_t bytes_written = 0;  ///< result bytes, reduced intermediates included
+  std::uint64_t scratch_bytes_per_thread = 0;
+  int instructions = 0;  ///< kernel calls a block, over all passes
+  bool streams = false;  ///< operands exceed the budget: windows are read ahead and dropped behind
+  std::string text;      ///< the same for people, a line a pass
+};
+evaluation_plan explain(const expr& value, executor* on = nullptr);
+
+}  // namespace shale

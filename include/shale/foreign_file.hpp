@@ -1,0 +1,16 @@
+// What the writers of foreign formats have in common. Every one of them writes beside the target
+// under a name of its own, makes that durable and then renames it: whoever looks at the target sees
+// what was there before, or all that was written, also after a crash.
+#pragma once
+
+#include <cstdint>
+
+namespace shale {
+
+/// What happens to a file that already has the name.
+enum class existing_file : std::uint8_t {
+  replace,  ///< it gives way once the new file is whole; mappings of it keep their bytes
+  refuse,   ///< already_exists, before and after the work
+};
+
+}  // namespace shale

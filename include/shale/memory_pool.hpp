@@ -1,0 +1,135 @@
+// A caching allocator for tensor temporaries.
+//
+// Invariants
+//   pool.1  live + cached = mapped: every byte obtained from the system is one or the other
+//   pool.2  blocks are 64-byte aligned and never overlap while live
+//   pool.3  a limit that is met throws and leaves the pool as it was
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <memory_resource>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace shale {
+
+namespace detail {
+class pool_state;  // src/storage/pool/pool_state.hpp
+}
+
+struct pool_options {
+  /// Most bytes the pool may hold from the system (live and cached); 0: no limit of its own.
+  std::size_t limit_bytes = 0;
+};
+
+/// What a pool holds and has done; bytes unless the name says otherwise.
+struct pool_statistics {
+  std::size_t live_bytes = 0;  ///< handed out, as requested sizes rounded to blocks
+  std::size_t live_blocks = 0;
+  std::size_t peak_live_bytes = 0;  ///< highest live_bytes since construction or reset_peak
+  std::size_t cached_bytes = 0;     ///< mapped, not live
+  std::size_t idle_bytes = 0;       ///< of the cached: not yet given back to the system
+  std::size_t mapped_bytes = 0;
+  std::size_t largest_free_bytes = 0;
+  std::uint64_t hits = 0;    ///< allocations of 32 KiB and more served from the cache
+  std::uint64_t misses = 0;  ///< those that needed new memory from the system
+  std::uint64_t splits = 0;
+  std::uint64_t coalesces = 0;
+};
+
+/// A pool of memory blocks, usable as any std::pmr memory resource.
+/// Below 32 KiB it passes on to the system allocator; up to 1 MiB it serves size classes (four a
+/// doubling) from slabs; above that, best fit over 64 MiB segments on huge pages; above 256 MiB a
+/// mapping of its own. Idle memory goes back to the system after a while and under pressure.
+/// Threads  every member may be called from any thread; a block may be freed by another thread
+/// Lifetime the pool must outlive its blocks; storages keep the default pool alive by themselves
+class memory_pool final : public std::pmr::memory_resource {
+ public:
+  explicit memory_pool(const pool_options& options = {});
+  ~memory_pool() override;
+  memory_pool(const memory_pool&) = delete;
+  memory_pool& operator=(const memory_pool&) = delete;
+
+  /// The process's pool, made on first use, never destroyed.
+  static memory_pool& default_pool();
+
+  pool_statistics statistics() const;
+  void reset_peak() noexcept;
+
+  /// Gives what nobody uses back to the system, also what other threads keep at hand. Returns the
+  /// bytes unmapped; what is left of cached_bytes then has no memory behind it.
+  std::size_t trim() noexcept;
+
+  /// Whether everything ever allocated has come back.
+  bool all_clear() const noexcept;
+
+  std::size_t limit_bytes() const noexcept;
+  void set_limit_bytes(std::size_t bytes) noexcept;
+
+  /// Frees an array (or an object) made by make_unique, counting elements, into its pool.
+  template <class T>
+  struct deleter {
+    memory_pool* pool = nullptr;
+    std::size_t count = 0;
+    void operator()(T* elements) const noexcept {
+      std::destroy_n(elements, count);
+      pool->deallocate(elements, count * sizeof(T), alignof(T) > 64 ? alignof(T) : 64);
+    }
+  };
+  template <class T>
+  using unique_array = std::unique_ptr<T[], deleter<T>>;
+
+  /// `count` value-initialised elements.
+  /// Throws   out_of_memory, and what T's constructor throws (then nothing stays allocated)
+  template <class T>
+  unique_array<T> make_unique(std::size_t count) {
+    return make<T>(count,
+                   [](T* to, std::size_t n) { std::uninitialized_value_construct_n(to, n); });
+  }
+
+  /// `count` default-initialised elements: indeterminate for trivial types.
+  template <class T>
+  unique_array<T> make_unique_for_overwrite(std::size_t count) {
+    return make<T>(count,
+                   [](T* to, std::size_t n) { std::uninitialized_default_construct_n(to, n); });
+  }
+
+  /// The same with a shared owner.
+  template <class T>
+  std::shared_ptr<T[]> make_shared(std::size_t count) {
+    return make_unique<T>(count);
+  }
+  template <class T>
+  std::shared_ptr<T[]> make_shared_for_overwrite(std::size_t count) {
+    return make_unique_for_overwrite<T>(count);
+  }
+
+ private:
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override;
+  void do_deallocate(void* pointer, std::size_t bytes, std::size_t alignment) override;
+  bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override;
+
+  [[noreturn]] static void throw_too_many(std::size_t count, std::size_t item_bytes);
+
+  template <class T, class Construct>
+  unique_array<T> make(std::size_t count, Construct construct) {
+    std::size_t bytes = 0;
+    if (__builtin_mul_overflow(count, sizeof(T), &bytes)) throw_too_many(count, sizeof(T));
+    constexpr std::size_t alignment = alignof(T) > 64 ? alignof(T) : 64;
+    auto* elements = static_cast<T*>(allocate(bytes, alignment));
+    try {
+      construct(elements, count);
+    } catch (...) {
+      deallocate(elements, bytes, alignment);
+      throw;
+    }
+    return unique_array<T>(elements, deleter<T>{this, count});
+  }
+
+  std::unique_ptr<detail::pool_state> state_;
+};
+
+}  // namespace shale

@@ -1,0 +1,45 @@
+#include "array/close_names.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace shale::arrays {
+
+namespace {
+
+// Insertions, deletions and substitutions that turn one into the other (Levenshtein's distance).
+std::size_t edits_between(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t substituted = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({substituted, row[j + 1] + 1, row[j] + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+std::vector<std::string> close_names(std::string_view wanted, std::span<const std::string> names) {
+  const std::size_t edits_max = std::max<std::size_t>(1, wanted.size() / 3);
+  std::vector<std::pair<std::size_t, std::string>> found;
+  for (const auto& name : names) {
+    const std::size_t longer = std::max(name.size(), wanted.size());
+    if (longer - std::min(name.size(), wanted.size()) > edits_max) continue;
+    const std::size_t edits = edits_between(wanted, name);
+    if (edits <= edits_max) found.emplace_back(edits, name);
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<std::string> closest;
+  for (std::size_t i = 0; i < std::min<std::size_t>(3, found.size()); ++i)
+    closest.push_back(std::move(found[i].second));
+  return closest;
+}
+
+}  // namespace shale::arrays

@@ -1,0 +1,162 @@
+#include "array/dense_bytes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "array/read_ahead.hpp"
+#include "format/checksum.hpp"
+#include "parallel/tile_loop.hpp"
+#include "shale/error.hpp"
+#include "storage/mapped_extents.hpp"
+
+namespace shale::arrays {
+
+namespace {
+
+using format::dense_segment_bytes;
+
+// Read ahead of the sums: enough for a disk to be busy while the threads work.
+constexpr std::uint64_t bytes_ahead = 16u << 20;
+
+// One buffer of a segment for each thread.
+class segment_buffers {
+ public:
+  explicit segment_buffers(executor& on) : buffers_(static_cast<std::size_t>(on.threads())) {}
+
+  format::bytes_span of(int worker, std::uint64_t bytes) {
+    auto& buffer = buffers_[static_cast<std::size_t>(worker)];
+    if (!buffer) buffer = storage::allocate(dense_segment_bytes);
+    return {buffer.data(), static_cast<std::size_t>(bytes)};
+  }
+
+ private:
+  std::vector<storage> buffers_;
+};
+
+// Runs `body(segment, offset, bytes, worker)` for every segment of `record`, in parallel and in
+// file order, hinting at what comes next.
+template <class Body>
+void for_each_segment(const format::array_record& record, int descriptor, executor& on, Body body) {
+  const std::uint64_t total = format::array_bytes(record);
+  const std::uint64_t count = ceil_div(total, dense_segment_bytes);
+  const auto bytes_of = [&](std::uint64_t offset) {
+    return std::min(dense_segment_bytes, total - offset);
+  };
+  parallel::for_each_tile(on, static_cast<index_t>(count), [&](index_t segment, int worker) {
+    const std::uint64_t offset = static_cast<std::uint64_t>(segment) * dense_segment_bytes;
+    if (const std::uint64_t later = offset + bytes_ahead; later < total)
+      for (const auto& piece : pieces_of(record.dense(), later, bytes_of(later)))
+        read_ahead(descriptor, piece);
+    body(static_cast<std::uint64_t>(segment), offset, bytes_of(offset), worker);
+  });
+}
+
+void read_pieces(const format::dense_layout& layout, std::uint64_t offset, format::bytes_span into,
+                 const byte_reader& read) {
+  for (const auto& piece : pieces_of(layout, offset, into.size())) {
+    const auto bytes = static_cast<std::size_t>(piece.bytes);
+    read(piece.offset, into.first(bytes));
+    into = into.subspan(bytes);
+  }
+}
+
+}  // namespace
+
+std::vector<format::extent> pieces_of(const format::dense_layout& layout, std::uint64_t offset,
+                                      std::uint64_t bytes) {
+  std::vector<format::extent> pieces;
+  for (const auto& each : layout.extents) {
+    if (bytes == 0) break;
+    if (offset >= each.bytes) {
+      offset -= each.bytes;
+      continue;
+    }
+    const std::uint64_t taken = std::min(bytes, each.bytes - offset);
+    pieces.push_back({each.offset + offset, taken});
+    bytes -= taken;
+    offset = 0;
+  }
+  return pieces;
+}
+
+storage map_dense(int descriptor, const format::array_record& record, access allowed,
+                  const std::string& path, std::shared_ptr<void> keep_alive) {
+  const std::uint64_t bytes = format::array_bytes(record);
+  if (bytes == 0) return storage::allocate(0);
+  std::vector<detail::file_extent> extents;
+  for (const auto& piece : pieces_of(record.dense(), 0, bytes))
+    extents.push_back({piece.offset, static_cast<std::size_t>(piece.bytes)});
+  return detail::map_extents(
+      descriptor, extents, {.access = allowed, .path = path, .keep_alive = std::move(keep_alive)});
+}
+
+storage map_dense(const format::generation_view& view, const format::array_record& record,
+                  const std::string& path) {
+  return map_dense(view.descriptor(), record, access::read_only, path,
+                   std::make_shared<format::generation_view>(view))
+      .as_read_only();
+}
+
+std::vector<std::uint64_t> checksum_segments(const format::array_record& record,
+                                             const byte_reader& read, int descriptor,
+                                             executor& on) {
+  const std::uint64_t count = ceil_div(format::array_bytes(record), dense_segment_bytes);
+  std::vector<std::uint64_t> sums(static_cast<std::size_t>(count));
+  segment_buffers buffers(on);
+  for_each_segment(
+      record, descriptor, on,
+      [&](std::uint64_t segment, std::uint64_t offset, std::uint64_t bytes, int worker) {
+        const auto buffer = buffers.of(worker, bytes);
+        read_pieces(record.dense(), offset, buffer, read);
+        sums[static_cast<std::size_t>(segment)] = format::checksum_data(buffer);
+      });
+  return sums;
+}
+
+void copy_dense(const format::array_record& from, const format::array_record& to,
+                const byte_reader& read, const byte_writer& write, int descriptor, executor& on) {
+  segment_buffers buffers(on);
+  for_each_segment(from, descriptor, on,
+                   [&](std::uint64_t, std::uint64_t offset, std::uint64_t bytes, int worker) {
+                     auto rest = buffers.of(worker, bytes);
+                     read_pieces(from.dense(), offset, rest, read);
+                     for (const auto& piece : pieces_of(to.dense(), offset, bytes)) {
+                       write(piece.offset, rest.first(static_cast<std::size_t>(piece.bytes)));
+                       rest = rest.subspan(static_cast<std::size_t>(piece.bytes));
+                     }
+                   });
+}
+
+void read_dense(const format::generation_view& view, const format::array_record& record,
+                const std::string& label, std::uint64_t offset, const tensor& into, executor& on) {
+  const std::uint64_t bytes = into.size_bytes();
+  if (bytes == 0) return;
+  const std::uint64_t end = offset + bytes;
+  const std::uint64_t total = format::array_bytes(record);
+  const std::uint64_t first = offset / dense_segment_bytes;
+  const std::uint64_t count = ceil_div(end, dense_segment_bytes) - first;
+  const std::vector<std::uint64_t> sums = view.dense_checksums(record);
+  auto* const target = const_cast<std::byte*>(into.data());
+  parallel::for_each_tile(on, static_cast<index_t>(count), [&](index_t number, int) {
+    const std::uint64_t segment = first + static_cast<std::uint64_t>(number);
+    const std::uint64_t segment_end = std::min((segment + 1) * dense_segment_bytes, total);
+    const std::uint64_t from = std::max(segment * dense_segment_bytes, offset);
+    const std::uint64_t to = std::min(segment_end, end);
+    const format::bytes_span part{target + (from - offset), static_cast<std::size_t>(to - from)};
+    read_pieces(record.dense(), from, part,
+                [&](std::uint64_t at, format::bytes_span span) { view.read(at, span); });
+    const bool whole = from == segment * dense_segment_bytes && to == segment_end;
+    if (!whole || sums.empty()) return;
+    const std::uint64_t computed = format::checksum_data(part);
+    const std::uint64_t stored = sums[static_cast<std::size_t>(segment)];
+    if (computed == stored) return;
+    throw error(errc::corrupt, "checksum mismatch",
+                {fmt::format("segment {} of {}: {} bytes at byte {} of the file", segment, label,
+                             part.size(), pieces_of(record.dense(), from, 1).front().offset),
+                 fmt::format("stored {:016x}, computed {:016x}", stored, computed),
+                 "`shale verify` lists all damage"});
+  });
+}
+
+}  // namespace shale::arrays

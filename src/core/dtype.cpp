@@ -1,0 +1,149 @@
+#include "shale/dtype.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "shale/error.hpp"
+
+namespace shale {
+
+namespace {
+
+// What a dtype's values are. Reals are sign * m * 2^e with m of `digits` bits; integers have no
+// exponents, so that their largest has `digits` bits.
+struct traits {
+  dtype type;
+  std::string_view name;
+  std::string_view numpy;  // kind and width, without byte order; empty where NumPy has none
+  std::uint8_t bytes;
+  dtype_kind kind;
+  std::int16_t digits;            // significant bits of a value (of a complex number's part)
+  std::int16_t lowest_exponent;   // of the smallest subnormal's bit
+  std::int16_t highest_exponent;  // of the largest finite value's highest bit
+};
+
+using enum dtype_kind;
+
+constexpr std::array<traits, 17> table{{
+    {dtype::boolean, "bool", "b1", 1, boolean, 1, 0, 0},
+    {dtype::int8, "int8", "i1", 1, signed_integer, 7, 0, 6},
+    {dtype::int16, "int16", "i2", 2, signed_integer, 15, 0, 14},
+    {dtype::int32, "int32", "i4", 4, signed_integer, 31, 0, 30},
+    {dtype::int64, "int64", "i8", 8, signed_integer, 63, 0, 62},
+    {dtype::uint8, "uint8", "u1", 1, unsigned_integer, 8, 0, 7},
+    {dtype::uint16, "uint16", "u2", 2, unsigned_integer, 16, 0, 15},
+    {dtype::uint32, "uint32", "u4", 4, unsigned_integer, 32, 0, 31},
+    {dtype::uint64, "uint64", "u8", 8, unsigned_integer, 64, 0, 63},
+    {dtype::float16, "float16", "f2", 2, floating, 11, -24, 15},
+    {dtype::bfloat16, "bfloat16", "", 2, floating, 8, -133, 127},
+    {dtype::float32, "float32", "f4", 4, floating, 24, -149, 127},
+    {dtype::float64, "float64", "f8", 8, floating, 53, -1074, 1023},
+    {dtype::complex64, "complex64", "c8", 8, complex, 24, -149, 127},
+    {dtype::complex128, "complex128", "c16", 16, complex, 53, -1074, 1023},
+    {dtype::float8_e4m3fn, "float8_e4m3fn", "", 1, floating, 4, -9, 8},
+    {dtype::float8_e5m2, "float8_e5m2", "", 1, floating, 3, -16, 15},
+}};
+
+constexpr const traits& of(dtype type) noexcept {
+  return table[static_cast<std::size_t>(type) - 1];
+}
+
+constexpr bool table_is_indexed_by_code() {
+  return std::all_of(table.begin(), table.end(),
+                     [](const traits& each) { return &of(each.type) == &each; });
+}
+static_assert(table_is_indexed_by_code());
+
+[[noreturn]] void throw_no_promotion(dtype a, dtype b, std::string advice) {
+  throw error(errc::invalid_argument,
+              std::string(name(a)) + " and " + std::string(name(b)) + " have no common dtype",
+              {std::move(advice)});
+}
+
+// Both floating and different, neither float8.
+dtype promote_floating(dtype a, dtype b) {
+  if (item_bytes(a) == item_bytes(b)) return dtype::float32;  // float16 with bfloat16
+  return item_bytes(a) > item_bytes(b) ? a : b;
+}
+
+dtype promote_integers(dtype a, dtype b) {
+  if (kind(a) == kind(b)) return item_bytes(a) > item_bytes(b) ? a : b;
+  const dtype is_signed = kind(a) == signed_integer ? a : b;
+  const dtype is_unsigned = kind(a) == signed_integer ? b : a;
+  switch (std::max(item_bytes(is_signed), 2 * item_bytes(is_unsigned))) {
+    case 2:
+      return dtype::int16;
+    case 4:
+      return dtype::int32;
+    case 8:
+      return dtype::int64;
+  }
+  throw_no_promotion(a, b,
+                     "no integer type holds both: cast the uint64 to int64, or both to float64");
+}
+
+}  // namespace
+
+std::string_view name(dtype type) noexcept { return of(type).name; }
+
+std::optional<dtype> parse_dtype(std::string_view text) noexcept {
+  for (const auto& each : table)
+    if (text == each.name) return each.type;
+  if (!text.empty() && (text[0] == '<' || text[0] == '=' || text[0] == '|')) text.remove_prefix(1);
+  if (text.empty()) return std::nullopt;
+  for (const auto& each : table)
+    if (text == each.numpy) return each.type;
+  return std::nullopt;
+}
+
+std::optional<dtype> dtype_from_code(std::uint8_t code) noexcept {
+  if (code < 1 || code > table.size()) return std::nullopt;
+  return static_cast<dtype>(code);
+}
+
+std::size_t item_bytes(dtype type) noexcept { return of(type).bytes; }
+
+dtype_kind kind(dtype type) noexcept { return of(type).kind; }
+
+bool computes(dtype type) noexcept {
+  return type != dtype::float8_e4m3fn && type != dtype::float8_e5m2;
+}
+
+dtype promote(dtype a, dtype b) {
+  if (a == b) return a;
+  if (!computes(a) || !computes(b))
+    throw_no_promotion(a, b, "float8 types only store and convert: cast to float16 or float32");
+  if (kind(a) == boolean) return b;
+  if (kind(b) == boolean) return a;
+  const auto is_integer = [](dtype type) {
+    return kind(type) == signed_integer || kind(type) == unsigned_integer;
+  };
+  if (is_integer(a) && is_integer(b)) return promote_integers(a, b);
+  if (is_integer(a)) return b;
+  if (is_integer(b)) return a;
+  if (kind(a) == floating && kind(b) == floating) return promote_floating(a, b);
+  const int digits = std::max(of(a).digits, of(b).digits);
+  return digits > of(dtype::complex64).digits ? dtype::complex128 : dtype::complex64;
+}
+
+bool converts_losslessly(dtype from, dtype to) noexcept {
+  if (from == to) return true;
+  const traits& source = of(from);
+  const traits& target = of(to);
+  if (source.kind == complex && target.kind != complex) return false;
+  if (source.kind == floating && target.kind != floating && target.kind != complex) return false;
+  if (target.kind == boolean) return false;
+  if (source.kind == signed_integer && target.kind == unsigned_integer) return false;
+  // What remains is a question of bits. The lowest value of a signed type, -2^digits, is a single
+  // bit and no target lacks just that one exponent.
+  return source.digits <= target.digits && source.highest_exponent <= target.highest_exponent &&
+         source.lowest_exponent >= target.lowest_exponent;
+}
+
+void detail::throw_dtype_not_in_list(dtype type) {
+  throw error(errc::invalid_argument, std::string(name(type)) + " cannot be used here",
+              {computes(type) ? "the operation is not defined for this dtype: cast first"
+                              : "float8 types only store and convert: cast to float16 or float32"});
+}
+
+}  // namespace shale

@@ -1,0 +1,90 @@
+#include "format/file_io.hpp"
+
+#include <fmt/format.h>
+
+namespace shale::format {
+
+error failure(const char* doing, os_result result, const std::string& path) {
+  const int number = static_cast<int>(-result);
+  errc code = code_for_errno(number);
+  // What these calls were asked is ours to get right: for the caller it is the file that failed.
+  if (code == errc::invalid_argument) code = errc::io;
+  return error::from_errno(code, doing, number, {"file " + path});
+}
+
+void read_exact(open_file& from, std::uint64_t offset, bytes_span into, const std::string& path) {
+  while (!into.empty()) {
+    const os_result n = from.pread(into, offset);
+    if (n == -EINTR) continue;
+    if (n < 0)
+      throw failure("read", n, path)
+          .add_detail(fmt::format("{} bytes from byte {}", into.size(), offset));
+    if (n == 0)
+      throw error(errc::io, "the file ends too early",
+                  {"file " + path,
+                   fmt::format("wanted {} bytes from byte {}, none are there", into.size(), offset),
+                   "it was truncated while open"});
+    into = into.subspan(static_cast<std::size_t>(n));
+    offset += static_cast<std::uint64_t>(n);
+  }
+}
+
+void write_all(open_file& to, std::uint64_t offset, bytes_view bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const os_result n = to.pwrite(bytes, offset);
+    if (n == -EINTR) continue;
+    // A write of nothing that is not an error would loop for ever.
+    const os_result result = n == 0 ? -EIO : n;
+    if (result < 0)
+      throw failure("write", result, path)
+          .add_detail(fmt::format("{} bytes to byte {}", bytes.size(), offset));
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+    offset += static_cast<std::uint64_t>(n);
+  }
+}
+
+void sync_data(open_file& file, const std::string& path) {
+  const os_result result = file.sync_data();
+  if (result < 0) {
+    const int number = static_cast<int>(-result);
+    throw error::from_errno(errc::io, "make data durable (fdatasync)", number, {"file " + path});
+  }
+}
+
+void allocate_space(open_file& file, std::uint64_t offset, std::uint64_t bytes,
+                    const std::string& path) {
+  const os_result result = uninterrupted([&] { return file.allocate(offset, bytes); });
+  if (result < 0)
+    throw failure("reserve space", result, path)
+        .add_detail(fmt::format("{} bytes from byte {}", bytes, offset));
+}
+
+std::uint64_t size_bytes(open_file& file, const std::string& path) {
+  const os_result size = uninterrupted([&] { return file.size(); });
+  if (size < 0) throw failure("get the size", size, path);
+  return static_cast<std::uint64_t>(size);
+}
+
+file_identity identity_of(open_file& file, const std::string& path) {
+  file_identity identity;
+  const os_result result = uninterrupted([&] { return file.identify(identity); });
+  if (result < 0) throw failure("identify the open file", result, path);
+  return identity;
+}
+
+file_identity identity_of(file_system& files, const std::string& path) {
+  file_identity identity;
+  const os_result result = uninterrupted([&] { return files.identify(path, identity); });
+  if (result < 0) throw failure("identify the file", result, path);
+  return identity;
+}
+
+std::unique_ptr<open_file> open_existing(file_system& files, const std::string& path,
+                                         open_access access) {
+  std::unique_ptr<open_file> opened;
+  const os_result result = uninterrupted([&] { return files.open(path, access, opened); });
+  if (result < 0) throw failure("open", result, path);
+  return opened;
+}
+
+}  // namespace shale::format

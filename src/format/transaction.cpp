@@ -1,0 +1,537 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "format/bytes.hpp"
+#include "format/checksum.hpp"
+#include "format/container_state.hpp"
+#include "format/file_io.hpp"
+#include "shale/error.hpp"
+
+namespace shale::format {
+namespace {
+
+// Whether chunks written under one record mean the same under the other.
+bool same_chunks(const array_record& a, const array_record& b) {
+  return !a.is_dense() && !b.is_dense() && a.dtype == b.dtype &&
+         a.chunked().chunk_shape == b.chunked().chunk_shape &&
+         a.chunked().grid_capacity == b.chunked().grid_capacity &&
+         a.chunked().stages == b.chunked().stages;
+}
+
+void require_chunked(const array_record& record) {
+  if (record.is_dense())
+    throw error(errc::invalid_argument, "a dense array has no chunks",
+                {"array '" + record.name + "'"});
+}
+
+[[noreturn]] void throw_no_array(std::string_view name) {
+  throw error(errc::not_found, fmt::format("no array '{}'", name));
+}
+
+std::vector<std::uint64_t> retained_generations(const tree& retained) {
+  std::vector<std::uint64_t> generations;
+  for (auto at = retained.seek({}); at.valid(); at.next())
+    if (at.key().size() == 8) generations.push_back(load_ordered(at.key(), 0));
+  return generations;
+}
+
+}  // namespace
+
+// ---- the beginning and the end ----------------------------------------------------------------
+
+transaction::state::state(transaction_base&& from)
+    : base(std::move(from)),
+      generation(base.newest.generation + 1),
+      reader(base.handle, base.newest.end_of_file),
+      root(base.newest.generation == 0 ? root_fields{} : reader.load_root(base.newest)),
+      catalog(tree_kind::catalog, reader, root.catalog, this),
+      space_tree(tree_kind::space, reader, root.space, this),
+      metadata_bytes(base.metadata_bytes),
+      write_failed(false) {
+  const tree retained(tree_kind::retained, reader, root.retained);
+  space.emplace(space_tree, generation, base.newest.end_of_file,
+                protected_generations(base.both, base.pins, retained_generations(retained)));
+}
+
+transaction::state::~state() {
+  if (active) finish();
+}
+
+void transaction::state::finish() noexcept {
+  active = false;
+  give_back_tail(0);
+  base.lock.reset();  // closing the description is what releases the writer lock
+}
+
+// Truncates what lies behind `end` and behind both superblocks: the space of transactions that were
+// aborted or killed. Nobody may hold the no-shrink byte meanwhile; taking it exclusively proves
+// that, and the lock goes with the description.
+void transaction::state::give_back_tail(std::uint64_t end) noexcept {
+  if (!base.lock || base.poisoned->load()) return;
+  for (const slot& each : base.both)
+    if (each.fields) end = std::max(end, each.fields->end_of_file);
+  const os_result size = base.lock->size();
+  if (size < 0 || static_cast<std::uint64_t>(size) <= end) return;
+  if (base.lock->try_lock(no_shrink_lock, lock_mode::exclusive) < 0) return;
+  (void)base.lock->truncate(end);
+}
+
+void transaction::state::require_active() const {
+  if (!active)
+    throw error(errc::invalid_argument, "the transaction has ended",
+                {"begin a new one on file " + base.handle->path});
+}
+
+// Runs something that changes more than one thing: if it fails half-way, the transaction can only
+// be aborted.
+template <class Body>
+decltype(auto) transaction::state::change(Body&& body) {
+  require_active();
+  struct guard {
+    bool& broken;
+    bool done = false;
+    ~guard() {
+      if (!done) broken = true;
+    }
+  } watch{broken};
+  if constexpr (std::is_void_v<decltype(body())>) {
+    body();
+    watch.done = true;
+  } else {
+    auto result = body();
+    watch.done = true;
+    return result;
+  }
+}
+
+// commit.3 up to the sync: everything gets its place and is written. Indexes first, because the
+// catalog holds their roots; the space map last, because it accounts for all the others.
+superblock transaction::state::write_everything() {
+  for (const auto& [offset, bytes] : std::exchange(unclaimed, {})) space->release(offset, bytes);
+  for (auto& [name, array] : arrays) {
+    if (!array.changed) continue;
+    array.index.place(space->allocate_pages(array.index.unplaced()));
+    array.record.chunked().index = array.index.write();
+    store(array.record);
+  }
+  catalog.place(space->allocate_pages(catalog.unplaced()));
+  root.catalog = catalog.write();
+  const std::uint64_t root_offset = space->allocate_pages(1).front();
+  if (base.newest.generation != 0) space->release(base.newest.root.offset, page_bytes);
+  space->settle();
+  root.space = space_tree.write();
+
+  page encoded = encode_root(root);
+  const page_ref written = write_page(encoded, root_offset);
+  superblock next;
+  next.generation = generation;
+  next.root = {written.offset, page_bytes};
+  next.root_checksum = written.checksum;
+  next.end_of_file = space->end_of_file();
+  next.incompatible = base.newest.incompatible;
+  next.read_only_compatible = base.newest.read_only_compatible;
+  return next;
+}
+
+std::uint64_t transaction::state::commit(const std::function<void()>& after_sync) {
+  require_active();
+  open_file& file = *base.handle->data;
+  const std::string& path = base.handle->path;
+  if (broken || write_failed.load())
+    throw error(
+        errc::io, "the transaction cannot be committed",
+        {"file " + path, "an earlier change or write of it failed: abort, and begin again"});
+  try {
+    const superblock next = write_everything();
+    // The file may be shorter than what was allocated: chunks and pages are written, not reserved.
+    if (size_bytes(file, path) < next.end_of_file)
+      allocate_space(file, next.end_of_file - page_bytes, page_bytes, path);
+    const auto poisoning = [&](auto&& body) {
+      try {
+        body();
+      } catch (...) {
+        base.poisoned->store(true);  // commit.6
+        throw;
+      }
+    };
+    poisoning([&] { sync_data(file, path); });
+    if (after_sync) after_sync();
+    poisoning([&] { publish(file, slot_to_write(base.both), next, base.handle->id, path); });
+    metadata_bytes += superblock_bytes;
+    active = false;
+    announce(file, generation);
+    give_back_tail(next.end_of_file);
+    base.lock.reset();
+  } catch (error& failed) {
+    failed.add_context(fmt::format("commit generation {}", generation));
+    if (active) finish();
+    throw;
+  } catch (...) {
+    if (active) finish();
+    throw;
+  }
+  return generation;
+}
+
+// ---- the trees' sink --------------------------------------------------------------------------
+
+void transaction::state::release(const extent& range) {
+  space->release(range.offset, page_space(range.bytes));
+}
+
+overflow_ref transaction::state::store_overflow(bytes_view value) {
+  const extent where = space->allocate(value.size(), page_bytes);
+  reader.extend(space->end_of_file());
+  // Padded to whole pages, so that no old byte is left in them.
+  std::vector<std::byte> padded(page_space(value.size()));
+  std::copy(value.begin(), value.end(), padded.begin());
+  write_all(*base.handle->data, where.offset, padded, base.handle->path);
+  metadata_bytes += padded.size();
+  return {where, checksum_metadata(value)};
+}
+
+page_ref transaction::state::write_page(page& made, std::uint64_t offset) {
+  made.stamp(generation, offset);
+  write_all(*base.handle->data, offset, made.bytes(), base.handle->path);
+  metadata_bytes += page_bytes;
+  return {offset, checksum_metadata(made.bytes())};
+}
+
+// ---- the catalog ------------------------------------------------------------------------------
+
+const transaction::state::open_array* transaction::state::opened(std::string_view name) const {
+  const auto found = arrays.find(name);
+  return found == arrays.end() ? nullptr : &found->second;
+}
+
+std::optional<array_record> transaction::state::find(std::string_view name) const {
+  if (const open_array* const array = opened(name)) return array->record;
+  return find_array(catalog, name, space->end_of_file());
+}
+
+tree transaction::state::index_of(const array_record& record) {
+  return tree(tree_kind::chunks, reader, record.chunked().index, this);
+}
+
+transaction::state::open_array& transaction::state::open(std::string_view name) {
+  const auto found = arrays.find(name);
+  if (found != arrays.end()) return found->second;
+  auto record = find_array(catalog, name, space->end_of_file());
+  if (!record) throw_no_array(name);
+  require_chunked(*record);
+  tree index = index_of(*record);
+  return arrays.emplace(std::string(name), open_array{std::move(*record), std::move(index)})
+      .first->second;
+}
+
+void transaction::state::store(const array_record& record) {
+  if (catalog.insert(record.name, encode_descriptor(record))) ++root.array_count;
+}
+
+bool transaction::state::can_claim(const extent& used, std::uint64_t bytes) const {
+  const auto found = unclaimed.find(used.offset);
+  return found != unclaimed.end() && found->second == bytes;
+}
+
+void transaction::state::claim(const extent& used, std::uint64_t bytes) {
+  if (!can_claim(used, bytes))
+    throw error(errc::invalid_argument, "an extent that was not allocated for this",
+                {fmt::format("byte {} with {} bytes", used.offset, used.bytes)});
+  unclaimed.erase(used.offset);
+}
+
+// Releases what the record's chunks and their index take up.
+void transaction::state::drop_chunks(std::string_view name, const array_record& record) {
+  const auto found = arrays.find(name);
+  tree index = found != arrays.end() ? std::move(found->second.index) : index_of(record);
+  if (found != arrays.end()) arrays.erase(found);
+  for (auto at = index.seek({}); at.valid(); at.next()) {
+    const std::uint64_t number = at.key().size() == 8 ? load_ordered(at.key(), 0) : 0;
+    const chunk_entry entry =
+        decode_chunk_entry(at.short_value(), record, number, space->end_of_file());
+    space->release(entry.offset, chunk_space(entry.stored_bytes));
+  }
+  index.clear();
+}
+
+// Releases everything that the record refers to.
+void transaction::state::drop_layout(const array_record& record) {
+  if (!record.is_dense()) return drop_chunks(record.name, record);
+  for (const extent& piece : record.dense().extents) release(piece);
+  if (record.dense().checksums.bytes != 0) release(record.dense().checksums);
+}
+
+void transaction::state::put(array_record record) {
+  require_valid(record);
+  const auto old = find(record.name);
+  record.created = old ? old->created : generation;
+  record.modified = generation;
+  const bool keeps_chunks = old && same_chunks(*old, record);
+
+  // Extents are the old record's or fresh; checked before anything changes.
+  std::vector<extent> wanted;
+  if (record.is_dense()) {
+    wanted = record.dense().extents;
+    if (record.dense().checksums.bytes != 0) wanted.push_back(record.dense().checksums);
+  }
+  std::vector<extent> had;
+  if (old && old->is_dense()) {
+    had = old->dense().extents;
+    if (old->dense().checksums.bytes != 0) had.push_back(old->dense().checksums);
+  }
+  const auto same_place = [](const extent& piece) {
+    return [&piece](const extent& other) {
+      return other.offset == piece.offset && page_space(other.bytes) == page_space(piece.bytes);
+    };
+  };
+  std::vector<extent> fresh;
+  for (const extent& piece : wanted) {
+    const bool repeated = std::count_if(wanted.begin(), wanted.end(), same_place(piece)) > 1;
+    if (!repeated && std::any_of(had.begin(), had.end(), same_place(piece))) continue;
+    if (repeated || !can_claim(piece, page_space(piece.bytes)))
+      throw error(errc::invalid_argument, "an extent that was not allocated for this",
+                  {"array '" + record.name + "'",
+                   fmt::format("byte {} with {} bytes", piece.offset, piece.bytes)});
+    fresh.push_back(piece);
+  }
+
+  change([&] {
+    if (keeps_chunks) {
+      const chunked_layout& kept = old->chunked();
+      record.chunked().index = kept.index;
+      record.chunked().chunk_count = kept.chunk_count;
+      record.chunked().stored_bytes = kept.stored_bytes;
+      const auto open = arrays.find(record.name);
+      if (open != arrays.end()) open->second.record = record;
+    } else {
+      if (old && !old->is_dense()) drop_chunks(record.name, *old);
+      if (!record.is_dense()) {
+        record.chunked().index = {};
+        record.chunked().chunk_count = 0;
+        record.chunked().stored_bytes = 0;
+      }
+    }
+    for (const extent& piece : had)
+      if (std::none_of(wanted.begin(), wanted.end(), same_place(piece))) release(piece);
+    for (const extent& piece : fresh) claim(piece, page_space(piece.bytes));
+    store(record);
+  });
+}
+
+extent transaction::state::allocate(std::uint64_t bytes) {
+  require_active();
+  if (bytes == 0) return {};
+  const extent found = space->allocate(bytes, dense_alignment(bytes));
+  const std::uint64_t whole = page_space(bytes);
+  open_file& file = *base.handle->data;
+  const std::string& path = base.handle->path;
+  try {
+    // Old bytes, of freed ranges or of transactions that died, must not show through.
+    const std::uint64_t size = size_bytes(file, path);
+    if (found.offset < size) {
+      const os_result result = uninterrupted(
+          [&] { return file.punch(found.offset, std::min(whole, size - found.offset)); });
+      if (result < 0) throw failure("clear space", result, path);
+    }
+    allocate_space(file, found.offset, whole, path);
+  } catch (...) {
+    space->release(found.offset, whole);
+    throw;
+  }
+  unclaimed.emplace(found.offset, whole);
+  return found;
+}
+
+// ---- the handle -------------------------------------------------------------------------------
+
+transaction::transaction(std::unique_ptr<state> made) noexcept : state_(std::move(made)) {}
+transaction::transaction(transaction&&) noexcept = default;
+transaction& transaction::operator=(transaction&&) noexcept = default;
+transaction::~transaction() = default;
+
+std::uint64_t transaction::generation() const noexcept { return state_->generation; }
+
+bool transaction::active() const noexcept { return state_ != nullptr && state_->active; }
+
+std::optional<array_record> transaction::find(std::string_view name) const {
+  state_->require_active();
+  return state_->find(name);
+}
+
+std::vector<std::string> transaction::list(std::string_view prefix, std::string_view after,
+                                           std::size_t limit) const {
+  state_->require_active();
+  return list_arrays(state_->catalog, prefix, after, limit);
+}
+
+void transaction::put(const array_record& record) {
+  state_->require_active();
+  state_->put(record);
+}
+
+bool transaction::erase(std::string_view name) {
+  state_->require_active();
+  const auto record = state_->find(name);
+  if (!record) return false;
+  state_->change([&] {
+    state_->drop_layout(*record);
+    state_->catalog.erase(name);
+    --state_->root.array_count;
+  });
+  return true;
+}
+
+void transaction::rename(std::string_view from, std::string_view to) {
+  state_->require_active();
+  require_valid_name(to);
+  auto record = state_->find(from);
+  if (!record) throw_no_array(from);
+  if (from == to) return;
+  if (state_->find(to))
+    throw error(errc::already_exists, fmt::format("array '{}' exists", to),
+                {fmt::format("'{}' cannot take its name", from)});
+  state_->change([&] {
+    record->name = to;
+    record->modified = state_->generation;
+    if (const auto found = state_->arrays.find(from); found != state_->arrays.end()) {
+      auto open = state_->arrays.extract(found);
+      open.key() = to;
+      open.mapped().record = *record;
+      state_->arrays.insert(std::move(open));
+    }
+    state_->catalog.erase(from);
+    --state_->root.array_count;
+    state_->store(*record);
+  });
+}
+
+extent transaction::allocate(std::uint64_t bytes) { return state_->allocate(bytes); }
+
+extent transaction::allocate_chunk(std::uint64_t stored_bytes) {
+  state_->require_active();
+  if (stored_bytes == 0 || stored_bytes > chunk_bytes_max)
+    throw error(errc::invalid_argument, "not the size of a chunk",
+                {fmt::format("1 to {} bytes, got {}", chunk_bytes_max, stored_bytes)});
+  const extent found = state_->space->allocate_chunk(stored_bytes);
+  state_->unclaimed.emplace(found.offset, chunk_space(stored_bytes));
+  return found;
+}
+
+void transaction::release(const extent& unused) {
+  state_->require_active();
+  const auto found = state_->unclaimed.find(unused.offset);
+  if (found == state_->unclaimed.end())
+    throw error(errc::invalid_argument, "an extent that is not this transaction's to give back",
+                {fmt::format("byte {} with {} bytes", unused.offset, unused.bytes)});
+  state_->space->release(found->first, found->second);
+  state_->unclaimed.erase(found);
+}
+
+void transaction::write(std::uint64_t offset, bytes_view bytes) const {
+  try {
+    write_all(*state_->base.handle->data, offset, bytes, state_->base.handle->path);
+  } catch (...) {
+    state_->write_failed.store(true);
+    throw;
+  }
+}
+
+void transaction::read(std::uint64_t offset, bytes_span into) const {
+  read_exact(*state_->base.handle->data, offset, into, state_->base.handle->path);
+}
+
+int transaction::descriptor() const noexcept { return state_->base.handle->data->descriptor(); }
+
+void transaction::note_mapped_write(const extent& written) {
+  state_->require_active();
+  state_->base.handle->data->note_mapped_write(written.offset, written.bytes);
+}
+
+std::optional<chunk_entry> transaction::find_chunk(std::string_view name,
+                                                   std::uint64_t number) const {
+  state_->require_active();
+  const state::open_array& array = state_->open(name);
+  return format::find_chunk(array.index, array.record, number, state_->space->end_of_file());
+}
+
+std::vector<numbered_chunk> transaction::chunks(std::string_view name, std::uint64_t first,
+                                                std::size_t limit) const {
+  state_->require_active();
+  const state::open_array& array = state_->open(name);
+  return list_chunks(array.index, array.record, first, limit, state_->space->end_of_file());
+}
+
+void transaction::read_chunk(const chunk_entry& entry, bytes_span into) const {
+  format::read_chunk(*state_->base.handle, entry, into);
+}
+
+void transaction::set_chunk(std::string_view name, std::uint64_t number, const chunk_entry& entry) {
+  state_->require_active();
+  state::open_array& array = state_->open(name);
+  const dims& capacity = array.record.chunked().grid_capacity;
+  const dims last = chunk_index(array.record.chunked(), number);
+  if (chunk_number(array.record.chunked(), last) != number)
+    throw error(
+        errc::invalid_argument, "no such chunk",
+        {fmt::format("array '{}', chunk {}, grid capacity {}", name, number, to_string(capacity))});
+  if (entry.stored_bytes > chunk_bytes(array.record))
+    throw error(errc::invalid_argument, "a stored chunk is longer than the chunk",
+                {fmt::format("array '{}', chunk {}: {} bytes of {}", name, number,
+                             entry.stored_bytes, chunk_bytes(array.record))});
+  state_->claim({entry.offset, entry.stored_bytes}, chunk_space(entry.stored_bytes));
+  state_->change([&] {
+    chunked_layout& layout = array.record.chunked();
+    const auto old =
+        format::find_chunk(array.index, array.record, number, state_->space->end_of_file());
+    if (old) {
+      state_->space->release(old->offset, chunk_space(old->stored_bytes));
+      layout.stored_bytes -= old->stored_bytes;
+      --layout.chunk_count;
+    }
+    array.index.insert(chunk_key(number), encode_chunk_entry(entry));
+    ++layout.chunk_count;
+    layout.stored_bytes += entry.stored_bytes;
+    array.record.modified = state_->generation;
+    array.changed = true;
+  });
+}
+
+bool transaction::erase_chunk(std::string_view name, std::uint64_t number) {
+  state_->require_active();
+  state::open_array& array = state_->open(name);
+  const auto old =
+      format::find_chunk(array.index, array.record, number, state_->space->end_of_file());
+  if (!old) return false;
+  state_->change([&] {
+    chunked_layout& layout = array.record.chunked();
+    state_->space->release(old->offset, chunk_space(old->stored_bytes));
+    array.index.erase(chunk_key(number));
+    layout.stored_bytes -= old->stored_bytes;
+    --layout.chunk_count;
+    array.record.modified = state_->generation;
+    array.changed = true;
+  });
+  return true;
+}
+
+void transaction::store_chunk(std::string_view name, std::uint64_t number,
+                              const encoded_chunk& chunk) {
+  const extent where = allocate_chunk(chunk.stored.size());
+  write(where.offset, chunk.stored);
+  set_chunk(name, number, {where.offset, where.bytes, checksum_data(chunk.stored), chunk.flags});
+}
+
+std::uint64_t transaction::commit(const std::function<void()>& after_sync) {
+  return state_->commit(after_sync);
+}
+
+void transaction::abort() noexcept {
+  if (active()) state_->finish();
+}
+
+std::uint64_t transaction::metadata_bytes_written() const noexcept {
+  return state_->metadata_bytes;
+}
+
+}  // namespace shale::format

@@ -1,0 +1,57 @@
+#include "interop/input_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "shale/error.hpp"
+
+namespace shale::interop {
+
+input_file::input_file(const std::string& path, access allowed) : path_(path) {
+  // Not blocking: a FIFO in the file's place must be an error, not a wait.
+  const int mode = allowed == access::read_write ? O_RDWR : O_RDONLY;
+  descriptor_ = ::open(path.c_str(), mode | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor_ < 0)
+    throw error::from_errno(code_for_errno(errno), "cannot open file", errno, {"file " + path});
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
+    ::close(descriptor_);
+    throw error(errc::invalid_argument, "not a regular file", {"file " + path});
+  }
+  size_bytes_ = static_cast<std::uint64_t>(status.st_size);
+}
+
+input_file::~input_file() { ::close(descriptor_); }
+
+std::size_t input_file::read_up_to(std::span<std::byte> into, std::uint64_t offset) const {
+  std::size_t done = 0;
+  while (done < into.size()) {
+    constexpr std::size_t most_bytes = std::size_t{1} << 30;  // the kernel's own limit is 2 GiB
+    const ssize_t got =
+        ::pread(descriptor_, into.data() + done, std::min(into.size() - done, most_bytes),
+                static_cast<off_t>(offset + done));
+    if (got == 0) break;
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      throw error::from_errno(errc::io, "cannot read file", errno,
+                              {fmt::format("file {}, byte {}", path_, offset + done)});
+    }
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
+}
+
+void input_file::read(std::span<std::byte> into, std::uint64_t offset) const {
+  const std::size_t got = read_up_to(into, offset);
+  if (got < into.size())
+    throw error(errc::io, "the file became shorter while it was read",
+                {fmt::format("file {}, byte {}", path_, offset + got),
+                 fmt::format("held {} bytes when it was opened", size_bytes_)});
+}
+
+}  // namespace shale::interop

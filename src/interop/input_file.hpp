@@ -1,0 +1,42 @@
+// A foreign file being read: its descriptor, its size, and reads that come back whole or throw.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "shale/storage.hpp"
+
+namespace shale::interop {
+
+/// Threads  reads may run concurrently: each names its place
+class input_file {
+ public:
+  /// Opens for reading; for writing too if stores through `allowed` must reach the file.
+  /// Throws   not_found, access_denied, io; invalid_argument unless it is a regular file
+  explicit input_file(const std::string& path, access allowed = access::read_only);
+  ~input_file();
+  input_file(const input_file&) = delete;
+  input_file& operator=(const input_file&) = delete;
+
+  const std::string& path() const noexcept { return path_; }
+  int descriptor() const noexcept { return descriptor_; }
+
+  /// When it was opened.
+  std::uint64_t size_bytes() const noexcept { return size_bytes_; }
+
+  /// Fills `into` from byte `offset` on.
+  /// Throws   io, also when the file ends before: callers have compared with size_bytes()
+  void read(std::span<std::byte> into, std::uint64_t offset) const;
+
+  /// The same up to the end of the file. Returns how many bytes there were.
+  std::size_t read_up_to(std::span<std::byte> into, std::uint64_t offset) const;
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+  std::uint64_t size_bytes_ = 0;
+};
+
+}  // namespace shale::interop

@@ -1,0 +1,124 @@
+#include "shale/npy.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "interop/elements.hpp"
+#include "interop/npy_header.hpp"
+#include "interop/npy_stream.hpp"
+#include "interop/output_file.hpp"
+#include "shale/executor.hpp"
+#include "shale/mapped_file.hpp"
+
+namespace shale {
+
+namespace {
+
+npy_header header_of(const interop::input_file& file, std::uint64_t offset) {
+  if (offset > file.size_bytes())
+    throw error(
+        errc::invalid_argument, "offset behind the end of the file",
+        {fmt::format("file {} of {} bytes, offset {}", file.path(), file.size_bytes(), offset)});
+  return interop::read_npy_header([&](std::span<std::byte> into, std::size_t at) {
+    return file.read_up_to(into, offset + at);
+  });
+}
+
+}  // namespace
+
+npy_header inspect_npy(const std::string& path, std::uint64_t offset) {
+  return with_context([&] { return "read header of " + path; },
+                      [&] { return header_of(interop::input_file(path), offset); });
+}
+
+tensor read_npy(const std::string& path, const npy_read_options& options) {
+  return with_context(
+      [&] { return "read " + path; },
+      [&] {
+        const interop::input_file file(path, options.access);
+        const npy_header header = header_of(file, options.offset);
+        // The header was read, so it lies inside the file and neither difference wraps.
+        const std::uint64_t first = options.offset + header.data_offset;
+        const std::uint64_t held = file.size_bytes() - first;
+        const std::uint64_t wanted = header.data_bytes();
+        if (held < wanted)
+          throw error(
+              errc::corrupt, "elements are missing",
+              {fmt::format("shape {} of {} wants {} bytes from byte {} on, the file has {}",
+                           to_string(header.shape), name(header.dtype), wanted, first, held)});
+        if (held > wanted && options.trailing == trailing_bytes::refuse)
+          throw error(errc::corrupt, "bytes behind the last element",
+                      {fmt::format("{} bytes from byte {} on", held - wanted, first + wanted),
+                       "if several arrays were saved into this file, say "
+                       "trailing_bytes::ignore, and where each begins as offset"});
+        return interop::read_elements(
+            file, {first, header.dtype, header.byte_order, header.geometry()}, options.access);
+      });
+}
+
+void write_npy(const std::string& path, const tensor& values, const npy_write_options& options) {
+  with_context([&] { return "write " + path; },
+               [&] {
+                 const interop::npy_stream stream(values);
+                 interop::output_file file(path, options.existing);
+                 file.append(stream.header());
+                 stream.for_each_piece(
+                     options.on ? *options.on : executor::shared(),
+                     [&](std::span<const std::byte> piece) { file.append(piece); });
+                 file.publish();
+               });
+}
+
+struct npy_writer::implementation {
+  interop::pending_file pending;
+  tensor elements;
+  storage whole;
+  bool finished = false;
+};
+
+npy_writer::npy_writer(const std::string& path, dtype type, const dims& shape,
+                       existing_file existing) {
+  with_context(
+      [&] { return "create " + path; },
+      [&] {
+        const std::string header = format_npy_header({.dtype = type, .shape = shape});
+        const layout geometry(shape);
+        const auto bytes = static_cast<std::size_t>(geometry.size());
+        const auto total = checked_mul(bytes, shale::item_bytes(type));
+        if (!total ||
+            *total > static_cast<std::size_t>(std::numeric_limits<index_t>::max()) - header.size())
+          throw error(errc::invalid_argument, "more elements than any file holds",
+                      {fmt::format("shape {} of {}", to_string(shape), name(type))});
+        interop::pending_file pending(path, existing);
+        storage whole =
+            create_file(pending.path(), header.size() + *total, {.exclusive = true, .mode = 0666});
+        std::memcpy(whole.data(), header.data(), header.size());
+        tensor elements(whole.slice(header.size(), *total), type, geometry);
+        implementation_ = std::make_unique<implementation>(
+            implementation{std::move(pending), std::move(elements), std::move(whole)});
+      });
+}
+
+npy_writer::~npy_writer() = default;
+npy_writer::npy_writer(npy_writer&&) noexcept = default;
+npy_writer& npy_writer::operator=(npy_writer&&) noexcept = default;
+
+const tensor& npy_writer::elements() const noexcept { return implementation_->elements; }
+
+void npy_writer::finish() {
+  implementation& state = *implementation_;
+  if (std::exchange(state.finished, true))
+    throw error(errc::invalid_argument, "the file is finished already",
+                {"file " + state.pending.target()});
+  with_context([&] { return "write " + state.pending.target(); },
+               [&] {
+                 state.whole.flush();
+                 state.whole.check();
+                 state.pending.publish();
+               });
+}
+
+}  // namespace shale

@@ -1,0 +1,43 @@
+// A tensor as the bytes of an .npy file: the header, then the elements in consecutive pieces.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "interop/elements.hpp"
+#include "shale/npy.hpp"
+
+namespace shale::interop {
+
+class npy_stream {
+ public:
+  /// Throws   unsupported for dtypes that NumPy has no code for
+  explicit npy_stream(const tensor& values) : in_order_(values) {
+    npy_header header{.dtype = values.dtype(), .shape = values.shape()};
+    if (!values.is_contiguous()) {
+      dims reversed;
+      for (index_t axis = values.rank() - 1; axis >= 0; --axis) reversed.push_back(axis);
+      const tensor columns = values.permute_dims(reversed);
+      header.fortran_order = columns.is_contiguous();
+      if (header.fortran_order) in_order_ = columns;
+    }
+    header_ = format_npy_header(header);
+  }
+
+  const std::string& header() const noexcept { return header_; }
+  std::uint64_t bytes() const noexcept { return header_.size() + in_order_.size_bytes(); }
+
+  /// The elements behind the header.
+  void for_each_piece(executor& on,
+                      const std::function<void(std::span<const std::byte>)>& sink) const {
+    stream_elements(in_order_, std::endian::little, on, sink);
+  }
+
+ private:
+  tensor in_order_;  // its row-major order is the file's
+  std::string header_;
+};
+
+}  // namespace shale::interop

@@ -1,0 +1,182 @@
+#include "interop/output_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <ctime>
+#include <memory>
+#include <utility>
+
+#include "shale/error.hpp"
+
+namespace shale::interop {
+
+namespace {
+
+constexpr std::size_t buffer_bytes = std::size_t{1} << 18;
+
+std::string directory_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// Where a symbolic link leads, so that the link stays and its file is what gets replaced.
+std::string behind_links(const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return path;
+  const std::unique_ptr<char, void (*)(void*)> resolved(::realpath(path.c_str(), nullptr), ::free);
+  return resolved ? std::string(resolved.get()) : path;
+}
+
+[[noreturn]] void throw_exists(const std::string& target) {
+  throw error(errc::already_exists, "the file exists",
+              {"file " + target, "existing_file::replace would replace it"});
+}
+
+void sync_path(const std::string& path, int flags) {
+  const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC);
+  if (descriptor < 0)
+    throw error::from_errno(code_for_errno(errno), "cannot open to sync", errno, {"file " + path});
+  const int failure = ::fsync(descriptor) == 0 ? 0 : errno;
+  ::close(descriptor);
+  if (failure != 0) throw error::from_errno(errc::io, "cannot sync", failure, {"file " + path});
+}
+
+std::uint64_t random_number() {
+  std::uint64_t number = 0;
+  if (::getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) {
+    // Right after boot there may be none yet; time and process are different enough then.
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    number = static_cast<std::uint64_t>(now.tv_nsec) << 32 ^ static_cast<std::uint64_t>(::getpid());
+  }
+  return number;
+}
+
+}  // namespace
+
+pending_file::pending_file(const std::string& target, existing_file existing)
+    : target_(behind_links(target)), existing_(existing) {
+  struct stat status {};
+  if (::stat(target_.c_str(), &status) == 0) {
+    if (existing_ == existing_file::refuse) throw_exists(target_);
+    if (!S_ISREG(status.st_mode))
+      throw error(errc::invalid_argument, "only regular files can be replaced",
+                  {"file " + target_});
+  }
+  const std::string directory = directory_of(target_);
+  const std::string name = target_.substr(target_.rfind('/') + 1);
+  if (name.empty())
+    throw error(errc::invalid_argument, "not the name of a file", {"got '" + target + "'"});
+  constexpr std::size_t longest_kept = 200;  // of the 255 bytes that file systems allow
+  path_ = fmt::format("{}/.{}.{:016x}.partial", directory == "/" ? "" : directory,
+                      name.substr(0, longest_kept), random_number());
+}
+
+pending_file::~pending_file() {
+  if (!path_.empty()) ::unlink(path_.c_str());
+}
+
+pending_file::pending_file(pending_file&& other) noexcept
+    : target_(std::move(other.target_)),
+      path_(std::exchange(other.path_, {})),
+      existing_(other.existing_) {}
+
+pending_file& pending_file::operator=(pending_file&& other) noexcept {
+  std::swap(target_, other.target_);
+  std::swap(path_, other.path_);
+  std::swap(existing_, other.existing_);
+  return *this;
+}
+
+void pending_file::publish() {
+  struct stat status {};
+  if (existing_ == existing_file::replace && ::stat(target_.c_str(), &status) == 0)
+    ::chmod(path_.c_str(), status.st_mode & 07777);  // not ours to change: then ours stay
+  sync_path(path_, O_RDONLY);
+  const unsigned flags = existing_ == existing_file::refuse ? RENAME_NOREPLACE : 0;
+  if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, target_.c_str(), flags) != 0) {
+    if (errno == EEXIST) throw_exists(target_);
+    // File systems that do not know the flag: a hard link never replaces either.
+    if (errno != EINVAL || flags == 0 || ::link(path_.c_str(), target_.c_str()) != 0) {
+      if (errno == EEXIST) throw_exists(target_);
+      throw error::from_errno(code_for_errno(errno), "cannot give the finished file its name",
+                              errno, {"file " + target_});
+    }
+    ::unlink(path_.c_str());
+  }
+  path_.clear();
+  sync_path(directory_of(target_), O_RDONLY | O_DIRECTORY);
+}
+
+output_file::output_file(const std::string& target, existing_file existing)
+    : pending_(target, existing) {
+  buffer_.reserve(buffer_bytes);
+  descriptor_ = ::open(pending_.path().c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor_ < 0)
+    throw error::from_errno(code_for_errno(errno), "cannot create file", errno,
+                            {"file " + pending_.target()});
+}
+
+output_file::~output_file() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void output_file::append(std::span<const std::byte> bytes) {
+  if (buffer_.size() + bytes.size() > buffer_bytes) flush();
+  if (bytes.size() >= buffer_bytes) write_at(bytes, position_);
+  else buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+  position_ += bytes.size();
+}
+
+void output_file::append(std::string_view bytes) {
+  append(std::as_bytes(std::span<const char>(bytes.data(), bytes.size())));
+}
+
+void output_file::overwrite(std::uint64_t offset, std::span<const std::byte> bytes) {
+  assert(offset <= position_ && bytes.size() <= position_ - offset);
+  flush();
+  write_at(bytes, offset);
+}
+
+void output_file::publish() {
+  flush();
+  // Errors of delayed writes show at close on some network file systems.
+  const int failure = ::close(std::exchange(descriptor_, -1)) == 0 ? 0 : errno;
+  if (failure != 0 && failure != EINTR)
+    throw error::from_errno(code_for_errno(failure), "cannot close file", failure,
+                            {"file " + pending_.target()});
+  pending_.publish();
+}
+
+void output_file::flush() {
+  write_at(buffer_, position_ - buffer_.size());
+  buffer_.clear();
+}
+
+void output_file::write_at(std::span<const std::byte> bytes, std::uint64_t offset) {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    constexpr std::size_t most_bytes = std::size_t{1} << 30;
+    const ssize_t put =
+        ::pwrite(descriptor_, bytes.data() + done, std::min(bytes.size() - done, most_bytes),
+                 static_cast<off_t>(offset + done));
+    if (put < 0) {
+      if (errno == EINTR) continue;
+      throw error::from_errno(code_for_errno(errno), "cannot write file", errno,
+                              {fmt::format("file {}, byte {}", pending_.target(), offset + done)});
+    }
+    done += static_cast<std::size_t>(put);
+  }
+}
+
+}  // namespace shale::interop

@@ -1,0 +1,171 @@
+#include "ops/axis_map.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "shale/error.hpp"
+#include "shale/layout.hpp"
+
+namespace shale::ops {
+
+axis_map axis_map::identity(const dims& shape) {
+  axis_map map;
+  map.base = dims::filled(shape.size(), 0);
+  map.shape = shape;
+  map.step = dims::filled(shape.size(), 1);
+  for (index_t axis = 0; axis < shape.size(); ++axis) map.from.push_back(axis);
+  return map;
+}
+
+axis_map axis_map::narrow(index_t axis, index_t start, index_t length) const {
+  axis = normalize_axis(axis, rank());
+  if (start < 0 || length < 0 || start > shape[axis] - length)
+    throw error(
+        errc::invalid_argument, "narrow: range outside the axis",
+        {"axis " + std::to_string(axis) + " has " + std::to_string(shape[axis]) +
+         " positions, wanted " + std::to_string(length) + " from " + std::to_string(start)});
+  axis_map view = *this;
+  if (from[axis] >= 0) view.base[from[axis]] += start * step[axis];
+  view.shape[axis] = length;
+  return view;
+}
+
+axis_map axis_map::select(index_t axis, index_t index) const {
+  axis = normalize_axis(axis, rank());
+  const index_t at = index < 0 ? index + shape[axis] : index;
+  if (at < 0 || at >= shape[axis])
+    throw error(errc::invalid_argument, "select: index outside the axis",
+                {"axis " + std::to_string(axis) + " has " + std::to_string(shape[axis]) +
+                 " positions, got index " + std::to_string(index)});
+  axis_map view = narrow(axis, at, 1);
+  view.shape.erase(axis);
+  view.from.erase(axis);
+  view.step.erase(axis);
+  return view;
+}
+
+axis_map axis_map::sliced(index_t axis, const slice& which) const {
+  axis = normalize_axis(axis, rank());
+  const slice_range range = resolve(which, shape[axis]);
+  axis_map view = *this;
+  if (from[axis] >= 0 && range.length > 0) view.base[from[axis]] += range.start * step[axis];
+  view.step[axis] *= range.step;
+  view.shape[axis] = range.length;
+  return view;
+}
+
+axis_map axis_map::permute_dims(const dims& axes) const {
+  if (axes.size() != rank())
+    throw error(errc::invalid_argument, "permute_dims: one entry for each axis",
+                {"got " + to_string(axes) + " for shape " + to_string(shape)});
+  axis_map view;
+  view.base = base;
+  dims seen = dims::filled(rank(), 0);
+  for (const index_t entry : axes) {
+    const index_t axis = normalize_axis(entry, rank());
+    if (seen[axis]++)
+      throw error(errc::invalid_argument, "permute_dims: an axis is named twice",
+                  {"got " + to_string(axes)});
+    view.shape.push_back(shape[axis]);
+    view.from.push_back(from[axis]);
+    view.step.push_back(step[axis]);
+  }
+  return view;
+}
+
+axis_map axis_map::unsqueeze(index_t axis) const {
+  axis = normalize_axis(axis, rank() + 1);
+  axis_map view = *this;
+  view.shape.insert(axis, 1);
+  view.from.insert(axis, -1);
+  view.step.insert(axis, 0);
+  return view;
+}
+
+axis_map axis_map::squeeze(index_t axis) const {
+  axis = normalize_axis(axis, rank());
+  if (shape[axis] != 1)
+    throw error(errc::invalid_argument, "squeeze: the axis is longer than 1",
+                {"axis " + std::to_string(axis) + " of shape " + to_string(shape)});
+  return select(axis, 0);
+}
+
+axis_map axis_map::expand(const dims& wanted) const {
+  if (wanted.size() < rank())
+    throw error(errc::invalid_argument, "expand: fewer axes than the value has",
+                {"shape " + to_string(shape) + " to " + to_string(wanted)});
+  const index_t added = wanted.size() - rank();
+  axis_map view;
+  view.base = base;
+  for (index_t axis = 0; axis < wanted.size(); ++axis) {
+    const index_t extent = axis < added ? 1 : shape[axis - added];
+    const index_t target = wanted[axis] == -1 && axis >= added ? extent : wanted[axis];
+    if (target < 0 || (extent != target && extent != 1))
+      throw error(errc::invalid_argument, "expand: an axis longer than 1 cannot change",
+                  {"axis " + std::to_string(axis) + ": shape " + to_string(shape) + " to " +
+                   to_string(wanted)});
+    const bool repeated = axis < added || (extent == 1 && target != 1);
+    view.shape.push_back(target);
+    view.from.push_back(repeated ? -1 : from[axis - added]);
+    view.step.push_back(repeated ? 0 : step[axis - added]);
+  }
+  return view;
+}
+
+axis_map axis_map::flip(const dims& axes) const {
+  axis_map view = *this;
+  for (const index_t axis : axes) view = view.sliced(axis, {.step = -1});
+  return view;
+}
+
+axis_map axis_map::index(std::span<const index_entry> entries) const {
+  using kind = index_entry::kind;
+  index_t used = 0;
+  int ellipses = 0;
+  for (const auto& entry : entries) {
+    if (entry.what() == kind::position || entry.what() == kind::range) ++used;
+    if (entry.what() == kind::rest) ++ellipses;
+  }
+  if (used > rank() || ellipses > 1)
+    throw error(errc::invalid_argument,
+                ellipses > 1 ? "index: more than one ellipsis" : "index: more entries than axes",
+                {"shape " + to_string(shape) + ", " + std::to_string(used) + " entries"});
+  axis_map view = *this;
+  index_t axis = 0;
+  for (const auto& entry : entries) {
+    switch (entry.what()) {
+      case kind::position: view = view.select(axis, entry.position()); break;
+      case kind::range: view = view.sliced(axis++, entry.slice()); break;
+      case kind::new_axis: view = view.unsqueeze(axis++); break;
+      case kind::rest: axis += rank() - used; break;
+    }
+  }
+  return view;
+}
+
+axis_map axis_map::after(const axis_map& inner) const {
+  axis_map view;
+  view.base = inner.base;
+  view.shape = shape;
+  for (index_t axis = 0; axis < inner.rank(); ++axis)
+    if (inner.from[axis] >= 0) view.base[inner.from[axis]] += base[axis] * inner.step[axis];
+  for (index_t axis = 0; axis < rank(); ++axis) {
+    const index_t middle = from[axis];
+    const index_t input = middle >= 0 ? inner.from[middle] : -1;
+    view.from.push_back(input);
+    view.step.push_back(input >= 0 ? step[axis] * inner.step[middle] : 0);
+  }
+  return view;
+}
+
+layout axis_map::applied_to(const layout& input) const {
+  index_t offset = input.offset();
+  if (std::find(shape.begin(), shape.end(), 0) == shape.end())
+    for (index_t axis = 0; axis < base.size(); ++axis) offset += base[axis] * input.strides()[axis];
+  dims strides;
+  for (index_t axis = 0; axis < rank(); ++axis)
+    strides.push_back(from[axis] >= 0 ? step[axis] * input.strides()[from[axis]] : 0);
+  return layout(shape, strides, offset);
+}
+
+}  // namespace shale::ops

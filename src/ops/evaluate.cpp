@@ -1,0 +1,274 @@
+// From expressions to passes: staged nodes by level, equal shapes together, then the outputs.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+
+#include "ops/pass.hpp"
+#include "parallel/executor_state.hpp"
+#include "parallel/plan.hpp"
+#include "shale/error.hpp"
+#include "shale/expr.hpp"
+
+namespace shale {
+
+namespace {
+
+using namespace ops;
+using namespace detail;
+
+// A stage and the number of the earliest pass level it can run in.
+class stage_order {
+ public:
+  void add(const node& from) { level_of_node(from); }
+
+  /// Stages by level, each level in the order of discovery.
+  const std::vector<std::vector<std::shared_ptr<const stage>>>& levels() const { return levels_; }
+
+ private:
+  // Levels that must be done before the node can be read.
+  int level_of_node(const node& which) {
+    if (const auto known = nodes_.find(&which); known != nodes_.end()) return known->second;
+    int level = 0;
+    const auto after = [&](const node_ref& input) {
+      level = std::max(level, level_of_node(*input));
+    };
+    if (const auto* operation = std::get_if<operation_node>(&which.what)) {
+      for (const auto& input : operation->inputs) after(input);
+    } else if (const auto* cast = std::get_if<cast_node>(&which.what)) {
+      after(cast->input);
+    } else if (const auto* staged = std::get_if<staged_leaf>(&which.what)) {
+      level = level_of_stage(staged->from);
+    } else {
+      for (const auto& input : generator_inputs(which)) after(input);
+    }
+    nodes_.emplace(&which, level);
+    return level;
+  }
+
+  int level_of_stage(const std::shared_ptr<const stage>& which) {
+    if (const auto known = stages_.find(which.get()); known != stages_.end()) return known->second;
+    const int before = level_of_node(*which->input);
+    if (static_cast<std::size_t>(before) == levels_.size()) levels_.emplace_back();
+    levels_[static_cast<std::size_t>(before)].push_back(which);
+    stages_.emplace(which.get(), before + 1);
+    return before + 1;
+  }
+
+  std::map<const node*, int> nodes_;
+  std::map<const stage*, int> stages_;
+  std::vector<std::vector<std::shared_ptr<const stage>>> levels_;
+};
+
+// A pass that is being put together, and what it reads so far.
+struct growing_pass {
+  pass made;
+  std::set<const node*> leaves = {};
+
+  // Whether outputs, leaves and states still fit one plan; if so, counts the leaves of `value`. A
+  // pass takes its first value in any case.
+  bool takes(const node& value) {
+    std::set<const node*> seen, together = leaves;
+    add_leaves(value, seen, together);
+    const std::size_t values = made.outputs.size() + made.reductions.size();
+    if (values > 0 &&
+        together.size() + values + 2 > static_cast<std::size_t>(parallel::max_operands))
+      return false;
+    leaves = std::move(together);
+    return true;
+  }
+
+ private:
+  static void add_leaves(const node& value, std::set<const node*>& seen,
+                         std::set<const node*>& found) {
+    if (!seen.insert(&value).second) return;
+    if (const auto* operation = std::get_if<operation_node>(&value.what)) {
+      for (const auto& input : operation->inputs) add_leaves(*input, seen, found);
+    } else if (const auto* cast = std::get_if<cast_node>(&value.what)) {
+      add_leaves(*cast->input, seen, found);
+    } else if (!std::holds_alternative<constant_leaf>(value.what)) {
+      found.insert(&value);
+    }
+  }
+};
+
+// Makes the passes of an evaluation, in order, and calls `body(pass, staged)` for each.
+class evaluation {
+ public:
+  explicit evaluation(std::vector<pass_output> outputs) : outputs_(std::move(outputs)) {}
+
+  /// `allocate` gives a stage's result its memory: real, or none for a plan.
+  template <class Allocate, class Body>
+  void for_each_pass(Allocate allocate, Body body) {
+    stage_order order;
+    for (const auto& output : outputs_) order.add(*output.value);
+    for (const auto& level : order.levels()) run_level(level, allocate, body);
+    while (!outputs_.empty()) {
+      growing_pass next{pass{outputs_.front().value->shape, {}, {}, {}}};
+      std::vector<pass_output> rest;
+      for (auto& output : outputs_) {
+        const bool joins = output.value->shape == next.made.shape && next.takes(*output.value);
+        (joins ? next.made.outputs : rest).push_back(std::move(output));
+      }
+      outputs_ = std::move(rest);
+      body(next.made, staged_);
+    }
+  }
+
+ private:
+  template <class Allocate, class Body>
+  void run_level(const std::vector<std::shared_ptr<const stage>>& level, Allocate allocate,
+                 Body body) {
+    std::vector<growing_pass> passes;
+    for (const auto& which : level) {
+      const dims& shape = which->input->shape;
+      const auto same = std::find_if(passes.begin(), passes.end(), [&](growing_pass& other) {
+        return other.made.shape == shape && other.made.axes == which->axes &&
+               other.made.reductions.empty() != which->reduces && other.takes(*which->input);
+      });
+      const bool fresh = same == passes.end();
+      if (fresh) {
+        passes.push_back({pass{shape, {}, {}, which->axes}});
+        passes.back().takes(*which->input);
+      }
+      pass& into = fresh ? passes.back().made : same->made;
+      if (which->reduces) {
+        const tensor result = allocate(which->shape, which->type);
+        into.reductions.push_back({which->input, which->which, which->parameter, result});
+        staged_[which.get()] = result;
+      } else {
+        const tensor result = allocate(shape, which->type);
+        into.outputs.push_back({which->input, result, nullptr});
+        staged_[which.get()] = result.view(which->shape);
+      }
+    }
+    for (const auto& each : passes) body(each.made, staged_);
+  }
+
+  std::vector<pass_output> outputs_;
+  staged_values staged_;
+};
+
+tensor allocate_result(const dims& shape, dtype type, executor& on) {
+  return with_context(
+      [&] {
+        return "evaluate into a new " + std::string(name(type)) + " tensor of shape " +
+               to_string(shape);
+      },
+      [&] { return tensor::empty(shape, type, &on.pool()); });
+}
+
+void evaluate(std::vector<pass_output> outputs, executor& on) {
+  evaluation work(std::move(outputs));
+  work.for_each_pass(
+      [&](const dims& shape, dtype type) { return allocate_result(shape, type, on); },
+      [&](const pass& which, const staged_values& staged) { run(which, staged, on); });
+}
+
+// A value seen in the shape of what it is written into.
+node_ref fitted(const expr& value, const dims& shape) {
+  if (value.shape() == shape) return value.node();
+  return value.expand(shape).node();
+}
+
+// Whether computing `value` reads `source` anywhere but at the very element being written: then
+// tiles would be replaced that are still to be read. Stages are no matter: they come before.
+bool reads_elsewhere(const node& value, const tile_source& source, std::set<const node*>& seen) {
+  if (!seen.insert(&value).second) return false;
+  const auto input_does = [&](const node_ref& input) {
+    return reads_elsewhere(*input, source, seen);
+  };
+  if (const auto* operation = std::get_if<operation_node>(&value.what))
+    return std::any_of(operation->inputs.begin(), operation->inputs.end(), input_does);
+  if (const auto* cast = std::get_if<cast_node>(&value.what)) return input_does(cast->input);
+  const auto* leaf = std::get_if<source_leaf>(&value.what);
+  if (!leaf || leaf->source.get() != &source) return false;
+  const axis_map same = axis_map::identity(source.shape());
+  return !(leaf->map.shape == same.shape && leaf->map.base == same.base &&
+           leaf->map.from == same.from && leaf->map.step == same.step);
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+  constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; value >= 1024 && unit < 6; ++unit) value /= 1024;
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, units[unit]);
+}
+
+}  // namespace
+
+tensor eval(const expr& value, executor* on) {
+  return eval_all(std::span<const expr>(&value, 1), on).front();
+}
+
+std::vector<tensor> eval_all(std::span<const expr> values, executor* on) {
+  executor& chosen = parallel::choose(on);
+  std::vector<tensor> results;
+  std::vector<pass_output> outputs;
+  for (const auto& value : values) {
+    results.push_back(allocate_result(value.shape(), value.dtype(), chosen));
+    outputs.push_back({value.node(), results.back(), nullptr});
+  }
+  evaluate(std::move(outputs), chosen);
+  return results;
+}
+
+void eval_into(const tensor& out, const expr& value, executor* on) {
+  std::vector<pass_output> outputs;
+  outputs.push_back({fitted(value, out.shape()), out, nullptr});
+  evaluate(std::move(outputs), parallel::choose(on));
+}
+
+void eval_into(tile_source& out, const expr& value, executor* on) {
+  if (!out.writable()) throw error(errc::access_denied, "the tile source is read-only");
+  executor& chosen = parallel::choose(on);
+  node_ref fitting = fitted(value, out.shape());
+  if (std::set<const node*> seen; reads_elsewhere(*fitting, out, seen)) {
+    const tensor result = allocate_result(out.shape(), out.dtype(), chosen);
+    eval_into(result, value, &chosen);
+    fitting = expr(result).node();
+  }
+  std::vector<pass_output> outputs;
+  outputs.push_back({std::move(fitting), tensor(), &out});
+  evaluate(std::move(outputs), chosen);
+}
+
+evaluation_plan explain(const expr& value, executor* on) {
+  executor& chosen = parallel::choose(on);
+  evaluation_plan plan;
+  // Tensors that have the shape and no elements behind it: every index names the same bytes. Each
+  // has bytes of its own, or the tape would take two results for one.
+  const auto stand_in = [](const dims& shape, dtype type) {
+    return tensor(storage::allocate(16), type, layout(shape, dims::filled(shape.size(), 0), 0));
+  };
+  std::vector<pass_output> outputs;
+  outputs.push_back({value.node(), stand_in(value.shape(), value.dtype()), nullptr});
+  evaluation work(std::move(outputs));
+  work.for_each_pass(stand_in, [&](const pass& which, const staged_values& staged) {
+    const pass_cost costs = cost(which, staged, chosen);
+    ++plan.passes;
+    plan.bytes_read += costs.bytes_read;
+    plan.bytes_written += costs.bytes_written;
+    plan.scratch_bytes_per_thread =
+        std::max(plan.scratch_bytes_per_thread, costs.scratch_bytes_per_thread);
+    plan.instructions += costs.instructions;
+    plan.streams = plan.streams || costs.streams;
+    plan.text += fmt::format(
+        "pass {}: {} over {}, {} kernels a block, reads {}, writes {}, scratch {} a thread{}\n",
+        plan.passes,
+        which.reductions.empty()
+            ? std::string("computes")
+            : fmt::format("folds axes {} into {} result{}", to_string(which.axes),
+                          which.reductions.size(), which.reductions.size() == 1 ? "" : "s"),
+        to_string(which.shape), costs.instructions, bytes_text(costs.bytes_read),
+        bytes_text(costs.bytes_written), bytes_text(costs.scratch_bytes_per_thread),
+        costs.streams ? ", streamed in windows" : "");
+  });
+  return plan;
+}
+
+}  // namespace shale

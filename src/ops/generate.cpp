@@ -1,0 +1,226 @@
+#include "ops/generate.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace shale::ops {
+
+namespace {
+
+using namespace detail;
+
+// Position along each input axis of the element at `start`, and the steps of a row and of rows.
+struct walk {
+  dims at;
+  index_t inner_axis = -1;  // the input axis that the last view axis walks, or -1
+  index_t inner_step = 0;
+  index_t outer_axis = -1;
+  index_t outer_step = 0;
+};
+
+walk begin_walk(const axis_map& map, const index_t* start) {
+  walk result;
+  result.at = map.base;
+  const index_t rank = map.rank();
+  for (index_t axis = 0; axis < rank; ++axis)
+    if (map.from[axis] >= 0) result.at[map.from[axis]] += map.step[axis] * start[axis];
+  if (rank >= 1) {
+    result.inner_axis = map.from[rank - 1];
+    result.inner_step = map.step[rank - 1];
+  }
+  if (rank >= 2) {
+    result.outer_axis = map.from[rank - 2];
+    result.outer_step = map.step[rank - 2];
+  }
+  return result;
+}
+
+template <class T>
+class range_generator final : public generator {
+ public:
+  explicit range_generator(const range_leaf& leaf)
+      : start_(leaf.start.as<T>()), step_(leaf.step.as<T>()), map_(leaf.map) {}
+
+  void fill(const index_t* start, std::byte* out, index_t inner, index_t outer) const override {
+    const walk from = begin_walk(map_, start);
+    const index_t inner_step = from.inner_axis == 0 ? from.inner_step : 0;
+    const index_t outer_step = from.outer_axis == 0 ? from.outer_step : 0;
+    auto* to = reinterpret_cast<T*>(out);
+    for (index_t row = 0; row < outer; ++row) {
+      const index_t first = from.at[0] + row * outer_step;
+      for (index_t i = 0; i < inner; ++i)
+        *to++ = start_ + step_ * static_cast<T>(first + i * inner_step);
+    }
+  }
+
+ private:
+  T start_;
+  T step_;
+  axis_map map_;
+};
+
+// A tensor's element address from positions along its axes.
+class element_address {
+ public:
+  explicit element_address(const tensor& values)
+      : values_(values), item_(static_cast<index_t>(values.item_bytes())) {
+    for (const index_t stride : values.strides()) strides_.push_back(stride * item_);
+  }
+  index_t stride(index_t axis) const noexcept { return strides_[axis]; }
+  const std::byte* first() const noexcept { return values_.data(); }
+
+ private:
+  tensor values_;
+  index_t item_;
+  dims strides_;
+};
+
+template <std::size_t item>
+void copy_run(std::byte*& to, const std::byte* from, index_t count, index_t stride) {
+  if (stride == static_cast<index_t>(item)) {
+    std::memcpy(to, from, static_cast<std::size_t>(count) * item);
+    to += count * static_cast<index_t>(item);
+    return;
+  }
+  for (index_t i = 0; i < count; ++i, to += item, from += stride) std::memcpy(to, from, item);
+}
+
+template <std::size_t item>
+class gather_generator final : public generator {
+ public:
+  gather_generator(const gather_leaf& leaf, const tensor& input)
+      : map_(leaf.map), modulus_(leaf.modulus), divisor_(leaf.divisor), input_(input) {}
+
+  void fill(const index_t* start, std::byte* out, index_t inner, index_t outer) const override {
+    walk from = begin_walk(map_, start);
+    for (index_t row = 0; row < outer; ++row) {
+      const std::byte* base = input_.first();
+      for (index_t axis = 0; axis < from.at.size(); ++axis)
+        if (axis != from.inner_axis) base += position(axis, from.at[axis]) * input_.stride(axis);
+      fill_row(from, base, out, inner);
+      if (from.outer_axis >= 0) from.at[from.outer_axis] += from.outer_step;
+    }
+  }
+
+ private:
+  index_t position(index_t axis, index_t at) const noexcept {
+    return modulus_[axis] > 0 ? at % modulus_[axis] : at / divisor_[axis];
+  }
+
+  void fill_row(const walk& from, const std::byte* base, std::byte*& out, index_t inner) const {
+    const index_t axis = from.inner_axis;
+    if (axis < 0) return copy_run<item>(out, base, inner, 0);
+    const index_t stride = input_.stride(axis);
+    index_t at = from.at[axis];
+    const index_t modulus = modulus_[axis];
+    if (modulus > 0 && from.inner_step == 1) {
+      // Whole runs up to the next wrap.
+      for (index_t left = inner; left > 0;) {
+        const index_t first = at % modulus;
+        const index_t run = std::min(left, modulus - first);
+        copy_run<item>(out, base + first * stride, run, stride);
+        at += run;
+        left -= run;
+      }
+      return;
+    }
+    if (modulus == 0 && divisor_[axis] == 1)
+      return copy_run<item>(out, base + at * stride, inner, from.inner_step * stride);
+    for (index_t i = 0; i < inner; ++i, at += from.inner_step)
+      copy_run<item>(out, base + position(axis, at) * stride, 1, item);
+  }
+
+  axis_map map_;
+  dims modulus_;
+  dims divisor_;
+  element_address input_;
+};
+
+template <std::size_t item>
+class concat_generator final : public generator {
+ public:
+  concat_generator(const concat_leaf& leaf, const std::vector<tensor>& inputs)
+      : map_(leaf.map), axis_(leaf.axis), starts_(leaf.starts) {
+    for (const auto& input : inputs) pieces_.emplace_back(input);
+  }
+
+  void fill(const index_t* start, std::byte* out, index_t inner, index_t outer) const override {
+    walk from = begin_walk(map_, start);
+    for (index_t row = 0; row < outer; ++row) {
+      dims at = from.at;
+      for (index_t left = inner; left > 0;) {
+        const std::size_t piece = piece_of(at[axis_]);
+        const element_address& values = pieces_[piece];
+        const std::byte* first = values.first() - starts_[piece] * values.stride(axis_);
+        for (index_t axis = 0; axis < at.size(); ++axis) first += at[axis] * values.stride(axis);
+        index_t run = left;
+        index_t stride = 0;
+        if (from.inner_axis >= 0) {
+          stride = values.stride(from.inner_axis) * from.inner_step;
+          if (from.inner_axis == axis_) run = std::min(run, steps_inside(piece, at[axis_], from));
+          at[from.inner_axis] += run * from.inner_step;
+        }
+        copy_run<item>(out, first, run, stride);
+        left -= run;
+      }
+      if (from.outer_axis >= 0) from.at[from.outer_axis] += from.outer_step;
+    }
+  }
+
+ private:
+  std::size_t piece_of(index_t position) const {
+    return static_cast<std::size_t>(
+        std::upper_bound(starts_.begin() + 1, starts_.end() - 1, position) - starts_.begin() - 1);
+  }
+
+  // How many steps from `position` stay inside the piece.
+  index_t steps_inside(std::size_t piece, index_t position, const walk& from) const {
+    return from.inner_step > 0 ? ceil_div(starts_[piece + 1] - position, from.inner_step)
+                               : (position - starts_[piece]) / -from.inner_step + 1;
+  }
+
+  axis_map map_;
+  index_t axis_;
+  std::vector<index_t> starts_;
+  std::vector<element_address> pieces_;
+};
+
+// The item's width as a compile-time constant.
+template <template <std::size_t> class Generator, class... Arguments>
+std::unique_ptr<generator> by_width(std::size_t item_bytes, Arguments&&... arguments) {
+  switch (item_bytes) {
+    case 1:
+      return std::make_unique<Generator<1>>(arguments...);
+    case 2:
+      return std::make_unique<Generator<2>>(arguments...);
+    case 4:
+      return std::make_unique<Generator<4>>(arguments...);
+    case 8:
+      return std::make_unique<Generator<8>>(arguments...);
+    default:
+      return std::make_unique<Generator<16>>(arguments...);
+  }
+}
+
+}  // namespace
+
+std::vector<node_ref> generator_inputs(const node& leaf) {
+  if (const auto* gather = std::get_if<gather_leaf>(&leaf.what)) return {gather->input};
+  if (const auto* concat = std::get_if<concat_leaf>(&leaf.what)) return concat->pieces;
+  return {};
+}
+
+std::unique_ptr<generator> make_generator(const node& leaf, std::vector<tensor> inputs) {
+  if (const auto* range = std::get_if<range_leaf>(&leaf.what)) {
+    if (leaf.type == dtype::int64) return std::make_unique<range_generator<std::int64_t>>(*range);
+    return std::make_unique<range_generator<double>>(*range);
+  }
+  const std::size_t width = item_bytes(leaf.type);
+  if (const auto* gather = std::get_if<gather_leaf>(&leaf.what))
+    return by_width<gather_generator>(width, *gather, inputs[0]);
+  if (const auto* concat = std::get_if<concat_leaf>(&leaf.what))
+    return by_width<concat_generator>(width, *concat, inputs);
+  return nullptr;
+}
+
+}  // namespace shale::ops

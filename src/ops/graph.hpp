@@ -1,0 +1,130 @@
+// The graph behind `expr`: immutable nodes, made in their final shape and dtype.
+//
+// Invariants
+//   graph.1  an operation's inputs all have the operation's own shape: broadcasting happens at the
+//            leaves, where it costs nothing
+//   graph.2  views never stay in the graph: they are pushed down to the leaves when they are made
+//   graph.3  what a view cannot be pushed through (reductions, and what would be computed again and
+//            again) is a *staged* node: computed once, in an earlier pass, and then a leaf
+#pragma once
+
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "ops/axis_map.hpp"
+#include "ops/kernels.hpp"
+#include "shale/scalar.hpp"
+#include "shale/tensor.hpp"
+#include "shale/tile_source.hpp"
+
+namespace shale::detail {
+
+struct node;
+using node_ref = std::shared_ptr<const node>;
+
+/// Elements in memory; the tensor's layout is the view.
+struct tensor_leaf {
+  tensor values;
+};
+
+/// Elements that come tile by tile, seen through a map.
+struct source_leaf {
+  std::shared_ptr<const tile_source> source;
+  ops::axis_map map;
+};
+
+/// One number everywhere. Weak: written in C++ and not yet bound to a dtype.
+struct constant_leaf {
+  scalar value;
+  bool weak = false;
+};
+
+/// start + step * k, where k is the position along the map's one input axis.
+struct range_leaf {
+  scalar start;
+  scalar step;
+  ops::axis_map map;
+};
+
+/// Elements of a staged or in-memory input at rearranged positions: along input axis a the position
+/// p of the map becomes p % modulus[a] (`tile`) or p / divisor[a] (`repeat`).
+struct gather_leaf {
+  node_ref input;  // a tensor leaf or a staged node
+  ops::axis_map map;
+  dims modulus;  // 0: the position as it is
+  dims divisor;  // 1: the position as it is
+};
+
+/// Pieces one after the other along one axis of the map's input.
+struct concat_leaf {
+  std::vector<node_ref> pieces;  // tensor leaves or staged nodes, of the node's dtype
+  std::vector<index_t> starts;   // along `axis`, one more than pieces
+  index_t axis;
+  ops::axis_map map;
+};
+
+struct operation_node {
+  ops::operation which;
+  std::vector<node_ref> inputs;
+};
+
+struct cast_node {
+  node_ref input;
+};
+
+/// What a staged node computes: a reduction, or the input itself.
+struct stage {
+  node_ref input;
+  bool reduces = false;
+  ops::reduction which = ops::reduction::sum;
+  dims axes = {};  // ascending; folded
+  double parameter = 0;
+  dims shape = {};  // of the result: folded axes as length 1; else the input's elements, reshaped
+  dtype type = dtype::float32;
+};
+
+/// A stage's result, seen through a map.
+struct staged_leaf {
+  std::shared_ptr<const stage> from;
+  ops::axis_map map;
+};
+
+struct node {
+  dtype type;
+  dims shape;
+  std::variant<tensor_leaf, source_leaf, constant_leaf, range_leaf, gather_leaf, concat_leaf,
+               operation_node, cast_node, staged_leaf>
+      what;
+};
+
+}  // namespace shale::detail
+
+namespace shale::ops {
+
+using detail::node;
+using detail::node_ref;
+
+node_ref make_leaf(const tensor& values);
+node_ref make_leaf(std::shared_ptr<const tile_source> source);
+node_ref make_constant(const scalar& value, const dims& shape, dtype type, bool weak);
+
+/// Broadcasts and casts the inputs as the operation wants them. Promotion is done here.
+node_ref make_operation(operation which, std::vector<node_ref> inputs);
+node_ref make_cast(const node_ref& input, dtype to);
+
+/// A view of a node by any map from its axes.
+node_ref make_view(const node_ref& of, const axis_map& map);
+
+/// Computed once, then a leaf. Leaves in memory and staged nodes come back as they are.
+node_ref make_staged(const node_ref& input);
+node_ref make_reduction(const node_ref& input, reduction which, const dims& axes, bool keep_axes,
+                        double parameter);
+
+/// The same elements in row-major order under another shape; staged where no view can say it.
+node_ref make_reshape(const node_ref& of, const dims& shape);
+
+/// Whether evaluating the node runs kernels (rather than reading a leaf).
+bool computes_elements(const node& which) noexcept;
+
+}  // namespace shale::ops

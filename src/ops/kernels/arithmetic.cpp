@@ -1,0 +1,412 @@
+// Arithmetic, extrema, bits and selection.
+#include <math.h>
+
+#include "ops/kernels/loops.hpp"
+
+namespace shale::ops::kernels::SHALE_KERNEL_ISA {
+namespace {
+
+// ---- integers ----------------------------------------------------------------------------------
+
+/// A type in which the quotient of two T rounds to nothing beyond its whole part: a float with more
+/// than twice the bits of T. Vectors divide floats, not integers.
+template <class T>
+using divides_in = std::conditional_t<sizeof(T) <= 2, float, double>;
+
+template <class T>
+struct quotient_and_remainder {
+  T quotient;
+  T remainder;
+};
+
+/// Rounded towards minus infinity; by zero both are 0. lowest / -1 wraps.
+template <class T>
+inline quotient_and_remainder<T> divide_floor(T a, T b) {
+  using Word = word<T>;
+  const bool by_zero = b == 0;
+  const T divisor = by_zero ? T{1} : b;
+  T quotient;
+  if constexpr (sizeof(T) < 8) {
+    using Float = divides_in<T>;
+    const Float exact = static_cast<Float>(a) / static_cast<Float>(divisor);
+    if constexpr (std::is_same_v<T, std::int32_t>) {
+      // The one quotient beyond int32: 2^31, which wraps to lowest.
+      const Float inside = exact > 2147483647.0 ? -2147483648.0 : exact;
+      quotient = static_cast<T>(inside);
+    } else {
+      quotient = static_cast<T>(to<std::conditional_t<(sizeof(T) < 4), std::int32_t, T>>(exact));
+    }
+  } else if constexpr (is_signed<T>) {
+    quotient = divisor == -1 ? static_cast<T>(Word{0} - static_cast<Word>(a)) : a / divisor;
+  } else {
+    quotient = a / divisor;
+  }
+  auto remainder = static_cast<T>(static_cast<Word>(a) -
+                                  static_cast<Word>(quotient) * static_cast<Word>(divisor));
+  if constexpr (is_signed<T>) {
+    const bool below = (remainder != 0) & ((remainder < 0) != (divisor < 0));
+    quotient = static_cast<T>(static_cast<Word>(quotient) - (below ? 1u : 0u));
+    remainder = static_cast<T>(static_cast<Word>(remainder) +
+                               (below ? static_cast<Word>(divisor) : Word{0}));
+  }
+  return {by_zero ? T{0} : quotient, by_zero ? T{0} : remainder};
+}
+
+template <class T>
+inline T power_of_integers(T base, T exponent) {
+  if constexpr (is_signed<T>) {
+    if (exponent < 0) {
+      if (base == 1) return 1;
+      if (base == -1) return (exponent & 1) != 0 ? T{-1} : T{1};
+      return 0;
+    }
+  }
+  using Word = word<T>;
+  auto rest = static_cast<Word>(exponent);
+  auto factor = static_cast<Word>(base);
+  Word result = 1;
+  for (; rest != 0; rest >>= 1) {
+    if ((rest & 1) != 0) result *= factor;
+    factor *= factor;
+  }
+  return static_cast<T>(result);
+}
+
+template <class T>
+void fill_integers(kernel_table& table) {
+  using Word = word<T>;
+  // Wrapping arithmetic does not see signs: the kernel of the unsigned type serves both.
+  using Bits = std::make_unsigned_t<T>;
+  constexpr dtype type = type_of<T>;
+  table.set(operation::add, type, kernel_for<Bits, Bits, Bits>([](Bits a, Bits b) {
+              return static_cast<Bits>(Word{a} + Word{b});
+            }));
+  table.set(operation::subtract, type, kernel_for<Bits, Bits, Bits>([](Bits a, Bits b) {
+              return static_cast<Bits>(Word{a} - Word{b});
+            }));
+  table.set(operation::multiply, type, kernel_for<Bits, Bits, Bits>([](Bits a, Bits b) {
+              return static_cast<Bits>(Word{a} * Word{b});
+            }));
+  table.set(operation::floor_divide, type,
+            kernel_for<T, T, T>([](T a, T b) { return divide_floor(a, b).quotient; }));
+  table.set(operation::remainder, type,
+            kernel_for<T, T, T>([](T a, T b) { return divide_floor(a, b).remainder; }));
+  table.set(operation::power, type,
+            kernel_for<T, T, T>([](T a, T b) { return power_of_integers(a, b); }));
+  table.set(operation::minimum, type, kernel_for<T, T, T>([](T a, T b) { return a < b ? a : b; }));
+  table.set(operation::maximum, type, kernel_for<T, T, T>([](T a, T b) { return a > b ? a : b; }));
+  table.set(operation::bit_and, type,
+            kernel_for<Bits, Bits, Bits>([](Bits a, Bits b) { return static_cast<Bits>(a & b); }));
+  table.set(operation::bit_or, type,
+            kernel_for<Bits, Bits, Bits>([](Bits a, Bits b) { return static_cast<Bits>(a | b); }));
+  table.set(operation::bit_xor, type,
+            kernel_for<Bits, Bits, Bits>([](Bits a, Bits b) { return static_cast<Bits>(a ^ b); }));
+  table.set(operation::bit_not, type,
+            kernel_for<Bits, Bits>([](Bits a) { return static_cast<Bits>(~a); }));
+  table.set(operation::negative, type,
+            kernel_for<Bits, Bits>([](Bits a) { return static_cast<Bits>(Word{0} - Word{a}); }));
+  table.set(operation::square, type,
+            kernel_for<Bits, Bits>([](Bits a) { return static_cast<Bits>(Word{a} * Word{a}); }));
+  table.set(operation::absolute, type, kernel_for<T, T>([](T a) {
+              return a < 0 ? static_cast<T>(Word{0} - static_cast<Word>(a)) : a;
+            }));
+  table.set(operation::sign, type, kernel_for<T, T>([](T a) {
+              return static_cast<T>((a > 0 ? 1 : 0) - (a < 0 ? 1 : 0));
+            }));
+}
+
+// bool: + and | are "or", * and & "and", as in NumPy and PyTorch.
+void fill_boolean(kernel_table& table) {
+  constexpr dtype type = dtype::boolean;
+  const auto conjunction = kernel_for<boolean, boolean, boolean>([](boolean a, boolean b) {
+    return boolean{static_cast<std::uint8_t>((a.byte != 0) & (b.byte != 0))};
+  });
+  const auto disjunction = kernel_for<boolean, boolean, boolean>([](boolean a, boolean b) {
+    return boolean{static_cast<std::uint8_t>((a.byte | b.byte) != 0)};
+  });
+  table.set(operation::add, type, disjunction);
+  table.set(operation::multiply, type, conjunction);
+  table.set(operation::minimum, type, conjunction);
+  table.set(operation::maximum, type, disjunction);
+  table.set(operation::bit_and, type, conjunction);
+  table.set(operation::bit_or, type, disjunction);
+  table.set(operation::bit_xor, type,
+            kernel_for<boolean, boolean, boolean>([](boolean a, boolean b) {
+              return boolean{static_cast<std::uint8_t>((a.byte != 0) != (b.byte != 0))};
+            }));
+  table.set(operation::bit_not, type, kernel_for<boolean, boolean>([](boolean a) {
+              return boolean{static_cast<std::uint8_t>(a.byte == 0)};
+            }));
+  table.set(operation::absolute, type, kernel_for<boolean, boolean>([](boolean a) { return a; }));
+}
+
+// ---- floats ------------------------------------------------------------------------------------
+
+template <class T>
+using bits_of = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+
+/// NaN if either is NaN; -0 is below +0.
+template <class T>
+inline T minimum_of(T a, T b) {
+  using Bits = bits_of<T>;
+  const T equal = as_bits<T>(as_bits<Bits>(a) | as_bits<Bits>(b));
+  return a < b ? a : b < a ? b : a == b ? equal : a + b;
+}
+
+template <class T>
+inline T maximum_of(T a, T b) {
+  using Bits = bits_of<T>;
+  const T equal = as_bits<T>(as_bits<Bits>(a) & as_bits<Bits>(b));
+  return a > b ? a : b > a ? b : a == b ? equal : a + b;
+}
+
+/// A zero with the sign of `of`.
+template <class T>
+inline T zero_like(T of) {
+  using Bits = bits_of<T>;
+  return as_bits<T>(static_cast<Bits>(as_bits<Bits>(of) & ~(~Bits{0} >> 1)));
+}
+
+// Division with remainder, as Python's `//` and `%`: the floor of the exact quotient; a remainder
+// with the sign of the divisor, on zeros too; by zero what `/` gives, and NaN.
+
+template <class T>
+struct float_division {
+  T quotient;
+  T remainder;
+};
+
+/// What the fast way does not cover.
+template <class T>
+inline float_division<T> divide_slowly(T a, T b) {
+  const T divided = a / b;
+  const T nan = __builtin_nanf("");
+  if (b == 0) return {divided, nan};
+  if (a - a != 0 || b != b) return {nan, nan};
+  const double x = a, y = b;
+  double rest = fmod(x, y);
+  double quotient = (x - rest) / y;  // whole up to rounding
+  if (rest != 0 && (rest < 0) != (y < 0)) {
+    rest += y;
+    quotient -= 1;
+  }
+  const double below = __builtin_floor(quotient);
+  const auto whole = static_cast<T>(quotient - below > 0.5 ? below + 1 : below);
+  return {whole == 0 ? zero_like<T>(divided) : whole,
+          rest == 0 ? zero_like<T>(b) : static_cast<T>(rest)};
+}
+
+/// The whole number nearest to a double below 2^51.
+inline double nearest(double value) {
+  constexpr double shifter = 0x1.8p52;
+  return (value + shifter) - shifter;
+}
+
+/// Whether `divide_fast` is exact: quotients of few bits, and no term that over- or underflows.
+inline bool divides_fast(float a, float b) {
+  const double quotient = static_cast<double>(a) / static_cast<double>(b);
+  return (quotient < 0x1p28) & (quotient > -0x1p28) & (b - b == 0);
+}
+inline bool divides_fast(double a, double b) {
+  const double quotient = a / b;
+  const double size = b < 0 ? -b : b;
+  return (quotient < 0x1p22) & (quotient > -0x1p22) & (size > 0x1p-900) & (size < 0x1p900);
+}
+
+/// a - quotient * b without rounding.
+inline double rest_of(float a, float b, double quotient) {
+  return static_cast<double>(a) - quotient * static_cast<double>(b);  // 28 + 24 bits
+}
+inline double rest_of(double a, double b, double quotient) {
+  // b in two halves, so that the products have at most 22 + 27 bits.
+  const auto high = as_bits<double>(as_bits<std::uint64_t>(b) & ~((std::uint64_t{1} << 27) - 1));
+  return (a - quotient * high) - quotient * (b - high);
+}
+
+template <class T>
+inline float_division<T> divide_fast(T a, T b) {
+  const double divisor = b;
+  const double divided = static_cast<double>(a) / divisor;
+  double quotient = nearest(divided);
+  double rest = rest_of(a, b, quotient);
+  const bool below = (rest != 0) & ((rest < 0) != (divisor < 0));
+  rest = below ? rest + divisor : rest;
+  quotient = below ? quotient - 1 : quotient;
+  const auto whole = static_cast<T>(quotient);
+  return {whole == 0 ? zero_like<T>(static_cast<T>(divided)) : whole,
+          rest == 0 ? zero_like<T>(b) : static_cast<T>(rest)};
+}
+
+template <class T, T float_division<T>::*wanted>
+void divide_floats(std::byte* const* data, index_t count) {
+  auto* out = reinterpret_cast<T*>(data[0]);
+  const auto* a = reinterpret_cast<const T*>(data[1]);
+  const auto* b = reinterpret_cast<const T*>(data[2]);
+  constexpr index_t block = 256;
+  T results[block];
+  for (index_t first = 0; first < count; first += block) {
+    const index_t length = count - first < block ? count - first : block;
+    std::uint32_t slow = 0;
+    for (index_t i = 0; i < length; ++i) {
+      results[i] = divide_fast(a[first + i], b[first + i]).*wanted;
+      slow |= divides_fast(a[first + i], b[first + i]) ? 0u : 1u;
+    }
+    if (slow != 0) {
+      for (index_t i = 0; i < length; ++i)
+        if (!divides_fast(a[first + i], b[first + i]))
+          results[i] = divide_slowly(a[first + i], b[first + i]).*wanted;
+    }
+    __builtin_memcpy(out + first, results, static_cast<std::size_t>(length) * sizeof(T));
+  }
+}
+
+template <class T>
+void fill_floats(kernel_table& table) {
+  constexpr dtype type = type_of<T>;
+  table.set(operation::add, type, kernel_for<T, T, T>([](T a, T b) { return a + b; }));
+  table.set(operation::subtract, type, kernel_for<T, T, T>([](T a, T b) { return a - b; }));
+  table.set(operation::multiply, type, kernel_for<T, T, T>([](T a, T b) { return a * b; }));
+  table.set(operation::divide, type, kernel_for<T, T, T>([](T a, T b) { return a / b; }));
+  table.set(operation::floor_divide, type,
+            &run<&divide_floats<T, &float_division<T>::quotient>, sizeof(T), sizeof(T), sizeof(T)>);
+  table.set(
+      operation::remainder, type,
+      &run<&divide_floats<T, &float_division<T>::remainder>, sizeof(T), sizeof(T), sizeof(T)>);
+  table.set(operation::minimum, type,
+            kernel_for<T, T, T>([](T a, T b) { return minimum_of(a, b); }));
+  table.set(operation::maximum, type,
+            kernel_for<T, T, T>([](T a, T b) { return maximum_of(a, b); }));
+  table.set(operation::negative, type, kernel_for<T, T>([](T a) { return -a; }));
+  table.set(operation::square, type, kernel_for<T, T>([](T a) { return a * a; }));
+  table.set(operation::absolute, type, kernel_for<T, T>([](T a) {
+              using Bits = bits_of<T>;
+              return as_bits<T>(static_cast<Bits>(as_bits<Bits>(a) & (~Bits{0} >> 1)));
+            }));
+  table.set(operation::sign, type, kernel_for<T, T>([](T a) {
+              const T whole = (a > 0 ? T{1} : T{0}) - (a < 0 ? T{1} : T{0});
+              return a == a ? whole : a;
+            }));
+  if constexpr (sizeof(T) == 4) {
+    table.set(operation::square_root, type,
+              kernel_for<T, T>([](T a) { return __builtin_sqrtf(a); }));
+    table.set(operation::floor, type, kernel_for<T, T>([](T a) { return __builtin_floorf(a); }));
+    table.set(operation::ceiling, type, kernel_for<T, T>([](T a) { return __builtin_ceilf(a); }));
+    table.set(operation::truncate, type, kernel_for<T, T>([](T a) { return __builtin_truncf(a); }));
+    table.set(operation::round, type, kernel_for<T, T>([](T a) { return __builtin_rintf(a); }));
+  } else {
+    table.set(operation::square_root, type,
+              kernel_for<T, T>([](T a) { return __builtin_sqrt(a); }));
+    table.set(operation::floor, type, kernel_for<T, T>([](T a) { return __builtin_floor(a); }));
+    table.set(operation::ceiling, type, kernel_for<T, T>([](T a) { return __builtin_ceil(a); }));
+    table.set(operation::truncate, type, kernel_for<T, T>([](T a) { return __builtin_trunc(a); }));
+    table.set(operation::round, type, kernel_for<T, T>([](T a) { return __builtin_rint(a); }));
+  }
+}
+
+// ---- complex -----------------------------------------------------------------------------------
+
+inline float magnitude(complex_of<float> a) {
+  // No overflow in double, one rounding more than exact; an infinite part wins over NaN.
+  const double real = a.real, imaginary = a.imaginary;
+  const auto length = static_cast<float>(__builtin_sqrt(real * real + imaginary * imaginary));
+  const float infinite = __builtin_inff();
+  const bool infinity =
+      (real == infinite) | (real == -infinite) | (imaginary == infinite) | (imaginary == -infinite);
+  return infinity ? infinite : length;
+}
+inline double magnitude(complex_of<double> a) { return hypot(a.real, a.imaginary); }
+
+/// Scales by the divisor's larger part, so that nothing overflows early.
+/// Source   R. L. Smith, Algorithm 116, Communications of the ACM 5 (1962)
+template <class T>
+inline complex_of<T> divide_complex(complex_of<T> a, complex_of<T> b) {
+  const T real = b.real < 0 ? -b.real : b.real;
+  const T imaginary = b.imaginary < 0 ? -b.imaginary : b.imaginary;
+  if (real == 0 && imaginary == 0) return {a.real / real, a.imaginary / real};
+  const bool wide = real >= imaginary;
+  const T large = wide ? b.real : b.imaginary;
+  const T small = wide ? b.imaginary : b.real;
+  const T ratio = small / large;
+  const T scale = large + small * ratio;
+  const T along = wide ? a.real : a.imaginary;
+  const T across = wide ? a.imaginary : a.real;
+  const T first = (along + across * ratio) / scale;
+  const T second = (across + flipped(along) * ratio) / scale;
+  return {first, wide ? second : -second};
+}
+
+/// a / |a|.
+inline complex_of<float> direction(complex_of<float> a) {
+  const double real = a.real, imaginary = a.imaginary;
+  const double length = __builtin_sqrt(real * real + imaginary * imaginary);
+  const bool zero = length == 0;
+  return {zero ? 0 : static_cast<float>(real / length),
+          zero ? 0 : static_cast<float>(imaginary / length)};
+}
+inline complex_of<double> direction(complex_of<double> a) {
+  // Scaled by powers of two, so that the length neither overflows nor loses bits as a subnormal.
+  const double size = fmax(fabs(a.real), fabs(a.imaginary));
+  if (size == 0) return {0, 0};
+  const double scale = size > 0x1p1000 ? 0x1p-100 : size < 0x1p-900 ? 0x1p100 : 1;
+  const double real = a.real * scale, imaginary = a.imaginary * scale;
+  const double length = hypot(real, imaginary);
+  return {real / length, imaginary / length};
+}
+
+template <class T>
+void fill_complex(kernel_table& table) {
+  using Complex = complex_of<T>;
+  constexpr dtype type = type_of<Complex>;
+  table.set(operation::add, type, kernel_for<Complex, Complex, Complex>([](Complex a, Complex b) {
+              return Complex{a.real + b.real, a.imaginary + b.imaginary};
+            }));
+  table.set(operation::subtract, type,
+            kernel_for<Complex, Complex, Complex>([](Complex a, Complex b) {
+              return Complex{a.real - b.real, a.imaginary - b.imaginary};
+            }));
+  table.set(operation::multiply, type,
+            kernel_for<Complex, Complex, Complex>([](Complex a, Complex b) {
+              return Complex{a.real * b.real + flipped(a.imaginary) * b.imaginary,
+                             a.real * b.imaginary + a.imaginary * b.real};
+            }));
+  table.set(operation::divide, type,
+            kernel_for<Complex, Complex, Complex>(
+                [](Complex a, Complex b) { return divide_complex(a, b); }));
+  table.set(operation::negative, type, kernel_for<Complex, Complex>([](Complex a) {
+              return Complex{-a.real, -a.imaginary};
+            }));
+  table.set(operation::square, type, kernel_for<Complex, Complex>([](Complex a) {
+              return Complex{a.real * a.real + flipped(a.imaginary) * a.imaginary,
+                             a.real * a.imaginary + a.imaginary * a.real};
+            }));
+  table.set(operation::absolute, type,
+            kernel_for<T, Complex>([](Complex a) { return magnitude(a); }));
+  table.set(operation::sign, type,
+            kernel_for<Complex, Complex>([](Complex a) { return direction(a); }));
+}
+
+// ---- selection ---------------------------------------------------------------------------------
+
+template <class Word, class... Types>
+void fill_select(kernel_table& table, Types... types) {
+  const auto run = kernel_for<Word, boolean, Word, Word>(
+      [](boolean condition, Word a, Word b) { return condition.byte != 0 ? a : b; });
+  (table.set(operation::select, types, run), ...);
+}
+
+}  // namespace
+
+void fill_arithmetic(kernel_table& table) {
+  fill_boolean(table);
+  for_types(integers{}, [&]<class T>(T) { fill_integers<T>(table); });
+  for_types(wide_floats{}, [&]<class T>(T) { fill_floats<T>(table); });
+  for_types(wide_floats{}, [&]<class T>(T) { fill_complex<T>(table); });
+  fill_select<std::uint8_t>(table, dtype::boolean, dtype::int8, dtype::uint8, dtype::float8_e4m3fn,
+                            dtype::float8_e5m2);
+  fill_select<std::uint16_t>(table, dtype::int16, dtype::uint16, dtype::float16, dtype::bfloat16);
+  fill_select<std::uint32_t>(table, dtype::int32, dtype::uint32, dtype::float32);
+  fill_select<std::uint64_t>(table, dtype::int64, dtype::uint64, dtype::float64, dtype::complex64);
+  fill_select<complex_of<double>>(table, dtype::complex128);
+}
+
+}  // namespace shale::ops::kernels::SHALE_KERNEL_ISA

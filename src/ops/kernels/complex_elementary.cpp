@@ -1,0 +1,62 @@
+// Elementary functions of complex numbers, through the C library: there is nothing to vectorise in
+// its special cases, so these exist for the baseline only.
+#include <complex>
+
+#include "ops/kernels/loops.hpp"
+
+namespace shale::ops::kernels::SHALE_KERNEL_ISA {
+namespace {
+
+template <class Part, class Function>
+void set_unary(kernel_table& table, operation which, Function) {
+  using Complex = complex_of<Part>;
+  table.set(which, type_of<Complex>, kernel_for<Complex, Complex>([](Complex a) {
+              const std::complex<Part> result = Function{}(std::complex<Part>(a.real, a.imaginary));
+              return Complex{result.real(), result.imag()};
+            }));
+}
+
+template <class Part>
+void fill(kernel_table& table) {
+  using Value = std::complex<Part>;
+  set_unary<Part>(table, operation::square_root, [](Value a) { return std::sqrt(a); });
+  set_unary<Part>(table, operation::exponential, [](Value a) { return std::exp(a); });
+  set_unary<Part>(table, operation::logarithm, [](Value a) { return std::log(a); });
+  set_unary<Part>(table, operation::logarithm_2, [](Value a) {
+    const Value natural = std::log(a);
+    constexpr auto scale = static_cast<Part>(1.442695040888963407359924681001892137L);  // 1 / ln 2
+    return Value(natural.real() * scale, natural.imag() * scale);
+  });
+  set_unary<Part>(table, operation::logarithm_10, [](Value a) {
+    const Value natural = std::log(a);
+    constexpr auto scale = static_cast<Part>(0.434294481903251827651128918916605082L);  // 1 / ln 10
+    return Value(natural.real() * scale, natural.imag() * scale);
+  });
+  set_unary<Part>(table, operation::sine, [](Value a) { return std::sin(a); });
+  set_unary<Part>(table, operation::cosine, [](Value a) { return std::cos(a); });
+  set_unary<Part>(table, operation::tangent, [](Value a) { return std::tan(a); });
+  set_unary<Part>(table, operation::arc_sine, [](Value a) { return std::asin(a); });
+  set_unary<Part>(table, operation::arc_cosine, [](Value a) { return std::acos(a); });
+  set_unary<Part>(table, operation::arc_tangent, [](Value a) { return std::atan(a); });
+  set_unary<Part>(table, operation::hyperbolic_sine, [](Value a) { return std::sinh(a); });
+  set_unary<Part>(table, operation::hyperbolic_cosine, [](Value a) { return std::cosh(a); });
+  set_unary<Part>(table, operation::hyperbolic_tangent, [](Value a) { return std::tanh(a); });
+  table.set(operation::power, type_of<complex_of<Part>>,
+            kernel_for<complex_of<Part>, complex_of<Part>, complex_of<Part>>(
+                [](complex_of<Part> a, complex_of<Part> b) {
+                  // 0^0 = 1, as for floats; the general formula would take the logarithm of 0.
+                  if (b.real == 0 && b.imaginary == 0) return complex_of<Part>{1, 0};
+                  const Value result =
+                      std::pow(Value(a.real, a.imaginary), Value(b.real, b.imaginary));
+                  return complex_of<Part>{result.real(), result.imag()};
+                }));
+}
+
+}  // namespace
+
+void fill_complex_elementary(kernel_table& table) {
+  fill<float>(table);
+  fill<double>(table);
+}
+
+}  // namespace shale::ops::kernels::SHALE_KERNEL_ISA

@@ -1,0 +1,339 @@
+// Elementary functions of floats, within 1 ulp of the exact value (docs/numerics.md).
+//
+// SLEEF where vectors are wide: its `finz` functions give the same bits for AVX2 and AVX-512. The C
+// library for the baseline, by way of the next wider type where its own function is not that exact.
+#include <math.h>
+
+#include "ops/kernels/loops.hpp"
+
+#if defined(SHALE_X86_KERNELS)
+#include <immintrin.h>
+#include <sleef.h>
+#endif
+
+namespace shale::ops::kernels::SHALE_KERNEL_ISA {
+namespace {
+
+template <class T, class Function>
+void set_unary(kernel_table& table, operation which, Function function) {
+  table.set(which, type_of<T>, kernel_for<T, T>(function));
+}
+
+template <class T, class Function>
+void set_binary(kernel_table& table, operation which, Function function) {
+  table.set(which, type_of<T>, kernel_for<T, T, T>(function));
+}
+
+#if defined(SHALE_X86_KERNELS)
+
+// ---- vectors -----------------------------------------------------------------------------------
+
+// The library's names end in the vector's element, width and instruction set.
+#if defined(__AVX512F__)
+struct floats {
+  using element = float;
+  using vector = __m512;
+};
+struct doubles {
+  using element = double;
+  using vector = __m512d;
+};
+#define SHALE_SLEEF_FLOAT(name) Sleef_finz_##name##f16_u10avx512f
+#define SHALE_SLEEF_DOUBLE(name) Sleef_finz_##name##d8_u10avx512f
+#elif defined(__AVX2__)
+struct floats {
+  using element = float;
+  using vector = __m256;
+};
+struct doubles {
+  using element = double;
+  using vector = __m256d;
+};
+#define SHALE_SLEEF_FLOAT(name) Sleef_finz_##name##f8_u10avx2
+#define SHALE_SLEEF_DOUBLE(name) Sleef_finz_##name##d4_u10avx2
+#else
+struct doubles {
+  using element = double;
+  using vector = __m128d;
+};
+#define SHALE_SLEEF_DOUBLE(name) Sleef_##name##d2_u10sse2
+#endif
+
+template <class Lanes>
+inline constexpr int width_of = sizeof(typename Lanes::vector) / sizeof(typename Lanes::element);
+
+template <class Lanes>
+inline typename Lanes::vector load(const typename Lanes::element* from) {
+  typename Lanes::vector result;
+  __builtin_memcpy(&result, from, sizeof(result));
+  return result;
+}
+
+/// The last `count` (< width) elements; the rest of the vector repeats the first of them.
+template <class Lanes>
+inline typename Lanes::vector load_tail(const typename Lanes::element* from, index_t count) {
+  typename Lanes::element values[width_of<Lanes>];
+  for (int i = 0; i < width_of<Lanes>; ++i) values[i] = from[i < count ? i : 0];
+  return load<Lanes>(values);
+}
+
+template <class Lanes>
+inline void store(typename Lanes::vector values, typename Lanes::element* to, index_t count) {
+  __builtin_memcpy(to, &values, static_cast<std::size_t>(count) * sizeof(*to));
+}
+
+/// `Function` maps a vector to a vector, each lane by itself.
+template <class Lanes, class Function>
+void unary_vectors(std::byte* const* data, index_t count) {
+  using T = typename Lanes::element;
+  constexpr index_t width = width_of<Lanes>;
+  auto* out = reinterpret_cast<T*>(data[0]);
+  const auto* a = reinterpret_cast<const T*>(data[1]);
+  index_t i = 0;
+  for (; i + width <= count; i += width)
+    store<Lanes>(Function{}(load<Lanes>(a + i)), out + i, width);
+  if (i < count) store<Lanes>(Function{}(load_tail<Lanes>(a + i, count - i)), out + i, count - i);
+}
+
+template <class Lanes, class Function>
+void binary_vectors(std::byte* const* data, index_t count) {
+  using T = typename Lanes::element;
+  constexpr index_t width = width_of<Lanes>;
+  auto* out = reinterpret_cast<T*>(data[0]);
+  const auto* a = reinterpret_cast<const T*>(data[1]);
+  const auto* b = reinterpret_cast<const T*>(data[2]);
+  index_t i = 0;
+  for (; i + width <= count; i += width)
+    store<Lanes>(Function{}(load<Lanes>(a + i), load<Lanes>(b + i)), out + i, width);
+  if (i < count)
+    store<Lanes>(Function{}(load_tail<Lanes>(a + i, count - i), load_tail<Lanes>(b + i, count - i)),
+                 out + i, count - i);
+}
+
+template <class Lanes, class Function>
+void set_vector(kernel_table& table, operation which, Function) {
+  using T = typename Lanes::element;
+  table.set(which, type_of<T>, &run<&unary_vectors<Lanes, Function>, sizeof(T), sizeof(T)>);
+}
+
+template <class Lanes, class Function>
+void set_vectors(kernel_table& table, operation which, Function) {
+  using T = typename Lanes::element;
+  table.set(which, type_of<T>,
+            &run<&binary_vectors<Lanes, Function>, sizeof(T), sizeof(T), sizeof(T)>);
+}
+
+/// Whether any lane of a comparison's result is set.
+template <class Mask>
+inline bool any(Mask mask) {
+#if defined(__AVX512F__)
+  const auto bits = (__m512i)mask;
+  return _mm512_test_epi64_mask(bits, bits) != 0;
+#elif defined(__AVX2__)
+  const auto bits = (__m256i)mask;
+  return _mm256_testz_si256(bits, bits) == 0;
+#else
+  return _mm_movemask_epi8((__m128i)mask) != 0;
+#endif
+}
+
+/// Where tan, sinh and tanh are their argument to the last bit; the library may be 1 ulp off there.
+inline constexpr float tiny_float = 0x1p-13f;
+inline constexpr double tiny_double = 0x1p-27;
+
+template <class Vector, class Element>
+inline Vector unless_tiny(Vector x, Element limit, Vector otherwise) {
+  return ((x < limit) & (x > -limit)) ? x : otherwise;
+}
+
+/// sinh and cosh: the library overflows where the result is almost infinite, so there the C
+/// library's wider function answers.
+template <class Vector, class Element, class Function, class Wider>
+inline Vector with_ends(Vector x, Element limit, Function function, Wider wider) {
+  Vector result = function(x);
+  if (any((x > limit) | (x < -limit))) [[unlikely]] {
+    for (std::size_t i = 0; i < sizeof(Vector) / sizeof(Element); ++i)
+      if (x[i] > limit || x[i] < -limit) result[i] = wider(x[i]);
+  }
+  return result;
+}
+
+void fill_double_hyperbolic(kernel_table& table) {
+  using V = doubles::vector;
+  set_vector<doubles>(table, operation::hyperbolic_sine, [](V x) {
+    const auto vectors = [](V y) { return SHALE_SLEEF_DOUBLE(sinh)(y); };
+    const auto ends = [](double z) { return static_cast<double>(sinhl(z)); };
+    return unless_tiny(x, tiny_double, with_ends(x, 709.0, vectors, ends));
+  });
+  set_vector<doubles>(table, operation::hyperbolic_cosine, [](V x) {
+    return with_ends(
+        x, 709.0, [](V y) { return SHALE_SLEEF_DOUBLE(cosh)(y); },
+        [](double y) { return static_cast<double>(coshl(y)); });
+  });
+  set_vector<doubles>(table, operation::hyperbolic_tangent,
+                      [](V x) { return unless_tiny(x, tiny_double, SHALE_SLEEF_DOUBLE(tanh)(x)); });
+  set_vector<doubles>(table, operation::logarithm_10,
+                      [](V x) { return SHALE_SLEEF_DOUBLE(log10)(x); });
+}
+
+#endif
+
+#if defined(SHALE_X86_KERNELS) && defined(__AVX2__)
+
+/// sin, cos and tan choose how to reduce their angles by the largest one in the vector, so a lane's
+/// last bit would depend on its neighbours. Here the lanes below `limit` and the others (NaN too)
+/// are computed apart, each beside stand-ins of its own kind.
+template <class Vector, class Element, class Small, class Large>
+inline Vector by_size(Vector x, Element limit, Small small, Large large) {
+  const auto is_small = (x < limit) & (x > -limit);
+  const Vector result = small(is_small ? x : Vector{});
+  if (!any(~is_small)) [[likely]]
+    return result;
+  return is_small ? result : large(is_small ? Vector{} + 2 * limit : x);
+}
+
+// The library's limits, which its interface does not name.
+inline constexpr float float_limit = 125;
+inline constexpr double double_limit = 15, double_second_limit = 1e14;
+
+template <class Function>
+inline floats::vector of_angle(floats::vector x, Function function) {
+  return by_size(x, float_limit, function, function);
+}
+template <class Function>
+inline doubles::vector of_angle(doubles::vector x, Function function) {
+  return by_size(x, double_limit, function, [&](doubles::vector y) {
+    return by_size(y, double_second_limit, function, function);
+  });
+}
+
+void fill_float(kernel_table& table) {
+  using V = floats::vector;
+  set_vector<floats>(table, operation::exponential, [](V x) { return SHALE_SLEEF_FLOAT(exp)(x); });
+  set_vector<floats>(table, operation::logarithm, [](V x) { return SHALE_SLEEF_FLOAT(log)(x); });
+  set_vector<floats>(table, operation::logarithm_2, [](V x) { return SHALE_SLEEF_FLOAT(log2)(x); });
+  set_vector<floats>(table, operation::arc_sine, [](V x) { return SHALE_SLEEF_FLOAT(asin)(x); });
+  set_vector<floats>(table, operation::arc_cosine, [](V x) { return SHALE_SLEEF_FLOAT(acos)(x); });
+  set_vector<floats>(table, operation::arc_tangent, [](V x) { return SHALE_SLEEF_FLOAT(atan)(x); });
+  set_vector<floats>(table, operation::logarithm_10,
+                     [](V x) { return SHALE_SLEEF_FLOAT(log10)(x); });
+  set_vector<floats>(table, operation::hyperbolic_tangent,
+                     [](V x) { return unless_tiny(x, tiny_float, SHALE_SLEEF_FLOAT(tanh)(x)); });
+  set_vector<floats>(table, operation::sine, [](V x) {
+    return of_angle(x, [](V y) { return SHALE_SLEEF_FLOAT(sin)(y); });
+  });
+  set_vector<floats>(table, operation::cosine, [](V x) {
+    return of_angle(x, [](V y) { return SHALE_SLEEF_FLOAT(cos)(y); });
+  });
+  set_vector<floats>(table, operation::tangent, [](V x) {
+    return unless_tiny(x, tiny_float, of_angle(x, [](V y) { return SHALE_SLEEF_FLOAT(tan)(y); }));
+  });
+  set_vector<floats>(table, operation::hyperbolic_sine, [](V x) {
+    const auto vectors = [](V y) { return SHALE_SLEEF_FLOAT(sinh)(y); };
+    const auto ends = [](float z) { return static_cast<float>(sinh(static_cast<double>(z))); };
+    return unless_tiny(x, tiny_float, with_ends(x, 88.0f, vectors, ends));
+  });
+  set_vector<floats>(table, operation::hyperbolic_cosine, [](V x) {
+    return with_ends(
+        x, 88.0f, [](V y) { return SHALE_SLEEF_FLOAT(cosh)(y); },
+        [](float y) { return static_cast<float>(cosh(static_cast<double>(y))); });
+  });
+  set_vectors<floats>(table, operation::power,
+                      [](V x, V y) { return SHALE_SLEEF_FLOAT(pow)(x, y); });
+  set_vectors<floats>(table, operation::atan2,
+                      [](V y, V x) { return SHALE_SLEEF_FLOAT(atan2)(y, x); });
+}
+
+void fill_double(kernel_table& table) {
+  using V = doubles::vector;
+  set_vector<doubles>(table, operation::exponential,
+                      [](V x) { return SHALE_SLEEF_DOUBLE(exp)(x); });
+  set_vector<doubles>(table, operation::logarithm, [](V x) { return SHALE_SLEEF_DOUBLE(log)(x); });
+  set_vector<doubles>(table, operation::logarithm_2,
+                      [](V x) { return SHALE_SLEEF_DOUBLE(log2)(x); });
+  set_vector<doubles>(table, operation::arc_sine, [](V x) { return SHALE_SLEEF_DOUBLE(asin)(x); });
+  set_vector<doubles>(table, operation::arc_cosine,
+                      [](V x) { return SHALE_SLEEF_DOUBLE(acos)(x); });
+  set_vector<doubles>(table, operation::arc_tangent,
+                      [](V x) { return SHALE_SLEEF_DOUBLE(atan)(x); });
+  set_vector<doubles>(table, operation::sine, [](V x) {
+    return of_angle(x, [](V y) { return SHALE_SLEEF_DOUBLE(sin)(y); });
+  });
+  set_vector<doubles>(table, operation::cosine, [](V x) {
+    return of_angle(x, [](V y) { return SHALE_SLEEF_DOUBLE(cos)(y); });
+  });
+  set_vector<doubles>(table, operation::tangent, [](V x) {
+    return unless_tiny(x, tiny_double, of_angle(x, [](V y) { return SHALE_SLEEF_DOUBLE(tan)(y); }));
+  });
+  set_vectors<doubles>(table, operation::power,
+                       [](V x, V y) { return SHALE_SLEEF_DOUBLE(pow)(x, y); });
+  set_vectors<doubles>(table, operation::atan2,
+                       [](V y, V x) { return SHALE_SLEEF_DOUBLE(atan2)(y, x); });
+  fill_double_hyperbolic(table);
+}
+
+#else
+
+// ---- one by one --------------------------------------------------------------------------------
+
+// Through double where the C library's float function may be off by more than 1 ulp.
+void fill_float(kernel_table& table) {
+  using T = float;
+  set_unary<T>(table, operation::exponential, [](T a) { return expf(a); });
+  set_unary<T>(table, operation::logarithm, [](T a) { return logf(a); });
+  set_unary<T>(table, operation::logarithm_2, [](T a) { return log2f(a); });
+  set_unary<T>(table, operation::sine, [](T a) { return sinf(a); });
+  set_unary<T>(table, operation::cosine, [](T a) { return cosf(a); });
+  set_unary<T>(table, operation::arc_sine, [](T a) { return asinf(a); });
+  set_unary<T>(table, operation::arc_cosine, [](T a) { return acosf(a); });
+  set_unary<T>(table, operation::arc_tangent, [](T a) { return atanf(a); });
+  set_binary<T>(table, operation::power, [](T a, T b) { return powf(a, b); });
+  set_unary<T>(table, operation::logarithm_10,
+               [](T a) { return static_cast<T>(log10(static_cast<double>(a))); });
+  set_unary<T>(table, operation::tangent,
+               [](T a) { return static_cast<T>(tan(static_cast<double>(a))); });
+  set_unary<T>(table, operation::hyperbolic_sine,
+               [](T a) { return static_cast<T>(sinh(static_cast<double>(a))); });
+  set_unary<T>(table, operation::hyperbolic_cosine,
+               [](T a) { return static_cast<T>(cosh(static_cast<double>(a))); });
+  set_unary<T>(table, operation::hyperbolic_tangent,
+               [](T a) { return static_cast<T>(tanh(static_cast<double>(a))); });
+  set_binary<T>(table, operation::atan2, [](T a, T b) {
+    return static_cast<T>(atan2(static_cast<double>(a), static_cast<double>(b)));
+  });
+}
+
+void fill_double(kernel_table& table) {
+  using T = double;
+  set_unary<T>(table, operation::exponential, [](T a) { return exp(a); });
+  set_unary<T>(table, operation::logarithm, [](T a) { return log(a); });
+  set_unary<T>(table, operation::logarithm_2, [](T a) { return log2(a); });
+  set_unary<T>(table, operation::arc_sine, [](T a) { return asin(a); });
+  set_unary<T>(table, operation::arc_cosine, [](T a) { return acos(a); });
+  set_unary<T>(table, operation::arc_tangent, [](T a) { return atan(a); });
+  set_unary<T>(table, operation::sine, [](T a) { return sin(a); });
+  set_unary<T>(table, operation::cosine, [](T a) { return cos(a); });
+  set_unary<T>(table, operation::tangent, [](T a) { return tan(a); });
+  set_binary<T>(table, operation::power, [](T a, T b) { return pow(a, b); });
+  set_binary<T>(table, operation::atan2, [](T a, T b) { return atan2(a, b); });
+#if defined(SHALE_X86_KERNELS)
+  fill_double_hyperbolic(table);
+#else
+  // Within 3 ulp: there is no wider type to go through that is not far slower.
+  set_unary<T>(table, operation::logarithm_10, [](T a) { return log10(a); });
+  set_unary<T>(table, operation::hyperbolic_sine, [](T a) { return sinh(a); });
+  set_unary<T>(table, operation::hyperbolic_cosine, [](T a) { return cosh(a); });
+  set_unary<T>(table, operation::hyperbolic_tangent, [](T a) { return tanh(a); });
+#endif
+}
+
+#endif
+
+}  // namespace
+
+void fill_elementary(kernel_table& table) {
+  fill_float(table);
+  fill_double(table);
+}
+
+}  // namespace shale::ops::kernels::SHALE_KERNEL_ISA

@@ -1,0 +1,49 @@
+# The kernels, each family compiled once per instruction set from one source text
+# (rules isa.1 – isa.3 in table.hpp). Sets SHALE_KERNEL_SOURCES and SHALE_KERNEL_LIBRARIES;
+# included by src/ops.
+
+set(SHALE_KERNEL_FAMILIES arithmetic casts comparison elementary extrema moments sums)
+set(SHALE_KERNEL_SOURCES
+  dispatch.cpp
+  gemm.cpp
+  linalg.cpp
+  kernels/complex_elementary.cpp
+  kernels/reduce_strided.cpp
+  kernels/strided.cpp)
+
+# What the vectoriser needs to take both sides of a select; -O3 also in debug builds (rule isa.3).
+# Kernels throw nothing, and tables for unwinding would be weak symbols.
+set(SHALE_KERNEL_OPTIONS -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off
+    -fno-exceptions)
+
+# shale_add_kernels(ISA OPTIONS…): a unit for each family, which includes the family's source.
+function(shale_add_kernels isa)
+  foreach(family IN LISTS SHALE_KERNEL_FAMILIES)
+    set(unit ${CMAKE_CURRENT_BINARY_DIR}/kernels/${family}_${isa}.cpp)
+    file(CONFIGURE OUTPUT ${unit} CONTENT "#include \"ops/kernels/${family}.cpp\"\n")
+    set_source_files_properties(${unit} PROPERTIES
+      COMPILE_DEFINITIONS "SHALE_KERNEL_ISA=${isa};${SHALE_KERNEL_DEFINITIONS}"
+      COMPILE_OPTIONS "${SHALE_KERNEL_OPTIONS};${ARGN}")
+    list(APPEND SHALE_KERNEL_SOURCES ${unit})
+  endforeach()
+  set(SHALE_KERNEL_SOURCES ${SHALE_KERNEL_SOURCES} PARENT_SCOPE)
+endfunction()
+
+set(SHALE_KERNEL_LIBRARIES ${OPENBLAS_SERIAL_LIBRARY})
+set_source_files_properties(gemm.cpp PROPERTIES
+  COMPILE_OPTIONS "-isystem;${OPENBLAS_SERIAL_INCLUDE_DIR};-O3")  # -O3: its integer loops
+set(SHALE_KERNEL_DEFINITIONS)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  set(SHALE_KERNEL_DEFINITIONS SHALE_X86_KERNELS)
+  list(APPEND SHALE_KERNEL_LIBRARIES ${SLEEF_LIBRARY})
+  set_source_files_properties(dispatch.cpp PROPERTIES COMPILE_DEFINITIONS SHALE_X86_KERNELS)
+  shale_add_kernels(avx2 -mavx2)
+  shale_add_kernels(avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl
+                    -mprefer-vector-width=512)
+endif()
+shale_add_kernels(baseline)
+set_source_files_properties(kernels/complex_elementary.cpp kernels/strided.cpp
+  kernels/reduce_strided.cpp PROPERTIES
+  COMPILE_DEFINITIONS SHALE_KERNEL_ISA=baseline
+  COMPILE_OPTIONS "${SHALE_KERNEL_OPTIONS}")
+

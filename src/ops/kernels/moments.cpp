@@ -1,0 +1,160 @@
+// Variance and standard deviation.
+#include "ops/kernels/folds.hpp"
+
+namespace shale::ops::kernels::SHALE_KERNEL_ISA {
+namespace {
+
+/// Count, mean and summed squared distance from it. The mean is held in two doubles: the distance
+/// between two means may be far below the rounding of either.
+/// Source   merging: T. F. Chan, G. H. Golub, R. J. LeVeque, Updating formulae and a pairwise
+///          algorithm for computing sample variances (1979); columns: B. P. Welford (1962)
+template <class T>
+struct moments {
+  static constexpr int parts = parts_of<T>::count;
+  using Part = typename parts_of<T>::type;
+  using Lane = std::conditional_t<std::is_same_v<Part, float>, float, double>;
+  struct State {
+    std::int64_t count;
+    exact_sum mean[parts];
+    double squares;
+  };
+  using Value = T;
+  /// Welford's mean and squares of the distances from the first row, which are exact or nearly so
+  /// where values lie close together.
+  struct Columns {
+    double first[tile_columns * parts];
+    double mean[tile_columns * parts];
+    double squares[tile_columns * parts];
+  };
+
+  static State empty() { return {}; }
+
+  // Two passes over a run, which is in the cache: its mean, then the distances from it. What the
+  // distances sum to corrects the mean's rounding.
+  static void run(State& state, const T* values, index_t count) {
+    alignas(64) Lane room[std::is_same_v<Part, Lane> ? 1 : run_elements * parts];
+    const index_t total = count * parts;
+    const Lane* numbers = widened(reinterpret_cast<const Part*>(values), total, room);
+
+    double sums[lanes];
+    lane_array sum = spread(0);
+    index_t i = 0;
+    for (; i + lanes <= total; i += lanes)
+      for (int k = 0; k < vectors; ++k) sum.part[k] += load(numbers + i + k * vector_doubles);
+    sum.store(sums);
+    for (int lane = 0; i < total; ++i, ++lane) sums[lane] += static_cast<double>(numbers[i]);
+    combine<parts>(sums);
+
+    State here{count, {}, 0};
+    for (int part = 0; part < parts; ++part)
+      here.mean[part].high = sums[part] / static_cast<double>(count);
+    double centres[lanes];
+    for (int lane = 0; lane < lanes; ++lane) centres[lane] = here.mean[lane % parts].high;
+    lane_array distance = spread(0), square = spread(0), centre;
+    __builtin_memcpy(centre.part, centres, sizeof(centres));
+    i = 0;
+    for (; i + lanes <= total; i += lanes) {
+      for (int k = 0; k < vectors; ++k) {
+        const doubles away = load(numbers + i + k * vector_doubles) - centre.part[k];
+        distance.part[k] += away;
+        square.part[k] += away * away;
+      }
+    }
+    double distances[lanes], squares[lanes];
+    distance.store(distances);
+    square.store(squares);
+    for (int lane = 0; i < total; ++i, ++lane) {
+      const double away = static_cast<double>(numbers[i]) - centres[lane];
+      distances[lane] += away;
+      squares[lane] += away * away;
+    }
+    combine<parts>(distances);
+    combine<parts>(squares);
+    for (int part = 0; part < parts; ++part) {
+      const double shift = distances[part] / static_cast<double>(count);
+      here.mean[part] = add(here.mean[part], shift);
+      here.squares += squares[part] - distances[part] * shift;
+    }
+    merge(state, here);
+  }
+
+  static void merge(State& into, const State& from) {
+    if (from.count == 0) return;
+    if (into.count == 0) {
+      into = from;
+      return;
+    }
+    const auto total = static_cast<double>(into.count + from.count);
+    const double share = static_cast<double>(from.count) / total;
+    double apart = 0;
+    for (int part = 0; part < parts; ++part) {
+      const exact_sum to_here{-into.mean[part].high, -into.mean[part].low};
+      const double distance = add(from.mean[part], to_here).value();
+      into.mean[part] = add(into.mean[part], distance * share);
+      apart += distance * distance;
+    }
+    into.squares += from.squares + apart * (static_cast<double>(into.count) * share);
+    into.count += from.count;
+  }
+
+  static void begin(Columns& columns, index_t count) {
+    for (index_t i = 0; i < count * parts; ++i) columns.mean[i] = columns.squares[i] = 0;
+  }
+
+  static void row(Columns& columns, const T* values, index_t count, index_t before) {
+    const auto* numbers = reinterpret_cast<const Part*>(values);
+    if (before == 0)
+      for (index_t i = 0; i < count * parts; ++i) columns.first[i] = to<double>(numbers[i]);
+    const double share = 1.0 / static_cast<double>(before + 1);
+    SHALE_INDEPENDENT
+    for (index_t i = 0; i < count * parts; ++i) {
+      const double number = to<double>(numbers[i]) - columns.first[i];
+      const double distance = number - columns.mean[i];
+      columns.mean[i] += distance * share;
+      columns.squares[i] += distance * (number - columns.mean[i]);
+    }
+  }
+
+  static State column(const Columns& columns, index_t which, index_t rows) {
+    State state{rows, {}, 0};
+    for (int part = 0; part < parts; ++part) {
+      state.mean[part] = add(exact_sum{columns.first[which * parts + part], 0},
+                             columns.mean[which * parts + part]);
+      state.squares += columns.squares[which * parts + part];
+    }
+    return state;
+  }
+
+  /// NaN unless more than `correction` values were seen.
+  static double variance(const State& state, double correction) {
+    const double freedom = static_cast<double>(state.count) - correction;
+    return freedom > 0 ? state.squares / freedom : __builtin_nan("");
+  }
+};
+
+template <class T, class Out>
+void fill(kernel_table& table, dtype type) {
+  using State = typename moments<T>::State;
+  table.set(reduction::variance, type,
+            reducer_for<moments<T>, Out>([](const State& state, double correction) {
+              return moments<T>::variance(state, correction);
+            }));
+  table.set(reduction::deviation, type,
+            reducer_for<moments<T>, Out>([](const State& state, double correction) {
+              return __builtin_sqrt(moments<T>::variance(state, correction));
+            }));
+}
+
+}  // namespace
+
+void fill_moments(kernel_table& table) {
+  // A bool is a byte of 0 or 1; integers give float64, complex values the real type of their parts.
+  fill<std::uint8_t, double>(table, dtype::boolean);
+  for_types(integers{}, [&]<class T>(T) { fill<T, double>(table, type_of<T>); });
+  for_types(type_list<half, brain, float, double>{},
+            [&]<class T>(T) { fill<T, T>(table, type_of<T>); });
+  fill<complex_of<float>, float>(table, dtype::complex64);
+  fill<complex_of<double>, double>(table, dtype::complex128);
+}
+
+}  // namespace shale::ops::kernels::SHALE_KERNEL_ISA

@@ -1,0 +1,117 @@
+#include "ops/kernels/reduce_strided.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "ops/kernels/strided.hpp"
+
+namespace shale::ops::kernels {
+
+namespace {
+
+constexpr index_t widest_value = 16;
+
+/// Below this many values, a run costs more to start and end than to fold.
+constexpr index_t short_run = 8;
+
+struct axis {
+  index_t extent;
+  index_t state_stride;
+  index_t value_stride;
+
+  bool folded() const { return state_stride == 0; }
+};
+
+void fold_run(const fold_shape& fold, std::byte* state, const std::byte* values, axis row) {
+  alignas(64) std::byte packed[run_elements * widest_value];
+  for (index_t at = 0; at < row.extent; at += run_elements) {
+    const index_t count = std::min(run_elements, row.extent - at);
+    const std::byte* run = values + at * row.value_stride;
+    if (row.value_stride != fold.value_bytes && count > 1) {
+      pack(packed, run, fold.value_bytes, row.value_stride, 0, count, 1);
+      run = packed;
+    }
+    fold.run(state, run, count);
+  }
+}
+
+// Both axes into one state: short rows are joined into longer runs.
+void fold_block(const fold_shape& fold, std::byte* state, const std::byte* values, axis inner,
+                axis outer) {
+  const index_t together = std::max<index_t>(1, run_elements / inner.extent);
+  if (together == 1) {
+    for (index_t row = 0; row < outer.extent; ++row)
+      fold_run(fold, state, values + row * outer.value_stride, inner);
+    return;
+  }
+  alignas(64) std::byte packed[run_elements * widest_value];
+  const bool dense = inner.value_stride == fold.value_bytes &&
+                     outer.value_stride == inner.extent * fold.value_bytes;
+  for (index_t row = 0; row < outer.extent; row += together) {
+    const index_t rows = std::min(together, outer.extent - row);
+    const std::byte* run = values + row * outer.value_stride;
+    if (!dense) {
+      pack(packed, run, fold.value_bytes, inner.value_stride, outer.value_stride, inner.extent,
+           rows);
+      run = packed;
+    }
+    fold.run(state, run, rows * inner.extent);
+  }
+}
+
+// Along the outer axis, side by side for the inner one.
+void fold_columns(const fold_shape& fold, std::byte* states, const std::byte* values, axis inner,
+                  axis outer) {
+  alignas(64) std::byte columns[column_bytes];
+  alignas(64) std::byte packed[tile_columns * widest_value];
+  for (index_t at = 0; at < inner.extent; at += tile_columns) {
+    const index_t count = std::min(tile_columns, inner.extent - at);
+    const std::byte* first = values + at * inner.value_stride;
+    fold.begin(columns, count);
+    if (inner.value_stride == fold.value_bytes || count == 1) {
+      fold.rows(columns, first, outer.value_stride, count, outer.extent, 0);
+    } else {
+      for (index_t row = 0; row < outer.extent; ++row) {
+        pack(packed, first + row * outer.value_stride, fold.value_bytes, inner.value_stride, 0,
+             count, 1);
+        fold.rows(columns, packed, 0, count, 1, row);
+      }
+    }
+    fold.end(columns, states + at * inner.state_stride, inner.state_stride, count, outer.extent);
+  }
+}
+
+}  // namespace
+
+void reduce_strided(const fold_shape& fold, std::byte* const* data, const index_t* strides_bytes,
+                    index_t inner_extent, index_t outer_extent) {
+  axis inner{inner_extent, strides_bytes[0], strides_bytes[1]};
+  axis outer{outer_extent, strides_bytes[2], strides_bytes[3]};
+  // An axis of one element may count as folded, whatever its stride.
+  if (inner.extent == 1) inner.state_stride = 0;
+  if (outer.extent == 1) outer.state_stride = 0;
+  if (inner.extent == 1) std::swap(inner, outer);
+  // A few long columns, or many short rows, go faster the other way round.
+  const bool few_columns =
+      !inner.folded() && outer.folded() && inner.extent < short_run && outer.extent >= short_run;
+  const bool short_rows =
+      inner.folded() && !outer.folded() && inner.extent < short_run && outer.extent >= short_run;
+  if (few_columns || short_rows) std::swap(inner, outer);
+
+  std::byte* const state = data[0];
+  const std::byte* const values = data[1];
+  if (inner.folded() && outer.folded()) {
+    fold_block(fold, state, values, inner, outer);
+  } else if (inner.folded()) {
+    for (index_t row = 0; row < outer.extent; ++row)
+      fold_run(fold, state + row * outer.state_stride, values + row * outer.value_stride, inner);
+  } else if (outer.folded()) {
+    fold_columns(fold, state, values, inner, outer);
+  } else {
+    for (index_t row = 0; row < outer.extent; ++row)
+      fold_columns(fold, state + row * outer.state_stride, values + row * outer.value_stride, inner,
+                   axis{1, 0, 0});
+  }
+}
+
+}  // namespace shale::ops::kernels

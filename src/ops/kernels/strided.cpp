@@ -1,0 +1,145 @@
+#include "ops/kernels/strided.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace shale::ops::kernels {
+
+namespace {
+
+struct pair_of_words {
+  std::uint64_t first, second;
+};
+
+// A copy of one element through memory of any declared type.
+template <class Word>
+void copy_element(std::byte* to, const std::byte* from) {
+  std::memcpy(to, from, sizeof(Word));
+}
+
+template <class Word>
+void pack_words(std::byte* to, const std::byte* from, index_t inner_stride, index_t outer_stride,
+                index_t columns, index_t rows) {
+  constexpr auto width = static_cast<index_t>(sizeof(Word));
+  for (index_t row = 0; row < rows; ++row, from += outer_stride, to += columns * width) {
+    if (inner_stride == width) {
+      std::memcpy(to, from, static_cast<std::size_t>(columns * width));
+    } else if (inner_stride == 0) {
+      Word value;
+      std::memcpy(&value, from, sizeof(Word));
+      for (index_t column = 0; column < columns; ++column)
+        std::memcpy(to + column * width, &value, sizeof(Word));
+    } else {
+      for (index_t column = 0; column < columns; ++column)
+        copy_element<Word>(to + column * width, from + column * inner_stride);
+    }
+  }
+}
+
+template <class Word>
+void unpack_words(std::byte* to, const std::byte* from, index_t inner_stride, index_t outer_stride,
+                  index_t columns, index_t rows) {
+  constexpr auto width = static_cast<index_t>(sizeof(Word));
+  for (index_t row = 0; row < rows; ++row, to += outer_stride, from += columns * width)
+    for (index_t column = 0; column < columns; ++column)
+      copy_element<Word>(to + column * inner_stride, from + column * width);
+}
+
+void unpack(std::byte* to, const std::byte* from, index_t width, index_t inner_stride,
+            index_t outer_stride, index_t columns, index_t rows) {
+  switch (width) {
+    case 1:
+      return unpack_words<std::uint8_t>(to, from, inner_stride, outer_stride, columns, rows);
+    case 2:
+      return unpack_words<std::uint16_t>(to, from, inner_stride, outer_stride, columns, rows);
+    case 4:
+      return unpack_words<std::uint32_t>(to, from, inner_stride, outer_stride, columns, rows);
+    case 8:
+      return unpack_words<std::uint64_t>(to, from, inner_stride, outer_stride, columns, rows);
+    default:
+      return unpack_words<pair_of_words>(to, from, inner_stride, outer_stride, columns, rows);
+  }
+}
+
+// One operand of a run: how it reaches the contiguous loop.
+struct operand {
+  std::byte* first;
+  index_t inner_stride;
+  index_t outer_stride;
+  index_t width;
+  std::byte* block;
+
+  bool dense_row() const { return inner_stride == width; }
+  bool dense(index_t columns) const { return dense_row() && outer_stride == columns * width; }
+  bool constant() const { return inner_stride == 0 && outer_stride == 0; }
+};
+
+}  // namespace
+
+void pack(std::byte* to, const std::byte* from, index_t width, index_t inner_stride,
+          index_t outer_stride, index_t columns, index_t rows) {
+  switch (width) {
+    case 1:
+      return pack_words<std::uint8_t>(to, from, inner_stride, outer_stride, columns, rows);
+    case 2:
+      return pack_words<std::uint16_t>(to, from, inner_stride, outer_stride, columns, rows);
+    case 4:
+      return pack_words<std::uint32_t>(to, from, inner_stride, outer_stride, columns, rows);
+    case 8:
+      return pack_words<std::uint64_t>(to, from, inner_stride, outer_stride, columns, rows);
+    default:
+      return pack_words<pair_of_words>(to, from, inner_stride, outer_stride, columns, rows);
+  }
+}
+
+void run_strided(const loop_shape& loop, std::byte* const* data, const index_t* strides_bytes,
+                 index_t inner, index_t outer) {
+  const int count = loop.operands;
+  alignas(64) std::byte blocks[most_operands][block_bytes];
+  operand operands[most_operands];
+  index_t widest = 1;
+  for (int k = 0; k < count; ++k) {
+    operands[k] = {data[k], strides_bytes[k], strides_bytes[count + k], loop.widths[k], blocks[k]};
+    widest = std::max(widest, operands[k].width);
+  }
+  const index_t most = block_bytes / widest;
+
+  // A piece is part of one row, or several whole rows when they are short.
+  const index_t columns = std::min(inner, most);
+  const index_t rows = columns < inner ? 1 : std::min(outer, std::max<index_t>(1, most / inner));
+
+  // What never changes is repeated once for all pieces.
+  for (int k = 1; k < count; ++k)
+    if (operands[k].constant())
+      pack(operands[k].block, operands[k].first, operands[k].width, 0, 0, columns * rows, 1);
+
+  std::byte* pieces[most_operands];
+  for (index_t row = 0; row < outer; row += rows) {
+    const index_t piece_rows = std::min(rows, outer - row);
+    for (index_t column = 0; column < inner; column += columns) {
+      const index_t piece_columns = std::min(columns, inner - column);
+      bool scatters = false;
+      for (int k = 0; k < count; ++k) {
+        operand& each = operands[k];
+        std::byte* at = each.first + row * each.outer_stride + column * each.inner_stride;
+        if (each.dense_row() && (piece_rows == 1 || each.dense(inner))) {
+          pieces[k] = at;
+          continue;
+        }
+        pieces[k] = each.block;
+        if (k == 0) scatters = true;
+        else if (!each.constant() && !(each.inner_stride == 0 && piece_rows == 1 && column != 0))
+          pack(each.block, at, each.width, each.inner_stride, each.outer_stride, piece_columns,
+               piece_rows);
+      }
+      loop.run(pieces, piece_columns * piece_rows);
+      if (scatters) {
+        const operand& out = operands[0];
+        unpack(out.first + row * out.outer_stride + column * out.inner_stride, out.block, out.width,
+               out.inner_stride, out.outer_stride, piece_columns, piece_rows);
+      }
+    }
+  }
+}
+
+}  // namespace shale::ops::kernels

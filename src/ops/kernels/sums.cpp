@@ -1,0 +1,465 @@
+// Sums, means, products and counts.
+#include "ops/kernels/folds.hpp"
+
+namespace shale::ops::kernels::SHALE_KERNEL_ISA {
+namespace {
+
+// ---- sums of floats ----------------------------------------------------------------------------
+
+/// Types narrower than float64: doubles add their sums with 29 bits to spare.
+template <class T>
+struct sum_in_double {
+  static constexpr int parts = parts_of<T>::count;
+  using Part = typename parts_of<T>::type;
+  struct State {
+    std::int64_t count;
+    double sum[parts];
+  };
+  using Value = T;
+  struct Columns {
+    double sum[tile_columns * parts];
+  };
+
+  static State empty() { return {}; }
+
+  static void run(State& state, const T* values, index_t count) {
+    alignas(64) float room[std::is_same_v<Part, float> ? 1 : run_elements * parts];
+    const auto* source = reinterpret_cast<const Part*>(values);
+    const float* floats = widened(source, count * parts, room);
+    const index_t total = count * parts;
+    lane_array sums = spread(0);
+    index_t i = 0;
+    for (; i + lanes <= total; i += lanes)
+      for (int k = 0; k < vectors; ++k) sums.part[k] += load(floats + i + k * vector_doubles);
+    double each[lanes];
+    sums.store(each);
+    for (int lane = 0; i < total; ++i, ++lane) each[lane] += static_cast<double>(floats[i]);
+    combine<parts>(each);
+    for (int part = 0; part < parts; ++part) state.sum[part] += each[part];
+    state.count += count;
+  }
+
+  static void merge(State& into, const State& from) {
+    for (int part = 0; part < parts; ++part) into.sum[part] += from.sum[part];
+    into.count += from.count;
+  }
+
+  static void begin(Columns& columns, index_t count) {
+    for (index_t i = 0; i < count * parts; ++i) columns.sum[i] = 0;
+  }
+
+  static void row(Columns& columns, const T* values, index_t count, index_t) {
+    const auto* source = reinterpret_cast<const Part*>(values);
+    SHALE_INDEPENDENT
+    for (index_t i = 0; i < count * parts; ++i)
+      columns.sum[i] += static_cast<double>(to<float>(source[i]));
+  }
+
+  static State column(const Columns& columns, index_t which, index_t rows) {
+    State state{rows, {}};
+    for (int part = 0; part < parts; ++part) state.sum[part] = columns.sum[which * parts + part];
+    return state;
+  }
+
+  static double total(const State& state, int part) { return state.sum[part]; }
+};
+
+/// float64: the errors of the additions are summed beside, so that the result is as if added in
+/// about twice the precision.
+/// Source   T. Ogita, S. M. Rump, S. Oishi, Accurate sum and dot product (2005), algorithm Sum2
+template <class T>
+struct compensated_sum {
+  static constexpr int parts = parts_of<T>::count;
+  struct State {
+    std::int64_t count;
+    exact_sum sum[parts];
+  };
+  using Value = T;
+  struct Columns {
+    double high[tile_columns * parts];
+    double low[tile_columns * parts];
+  };
+
+  static State empty() { return {}; }
+
+  static void run(State& state, const T* values, index_t count) {
+    const auto* doubles_in = reinterpret_cast<const double*>(values);
+    const index_t total = count * parts;
+    lane_array high = spread(0), low = spread(0);
+    index_t i = 0;
+    for (; i + lanes <= total; i += lanes) {
+      for (int k = 0; k < vectors; ++k) {
+        const doubles value = load(doubles_in + i + k * vector_doubles);
+        const doubles before = high.part[k];
+        const doubles after = before + value;
+        low.part[k] += rounding_error(before, value, after);
+        high.part[k] = after;
+      }
+    }
+    double each[lanes], errors[lanes];
+    high.store(each);
+    low.store(errors);
+    for (int lane = 0; i < total; ++i, ++lane) {
+      const double after = each[lane] + doubles_in[i];
+      errors[lane] += rounding_error(each[lane], doubles_in[i], after);
+      each[lane] = after;
+    }
+    for (int half = lanes / 2; half >= parts; half /= 2) {
+      for (int lane = 0; lane < half; ++lane) {
+        const exact_sum both = add(exact_sum{each[lane], errors[lane]},
+                                   exact_sum{each[lane + half], errors[lane + half]});
+        each[lane] = both.high;
+        errors[lane] = both.low;
+      }
+    }
+    for (int part = 0; part < parts; ++part)
+      state.sum[part] = add(state.sum[part], exact_sum{each[part], errors[part]});
+    state.count += count;
+  }
+
+  static void merge(State& into, const State& from) {
+    for (int part = 0; part < parts; ++part) into.sum[part] = add(into.sum[part], from.sum[part]);
+    into.count += from.count;
+  }
+
+  static void begin(Columns& columns, index_t count) {
+    for (index_t i = 0; i < count * parts; ++i) columns.high[i] = columns.low[i] = 0;
+  }
+
+  static void row(Columns& columns, const T* values, index_t count, index_t) {
+    const auto* source = reinterpret_cast<const double*>(values);
+    SHALE_INDEPENDENT
+    for (index_t i = 0; i < count * parts; ++i) {
+      const double before = columns.high[i];
+      const double after = before + source[i];
+      columns.low[i] += rounding_error(before, source[i], after);
+      columns.high[i] = after;
+    }
+  }
+
+  static State column(const Columns& columns, index_t which, index_t rows) {
+    State state{rows, {}};
+    for (int part = 0; part < parts; ++part)
+      state.sum[part] = {columns.high[which * parts + part], columns.low[which * parts + part]};
+    return state;
+  }
+
+  static double total(const State& state, int part) { return state.sum[part].value(); }
+};
+
+template <class T, class Fold>
+void fill_float_sums(kernel_table& table) {
+  using Wide = std::conditional_t<Fold::parts == 1, double, complex_of<double>>;
+  table.set(reduction::sum, type_of<T>,
+            reducer_for<Fold, T>([](const typename Fold::State& state, double) {
+              if constexpr (Fold::parts == 1) return Fold::total(state, 0);
+              else return Wide{Fold::total(state, 0), Fold::total(state, 1)};
+            }));
+  table.set(reduction::mean, type_of<T>,
+            reducer_for<Fold, T>([](const typename Fold::State& state, double) {
+              const auto count = static_cast<double>(state.count);
+              if constexpr (Fold::parts == 1) return Fold::total(state, 0) / count;
+              else return Wide{Fold::total(state, 0) / count, Fold::total(state, 1) / count};
+            }));
+}
+
+// ---- sums of integers --------------------------------------------------------------------------
+
+/// Modulo 2^64. bool counts as 0 and 1.
+template <class T>
+struct integer_sum {
+  using State = std::uint64_t;
+  using Value = T;
+  struct Columns {
+    std::uint64_t sum[tile_columns];
+  };
+  /// Holds the sum of a run; narrow where it can be, for the vectors' sake.
+  using Run = std::conditional_t<(sizeof(T) < 4), std::int32_t, std::uint64_t>;
+
+  static State empty() { return 0; }
+  static void run(State& state, const T* values, index_t count) {
+    Run sum = 0;
+    for (index_t i = 0; i < count; ++i) sum += static_cast<Run>(values[i]);
+    state += static_cast<std::uint64_t>(sum);
+  }
+  static void merge(State& into, const State& from) { into += from; }
+  static void begin(Columns& columns, index_t count) {
+    for (index_t i = 0; i < count; ++i) columns.sum[i] = 0;
+  }
+  static void row(Columns& columns, const T* values, index_t count, index_t) {
+    SHALE_INDEPENDENT
+    for (index_t i = 0; i < count; ++i) columns.sum[i] += static_cast<std::uint64_t>(values[i]);
+  }
+  static State column(const Columns& columns, index_t which, index_t) { return columns.sum[which]; }
+};
+
+/// The exact sum, for means: 64-bit values are summed as two halves, so that no run overflows.
+template <class T>
+struct integer_mean {
+  struct State {
+    std::int64_t count;
+    exact_sum sum;
+  };
+  using Value = T;
+  static constexpr bool halves = sizeof(T) == 8;
+  struct Columns {
+    std::int64_t low[tile_columns];
+    std::int64_t high[halves ? tile_columns : 1];
+  };
+  using Run = std::conditional_t<(sizeof(T) < 4), std::int32_t, std::int64_t>;
+
+  static State empty() { return {}; }
+  static std::int64_t low_half(T value) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(value) & 0xffffffffu);
+  }
+  static std::int64_t high_half(T value) {
+    if constexpr (halves) return static_cast<std::int64_t>(value >> 32);
+    else return 0;
+  }
+  static exact_sum whole(std::int64_t low, std::int64_t high) {
+    // Each conversion is split too: a double holds 53 bits.
+    const exact_sum upper = add(exact_sum{static_cast<double>(high >> 32) * 0x1p64, 0},
+                                static_cast<double>(high & 0xffffffff) * 0x1p32);
+    return add(add(upper, static_cast<double>(low >> 32) * 0x1p32),
+               static_cast<double>(low & 0xffffffff));
+  }
+
+  static void run(State& state, const T* values, index_t count) {
+    Run low = 0;
+    std::int64_t high = 0;
+    if constexpr (halves) {
+      for (index_t i = 0; i < count; ++i) low += low_half(values[i]);
+      for (index_t i = 0; i < count; ++i) high += high_half(values[i]);
+    } else {
+      for (index_t i = 0; i < count; ++i) low += static_cast<Run>(values[i]);
+    }
+    state.sum = add(state.sum, whole(low, high));
+    state.count += count;
+  }
+  static void merge(State& into, const State& from) {
+    into.sum = add(into.sum, from.sum);
+    into.count += from.count;
+  }
+  static void begin(Columns& columns, index_t count) {
+    for (index_t i = 0; i < count; ++i) columns.low[i] = 0;
+    if constexpr (halves)
+      for (index_t i = 0; i < count; ++i) columns.high[i] = 0;
+  }
+  static void row(Columns& columns, const T* values, index_t count, index_t) {
+    if constexpr (halves) {
+      SHALE_INDEPENDENT
+      for (index_t i = 0; i < count; ++i) {
+        columns.low[i] += low_half(values[i]);
+        columns.high[i] += high_half(values[i]);
+      }
+    } else {
+      SHALE_INDEPENDENT
+      for (index_t i = 0; i < count; ++i) columns.low[i] += static_cast<std::int64_t>(values[i]);
+    }
+  }
+  static State column(const Columns& columns, index_t which, index_t rows) {
+    return {rows, whole(columns.low[which], halves ? columns.high[halves ? which : 0] : 0)};
+  }
+};
+
+template <class T>
+void fill_integer_sums(kernel_table& table, dtype type) {
+  using Total = std::conditional_t<is_signed<T>, std::int64_t, std::uint64_t>;
+  const auto as_it_is = [](std::uint64_t state, double) { return state; };
+  const auto mean = [](const typename integer_mean<T>::State& state, double) {
+    return state.sum.value() / static_cast<double>(state.count);
+  };
+  reducer sum = reducer_for<integer_sum<T>, Total>(as_it_is);
+  if (type == dtype::boolean) sum.result = dtype::int64;
+  table.set(reduction::sum, type, sum);
+  table.set(reduction::mean, type, reducer_for<integer_mean<T>, double>(mean));
+}
+
+// ---- products ----------------------------------------------------------------------------------
+
+template <class T>
+struct float_product {
+  using Lane = lane_type<T>;
+  using State = double;
+  using Value = T;
+  struct Columns {
+    double product[tile_columns];
+  };
+
+  static State empty() { return 1; }
+  static void run(State& state, const T* values, index_t count) {
+    alignas(64) Lane room[std::is_same_v<T, Lane> ? 1 : run_elements];
+    const Lane* numbers = widened(values, count, room);
+    lane_array products = spread(1);
+    index_t i = 0;
+    for (; i + lanes <= count; i += lanes)
+      for (int k = 0; k < vectors; ++k) products.part[k] *= load(numbers + i + k * vector_doubles);
+    double each[lanes];
+    products.store(each);
+    for (int lane = 0; i < count; ++i, ++lane) each[lane] *= static_cast<double>(numbers[i]);
+    for (int half = lanes / 2; half >= 1; half /= 2)
+      for (int lane = 0; lane < half; ++lane) each[lane] *= each[lane + half];
+    state *= each[0];
+  }
+  static void merge(State& into, const State& from) { into *= from; }
+  static void begin(Columns& columns, index_t count) {
+    for (index_t i = 0; i < count; ++i) columns.product[i] = 1;
+  }
+  static void row(Columns& columns, const T* values, index_t count, index_t) {
+    SHALE_INDEPENDENT
+    for (index_t i = 0; i < count; ++i) columns.product[i] *= to<double>(values[i]);
+  }
+  static State column(const Columns& columns, index_t which, index_t) {
+    return columns.product[which];
+  }
+};
+
+/// In order, in doubles: complex products are rare.
+template <class T>
+struct complex_product {
+  using State = complex_of<double>;
+  using Value = T;
+  struct Columns {
+    complex_of<double> product[tile_columns];
+  };
+
+  static complex_of<double> times(complex_of<double> a, complex_of<double> b) {
+    return {a.real * b.real + flipped(a.imaginary) * b.imaginary,
+            a.real * b.imaginary + a.imaginary * b.real};
+  }
+  static State empty() { return {1, 0}; }
+  static void run(State& state, const T* values, index_t count) {
+    for (index_t i = 0; i < count; ++i) state = times(state, to<complex_of<double>>(values[i]));
+  }
+  static void merge(State& into, const State& from) { into = times(into, from); }
+  static void begin(Columns& columns, index_t count) {
+    for (index_t i = 0; i < count; ++i) columns.product[i] = {1, 0};
+  }
+  static void row(Columns& columns, const T* values, index_t count, index_t) {
+    for (index_t i = 0; i < count; ++i)
+      columns.product[i] = times(columns.product[i], to<complex_of<double>>(values[i]));
+  }
+  static State column(const Columns& columns, index_t which, index_t) {
+    return columns.product[which];
+  }
+};
+
+/// Modulo 2^64.
+template <class T>
+struct integer_product {
+  using State = std::uint64_t;
+  using Value = T;
+  struct Columns {
+    std::uint64_t product[tile_columns];
+  };
+
+  static State empty() { return 1; }
+  static void run(State& state, const T* values, index_t count) {
+    std::uint64_t product = 1;
+    for (index_t i = 0; i < count; ++i) product *= static_cast<std::uint64_t>(values[i]);
+    state *= product;
+  }
+  static void merge(State& into, const State& from) { into *= from; }
+  static void begin(Columns& columns, index_t count) {
+    for (index_t i = 0; i < count; ++i) columns.product[i] = 1;
+  }
+  static void row(Columns& columns, const T* values, index_t count, index_t) {
+    SHALE_INDEPENDENT
+    for (index_t i = 0; i < count; ++i) columns.product[i] *= static_cast<std::uint64_t>(values[i]);
+  }
+  static State column(const Columns& columns, index_t which, index_t) {
+    return columns.product[which];
+  }
+};
+
+template <class T>
+void fill_integer_product(kernel_table& table, dtype type) {
+  using Total = std::conditional_t<is_signed<T>, std::int64_t, std::uint64_t>;
+  reducer product =
+      reducer_for<integer_product<T>, Total>([](std::uint64_t state, double) { return state; });
+  if (type == dtype::boolean) product.result = dtype::int64;
+  table.set(reduction::product, type, product);
+}
+
+// ---- counts ------------------------------------------------------------------------------------
+
+/// How many values are nonzero, or zero.
+template <class T, bool nonzero>
+struct count_of {
+  using State = std::int64_t;
+  using Value = T;
+  struct Columns {
+    std::int64_t count[tile_columns];
+  };
+
+  static State empty() { return 0; }
+  static void run(State& state, const T* values, index_t count) {
+    std::int32_t found = 0;
+    for (index_t i = 0; i < count; ++i) found += is_nonzero(values[i]) == nonzero ? 1 : 0;
+    state += found;
+  }
+  static void merge(State& into, const State& from) { into += from; }
+  static void begin(Columns& columns, index_t count) {
+    for (index_t i = 0; i < count; ++i) columns.count[i] = 0;
+  }
+  static void row(Columns& columns, const T* values, index_t count, index_t) {
+    SHALE_INDEPENDENT
+    for (index_t i = 0; i < count; ++i)
+      columns.count[i] += is_nonzero(values[i]) == nonzero ? 1 : 0;
+  }
+  static State column(const Columns& columns, index_t which, index_t) {
+    return columns.count[which];
+  }
+};
+
+template <class T, class... Types>
+void fill_counts(kernel_table& table, Types... types) {
+  const reducer count = reducer_for<count_of<T, true>, std::int64_t>(
+      [](std::int64_t state, double) { return state; });
+  const reducer any =
+      reducer_for<count_of<T, true>, boolean>([](std::int64_t state, double) { return state; });
+  const reducer all = reducer_for<count_of<T, false>, boolean>(
+      [](std::int64_t state, double) { return static_cast<std::int64_t>(state == 0); });
+  (table.set(reduction::count_nonzero, types, count), ...);
+  (table.set(reduction::any, types, any), ...);
+  (table.set(reduction::all, types, all), ...);
+}
+
+}  // namespace
+
+void fill_sums(kernel_table& table) {
+  fill_float_sums<half, sum_in_double<half>>(table);
+  fill_float_sums<brain, sum_in_double<brain>>(table);
+  fill_float_sums<float, sum_in_double<float>>(table);
+  fill_float_sums<complex_of<float>, sum_in_double<complex_of<float>>>(table);
+  fill_float_sums<double, compensated_sum<double>>(table);
+  fill_float_sums<complex_of<double>, compensated_sum<complex_of<double>>>(table);
+
+  const auto unchanged = [](auto state, double) { return state; };
+  for_types(type_list<half, brain, float, double>{}, [&]<class T>(T) {
+    table.set(reduction::product, type_of<T>, reducer_for<float_product<T>, T>(unchanged));
+  });
+  for_types(complexes{}, [&]<class T>(T) {
+    table.set(reduction::product, type_of<T>, reducer_for<complex_product<T>, T>(unchanged));
+  });
+
+  // A bool is a byte of 0 or 1, and sums to int64.
+  fill_integer_sums<std::uint8_t>(table, dtype::boolean);
+  fill_integer_product<std::uint8_t>(table, dtype::boolean);
+  for_types(integers{}, [&]<class T>(T) {
+    fill_integer_sums<T>(table, type_of<T>);
+    fill_integer_product<T>(table, type_of<T>);
+  });
+
+  fill_counts<std::uint8_t>(table, dtype::boolean, dtype::int8, dtype::uint8);
+  fill_counts<std::uint16_t>(table, dtype::int16, dtype::uint16);
+  fill_counts<half>(table, dtype::float16, dtype::bfloat16);
+  fill_counts<std::uint32_t>(table, dtype::int32, dtype::uint32);
+  fill_counts<std::uint64_t>(table, dtype::int64, dtype::uint64);
+  fill_counts<float>(table, dtype::float32);
+  fill_counts<double>(table, dtype::float64);
+  fill_counts<complex_of<float>>(table, dtype::complex64);
+  fill_counts<complex_of<double>>(table, dtype::complex128);
+}
+
+}  // namespace shale::ops::kernels::SHALE_KERNEL_ISA

@@ -1,0 +1,254 @@
+#include "shale/linalg.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "ops/gemm.hpp"
+#include "ops/kernels.hpp"
+#include "parallel/copy.hpp"
+#include "parallel/executor_state.hpp"
+#include "parallel/tile_loop.hpp"
+#include "shale/error.hpp"
+#include "shale/expr.hpp"
+
+namespace shale {
+
+namespace {
+
+/// Rows and columns of one tile of a product; fixed, so that results do not depend on threads.
+constexpr index_t tile_extent = 512;
+
+/// Small matrices of a batch share a tile until it has about this many multiplications.
+constexpr index_t tile_work = index_t{1} << 20;
+
+dtype promoted(const tensor& a, const tensor& b) {
+  for (const tensor* each : {&a, &b})
+    if (!computes(each->dtype()))
+      throw error(errc::invalid_argument, "float8 types store and convert, but do not compute",
+                  {"got " + std::string(name(each->dtype())), "cast to float16 or wider first"});
+  return promote(a.dtype(), b.dtype());
+}
+
+executor& begin_call(executor* on) {
+  executor& chosen = parallel::choose(on);
+  chosen.state().count.calls.fetch_add(1, std::memory_order_relaxed);
+  return chosen;
+}
+
+// ---- dot ---------------------------------------------------------------------------------------
+
+/// Elements of one tile of a dot product, and of one block within it.
+constexpr index_t dot_tile = index_t{1} << 16, dot_block = 1024;
+constexpr std::size_t widest_item = 16;
+
+/// What the products of a dot are computed and summed in.
+dtype dot_dtype(dtype type) {
+  switch (kind(type)) {
+    case dtype_kind::floating:
+      return dtype::float64;
+    case dtype_kind::complex:
+      return dtype::complex128;
+    default:
+      return type;
+  }
+}
+
+class dot_loop {
+ public:
+  dot_loop(const tensor& a, const tensor& b, dtype type)
+      : a_(a),
+        b_(b),
+        wide_(dot_dtype(type)),
+        widen_a_(ops::find_cast(a.dtype(), wide_)),
+        widen_b_(ops::find_cast(b.dtype(), wide_)),
+        multiply_(ops::find_kernel(ops::operation::multiply, wide_)),
+        fold_(ops::find_reducer(wide_ == dtype::boolean ? ops::reduction::any : ops::reduction::sum,
+                                wide_)) {}
+
+  index_t tiles() const { return ceil_div(a_.size(), dot_tile); }
+  const ops::reducer& fold() const { return *fold_; }
+
+  void run(index_t tile, std::byte* state) const {
+    alignas(64) std::byte left[dot_block * widest_item];
+    alignas(64) std::byte right[dot_block * widest_item];
+    const auto item = static_cast<index_t>(item_bytes(wide_));
+    fold_->start(state, 1);
+    const index_t end = std::min(a_.size(), (tile + 1) * dot_tile);
+    for (index_t at = tile * dot_tile; at < end; at += dot_block) {
+      const index_t count = std::min(dot_block, end - at);
+      load(widen_a_, a_, at, count, left);
+      load(widen_b_, b_, at, count, right);
+      std::byte* product[] = {left, left, right};
+      const index_t dense[] = {item, item, item, 0, 0, 0};
+      multiply_(product, dense, count, 1);
+      std::byte* folded[] = {state, left};
+      const index_t strides[] = {0, item, 0, 0};
+      fold_->accumulate(folded, strides, count, 1);
+    }
+  }
+
+ private:
+  void load(parallel::kernel widen, const tensor& from, index_t at, index_t count,
+            std::byte* to) const {
+    const index_t stride = from.strides()[0] * static_cast<index_t>(from.item_bytes());
+    std::byte* data[] = {to, const_cast<std::byte*>(from.data()) + at * stride};
+    const index_t strides[] = {static_cast<index_t>(item_bytes(wide_)), stride, 0, 0};
+    widen(data, strides, count, 1);
+  }
+
+  const tensor& a_;
+  const tensor& b_;
+  const dtype wide_;
+  const parallel::kernel widen_a_, widen_b_, multiply_;
+  const ops::reducer* const fold_;
+};
+
+// ---- matmul ------------------------------------------------------------------------------------
+
+/// The dtype that matrices of `type` are multiplied in.
+dtype matmul_dtype(dtype type) {
+  return type == dtype::float16 || type == dtype::bfloat16 ? dtype::float32 : type;
+}
+
+/// `from` as `type`, in memory that `ops::multiply` can read.
+tensor readable(const tensor& from, dtype type, executor& on) {
+  if (from.dtype() != type) return eval(cast(expr(from), type), &on);
+  const index_t rank = from.rank();
+  const ops::matrix one{nullptr, from.shape(rank - 2), from.shape(rank - 1), from.stride(rank - 2),
+                        from.stride(rank - 1)};
+  if (from.size() == 0 || ops::readable_in_place(one)) return from;
+  const tensor copy = tensor::empty(from.shape(), type, &on.pool());
+  parallel::copy_elements(copy, from, on);
+  return copy;
+}
+
+/// Matrix `number` of a batch, counted row-major over the axes before the last two.
+ops::matrix matrix_of_batch(const tensor& batch, index_t number) {
+  const index_t axes = batch.rank() - 2;
+  index_t offset = 0;
+  for (index_t axis = axes - 1; axis >= 0; --axis) {
+    const index_t extent = batch.shape()[axis];
+    offset += number % extent * batch.strides()[axis];
+    number /= extent;
+  }
+  auto* first = const_cast<std::byte*>(batch.data());
+  return {first + offset * static_cast<index_t>(batch.item_bytes()), batch.shape()[axes],
+          batch.shape()[axes + 1], batch.strides()[axes], batch.strides()[axes + 1]};
+}
+
+void require_matrices(const tensor& a, const tensor& b) {
+  if (a.rank() == 0 || b.rank() == 0)
+    throw error(errc::invalid_argument, "matmul needs operands of rank 1 or more",
+                {"got shapes " + to_string(a.shape()) + " and " + to_string(b.shape()),
+                 "multiply by a number with `*`"});
+  const index_t inner_a = a.shape()[a.rank() - 1];
+  const index_t inner_b = b.shape()[std::max<index_t>(b.rank() - 2, 0)];
+  if (inner_a != inner_b)
+    throw error(
+        errc::invalid_argument, "matmul: inner extents differ",
+        {"got shapes " + to_string(a.shape()) + " and " + to_string(b.shape()) + ": " +
+             std::to_string(inner_a) + " columns against " + std::to_string(inner_b) + " rows",
+         "transpose one of them, or check which operand comes first"});
+}
+
+dims batch_axes(const tensor& of) { return dims(of.shape().begin(), of.shape().end() - 2); }
+
+/// `shape` of a batch with a matrix behind it.
+dims with_matrix(dims batch, index_t rows, index_t columns) {
+  batch.push_back(rows);
+  batch.push_back(columns);
+  return batch;
+}
+
+void multiply_batches(const tensor& out, const tensor& a, const tensor& b, executor& on) {
+  const index_t rank = out.rank();
+  const index_t m = out.shape()[rank - 2], n = out.shape()[rank - 1], k = a.shape()[rank - 1];
+  const index_t batches = out.size() / (m * n);
+  const index_t tile_rows = ceil_div(m, tile_extent), tile_columns = ceil_div(n, tile_extent);
+  const index_t tiles = tile_rows * tile_columns;
+  const std::size_t item = out.item_bytes();
+  if (tiles > 1) {
+    parallel::for_each_tile(on, batches * tiles, [&](index_t tile, int) {
+      const index_t row = tile % tiles / tile_columns * tile_extent;
+      const index_t column = tile % tile_columns * tile_extent;
+      const index_t rows = std::min(tile_extent, m - row);
+      const index_t columns = std::min(tile_extent, n - column);
+      const index_t batch = tile / tiles;
+      ops::multiply(out.dtype(),
+                    matrix_of_batch(out, batch).block(row, rows, column, columns, item),
+                    matrix_of_batch(a, batch).block(row, rows, 0, k, item),
+                    matrix_of_batch(b, batch).block(0, k, column, columns, item));
+    });
+    return;
+  }
+  const index_t work = m * n * std::min(k, tile_work) + 1;
+  const index_t together = std::max<index_t>(1, tile_work / work);
+  parallel::for_each_tile(on, ceil_div(batches, together), [&](index_t tile, int) {
+    const index_t end = std::min(batches, (tile + 1) * together);
+    for (index_t batch = tile * together; batch < end; ++batch)
+      ops::multiply(out.dtype(), matrix_of_batch(out, batch), matrix_of_batch(a, batch),
+                    matrix_of_batch(b, batch));
+  });
+}
+
+}  // namespace
+
+tensor dot(const tensor& a, const tensor& b, executor* on) {
+  if (a.rank() != 1 || b.rank() != 1 || a.size() != b.size())
+    throw error(errc::invalid_argument, "dot needs two rank-1 tensors of one length",
+                {"got shapes " + to_string(a.shape()) + " and " + to_string(b.shape()),
+                 "matmul multiplies matrices"});
+  const dtype type = promoted(a, b);
+  executor& chosen = begin_call(on);
+  const dot_loop loop(a, b, type);
+  const ops::reducer& fold = loop.fold();
+  // One state a tile, merged in order.
+  std::vector<std::uint64_t> states((static_cast<std::size_t>(loop.tiles()) + 1) *
+                                    (fold.state_bytes / 8));
+  auto* first = reinterpret_cast<std::byte*>(states.data());
+  fold.start(first, 1);
+  parallel::for_each_tile(chosen, loop.tiles(), [&](index_t tile, int) {
+    loop.run(tile, first + static_cast<std::size_t>(tile + 1) * fold.state_bytes);
+  });
+  for (index_t tile = 0; tile < loop.tiles(); ++tile)
+    fold.merge(first, first + static_cast<std::size_t>(tile + 1) * fold.state_bytes, 1);
+  alignas(16) std::byte result[widest_item];
+  fold.finish(first, result, 1, 0);
+  a.storage().check();
+  b.storage().check();
+
+  const tensor out = tensor::empty({}, type, &chosen.pool());
+  std::byte* data[] = {const_cast<std::byte*>(out.data()), result};
+  const index_t strides[] = {static_cast<index_t>(out.item_bytes()),
+                             static_cast<index_t>(item_bytes(fold.result)), 0, 0};
+  ops::find_cast(fold.result, type)(data, strides, 1, 1);
+  return out;
+}
+
+tensor matmul(const tensor& a, const tensor& b, executor* on) {
+  require_matrices(a, b);
+  const dtype type = promoted(a, b);
+  const tensor left = a.rank() == 1 ? a.unsqueeze(0) : a;
+  const tensor right = b.rank() == 1 ? b.unsqueeze(1) : b;
+  const dims batch = broadcast_shapes(batch_axes(left), batch_axes(right));
+  const index_t m = left.shape(-2), k = left.shape(-1), n = right.shape(-1);
+
+  executor& chosen = begin_call(on);
+  const dtype compute = matmul_dtype(type);
+  tensor out = tensor::empty(with_matrix(batch, m, n), compute, &chosen.pool());
+  if (out.size() != 0) {
+    const tensor from_a = readable(left, compute, chosen).expand(with_matrix(batch, m, k));
+    const tensor from_b = readable(right, compute, chosen).expand(with_matrix(batch, k, n));
+    multiply_batches(out, from_a, from_b, chosen);
+    a.storage().check();
+    b.storage().check();
+  }
+  if (compute != type) out = eval(cast(expr(out), type), &chosen);
+  if (b.rank() == 1) out = out.squeeze(out.rank() - 1);
+  if (a.rank() == 1) out = out.squeeze(out.rank() - (b.rank() == 1 ? 1 : 2));
+  return out;
+}
+
+std::string blas_name() { return ops::blas_description(); }
+
+}  // namespace shale

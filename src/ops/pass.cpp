@@ -1,0 +1,92 @@
+#include "ops/pass.hpp"
+
+#include <algorithm>
+
+#include "ops/pass_parts.hpp"
+
+namespace shale::ops {
+
+namespace {
+
+std::vector<node_ref> values_of(const std::vector<pass_output>& outputs) {
+  std::vector<node_ref> values;
+  for (const auto& output : outputs) values.push_back(output.value);
+  return values;
+}
+std::vector<node_ref> values_of(const std::vector<pass_reduction>& reductions) {
+  std::vector<node_ref> values;
+  for (const auto& each : reductions) values.push_back(each.value);
+  return values;
+}
+
+}  // namespace
+
+tape compile_pass(const pass& which, const staged_values& staged, executor& on) {
+  std::vector<dtype> types;
+  std::vector<tensor> written;
+  for (const auto& output : which.outputs) {
+    types.push_back(output.sink ? output.sink->dtype() : output.into.dtype());
+    if (!output.sink) written.push_back(output.into);
+  }
+  return compile(values_of(which.outputs), types, values_of(which.reductions), staged, written, on);
+}
+
+namespace {
+
+bool has_source(const pass& which, const tape& program) {
+  return std::any_of(program.leaves().begin(), program.leaves().end(),
+                     [](const node_ref& leaf) { return is_source(*leaf); }) ||
+         std::any_of(which.outputs.begin(), which.outputs.end(),
+                     [](const pass_output& output) { return output.sink != nullptr; });
+}
+
+// Folding nothing: every result is that of an empty state.
+void finish_empty(const pass& which, executor& on) {
+  const states folds(which.reductions);
+  if (which.reductions[0].into.size() == 0) return;
+  const region everything = region::all(which.reductions[0].into.shape());
+  const storage partial = folds.make(element_count(everything.shape), on.pool());
+  folds.finish(partial, everything, on.pool());
+}
+
+}  // namespace
+
+void run(const pass& which, const staged_values& staged, executor& on) {
+  auto& count = on.state().count;
+  count.calls.fetch_add(1, std::memory_order_relaxed);
+  for (const auto& each : which.reductions)
+    count.bytes_written.fetch_add(each.into.size_bytes(), std::memory_order_relaxed);
+  if (element_count(which.shape) == 0) {
+    if (!which.reductions.empty()) finish_empty(which, on);
+    return;
+  }
+  const tape program = compile_pass(which, staged, on);
+  if (has_source(which, program)) run_by_tiles(which, program, staged, on);
+  else run_in_memory(which, program, staged, on);
+}
+
+pass_cost cost(const pass& which, const staged_values& staged, executor& on) {
+  const tape program = compile_pass(which, staged, on);
+  const auto elements = static_cast<std::uint64_t>(element_count(which.shape));
+  pass_cost result;
+  std::uint64_t mapped = 0;
+  const auto add_mapped = [&](const tensor& values) {
+    if (values.storage().kind() == storage_kind::file) mapped += values.size_bytes();
+  };
+  for (const auto& leaf : program.leaves()) {
+    result.bytes_read += elements * item_bytes(leaf->type);
+    if (!is_source(*leaf)) add_mapped(tensor_of(*leaf, staged));
+  }
+  for (const auto& output : which.outputs) {
+    result.bytes_written +=
+        elements * item_bytes(output.sink ? output.sink->dtype() : output.into.dtype());
+    if (!output.sink) add_mapped(output.into);
+  }
+  for (const auto& each : which.reductions) result.bytes_written += each.into.size_bytes();
+  result.scratch_bytes_per_thread = program.scratch_bytes();
+  result.instructions = static_cast<int>(program.instruction_count());
+  result.streams = mapped > on.memory_bytes() / 2;
+  return result;
+}
+
+}  // namespace shale::ops

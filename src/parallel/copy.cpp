@@ -1,0 +1,71 @@
+#include "parallel/copy.hpp"
+
+#include <array>
+#include <cassert>
+#include <cstring>
+
+#include "parallel/operands.hpp"
+
+namespace shale::parallel {
+
+namespace {
+
+template <class Item>
+void copy_items(std::byte* const* data, const index_t* strides, index_t inner, index_t outer) {
+  constexpr auto width = static_cast<index_t>(sizeof(Item));
+  for (index_t row = 0; row < outer; ++row) {
+    std::byte* to = data[0] + row * strides[2];
+    const std::byte* from = data[1] + row * strides[3];
+    if (strides[0] == width && strides[1] == width) {
+      std::memcpy(to, from, static_cast<std::size_t>(inner) * sizeof(Item));
+      continue;
+    }
+    for (index_t i = 0; i < inner; ++i)
+      std::memcpy(to + i * strides[0], from + i * strides[1], sizeof(Item));
+  }
+}
+
+struct item_16 {
+  std::uint64_t halves[2];
+};
+
+}  // namespace
+
+kernel copy_kernel(std::size_t item_bytes) noexcept {
+  switch (item_bytes) {
+    case 1:
+      return copy_items<std::uint8_t>;
+    case 2:
+      return copy_items<std::uint16_t>;
+    case 4:
+      return copy_items<std::uint32_t>;
+    case 8:
+      return copy_items<std::uint64_t>;
+    case 16:
+      return copy_items<item_16>;
+  }
+  assert(false && "no dtype has this width");
+  return nullptr;
+}
+
+void copy_elements(const tensor& to, const tensor& from, executor& on) {
+  const std::array<loop_operand, 2> operands{loop_operand{to, true}, loop_operand{from, false}};
+  const plan over = make_plan(operands);
+  const kernel copy = copy_kernel(to.item_bytes());
+  for_each_block(over, operands, on,
+                 [copy](std::byte* const* data, const index_t* strides, index_t inner,
+                        index_t outer, auto&&...) { copy(data, strides, inner, outer); });
+}
+
+void copy_elements_here(const tensor& to, const tensor& from) {
+  const std::array<loop_operand, 2> operands{loop_operand{to, true}, loop_operand{from, false}};
+  const plan over = make_plan(operands);
+  const kernel copy = copy_kernel(to.item_bytes());
+  const auto addresses = bases(operands);
+  for (index_t tile = 0; tile < over.tile_count(); ++tile)
+    over.for_each_block(over.tile(tile), addresses,
+                        [copy](std::byte* const* data, const index_t* strides, index_t inner,
+                               index_t outer, auto&&) { copy(data, strides, inner, outer); });
+}
+
+}  // namespace shale::parallel

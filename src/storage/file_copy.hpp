@@ -1,0 +1,23 @@
+// Files that cannot be mapped safely (docs/caveats.md): their bytes are read into pool memory.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "shale/storage.hpp"
+#include "storage/file_extent.hpp"
+
+namespace shale::detail {
+
+/// Whether storages of the open file are read instead of mapped.
+/// Throws   unsupported (shared stores on a network file system), invalid_argument (no real file)
+bool must_be_copied(int descriptor, access wanted, const std::string& path);
+
+/// The bytes of `extents`, one behind the other, as private memory.
+/// Cost     reads everything
+/// Throws   io, out_of_memory
+storage copy_extents(int descriptor, std::span<const file_extent> extents, access allowed,
+                     const std::string& path);
+
+}  // namespace shale::detail

@@ -1,0 +1,203 @@
+#include "shale/mapped_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "storage/file_copy.hpp"
+#include "storage/file_descriptor.hpp"
+#include "storage/file_space.hpp"
+#include "storage/mapped_block.hpp"
+
+namespace shale {
+
+namespace {
+
+using detail::file_descriptor;
+
+[[noreturn]] void throw_unopened(const std::string& path, int failure) {
+  throw error::from_errno(code_for_errno(failure), "the file could not be opened", failure,
+                          {fmt::format("file {}", path)});
+}
+
+file_descriptor open_file(const std::string& path, int flags, unsigned mode = 0) {
+  int opened;
+  do opened = ::open(path.c_str(), flags | O_CLOEXEC | O_NOCTTY, mode);
+  while (opened < 0 && errno == EINTR);
+  return file_descriptor(opened);
+}
+
+struct stat regular_file(int descriptor, const std::string& path) {
+  struct stat about {};
+  if (::fstat(descriptor, &about) != 0) throw_unopened(path, errno);
+  if (S_ISDIR(about.st_mode))
+    throw error(errc::invalid_argument, "a directory cannot be mapped",
+                {fmt::format("file {}", path)});
+  if (!S_ISREG(about.st_mode))
+    throw error(errc::invalid_argument, "only regular files can be mapped",
+                {fmt::format("file {}", path), "it is a device, a pipe or a socket"});
+  return about;
+}
+
+// The stretch of the file that `options` ask for, inside the file.
+detail::file_extent stretch_of(std::uint64_t present, const map_options& options,
+                               const std::string& path) {
+  const bool begins_inside = options.offset <= present;
+  const std::uint64_t rest = begins_inside ? present - options.offset : 0;
+  if (!begins_inside || (options.length && *options.length > rest))
+    throw error(errc::invalid_argument, "the range to map reaches beyond the file",
+                {fmt::format("file {}", path),
+                 options.length ? fmt::format("wanted {} bytes from byte {} on", *options.length,
+                                              options.offset)
+                                : fmt::format("wanted everything from byte {} on", options.offset),
+                 fmt::format("the file has {} bytes", present), "create_file makes a longer one"});
+  return {options.offset, options.length.value_or(static_cast<std::size_t>(rest))};
+}
+
+storage map_open_file(file_descriptor file, std::string path, const map_options& options) {
+  const auto about = regular_file(file.get(), path);
+  const bool copied = detail::must_be_copied(file.get(), options.access, path);
+  const auto stretch = stretch_of(static_cast<std::uint64_t>(about.st_size), options, path);
+  if (copied) return detail::copy_extents(file.get(), {&stretch, 1}, options.access, path);
+  detail::mapping_source source;
+  source.descriptor = file.get();
+  source.owned = std::move(file);
+  source.path = std::move(path);
+  source.access = options.access;
+  storage mapped = detail::storage_block::handle(
+      std::make_shared<detail::mapped_block>(std::move(source), stretch, options.reserve_bytes));
+  if (options.populate) mapped.populate({0, mapped.size_bytes()});
+  return mapped;
+}
+
+// What a descriptor was opened by, as far as the kernel can still say.
+std::string path_of(int descriptor) {
+  const std::string link = fmt::format("/proc/self/fd/{}", descriptor);
+  char target[4096];
+  const ssize_t length = ::readlink(link.c_str(), target, sizeof target);
+  return length > 0 ? std::string(target, static_cast<std::size_t>(length))
+                    : fmt::format("descriptor {}", descriptor);
+}
+
+// Unless kept, removes a file that was made under a name, if the name still means it.
+class new_file {
+ public:
+  new_file(std::string path, int descriptor) : path_(std::move(path)) {
+    ::fstat(descriptor, &made_);
+  }
+  ~new_file() {
+    struct stat named {};
+    if (!path_.empty() && ::lstat(path_.c_str(), &named) == 0 && named.st_dev == made_.st_dev &&
+        named.st_ino == made_.st_ino)
+      ::unlink(path_.c_str());
+  }
+  new_file(const new_file&) = delete;
+  new_file& operator=(const new_file&) = delete;
+
+  void keep() noexcept { path_.clear(); }
+
+ private:
+  std::string path_;
+  struct stat made_ {};
+};
+
+storage map_created(file_descriptor file, const std::string& path, std::size_t bytes,
+                    const create_options& options) {
+  const std::uint64_t present = detail::file_bytes(file.get(), path);
+  if (present < bytes) detail::extend_file(file.get(), present, bytes, path);
+  return map_open_file(
+      std::move(file), path,
+      {.length = bytes, .access = access::read_write, .reserve_bytes = options.reserve_bytes});
+}
+
+// A new file under `path`, whether or not there was one, complete before it takes the name: other
+// processes keep the bytes of the one it replaces.
+storage replace_file(const std::string& path, std::size_t bytes, const create_options& options) {
+  // Through symbolic links: the file at their end is what is replaced.
+  const std::unique_ptr<char, decltype(&std::free)> resolved(::realpath(path.c_str(), nullptr),
+                                                             &std::free);
+  const std::string target = resolved ? resolved.get() : path;
+  struct stat before {};
+  if (::stat(target.c_str(), &before) == 0 && !S_ISREG(before.st_mode))
+    throw error(errc::invalid_argument, "only a regular file can be replaced",
+                {fmt::format("file {}", path)});
+  static std::atomic<unsigned> serial = 0;
+  file_descriptor file;
+  std::string name;
+  do {
+    name = fmt::format("{}.new-{}-{}", target, ::getpid(), serial.fetch_add(1));
+    file = open_file(name, O_RDWR | O_CREAT | O_EXCL, options.mode);
+  } while (!file && errno == EEXIST);
+  if (!file) throw_unopened(path, errno);
+  new_file made(name, file.get());
+  storage mapped = map_created(std::move(file), target, bytes, options);
+  if (::rename(name.c_str(), target.c_str()) != 0) throw_unopened(path, errno);
+  made.keep();
+  return mapped;
+}
+
+}  // namespace
+
+storage map_file(const std::string& path, const map_options& options) {
+  return with_context("map file", [&] {
+    // Opening a pipe must not wait for its other end.
+    auto file =
+        open_file(path, (options.access == access::read_write ? O_RDWR : O_RDONLY) | O_NONBLOCK);
+    if (!file && errno == EISDIR)
+      throw error(errc::invalid_argument, "a directory cannot be mapped",
+                  {fmt::format("file {}", path)});
+    if (!file) throw_unopened(path, errno);
+    return map_open_file(std::move(file), path, options);
+  });
+}
+
+storage map_file(int descriptor, const map_options& options) {
+  return with_context("map open file", [&] {
+    const int flags = ::fcntl(descriptor, F_GETFL);
+    if (flags < 0)
+      throw error::from_errno(errc::invalid_argument, "not an open descriptor", errno,
+                              {fmt::format("descriptor {}", descriptor)});
+    const std::string path = path_of(descriptor);
+    const int mode = flags & O_ACCMODE;
+    if (mode == O_WRONLY || (options.access == access::read_write && mode != O_RDWR))
+      throw error(errc::access_denied, "the descriptor does not allow what the mapping is for",
+                  {fmt::format("file {}", path), mode == O_WRONLY ? "it is open for writing only"
+                                                                  : "it is open for reading only"});
+    file_descriptor own(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+    if (!own) throw_unopened(path, errno);
+    return map_open_file(std::move(own), path, options);
+  });
+}
+
+storage create_file(const std::string& path, std::size_t bytes, const create_options& options) {
+  return with_context("create file", [&] {
+    if (!options.exclusive && options.truncate) return replace_file(path, bytes, options);
+    for (int attempt = 0;; ++attempt) {
+      auto file = open_file(path, O_RDWR | O_CREAT | O_EXCL, options.mode);
+      if (file) {
+        new_file made(path, file.get());
+        storage mapped = map_created(std::move(file), path, bytes, options);
+        made.keep();
+        return mapped;
+      }
+      if (options.exclusive || errno != EEXIST) throw_unopened(path, errno);
+      file = open_file(path, O_RDWR | O_NONBLOCK);
+      if (file) {
+        regular_file(file.get(), path);
+        return map_created(std::move(file), path, bytes, options);
+      }
+      // Removed since it was found to exist: begin again.
+      if (errno != ENOENT || attempt == 100) throw_unopened(path, errno);
+    }
+  });
+}
+
+}  // namespace shale

@@ -1,0 +1,188 @@
+#include "storage/pool/housekeeper.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "storage/pool/pool_state.hpp"
+
+namespace shale::detail {
+
+namespace {
+
+constexpr std::chrono::milliseconds tick{500};
+
+// Never destroyed: threads and static objects may outlive every destructor of ours.
+struct pool_list {
+  std::mutex lock;
+  std::vector<pool_state*> pools;
+
+  std::atomic<bool> awake = false;  // the thread ticks, or is about to
+  std::mutex sleep_lock;
+  std::condition_variable woken;
+  bool running = false;  // under sleep_lock: there is a thread (in this process)
+};
+
+void prepare_fork();
+void resume_parent();
+void resume_child();
+
+pool_list& all_pools() {
+  static pool_list& list = []() -> pool_list& {
+    auto& made = *new pool_list;
+    pthread_atfork(prepare_fork, resume_parent, resume_child);
+    return made;
+  }();
+  return list;
+}
+
+void prepare_fork() {
+  auto& list = all_pools();
+  list.lock.lock();
+  for (auto* const each : list.pools) each->lock_all();
+  list.sleep_lock.lock();
+}
+
+void resume_parent() {
+  auto& list = all_pools();
+  list.sleep_lock.unlock();
+  for (auto each = list.pools.rbegin(); each != list.pools.rend(); ++each) (*each)->unlock_all();
+  list.lock.unlock();
+}
+
+void resume_child() {
+  auto& list = all_pools();
+  list.running = false;  // threads stay with the parent; the next idle block starts one here
+  list.awake = false;
+  resume_parent();
+}
+
+// Whether any pool still has something that ages.
+bool tend_all(pool_list& list) noexcept {
+  const std::lock_guard lock(list.lock);
+  const auto now = pool_clock::now();
+  bool ageing = false;
+  for (auto* const each : list.pools)
+    if (each->tended() == pool_state::tending::by_housekeeper && each->tend(now)) ageing = true;
+  return ageing;
+}
+
+[[noreturn]] void keep_house() {
+  auto& list = all_pools();
+  for (;;) {
+    {
+      std::unique_lock lock(list.sleep_lock);
+      list.woken.wait(lock, [&] { return list.awake.load(); });
+    }
+    while (list.awake.load()) {
+      std::this_thread::sleep_for(tick);
+      if (tend_all(list)) continue;
+      // Whoever frees from here on wakes us; whoever did before is seen by a last look.
+      list.awake.store(false);
+      if (tend_all(list)) list.awake.store(true);
+    }
+  }
+}
+
+// The host program's signals are not for this thread.
+bool start_thread() noexcept {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  bool started = true;
+  try {
+    std::thread(keep_house).detach();
+  } catch (...) {
+    started = false;  // the next idle block tries again
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return started;
+}
+
+// ---- magazines of threads -----------------------------------------------------------------------
+
+// Set when the thread's entries have been destroyed; trivially destructible, so that it can be read
+// by whatever frees blocks after that.
+thread_local bool thread_ends = false;
+
+class thread_entries {
+ public:
+  ~thread_entries() {
+    thread_ends = true;
+    auto& list = all_pools();
+    const std::lock_guard lock(list.lock);
+    for (const auto& each : entries_)
+      for (auto* const pool : list.pools)
+        if (pool->id() == each.pool_id) pool->remove_thread(*each.magazines);
+  }
+
+  thread_magazines* find(pool_state& pool) {
+    for (const auto& each : entries_)
+      if (each.pool_id == pool.id()) return each.magazines;
+    // Entries of pools that are gone are dropped when there is something to add.
+    if (entries_.size() == entries_.capacity()) drop_stale();
+    entries_.reserve(entries_.size() + 1);
+    entries_.push_back({pool.id(), &pool.add_thread()});
+    return entries_.back().magazines;
+  }
+
+ private:
+  struct entry {
+    std::uint64_t pool_id;
+    thread_magazines* magazines;
+  };
+
+  void drop_stale() {
+    auto& list = all_pools();
+    const std::lock_guard lock(list.lock);
+    std::erase_if(entries_, [&](const entry& each) {
+      return std::none_of(list.pools.begin(), list.pools.end(),
+                          [&](const pool_state* pool) { return pool->id() == each.pool_id; });
+    });
+  }
+
+  std::vector<entry> entries_;
+};
+
+}  // namespace
+
+void join_pools(pool_state& pool) {
+  auto& list = all_pools();
+  const std::lock_guard lock(list.lock);
+  list.pools.push_back(&pool);
+}
+
+void leave_pools(pool_state& pool) noexcept {
+  auto& list = all_pools();
+  const std::lock_guard lock(list.lock);
+  std::erase(list.pools, &pool);
+}
+
+void mind_idle_memory() noexcept {
+  auto& list = all_pools();
+  if (list.awake.load(std::memory_order_relaxed) || list.awake.exchange(true)) return;
+  const std::lock_guard lock(list.sleep_lock);
+  if (!list.running) list.running = start_thread();
+  if (!list.running) list.awake.store(false);
+  list.woken.notify_one();
+}
+
+thread_magazines* magazines_of_this_thread(pool_state& pool) noexcept {
+  if (thread_ends) return nullptr;
+  static thread_local thread_entries entries;
+  try {
+    return entries.find(pool);
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+}  // namespace shale::detail

@@ -1,0 +1,38 @@
+// How many bytes a pool holds from the system, and how many it may.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+
+namespace shale::detail {
+
+/// Threads  every member may be called from any thread
+class memory_quota {
+ public:
+  explicit memory_quota(std::size_t limit_bytes) noexcept : limit_bytes_(limit_bytes) {}
+
+  /// Counts `bytes` more, unless that exceeds the limit.
+  bool take(std::size_t bytes) noexcept {
+    const std::size_t limit = limit_bytes();
+    std::size_t held = held_bytes_.load(std::memory_order_relaxed);
+    do {
+      if (limit != 0 && (held > limit || bytes > limit - held)) return false;
+    } while (!held_bytes_.compare_exchange_weak(held, held + bytes, std::memory_order_relaxed));
+    return true;
+  }
+  void give(std::size_t bytes) noexcept { held_bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
+
+  std::size_t held_bytes() const noexcept { return held_bytes_.load(std::memory_order_relaxed); }
+
+  /// 0: none.
+  std::size_t limit_bytes() const noexcept { return limit_bytes_.load(std::memory_order_relaxed); }
+  void set_limit_bytes(std::size_t bytes) noexcept {
+    limit_bytes_.store(bytes, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<std::size_t> limit_bytes_;
+  std::atomic<std::size_t> held_bytes_ = 0;
+};
+
+}  // namespace shale::detail

@@ -1,0 +1,119 @@
+// What a memory_pool is made of: the system allocator for small blocks, slabs behind a magazine a
+// thread for middle ones, a heap of segments, and mappings that stay whole; one quota over all.
+//
+// Locks, in the order in which they are taken: the list of pools (housekeeper.hpp), `chores_`,
+// `threads_`, each thread's `lock`, `central_`.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "shale/memory_pool.hpp"
+#include "storage/pool/memory_quota.hpp"
+#include "storage/pool/segment_heap.hpp"
+#include "storage/pool/size_classes.hpp"
+#include "storage/pool/slab_heap.hpp"
+
+namespace shale::detail {
+
+/// Class blocks that one thread keeps at hand. Its lock is contended only while somebody else trims
+/// or counts.
+struct thread_magazines {
+  struct magazine {
+    std::uint32_t count = 0;
+    std::array<void*, magazine_blocks_max> blocks;
+  };
+  std::mutex lock;
+  bool used = false;  // since the last tick
+  std::array<magazine, size_classes> classes;
+};
+
+class pool_state {
+ public:
+  /// Who calls `tend`: the process's housekeeper, or a test.
+  enum class tending : std::uint8_t { by_housekeeper, by_caller };
+
+  explicit pool_state(const pool_options& options, tending who = tending::by_housekeeper);
+  ~pool_state();
+  pool_state(const pool_state&) = delete;
+  pool_state& operator=(const pool_state&) = delete;
+
+  /// Throws out_of_memory.
+  void* allocate(std::size_t bytes, std::size_t alignment);
+  void deallocate(void* address, std::size_t bytes, std::size_t alignment) noexcept;
+
+  pool_statistics statistics() const;
+  void reset_peak() noexcept;
+  std::size_t trim() noexcept;
+  bool all_clear() const noexcept { return live_blocks_.load(std::memory_order_relaxed) == 0; }
+  std::size_t limit_bytes() const noexcept { return quota_.limit_bytes(); }
+  void set_limit_bytes(std::size_t bytes) noexcept;
+
+  /// One tick of the housekeeping: gives back what has been idle long enough, and more while the
+  /// idle bytes exceed what a pool may keep. Returns whether time alone still changes something.
+  bool tend(pool_clock::time_point now) noexcept;
+
+  /// Bytes that only this pool can use and nobody uses.
+  std::size_t idle_bytes() const;
+
+  /// Distinguishes pools for ever, unlike their addresses.
+  std::uint64_t id() const noexcept { return id_; }
+  tending tended() const noexcept { return tended_; }
+
+  thread_magazines& add_thread();
+  void remove_thread(thread_magazines& gone) noexcept;
+
+  /// Around fork(): nothing is half done in the child.
+  void lock_all() noexcept;
+  void unlock_all() noexcept;
+
+  bool is_consistent() const;
+
+ private:
+  struct served {
+    void* address = nullptr;
+    std::size_t bytes = 0;  // that count as live
+    bool mapped = false;
+  };
+  served serve(block_route route, std::size_t bytes, std::size_t alignment) noexcept;
+  served serve_class(std::size_t size_class) noexcept;
+  served refill(thread_magazines::magazine& into, std::size_t size_class) noexcept;
+  void take_back_class(void* address, std::size_t size_class) noexcept;
+  void count_in(const served& block) noexcept;
+  void count_out(std::size_t bytes) noexcept;
+  enum class which_threads : std::uint8_t { all, unused };
+  void empty_magazines(which_threads which) noexcept;
+  void empty_locked(thread_magazines& of) noexcept;
+  void do_chores(segment_heap& in, pool_clock::time_point now) noexcept;
+  void lower_idle_bytes() noexcept;
+  std::size_t idle_bytes_allowed() const noexcept;
+
+  const std::uint64_t id_;
+  const tending tended_;
+  const decay_ages ages_;
+  memory_quota quota_;
+
+  std::mutex chores_;           // one tick or trim at a time
+  mutable std::mutex threads_;  // guards magazines_
+  std::vector<std::unique_ptr<thread_magazines>> magazines_;
+  mutable std::mutex central_;  // guards the heaps
+  segment_heap segments_{quota_, segment_heap::cutting::to_size};
+  segment_heap mappings_{quota_, segment_heap::cutting::never};
+  slab_heap slabs_{segments_};
+  std::optional<pool_clock::time_point> over_since_;  // under chores_: too much is idle
+
+  std::atomic<std::size_t> in_magazines_ = 0;  // bytes
+  std::atomic<std::size_t> live_bytes_ = 0;
+  std::atomic<std::size_t> live_blocks_ = 0;
+  std::atomic<std::size_t> peak_live_bytes_ = 0;
+  std::atomic<std::uint64_t> hits_ = 0;
+  std::atomic<std::uint64_t> misses_ = 0;
+};
+
+}  // namespace shale::detail

@@ -1,0 +1,166 @@
+// Blocks of 64 KiB and more, cut from large mappings on huge pages: best fit, split and eagerly
+// coalesced; and what becomes of the memory behind free ones as they age.
+//
+// Not synchronised: its owner holds one lock around every call, except `perform`, which needs none.
+//
+// Invariants
+//   heap.1  every mapped byte belongs to exactly one block; neighbours in memory are neighbours in
+//           address order, and no two of them are both free (a heap that splits)
+//   heap.2  freeing allocates nothing
+//   heap.3  the memory behind a free block only loses backing (dirty -> lazy -> none) until it is
+//           handed out again
+#pragma once
+
+#include <boost/intrusive/set.hpp>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "storage/pool/memory_quota.hpp"
+
+namespace shale::detail {
+
+using pool_clock = std::chrono::steady_clock;
+
+struct slab;
+
+/// How old idle memory is when it gives up more.
+struct decay_ages {
+  std::chrono::milliseconds lazy{1000};    ///< the system may take it (MADV_FREE)
+  std::chrono::milliseconds drop{10'000};  ///< the system has it (MADV_DONTNEED)
+  std::chrono::milliseconds unmap{30'000};
+};
+
+/// What stands behind a free block.
+enum class backing : std::uint8_t {
+  dirty,  ///< memory that only we can use
+  lazy,   ///< memory that the system takes when it needs some
+  none,   ///< none: the next touch brings zeros
+};
+
+class segment_heap {
+ private:
+  struct by_address;
+  struct by_size;
+
+ public:
+  static constexpr std::size_t granule_bytes = std::size_t{64} << 10;
+  static constexpr std::size_t segment_bytes = std::size_t{64} << 20;
+
+  struct block : boost::intrusive::set_base_hook<boost::intrusive::tag<by_address>>,
+                 boost::intrusive::set_base_hook<boost::intrusive::tag<by_size>> {
+    std::byte* address = nullptr;
+    std::size_t bytes = 0;
+    enum : std::uint8_t { live, free, tended } state = live;  // tended: out for a chore
+    backing behind = backing::none;
+    pool_clock::time_point since{};  // of a free block: when most of it became idle
+    slab* cut = nullptr;             // of a live block: the slab in it
+
+    std::byte* end() const noexcept { return address + bytes; }
+  };
+
+  /// Whether blocks are cut to size from segments, or each is a mapping that stays whole.
+  enum class cutting : std::uint8_t { to_size, never };
+
+  segment_heap(memory_quota& quota, cutting how) noexcept : quota_(quota), how_(how) {}
+  ~segment_heap();
+  segment_heap(const segment_heap&) = delete;
+  segment_heap& operator=(const segment_heap&) = delete;
+
+  struct allocation {
+    block* where = nullptr;  ///< null: neither free memory nor the system's was to be had
+    bool mapped = false;     ///< new memory from the system
+  };
+
+  /// A block of at least `bytes`, its address a multiple of `alignment` (a power of two).
+  allocation allocate(std::size_t bytes, std::size_t alignment,
+                      pool_clock::time_point now) noexcept;
+
+  /// `behind` says what is known about its memory.
+  void free(block& which, backing behind, pool_clock::time_point now) noexcept;
+
+  /// The live block that contains the address.
+  block& find(const void* address) noexcept;
+
+  /// Something to do to a free block, which is taken out until it is finished.
+  struct chore {
+    enum action : std::uint8_t { lazy, drop, unmap };
+    block* which = nullptr;
+    action what = lazy;
+    bool done = false;
+  };
+
+  /// The first chore that is due from `cursor` on in address order; moves `cursor` behind it.
+  std::optional<chore> next_chore(std::byte*& cursor, pool_clock::time_point now,
+                                  const decay_ages& ages) noexcept;
+
+  /// A chore for the block that has been dirty longest, due or not.
+  std::optional<chore> oldest_chore() noexcept;
+
+  /// The system calls. Without the owner's lock.
+  static void perform(chore& what) noexcept;
+
+  /// Puts the block back, or its bytes into the quota.
+  void finish(const chore& what) noexcept;
+
+  /// Unmaps every free block. Returns the bytes.
+  std::size_t trim() noexcept;
+
+  /// Whether time alone would still change something.
+  bool is_ageing() const noexcept;
+
+  std::size_t free_bytes() const noexcept { return free_bytes_; }
+  std::size_t dirty_bytes() const noexcept { return dirty_bytes_; }  ///< of the free
+  std::size_t largest_free_bytes() const noexcept;
+  std::uint64_t splits() const noexcept { return splits_; }
+  std::uint64_t coalesces() const noexcept { return coalesces_; }
+
+  /// Checks heap.1 and the counts, for tests.
+  bool is_consistent() const noexcept;
+
+ private:
+  struct address_order {
+    bool operator()(const block& a, const block& b) const noexcept { return a.address < b.address; }
+    bool operator()(const void* a, const block& b) const noexcept { return a < b.address; }
+    bool operator()(const block& a, const void* b) const noexcept { return a.address < b; }
+  };
+  struct size_order {
+    bool operator()(const block& a, const block& b) const noexcept {
+      return a.bytes != b.bytes ? a.bytes < b.bytes : a.address < b.address;
+    }
+    bool operator()(const block& a, std::size_t bytes) const noexcept { return a.bytes < bytes; }
+    bool operator()(std::size_t bytes, const block& a) const noexcept { return bytes < a.bytes; }
+  };
+  using address_set =
+      boost::intrusive::set<block,
+                            boost::intrusive::base_hook<
+                                boost::intrusive::set_base_hook<boost::intrusive::tag<by_address>>>,
+                            boost::intrusive::compare<address_order>,
+                            boost::intrusive::constant_time_size<false>>;
+  using size_set = boost::intrusive::set<
+      block,
+      boost::intrusive::base_hook<boost::intrusive::set_base_hook<boost::intrusive::tag<by_size>>>,
+      boost::intrusive::compare<size_order>, boost::intrusive::constant_time_size<false>>;
+
+  block* take_fitting(std::size_t bytes, std::size_t alignment) noexcept;
+  bool map_segment(std::size_t bytes, std::size_t alignment, pool_clock::time_point now) noexcept;
+  bool cut_front(block& from, std::size_t bytes) noexcept;
+  void enlist(block& idle) noexcept;
+  void delist(block& idle) noexcept;
+  void coalesce(block& idle) noexcept;
+  void absorb(block& into, block& next) noexcept;
+  std::optional<chore> take_out(block& idle, chore::action what) noexcept;
+  bool isolate_unmappable(block& idle) noexcept;
+
+  memory_quota& quota_;
+  const cutting how_;
+  address_set blocks_;
+  size_set free_;
+  std::size_t free_bytes_ = 0;
+  std::size_t dirty_bytes_ = 0;
+  std::uint64_t splits_ = 0;
+  std::uint64_t coalesces_ = 0;
+};
+
+}  // namespace shale::detail

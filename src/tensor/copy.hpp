@@ -1,0 +1,13 @@
+// Copying elements from one layout to another, single-threaded. The engine has its own, parallel.
+#pragma once
+
+#include "shale/tensor.hpp"
+
+namespace shale::detail {
+
+/// Copies every element of `from` to the same index of `to`; shapes and dtypes are equal, and the
+/// two do not overlap.
+/// Cost     one pass; transposed layouts go through cache-sized blocks
+void copy_elements(tensor& to, const tensor& from);
+
+}  // namespace shale::detail

@@ -1,0 +1,46 @@
+#include "tensor/strided_pair.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace shale::detail {
+
+strided_pair::strided_pair(const tensor& first, const tensor& second)
+    : empty_(first.size() == 0),
+      first_(const_cast<std::byte*>(first.data())),
+      second_(second.data()) {
+  assert(first.shape() == second.shape() && first.item_bytes() == second.item_bytes());
+  if (empty_) return;
+  const auto item = static_cast<index_t>(first.item_bytes());
+  for (index_t axis = 0; axis < first.rank(); ++axis) {
+    pair_axis each{first.shape()[axis], first.strides()[axis] * item,
+                   second.strides()[axis] * item};
+    if (each.extent == 1) continue;
+    if (each.first_stride < 0) {
+      first_ += (each.extent - 1) * each.first_stride;
+      second_ += (each.extent - 1) * each.second_stride;
+      each.first_stride = -each.first_stride;
+      each.second_stride = -each.second_stride;
+    }
+    axes_[rank_++] = each;
+  }
+  std::stable_sort(axes_, axes_ + rank_, [](const pair_axis& a, const pair_axis& b) {
+    return a.first_stride > b.first_stride;
+  });
+  index_t kept = 0;
+  for (index_t axis = 0; axis < rank_; ++axis) {
+    const pair_axis& inner = axes_[axis];
+    if (kept > 0) {
+      pair_axis& outer = axes_[kept - 1];
+      if (outer.first_stride == inner.extent * inner.first_stride &&
+          outer.second_stride == inner.extent * inner.second_stride) {
+        outer = {outer.extent * inner.extent, inner.first_stride, inner.second_stride};
+        continue;
+      }
+    }
+    axes_[kept++] = inner;
+  }
+  rank_ = kept;
+}
+
+}  // namespace shale::detail

@@ -1,0 +1,416 @@
+#include "shale/tensor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "shale/error.hpp"
+#include "tensor/copy.hpp"
+#include "tensor/strided_pair.hpp"
+
+namespace shale {
+
+namespace {
+
+std::size_t alignment_of(dtype type) {
+  return kind(type) == dtype_kind::complex ? item_bytes(type) / 2 : item_bytes(type);
+}
+
+// Byte positions of every element, and differences of two, fit 64 bits with room to spare, also in
+// layouts whose empty axis hides the others.
+bool byte_positions_fit(const layout& which, std::size_t item_bytes) {
+  const index_t most = (index_t{1} << 62) / static_cast<index_t>(item_bytes);
+  const auto within = [most](index_t value) { return value >= -most && value <= most; };
+  index_t reach = 0;
+  for (index_t axis = 0; axis < which.rank(); ++axis) {
+    const index_t stride = which.strides()[axis];
+    if (!within(stride)) return false;
+    const auto span =
+        checked_mul(stride < 0 ? -stride : stride, std::max<index_t>(which.shape()[axis] - 1, 0));
+    const auto sum = span ? checked_add(reach, *span) : std::nullopt;
+    if (!sum || !within(*sum)) return false;
+    reach = *sum;
+  }
+  return within(which.offset());
+}
+
+void require_inside(const storage& bytes, dtype type, const layout& which) {
+  const std::size_t item = item_bytes(type);
+  if (!byte_positions_fit(which, item))
+    throw error(errc::invalid_argument, "an element's position in bytes does not fit 64 bits",
+                {fmt::format("shape {}, strides {}, offset {}, {}", to_string(which.shape()),
+                             to_string(which.strides()), which.offset(), name(type))});
+  const auto extent = which.extent();
+  if (!extent) return;
+  const auto held = static_cast<index_t>(bytes.size_bytes() / item);
+  if (extent->first < 0 || extent->last >= held)
+    throw error(errc::invalid_argument, "an element lies outside its storage",
+                {fmt::format("shape {}, strides {} and offset {} reach positions {} to {}",
+                             to_string(which.shape()), to_string(which.strides()), which.offset(),
+                             extent->first, extent->last),
+                 fmt::format("the storage holds {} elements of {} ({} bytes)", held, name(type),
+                             bytes.size_bytes())});
+  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignment_of(type) != 0)
+    throw error(errc::invalid_argument, "elements would be misaligned",
+                {fmt::format("{} needs an address that is a multiple of {}", name(type),
+                             alignment_of(type)),
+                 "copy the bytes into a fresh tensor first"});
+}
+
+std::size_t bytes_for(const dims& shape, dtype type) {
+  const auto bytes = checked_mul(element_count(shape), static_cast<index_t>(item_bytes(type)));
+  if (!bytes)
+    throw error(
+        errc::invalid_argument, "a tensor has too many bytes",
+        {fmt::format("shape {} of {} is beyond 2^63 - 1 bytes", to_string(shape), name(type))});
+  return static_cast<std::size_t>(*bytes);
+}
+
+}  // namespace
+
+// ---- making
+// --------------------------------------------------------------------------------------
+
+tensor::tensor() : dtype_(dtype::float32), layout_(dims{0}) {}
+
+tensor::tensor(shale::storage bytes, shale::dtype type, const layout& which)
+    : storage_(std::move(bytes)), dtype_(type), layout_(which) {
+  require_inside(storage_, type, which);
+}
+
+tensor tensor::empty(const dims& shape, shale::dtype type, memory_pool* pool) {
+  return tensor(storage::allocate(bytes_for(shape, type), pool), type, layout(shape));
+}
+
+tensor tensor::zeros(const dims& shape, shale::dtype type, memory_pool* pool) {
+  tensor result = empty(shape, type, pool);
+  if (result.size() > 0) std::memset(result.data(), 0, result.size_bytes());
+  return result;
+}
+
+void tensor::require_count(const dims& shape, std::size_t count) {
+  if (static_cast<std::size_t>(element_count(shape)) != count)
+    throw error(errc::invalid_argument, "a shape does not fit the elements",
+                {fmt::format("got {} values, wanted {} for shape {}", count, element_count(shape),
+                             to_string(shape))});
+}
+
+// ---- asking
+// --------------------------------------------------------------------------------------
+
+index_t tensor::shape(index_t axis) const { return shape()[normalize_axis(axis, rank())]; }
+
+index_t tensor::stride(index_t axis) const { return strides()[normalize_axis(axis, rank())]; }
+
+std::size_t tensor::size_bytes() const noexcept {
+  return static_cast<std::size_t>(size()) * item_bytes();
+}
+
+std::byte* tensor::data() noexcept { return const_cast<std::byte*>(std::as_const(*this).data()); }
+
+const std::byte* tensor::data() const noexcept {
+  if (layout_.empty()) return storage_.data();
+  return storage_.data() + offset() * static_cast<index_t>(item_bytes());
+}
+
+bool tensor::is_set_to(const tensor& other) const noexcept {
+  return dtype_ == other.dtype_ && layout_ == other.layout_ &&
+         storage_.data() == other.storage_.data() &&
+         (storage_.shares_owner_with(other.storage_) || (!storage_ && !other.storage_));
+}
+
+// ---- elements
+// ------------------------------------------------------------------------------------
+
+void tensor::require(shale::dtype type, index_t wanted_rank, bool writing) const {
+  if (type != dtype_)
+    throw error(errc::invalid_argument,
+                fmt::format("a tensor of {} is not one of {}", name(dtype_), name(type)),
+                {"cast it, or ask for the type that it holds"});
+  if (wanted_rank != any_rank && wanted_rank != rank())
+    throw error(errc::invalid_argument, "a tensor has another rank",
+                {fmt::format("got shape {}, wanted rank {}", to_string(shape()), wanted_rank)});
+  if (writing && !writable())
+    throw error(errc::access_denied, "a read-only tensor cannot be written",
+                {storage_.path().empty() ? std::string("its storage refuses writing")
+                                         : fmt::format("file {}", storage_.path()),
+                 "write into a clone, or ask for const elements"});
+  if (writing && layout_.is_broadcast())
+    throw error(errc::invalid_argument, "a broadcast tensor cannot be written",
+                {fmt::format("shape {} with strides {}: several indices name one element",
+                             to_string(shape()), to_string(strides())),
+                 "write into a clone, or ask for const elements"});
+  storage_.check();
+}
+
+void tensor::require_contiguous() const {
+  if (!is_contiguous())
+    throw error(errc::invalid_argument, "elements do not lie side by side",
+                {fmt::format("shape {} with strides {}", to_string(shape()), to_string(strides())),
+                 "take `contiguous()` first, or walk them with `as`"});
+}
+
+scalar tensor::item() const {
+  if (size() != 1)
+    throw error(errc::invalid_argument, "only a tensor of one element is an item",
+                {fmt::format("got shape {} with {} elements", to_string(shape()), size())});
+  return at(dims::filled(rank(), 0));
+}
+
+scalar tensor::at(std::span<const index_t> index) const {
+  const index_t position = layout_.position(index);
+  const std::byte* from = storage_.data() + position * static_cast<index_t>(item_bytes());
+  const scalar value = visit(dtype_, all_types{}, [from]<class T>(std::type_identity<T>) {
+    T element;
+    std::memcpy(&element, from, sizeof(T));
+    return scalar(element);
+  });
+  storage_.check();
+  return value;
+}
+
+void tensor::set(std::span<const index_t> index, const scalar& value) {
+  require(dtype_, any_rank, true);
+  const index_t position = layout_.position(index);
+  std::byte* to = storage_.data() + position * static_cast<index_t>(item_bytes());
+  visit(dtype_, all_types{}, [&]<class T>(std::type_identity<T>) {
+    const T element = value.to<T>();
+    std::memcpy(to, &element, sizeof(T));
+  });
+  storage_.bump_version();
+  storage_.check();
+}
+
+// ---- views
+// ---------------------------------------------------------------------------------------
+
+tensor tensor::with(const layout& which) const {
+  tensor result = *this;
+  result.layout_ = which;
+  return result;
+}
+
+tensor tensor::narrow(index_t axis, index_t start, index_t length) const {
+  return with(layout_.narrow(axis, start, length));
+}
+
+tensor tensor::select(index_t axis, index_t index) const {
+  return with(layout_.select(axis, index));
+}
+
+tensor tensor::sliced(index_t axis, const shale::slice& which) const {
+  return with(layout_.sliced(axis, which));
+}
+
+tensor tensor::index(std::span<const index_entry> entries) const {
+  using kind = index_entry::kind;
+  index_t named = 0, ellipses = 0;
+  for (const auto& entry : entries) {
+    named += entry.what() == kind::position || entry.what() == kind::range;
+    ellipses += entry.what() == kind::rest;
+  }
+  if (named > rank())
+    throw error(
+        errc::invalid_argument, "too many indices",
+        {fmt::format("got {}, wanted at most {} for shape {}", named, rank(), to_string(shape()))});
+  if (ellipses > 1)
+    throw error(errc::invalid_argument, "only one ellipsis can stand in an index",
+                {fmt::format("got {}: which axes each keeps would be open", ellipses)});
+  layout result = layout_;
+  index_t axis = 0;
+  for (const auto& entry : entries) {
+    switch (entry.what()) {
+      case kind::position:
+        result = result.select(axis, entry.position());
+        break;
+      case kind::range:
+        result = result.sliced(axis++, entry.slice());
+        break;
+      case kind::new_axis:
+        result = result.unsqueeze(axis++);
+        break;
+      case kind::rest:
+        axis += rank() - named;
+        break;
+    }
+  }
+  return with(result);
+}
+
+tensor tensor::transpose(index_t axis_a, index_t axis_b) const {
+  return with(layout_.transpose(axis_a, axis_b));
+}
+
+tensor tensor::permute_dims(const dims& axes) const { return with(layout_.permute_dims(axes)); }
+
+tensor tensor::moveaxis(index_t from, index_t to) const { return with(layout_.moveaxis(from, to)); }
+
+tensor tensor::squeeze() const { return with(layout_.squeeze()); }
+
+tensor tensor::squeeze(index_t axis) const { return with(layout_.squeeze(axis)); }
+
+tensor tensor::unsqueeze(index_t axis) const { return with(layout_.unsqueeze(axis)); }
+
+tensor tensor::expand(const dims& shape) const { return with(layout_.expand(shape)); }
+
+tensor tensor::unfold(index_t axis, index_t size, index_t step) const {
+  return with(layout_.unfold(axis, size, step));
+}
+
+tensor tensor::diagonal(index_t offset, index_t axis_a, index_t axis_b) const {
+  return with(layout_.diagonal(offset, axis_a, axis_b));
+}
+
+tensor tensor::flip(const dims& axes) const { return with(layout_.flip(axes)); }
+
+tensor tensor::flip() const { return with(layout_.flip()); }
+
+tensor tensor::view(const dims& shape) const {
+  const auto viewed = layout_.view(shape);
+  if (!viewed)
+    throw error(errc::invalid_argument, "strides cannot express the view",
+                {fmt::format("got shape {} over shape {} with strides {}", to_string(shape),
+                             to_string(this->shape()), to_string(strides())),
+                 "`reshape` copies where it must"});
+  return with(*viewed);
+}
+
+tensor tensor::as_strided(const dims& shape, const dims& strides, index_t offset) const {
+  return tensor(storage_, dtype_, layout(shape, strides, offset));
+}
+
+tensor tensor::view_as(shale::dtype type) const {
+  const auto old_width = static_cast<index_t>(item_bytes());
+  const auto new_width = static_cast<index_t>(shale::item_bytes(type));
+  if (old_width == new_width) return tensor(storage_, type, layout_);
+  const auto refuse = [&](std::string_view why) {
+    throw error(
+        errc::invalid_argument, fmt::format("{} cannot be viewed as {}", name(dtype_), name(type)),
+        {std::string(why), fmt::format("shape {}, strides {}, offset {}", to_string(shape()),
+                                       to_string(strides()), offset())});
+  };
+  if (rank() == 0) refuse("rank 0 has no last axis to scale");
+  const index_t last = rank() - 1;
+  dims extents = shape(), steps = strides();
+  if (extents[last] > 1 && steps[last] != 1) refuse("the last axis has gaps between its elements");
+  steps[last] = 1;
+  // Scales a count of old elements; nothing if it is not whole.
+  const auto scaled = [&](index_t count) -> std::optional<index_t> {
+    if (old_width > new_width) return count * (old_width / new_width);
+    if (count % (new_width / old_width) != 0) return std::nullopt;
+    return count / (new_width / old_width);
+  };
+  const auto extent = scaled(extents[last]);
+  if (!extent) refuse("the last axis is not a multiple of the wider dtype");
+  extents[last] = *extent;
+  for (index_t axis = 0; axis < last; ++axis) {
+    const auto step = scaled(steps[axis]);
+    if (!step && extents[axis] > 1) refuse("a stride is not a multiple of the wider dtype");
+    steps[axis] = step.value_or(1);
+  }
+  const auto start = scaled(offset());
+  if (!start && !layout_.empty()) refuse("the offset is not a multiple of the wider dtype");
+  return tensor(storage_, type, layout(extents, steps, start.value_or(0)));
+}
+
+tensor tensor::as_read_only() const {
+  tensor result = *this;
+  result.storage_ = storage_.as_read_only();
+  return result;
+}
+
+// ---- copies and pieces
+// ---------------------------------------------------------------------------
+
+tensor tensor::clone(memory_pool* pool) const {
+  tensor result = empty(shape(), dtype_, pool);
+  detail::copy_elements(result, *this);
+  storage_.check();
+  return result;
+}
+
+tensor tensor::contiguous(memory_pool* pool) const { return is_contiguous() ? *this : clone(pool); }
+
+tensor tensor::reshape(const dims& shape, memory_pool* pool) const {
+  const auto viewed = layout_.view(shape);
+  return viewed ? with(*viewed) : clone(pool).view(shape);
+}
+
+std::vector<tensor> tensor::split(index_t length, index_t axis) const {
+  axis = normalize_axis(axis, rank());
+  if (length <= 0)
+    throw error(errc::invalid_argument, "pieces need a positive length",
+                {fmt::format("got {}", length)});
+  const index_t extent = shape()[axis];
+  std::vector<tensor> pieces;
+  for (index_t start = 0; start < extent || pieces.empty(); start += length) {
+    pieces.push_back(narrow(axis, start, std::min(length, extent - start)));
+    if (length >= extent - start) break;  // the next start might not fit
+  }
+  return pieces;
+}
+
+std::vector<tensor> tensor::chunk(index_t count, index_t axis) const {
+  axis = normalize_axis(axis, rank());
+  if (count <= 0)
+    throw error(errc::invalid_argument, "a tensor cannot fall into fewer than one piece",
+                {fmt::format("got {}", count)});
+  return split(std::max<index_t>(ceil_div(shape()[axis], count), 1), axis);
+}
+
+std::vector<tensor> tensor::unbind(index_t axis) const {
+  axis = normalize_axis(axis, rank());
+  std::vector<tensor> pieces;
+  pieces.reserve(static_cast<std::size_t>(shape()[axis]));
+  for (index_t at = 0; at < shape()[axis]; ++at) pieces.push_back(select(axis, at));
+  return pieces;
+}
+
+// ---- geometry and comparison
+// ---------------------------------------------------------------------
+
+void tensor::resize(const dims& shape) {
+  const std::size_t bytes = bytes_for(shape, dtype_);
+  const layout wanted(shape, offset());
+  if (bytes > 0) {
+    const auto end =
+        checked_add(static_cast<index_t>(bytes), offset() * static_cast<index_t>(item_bytes()));
+    const auto needed = static_cast<std::size_t>(end.value_or(std::numeric_limits<index_t>::max()));
+    if (needed > storage_.size_bytes()) {
+      if (needed > storage_.capacity_bytes())
+        throw error(errc::invalid_argument, "a storage cannot grow that far",
+                    {fmt::format("shape {} of {} at offset {} needs {} bytes, {} can be reached",
+                                 to_string(shape), name(dtype_), offset(), needed,
+                                 storage_.capacity_bytes()),
+                     "make the storage with a reserve, or copy into a new tensor"});
+      storage_.grow(needed);
+    }
+  }
+  *this = tensor(storage_, dtype_, wanted);
+}
+
+bool equal_bits(const tensor& a, const tensor& b) {
+  if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
+  const detail::strided_pair over(a, b);
+  const auto inner = over.inner();
+  const std::size_t item = a.item_bytes();
+  const auto dense = static_cast<index_t>(item);
+  const bool equal = over.for_each_outer(
+      std::max<index_t>(over.rank() - 1, 0), [&](const std::byte* x, const std::byte* y) {
+        if (inner.first_stride == dense && inner.second_stride == dense)
+          return std::memcmp(x, y, static_cast<std::size_t>(inner.extent) * item) == 0;
+        for (index_t i = 0; i < inner.extent; ++i)
+          if (std::memcmp(x + i * inner.first_stride, y + i * inner.second_stride, item) != 0)
+            return false;
+        return true;
+      });
+  a.storage().check();
+  b.storage().check();
+  return equal;
+}
+
+}  // namespace shale

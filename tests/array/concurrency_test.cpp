@@ -1,0 +1,147 @@
+// Threads of one process on one container; also run under a race detector.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "array/test_support.hpp"
+#include "shale/container.hpp"
+
+namespace shale {
+namespace {
+
+using test::counting;
+using test::findings_of;
+
+class Concurrency : public testing::Test {
+ protected:
+  // Runs `body(thread)` on several threads at once; an exception fails the test.
+  template <class Body>
+  void on_threads(int count, Body body) {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < count; ++t)
+      threads.emplace_back([&, t] {
+        try {
+          body(t);
+        } catch (const error& failure) {
+          ADD_FAILURE() << failure.what();
+        }
+      });
+    for (auto& each : threads) each.join();
+  }
+
+  test::scratch directory_;
+  std::string path_ = directory_ / "threads.shale";
+  container file_ = container::create(path_);
+};
+
+TEST_F(Concurrency, DifferentArraysAndChunksAreWrittenAtOnce) {
+  const dims shape{64, 60};
+  transaction change = file_.begin();
+  std::vector<writable_array> arrays;
+  for (int i = 0; i < 4; ++i)
+    arrays.push_back(
+        change.create(std::to_string(i),
+                      {.dtype = dtype::int32,
+                       .shape = shape,
+                       .kind = i % 2 == 0 ? array_kind::chunked : array_kind::dense,
+                       .chunk_shape = i % 2 == 0 ? std::optional(dims{8, 60}) : std::nullopt}));
+  on_threads(4, [&](int t) {
+    for (int i = 0; i < 4; ++i)
+      for (index_t row = t * 16; row < t * 16 + 16; row += 8) {
+        const tensor values = counting(shape, dtype::int32).narrow(0, row, 8);
+        arrays[static_cast<std::size_t>(i)].write({{row, 0}, {8, 60}}, values);
+      }
+  });
+  change.commit();
+  for (int i = 0; i < 4; ++i)
+    EXPECT_TRUE(
+        equal_bits(file_.latest().at(std::to_string(i)).read(), counting(shape, dtype::int32)));
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+TEST_F(Concurrency, OneSnapshotServesManyThreads) {
+  const tensor dense = counting({300, 100}, dtype::int64);
+  {
+    transaction change = file_.begin();
+    change.create("d", {.dtype = dtype::int64, .shape = {300, 100}}).write(dense);
+    change
+        .create("c", {.dtype = dtype::int64,
+                      .shape = {300, 100},
+                      .kind = array_kind::chunked,
+                      .chunk_shape = dims{32, 32}})
+        .write(dense);
+    change.commit();
+  }
+  const snapshot now = file_.latest();
+  const array d = now.at("d");
+  const array c = now.at("c");
+  on_threads(4, [&](int t) {
+    for (int round = 0; round < 10; ++round) {
+      const region where{{t * 20 + round, 3}, {50, 90}};
+      const tensor wanted = dense.narrow(0, where.start[0], 50).narrow(1, 3, 90);
+      EXPECT_TRUE(equal_bits(c.read(where), wanted));
+      EXPECT_TRUE(equal_bits(d.read(where), wanted));
+      EXPECT_TRUE(equal_bits(d.as_tensor(), dense));
+      EXPECT_EQ(now.names().size(), 2u);
+      EXPECT_TRUE(now.find("c"));
+    }
+  });
+}
+
+TEST_F(Concurrency, ReadersNeverWaitForTheWriterNorSeeHalfOfIt) {
+  constexpr int generations = 20;
+  const auto write = [&](double value) {
+    transaction change = file_.begin();
+    for (const char* name : {"d", "c"}) {
+      if (value == 0)
+        change.create(name, {.shape = {64, 64},
+                             .kind = name[0] == 'd' ? array_kind::dense : array_kind::chunked});
+      change.update(name).write(expr(value));
+    }
+    change.commit();
+  };
+  write(0);
+  std::atomic<bool> done = false;
+  on_threads(4, [&](int t) {
+    if (t == 0) {
+      for (int i = 1; i <= generations; ++i) write(i);
+      done = true;
+      return;
+    }
+    if (t == 1) {
+      std::uint64_t seen = 0;
+      while (seen < 2 + generations) seen = file_.wait_newer(seen, {30'000}).value();
+      return;
+    }
+    std::vector<std::pair<double, tensor>> held;
+    while (!done) {
+      const snapshot now = file_.latest();
+      const auto value = static_cast<double>(now.generation()) - 2;
+      const tensor view = now.at("d").as_tensor();
+      EXPECT_EQ(view.at({0, 0}), scalar(value));
+      EXPECT_EQ(view.at({63, 63}), scalar(value));
+      EXPECT_EQ(now.at("c").read({{5, 5}, {1, 1}}).item(), scalar(value));
+      if (held.empty() || held.back().first != value) held.emplace_back(value, view);
+    }
+    for (const auto& [value, view] : held) EXPECT_EQ(view.at({17, 4}), scalar(value));
+  });
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+TEST_F(Concurrency, WritersTakeTurns) {
+  on_threads(4, [&](int t) {
+    container own = container::open(path_, open_mode::write);
+    for (int i = 0; i < 5; ++i) {
+      transaction change = t % 2 == 0 ? own.begin({60'000}) : file_.begin({60'000});
+      change.create(std::to_string(t) + "/" + std::to_string(i), {.shape = {10}}).write(expr(i));
+      change.commit();
+    }
+  });
+  EXPECT_EQ(file_.latest().generation(), 21u);
+  EXPECT_EQ(file_.latest().names().size(), 20u);
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+}  // namespace
+}  // namespace shale

@@ -1,0 +1,147 @@
+// Several processes on one container: readers that follow, writers that die, writers that wait.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "array/test_support.hpp"
+#include "shale/container.hpp"
+
+namespace shale {
+namespace {
+
+using test::code_of;
+using test::findings_of;
+using test::peer;
+
+// Takes the file's pages out of the page cache, so that the next reader starts cold.
+void cool(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(descriptor, 0);
+  EXPECT_EQ(::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED), 0);
+  ::close(descriptor);
+}
+
+class Processes : public testing::Test {
+ protected:
+  void write(const std::string& name, double value) {
+    transaction change = file_.begin();
+    if (change.find(name)) change.update(name).write(expr(value));
+    else change.create(name, {.shape = {600, 700}}).write(expr(value));
+    change.commit();
+  }
+
+  test::scratch directory_;
+  std::string path_ = directory_ / "shared.shale";
+  container file_ = container::create(path_);
+};
+
+TEST_F(Processes, AReaderSeesEachGenerationAndKeepsItsOwn) {
+  write("a", 1);
+  peer reader({"follow", path_, "a"});
+  EXPECT_EQ(reader.read_line(), "2 1001");
+  for (int value = 2; value < 6; ++value) {
+    write("a", value);
+    EXPECT_EQ(reader.read_line(), std::to_string(value + 1) + " " + std::to_string(value * 1001));
+  }
+  transaction change = file_.begin();
+  change.remove("a");
+  change.commit();
+  EXPECT_EQ(reader.wait(), 0);
+}
+
+TEST_F(Processes, SnapshotsStayTheSameWhileOthersCommit) {
+  write("a", 1);
+  const snapshot held = file_.latest();
+  const tensor view = held.at("a").as_tensor();
+  const tensor copy = view.clone();
+  peer writer({"set", path_, "a", "5", "8"});
+  EXPECT_EQ(writer.read_line(), "done");
+  EXPECT_EQ(writer.wait(), 0);
+  EXPECT_TRUE(equal_bits(view, copy));
+  EXPECT_TRUE(equal_bits(held.at("a").read(), copy));
+  EXPECT_EQ(file_.latest().at("a").as_tensor().at({0, 0}), scalar(12.0));
+  EXPECT_EQ(file_.latest().generation(), held.generation() + 8);
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+TEST_F(Processes, AKilledWriterLeavesTheOldGenerationAndNoLock) {
+  write("a", 1);
+  peer writer({"hold", path_, "a"});
+  ASSERT_EQ(writer.read_line(), "writing");
+  EXPECT_EQ(code_of([&] { file_.begin({30}); }), errc::busy);
+  EXPECT_EQ(file_.latest().at("a").as_tensor().at({3, 4}), scalar(1.0));
+  writer.kill_now();
+  EXPECT_EQ(writer.wait(), -9);
+  EXPECT_EQ(findings_of(file_), "");
+  EXPECT_FALSE(file_.latest().find("unborn"));
+  write("a", 3);
+  EXPECT_EQ(file_.latest().generation(), 3u);
+  EXPECT_EQ(file_.latest().at("a").as_tensor().at({599, 699}), scalar(3.0));
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+TEST_F(Processes, AWriterWaitsForTheOther) {
+  write("a", 1);
+  std::optional<transaction> first = file_.begin();
+  peer writer({"set", path_, "a", "7", "1"});
+  first->update("a").write(expr(2));
+  first->commit();
+  EXPECT_EQ(writer.read_line(), "done");
+  EXPECT_EQ(writer.wait(), 0);
+  EXPECT_EQ(file_.latest().generation(), 4u);
+  EXPECT_EQ(file_.latest().at("a").as_tensor().at({0, 0}), scalar(7.0));
+}
+
+TEST_F(Processes, APinInAnotherProcessKeepsSpaceUntilItDies) {
+  write("a", 1);
+  peer reader({"pin", path_});
+  ASSERT_EQ(reader.read_line(), "2");
+  for (int i = 0; i < 4; ++i) write("a", i);
+  const std::uint64_t bytes = 600 * 700 * 4;
+  EXPECT_GE(file_.verify().freed_bytes, bytes);
+  reader.kill_now();
+  reader.wait();
+  for (int i = 0; i < 4; ++i) write("a", i);
+  EXPECT_LT(file_.verify().freed_bytes, 4 * bytes);
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+TEST_F(Processes, ChunkedArraysAreReducedInsideTheMemoryBudget) {
+  // 256 MiB of elements, which compress well, under 16 MiB.
+  constexpr std::size_t budget = 16u << 20;
+  constexpr std::size_t slack = 64u << 20;
+  peer maker({"make", path_, "big", "chunked", "8192", "8192", std::to_string(budget)});
+  const std::string made = maker.read_line();
+  ASSERT_EQ(maker.wait(), 0) << made;
+  cool(path_);
+  peer reader({"mean", path_, "big", std::to_string(budget)});
+  EXPECT_EQ(std::stod(reader.read_line()), (8191 * 3 + 8191) / 2.0);
+  const std::string peak = reader.read_line();
+  EXPECT_EQ(reader.wait(), 0);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_LE(std::stoul(made), budget + slack);
+  EXPECT_LE(std::stoul(peak), budget + slack);
+#endif
+}
+
+TEST_F(Processes, DenseArraysAreWrittenAndSummedInsideTheMemoryBudget) {
+  // 256 MiB written through a mapping, checksummed and committed, then read back.
+  constexpr std::size_t budget = 16u << 20;
+  constexpr std::size_t slack = 64u << 20;
+  peer maker({"make", path_, "big", "dense", "8192", "8192", std::to_string(budget)});
+  const std::string made = maker.read_line();
+  ASSERT_EQ(maker.wait(), 0) << made;
+  cool(path_);
+  peer reader({"mean", path_, "big", std::to_string(budget)});
+  EXPECT_EQ(std::stod(reader.read_line()), (8191 * 3 + 8191) / 2.0);
+  const std::string peak = reader.read_line();
+  EXPECT_EQ(reader.wait(), 0);
+  EXPECT_TRUE(file_.verify().findings.empty());
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_LE(std::stoul(made), budget + slack);
+  EXPECT_LE(std::stoul(peak), budget + slack);
+#endif
+}
+
+}  // namespace
+}  // namespace shale

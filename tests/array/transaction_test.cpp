@@ -1,0 +1,253 @@
+#include "array/test_support.hpp"
+#include "shale/container.hpp"
+
+namespace shale {
+namespace {
+
+using test::code_of;
+using test::counting;
+using test::findings_of;
+using test::text_of;
+
+class Transaction : public testing::Test {
+ protected:
+  static array_spec small(array_kind kind = array_kind::dense) {
+    return {.dtype = dtype::int32, .shape = {6, 4}, .kind = kind};
+  }
+
+  test::scratch directory_;
+  std::string path_ = directory_ / "change.shale";
+  container file_ = container::create(path_);
+};
+
+TEST_F(Transaction, PublishesTheGenerationThatItSaid) {
+  transaction change = file_.begin();
+  EXPECT_EQ(change.generation(), 2u);
+  change.create("a", small());
+  EXPECT_EQ(file_.latest().generation(), 1u);
+  EXPECT_EQ(change.commit(), 2u);
+  EXPECT_EQ(change.generation(), 2u);
+  EXPECT_EQ(file_.latest().at("a").modified(), 2u);
+}
+
+TEST_F(Transaction, LeavesNothingWithoutCommit) {
+  const auto before = test::bytes_of_file(path_);
+  {
+    transaction change = file_.begin();
+    change.create("a", small()).write(expr(3));
+    change.create("b", small(array_kind::chunked)).write(expr(4));
+  }
+  EXPECT_TRUE(file_.latest().names().empty());
+  EXPECT_EQ(findings_of(file_), "");
+  EXPECT_EQ(test::bytes_of_file(path_), before);
+}
+
+TEST_F(Transaction, EndsOnce) {
+  transaction change = file_.begin();
+  const writable_array a = change.create("a", small(array_kind::chunked));
+  change.commit();
+  EXPECT_EQ(code_of([&] { change.commit(); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { change.create("b", small()); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { change.find("a"); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { a.write(expr(1)); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { a.tiles(); }), errc::invalid_argument);
+  change.abort();  // nothing left to give up
+  EXPECT_TRUE(file_.latest().find("a"));
+}
+
+TEST_F(Transaction, CanBeMovedAndReplaced) {
+  transaction change = file_.begin();
+  change.create("lost", small());
+  transaction kept = std::move(change);
+  kept.abort();
+  kept = file_.begin();
+  kept.create("a", small());
+  kept.commit();
+  EXPECT_EQ(file_.latest().names(), std::vector<std::string>{"a"});
+}
+
+TEST_F(Transaction, SeesItsOwnChanges) {
+  {
+    transaction change = file_.begin();
+    for (const array_kind kind : {array_kind::dense, array_kind::chunked})
+      change.create(kind == array_kind::dense ? "d" : "c", small(kind))
+          .write(counting({6, 4}, dtype::int32));
+    change.commit();
+  }
+  transaction change = file_.begin();
+  for (const char* name : {"d", "c"}) {
+    const auto untouched = change.find(name);
+    ASSERT_TRUE(untouched);
+    change.update(name).write({{0, 0}, {1, 4}}, tensor::of(std::initializer_list<int>{-1}));
+    EXPECT_TRUE(equal_bits(untouched->read(), counting({6, 4}, dtype::int32))) << name;
+    const tensor changed = change.find(name)->read();
+    EXPECT_EQ(changed.at({0, 3}), scalar(-1)) << name;
+    EXPECT_EQ(changed.at({1, 0}), scalar(test::number_at(4))) << name;
+    EXPECT_EQ(eval(sum(expr(*change.find(name)).narrow(0, 0, 1))).item(), scalar(-4)) << name;
+    EXPECT_EQ(code_of([&] {
+                change.find(name)->as_tensor().set({0, 0}, 1);
+              }),
+              name[0] == 'd' ? errc::access_denied : errc{});
+  }
+  EXPECT_FALSE(change.find("e"));
+  change.create("e", small());
+  EXPECT_TRUE(change.find("e"));
+}
+
+TEST_F(Transaction, RefusesNamesThatAreTakenOrMissing) {
+  transaction change = file_.begin();
+  change.create("a", small());
+  EXPECT_EQ(code_of([&] { change.create("a", small()); }), errc::already_exists);
+  EXPECT_EQ(code_of([&] { change.update("b"); }), errc::not_found);
+  EXPECT_EQ(code_of([&] { change.remove("b"); }), errc::not_found);
+  EXPECT_EQ(code_of([&] { change.rename("b", "c"); }), errc::not_found);
+  change.create("c", small());
+  EXPECT_EQ(code_of([&] { change.rename("a", "c"); }), errc::already_exists);
+  EXPECT_EQ(code_of([&] { change.create("", small()); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { change.create("a\nb", small()); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { change.set_attribute("b", "unit", "m"); }), errc::not_found);
+  const std::string text = text_of([&] { change.update("b"); });
+  EXPECT_NE(text.find("update 'b' in " + path_), std::string::npos) << text;
+  change.commit();
+  EXPECT_EQ(file_.latest().names(), (std::vector<std::string>{"a", "c"}));
+}
+
+TEST_F(Transaction, RemovesAndMakesAnew) {
+  {
+    transaction change = file_.begin();
+    change.create("a", small()).write(expr(1));
+    change.create("b", small(array_kind::chunked)).write(expr(2));
+    change.commit();
+  }
+  const snapshot before = file_.latest();
+  {
+    transaction change = file_.begin();
+    const writable_array old = change.update("a");
+    const tensor cut = old.as_tensor();
+    change.remove("a");
+    EXPECT_TRUE(cut.storage().failed());
+    EXPECT_EQ(code_of([&] { old.write(expr(3)); }), errc::not_found);
+    const writable_array chunks = change.update("b");
+    change.remove("b");
+    EXPECT_EQ(code_of([&] { chunks.write(expr(3)); }), errc::not_found);
+    EXPECT_FALSE(change.find("b"));
+    change.create("a", {.dtype = dtype::float64, .shape = {3}}).write(expr(0.5));
+    change.commit();
+  }
+  const snapshot now = file_.latest();
+  EXPECT_EQ(now.names(), std::vector<std::string>{"a"});
+  EXPECT_EQ(now.at("a").read().at({2}), scalar(0.5));
+  EXPECT_EQ(before.at("a").read().at({5, 3}), scalar(1));
+  EXPECT_EQ(before.at("b").read().at({5, 3}), scalar(2));
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+TEST_F(Transaction, RenamesWhatItIsWriting) {
+  transaction change = file_.begin();
+  const writable_array dense = change.create("d", small());
+  const writable_array chunked = change.create("c", small(array_kind::chunked));
+  chunked.write({{0, 0}, {3, 4}}, tensor::of(std::initializer_list<int>{1}));
+  change.rename("d", "x/d");
+  change.rename("c", "x/c");
+  EXPECT_EQ(dense.name(), "x/d");
+  dense.write(expr(5));
+  chunked.write({{3, 0}, {3, 4}}, tensor::of(std::initializer_list<int>{2}));
+  change.create("d", small()).write(expr(9));
+  change.commit();
+  const snapshot now = file_.latest();
+  EXPECT_EQ(now.names(), (std::vector<std::string>{"d", "x/c", "x/d"}));
+  EXPECT_EQ(now.at("x/d").read().at({5, 3}), scalar(5));
+  EXPECT_EQ(now.at("d").read().at({5, 3}), scalar(9));
+  EXPECT_EQ(now.at("x/c").read().at({2, 3}), scalar(1));
+  EXPECT_EQ(now.at("x/c").read().at({3, 0}), scalar(2));
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+TEST_F(Transaction, KeepsAttributesThroughUpdates) {
+  using attribute_list = std::vector<std::pair<std::string, std::string>>;
+  for (const array_kind kind : {array_kind::dense, array_kind::chunked}) {
+    const std::string name = kind == array_kind::dense ? "d" : "c";
+    transaction change = file_.begin();
+    change.create(name, small(kind)).write(counting({6, 4}, dtype::int32));
+    change.set_attribute(name, "unit", "m");
+    change.set_attribute(name, "author", "nobody");
+    change.commit();
+    transaction next = file_.begin();
+    next.update(name).write({{0, 0}, {1, 1}}, tensor::of(std::initializer_list<int>{-5}));
+    next.set_attribute(name, "unit", "km");
+    next.commit();
+    transaction last = file_.begin();
+    last.set_attribute(name, "note", "");
+    last.commit();
+    const array stored = file_.latest().at(name);
+    EXPECT_EQ(stored.attributes(),
+              (attribute_list{{"author", "nobody"}, {"note", ""}, {"unit", "km"}}));
+    EXPECT_EQ(stored.read().at({0, 0}), scalar(-5));
+    EXPECT_EQ(stored.read().at({5, 3}), scalar(test::number_at(23)));
+  }
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+TEST_F(Transaction, UpdatesOfOneArrayAreOneUpdate) {
+  transaction change = file_.begin();
+  change.create("a", small()).write(expr(1));
+  change.update("a").write({{0, 0}, {1, 4}}, tensor::of(std::initializer_list<int>{7}));
+  change.update("a").write({{1, 0}, {1, 4}}, tensor::of(std::initializer_list<int>{8}));
+  change.commit();
+  const tensor stored = file_.latest().at("a").read();
+  EXPECT_EQ(stored.at({0, 0}), scalar(7));
+  EXPECT_EQ(stored.at({1, 0}), scalar(8));
+  EXPECT_EQ(stored.at({2, 0}), scalar(1));
+}
+
+TEST_F(Transaction, ReadsTheArrayThatItReplaces) {
+  // Elementwise from itself, dense and chunked, old generation and new.
+  for (const array_kind kind : {array_kind::dense, array_kind::chunked}) {
+    const std::string name = kind == array_kind::dense ? "d" : "c";
+    const dims shape{70, 90};
+    const array_spec spec{
+        .dtype = dtype::int32,
+        .shape = shape,
+        .kind = kind,
+        .chunk_shape = kind == array_kind::chunked ? std::optional(dims{16, 32}) : std::nullopt};
+    transaction change = file_.begin();
+    change.create(name, spec).write(counting(shape, dtype::int32));
+    change.commit();
+    transaction next = file_.begin();
+    next.update(name).write(cast(expr(*next.find(name)) + 100, dtype::int32));
+    next.update(name).write(cast(expr(*next.find(name)) * 2, dtype::int32));
+    next.commit();
+    const tensor stored = file_.latest().at(name).read();
+    index_t i = 0;
+    for (const int each : stored.elements<const int>())
+      ASSERT_EQ(each, (test::number_at(i++) + 100) * 2) << name;
+  }
+}
+
+TEST_F(Transaction, OneChunkAmongTenThousandArraysCostsAFewPages) {
+  constexpr int arrays = 10'000;
+  {
+    transaction change = file_.begin();
+    for (int i = 0; i < arrays; ++i)
+      change
+          .create("group/" + std::to_string(i), {.dtype = dtype::uint8,
+                                                 .shape = {64},
+                                                 .kind = array_kind::chunked,
+                                                 .chunk_shape = dims{8}})
+          .write({{0}, {8}}, counting({8}, dtype::uint8));
+    change.commit();
+  }
+  EXPECT_EQ(file_.verify().arrays, static_cast<std::uint64_t>(arrays));
+  for (const int which : {0, 4711, 9999}) {
+    transaction change = file_.begin();
+    change.update("group/" + std::to_string(which)).write({{8}, {8}}, counting({8}, dtype::uint8));
+    change.commit();
+    // Measured: 26,112 bytes, which is six pages and the superblocks' sectors.
+    EXPECT_LE(change.metadata_bytes_written(), 2 * 26'112u);
+    EXPECT_GE(change.metadata_bytes_written(), 4u * 4096);
+  }
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+}  // namespace
+}  // namespace shale

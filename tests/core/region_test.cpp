@@ -1,0 +1,56 @@
+#include "shale/region.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "shale/error.hpp"
+
+namespace shale {
+namespace {
+
+constexpr index_t top = std::numeric_limits<index_t>::max();
+
+std::string text_of(const region& where, const dims& shape) {
+  try {
+    require_inside(where, shape);
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.code(), errc::invalid_argument);
+    return failure.what();
+  }
+  return "";
+}
+
+TEST(Region, PrintsItsEndsAsSlices) {
+  EXPECT_EQ(to_string(region{{2, 0}, {3, 10}}), "[2:5, 0:10]");
+  EXPECT_EQ(to_string(region{}), "[]");
+}
+
+TEST(Region, AllHoldsEveryIndex) {
+  EXPECT_EQ(region::all({3, 4}), (region{{0, 0}, {3, 4}}));
+  EXPECT_EQ(text_of(region::all({3, 0}), {3, 0}), "");
+}
+
+// Every box over a small axis, against its first and last index.
+TEST(Region, IsInsideWhereEveryIndexIs) {
+  for (index_t extent = 0; extent <= 4; ++extent)
+    for (index_t start = -2; start <= 6; ++start)
+      for (index_t length = -1; length <= 6; ++length) {
+        const bool inside = start >= 0 && length >= 0 && start + length <= extent;
+        EXPECT_EQ(text_of({{1, start}, {1, length}}, {2, extent}) == "", inside)
+            << extent << ' ' << start << ' ' << length;
+      }
+}
+
+TEST(Region, RefusalsNameTheAxis) {
+  EXPECT_EQ(text_of({{0, 3}, {1, 2}}, {5, 4}),
+            "a region lies outside the array [invalid_argument]\n"
+            "  axis 1 has 4 positions, wanted 2 from 3");
+  EXPECT_EQ(text_of({{0}, {1}}, {5, 4}),
+            "a region's rank is not the array's [invalid_argument]\n"
+            "  the region has 1 axes, the array 2");
+  EXPECT_NE(text_of({{top}, {top}}, {top}), "");
+}
+
+}  // namespace
+}  // namespace shale

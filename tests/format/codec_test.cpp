@@ -1,0 +1,338 @@
+#include "format/codec.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+#include <zstd.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "format/shuffle.hpp"
+#include "shale/error.hpp"
+
+namespace shale::format {
+namespace {
+
+using bytes = std::vector<std::byte>;
+
+constexpr codec_stage zstd1{stage_kind::zstd, 1};
+constexpr codec_stage by_bytes{stage_kind::byte_shuffle, 0};
+constexpr codec_stage by_bits{stage_kind::bit_shuffle, 0};
+constexpr codec_stage delta{stage_kind::delta, 0};
+
+bytes random_bytes(std::size_t count, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  bytes made(count);
+  for (auto& each : made) each = static_cast<std::byte>(random());
+  return made;
+}
+
+// Elements that compress: a slowly rising ramp of the given width, with a little noise.
+bytes ramp(std::size_t elements, std::size_t width, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  bytes made(elements * width);
+  std::uint64_t value = seed;
+  for (std::size_t i = 0; i < elements; ++i) {
+    value += random() % 5;
+    for (std::size_t k = 0; k < width; ++k)
+      made[i * width + k] = k < 8 ? static_cast<std::byte>(value >> (8 * k)) : std::byte{0};
+  }
+  return made;
+}
+
+bytes round_trip(const codec& with, const bytes& chunk) {
+  codec_workspace workspace;
+  const encoded_chunk encoded = with.encode(chunk, workspace);
+  EXPECT_LE(encoded.stored.size(), chunk.size());  // codec.2
+  const bytes stored(encoded.stored.begin(), encoded.stored.end());
+  bytes back(chunk.size(), std::byte{0xee});
+  with.decode(stored, encoded.flags, back, workspace);
+  return back;
+}
+
+// ---- the orders of bytes and bits, element by element
+// --------------------------------------------
+
+bytes naive_byte_shuffle(const bytes& from, std::size_t width) {
+  const std::size_t count = from.size() / width;
+  bytes to(from.size());
+  for (std::size_t i = 0; i < count; ++i)
+    for (std::size_t k = 0; k < width; ++k) to[k * count + i] = from[i * width + k];
+  return to;
+}
+
+bytes naive_bit_shuffle(const bytes& from, std::size_t width) {
+  const std::size_t count = from.size() / width / 8 * 8;
+  bytes to(from.size());
+  std::copy(from.begin() + static_cast<std::ptrdiff_t>(count * width), from.end(),
+            to.begin() + static_cast<std::ptrdiff_t>(count * width));
+  for (std::size_t i = 0; i < count; ++i)
+    for (std::size_t bit = 0; bit < 8 * width; ++bit)
+      if ((from[i * width + bit / 8] & std::byte(1u << bit % 8)) != std::byte{0})
+        to[bit * count / 8 + i / 8] |= std::byte(1u << i % 8);
+  return to;
+}
+
+TEST(Shuffle, OrdersBytesAndBitsAsTheFormatSays) {
+  for (const std::size_t width : {1, 2, 4, 8, 16}) {
+    for (std::size_t count = 0; count < 200; count += count < 40 ? 1 : 13) {
+      const bytes from = random_bytes(count * width, count + width);
+      bytes to(from.size());
+      bytes scratch(from.size());
+      bytes back(from.size());
+      shuffle_bytes(from, width, to);
+      ASSERT_EQ(to, naive_byte_shuffle(from, width)) << width << " x " << count;
+      unshuffle_bytes(to, width, back);
+      ASSERT_EQ(back, from);
+      shuffle_bits(from, width, scratch, to);
+      ASSERT_EQ(to, naive_bit_shuffle(from, width)) << width << " x " << count;
+      unshuffle_bits(to, width, scratch, back);
+      ASSERT_EQ(back, from);
+    }
+  }
+}
+
+// ---- pipelines
+// ------------------------------------------------------------------------------------
+
+RC_GTEST_PROP(Codec, GivesBackWhatItWasGiven, ()) {
+  const auto type =
+      *rc::gen::element(dtype::boolean, dtype::int8, dtype::uint16, dtype::int32, dtype::uint64,
+                        dtype::float16, dtype::bfloat16, dtype::float32, dtype::float64,
+                        dtype::complex64, dtype::complex128, dtype::float8_e5m2);
+  const bool integer = type >= dtype::int8 && type <= dtype::uint64;
+  std::vector<codec_stage> stages;
+  if (integer && *rc::gen::arbitrary<bool>()) stages.push_back(delta);
+  const int shuffle = *rc::gen::inRange(0, 3);
+  if (shuffle == 1) stages.push_back(by_bytes);
+  if (shuffle == 2) stages.push_back(by_bits);
+  if (*rc::gen::inRange(0, 4) > 0)
+    stages.push_back({stage_kind::zstd, *rc::gen::element(-5, 1, 3, 9)});
+  const auto elements = *rc::gen::inRange<std::size_t>(1, 3000);
+  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+  const std::size_t width = item_bytes(type);
+  const bytes chunk = *rc::gen::arbitrary<bool>() ? ramp(elements, width, seed)
+                                                  : random_bytes(elements * width, seed);
+  RC_ASSERT(round_trip(codec(stages, type), chunk) == chunk);
+}
+
+TEST(Codec, StoresRubbishRaw) {
+  const bytes chunk = random_bytes(4096, 1);
+  codec_workspace workspace;
+  const codec with({by_bytes, zstd1}, dtype::float32);
+  const encoded_chunk encoded = with.encode(chunk, workspace);
+  EXPECT_EQ(encoded.flags, chunk_flag_raw);
+  EXPECT_EQ(bytes(encoded.stored.begin(), encoded.stored.end()), chunk);
+}
+
+TEST(Codec, CompressesSmoothDataBetterShuffled) {
+  const bytes chunk = ramp(1 << 16, 4, 1);
+  codec_workspace workspace;
+  const auto stored = [&](std::vector<codec_stage> stages) {
+    return codec(std::move(stages), dtype::int32).encode(chunk, workspace).stored.size();
+  };
+  EXPECT_LT(stored({by_bytes, zstd1}), stored({zstd1}));
+  EXPECT_LT(stored({delta, by_bytes, zstd1}), stored({by_bytes, zstd1}));
+}
+
+TEST(Codec, StoresOneStandardFrame) {
+  const bytes chunk = ramp(1000, 4, 1);
+  codec_workspace workspace;
+  const encoded_chunk encoded = codec({zstd1}, dtype::int32).encode(chunk, workspace);
+  ASSERT_EQ(encoded.flags, 0u);
+  bytes back(chunk.size());
+  EXPECT_EQ(ZSTD_decompress(back.data(), back.size(), encoded.stored.data(), encoded.stored.size()),
+            chunk.size());
+  EXPECT_EQ(back, chunk);
+}
+
+TEST(Codec, DeltaIsTheDifferenceToTheElementBefore) {
+  const std::int32_t values[] = {5, 7, 4, std::numeric_limits<std::int32_t>::min(), 1};
+  bytes chunk(sizeof values);
+  std::memcpy(chunk.data(), values, sizeof values);
+  // Seen through a pipeline whose last stage is undone by hand.
+  bytes long_chunk;
+  for (int i = 0; i < 100; ++i) long_chunk.insert(long_chunk.end(), chunk.begin(), chunk.end());
+  codec_workspace workspace;
+  const encoded_chunk encoded = codec({delta, zstd1}, dtype::int32).encode(long_chunk, workspace);
+  ASSERT_EQ(encoded.flags, 0u);
+  std::vector<std::uint32_t> differences(long_chunk.size() / 4);
+  ZSTD_decompress(differences.data(), long_chunk.size(), encoded.stored.data(),
+                  encoded.stored.size());
+  std::uint32_t before = 0;
+  for (std::size_t i = 0; i < differences.size(); ++i) {
+    const auto value = static_cast<std::uint32_t>(values[i % 5]);
+    EXPECT_EQ(differences[i], value - before);
+    before = value;
+  }
+}
+
+// ---- bitround
+// -------------------------------------------------------------------------------------
+
+// The nearest float with that many mantissa bits, by arithmetic on the value.
+float rounded_by_arithmetic(float value, int keep) {
+  if (value == 0 || !std::isfinite(value)) return value;
+  int exponent;
+  const double fraction = std::frexp(static_cast<double>(value), &exponent);  // [0.5, 1)
+  const double scale = std::ldexp(1.0, keep + 1);
+  return static_cast<float>(std::ldexp(std::nearbyint(fraction * scale) / scale, exponent));
+}
+
+TEST(Codec, BitroundRoundsToTheNearestEven) {
+  std::mt19937 random(3);
+  std::vector<float> values{0.0f,
+                            -0.0f,
+                            1.0f,
+                            1.5f,
+                            3.14159f,
+                            1e30f,
+                            -1e-30f,
+                            std::numeric_limits<float>::infinity(),
+                            -std::numeric_limits<float>::infinity()};
+  for (int i = 0; i < 2000; ++i)
+    values.push_back(std::ldexp(static_cast<float>(random() % 200'000) - 100'000.0f,
+                                static_cast<int>(random() % 60) - 30));
+  bytes chunk(values.size() * 4);
+  std::memcpy(chunk.data(), values.data(), chunk.size());
+  for (const int keep : {0, 1, 7, 12, 22, 23}) {
+    const bytes back =
+        round_trip(codec({{stage_kind::bitround, keep}, zstd1}, dtype::float32), chunk);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      float got;
+      std::memcpy(&got, back.data() + 4 * i, 4);
+      ASSERT_EQ(std::bit_cast<std::uint32_t>(got),
+                std::bit_cast<std::uint32_t>(rounded_by_arithmetic(values[i], keep)))
+          << values[i] << " to " << keep << " bits";
+    }
+  }
+}
+
+TEST(Codec, BitroundKeepsNanPayloadsAndIsDoneOnce) {
+  const std::uint64_t patterns[] = {0x7ff8000000000001, 0xfff0000000000001, 0x3ff0000000000001,
+                                    0x7fefffffffffffff};
+  bytes chunk(sizeof patterns);
+  std::memcpy(chunk.data(), patterns, sizeof patterns);
+  const codec with({{stage_kind::bitround, 10}}, dtype::float64);
+  const bytes once = round_trip(with, chunk);
+  EXPECT_EQ(round_trip(with, once), once);  // codec.1
+  std::uint64_t got[4];
+  std::memcpy(got, once.data(), sizeof got);
+  EXPECT_EQ(got[0], patterns[0]);
+  EXPECT_EQ(got[1], patterns[1]);
+  EXPECT_EQ(got[2], 0x3ff0000000000000u);
+  EXPECT_EQ(got[3], 0x7ff0000000000000u);  // the largest finite number rounds to infinity
+}
+
+TEST(Codec, BitroundTakesBothPartsOfComplexNumbers) {
+  const std::complex<float> value(1.0f + 0x1p-20f, 2.0f + 0x1p-20f);
+  bytes chunk(8);
+  std::memcpy(chunk.data(), &value, 8);
+  const bytes back = round_trip(codec({{stage_kind::bitround, 4}}, dtype::complex64), chunk);
+  std::complex<float> got;
+  std::memcpy(&got, back.data(), 8);
+  EXPECT_EQ(got, std::complex<float>(1.0f, 2.0f));
+}
+
+// ---- what is refused
+// ------------------------------------------------------------------------------
+
+TEST(Codec, RefusesPipelinesThatMeanNothing) {
+  const auto refuses = [](std::vector<codec_stage> stages, dtype type) {
+    try {
+      const codec made(std::move(stages), type);
+      return false;
+    } catch (const error& failure) {
+      return failure.code() == errc::invalid_argument;
+    }
+  };
+  EXPECT_FALSE(refuses({}, dtype::int32));
+  EXPECT_FALSE(refuses({delta, by_bits, zstd1}, dtype::int32));
+  EXPECT_TRUE(refuses({zstd1, by_bytes}, dtype::int32));            // order
+  EXPECT_TRUE(refuses({zstd1, zstd1}, dtype::int32));               // twice
+  EXPECT_TRUE(refuses({by_bytes, by_bits}, dtype::int32));          // two shuffles
+  EXPECT_TRUE(refuses({delta}, dtype::float32));                    // not an integer
+  EXPECT_TRUE(refuses({{stage_kind::bitround, 4}}, dtype::int32));  // not a float
+  EXPECT_TRUE(refuses({{stage_kind::bitround, 4}}, dtype::float8_e5m2));
+  EXPECT_TRUE(refuses({{stage_kind::bitround, 24}}, dtype::float32));
+  EXPECT_TRUE(refuses({{stage_kind::bitround, -1}}, dtype::float32));
+  EXPECT_TRUE(refuses({{stage_kind::zstd, 23}}, dtype::int32));
+  EXPECT_TRUE(refuses({{stage_kind::byte_shuffle, 1}}, dtype::int32));
+  EXPECT_TRUE(refuses({{static_cast<stage_kind>(9), 0}}, dtype::int32));
+}
+
+class StoredChunk : public testing::Test {
+ protected:
+  errc decode(const bytes& stored, std::uint32_t flags) {
+    bytes into(chunk.size() + 64, std::byte{0xab});
+    errc code{};
+    try {
+      with.decode(stored, flags, std::span(into).first(chunk.size()), workspace);
+    } catch (const error& failure) {
+      code = failure.code();
+    }
+    // codec.3: not a byte beyond the chunk.
+    EXPECT_TRUE(std::all_of(into.begin() + static_cast<std::ptrdiff_t>(chunk.size()), into.end(),
+                            [](std::byte b) { return b == std::byte{0xab}; }));
+    return code;
+  }
+
+  bytes encode(const bytes& of) {
+    const encoded_chunk made = with.encode(of, workspace);
+    return {made.stored.begin(), made.stored.end()};
+  }
+
+  const bytes chunk = ramp(2000, 4, 5);
+  const codec with{{by_bytes, zstd1}, dtype::int32};
+  codec_workspace workspace;
+};
+
+TEST_F(StoredChunk, DecodesWhenSound) { EXPECT_EQ(decode(encode(chunk), 0), errc{}); }
+
+TEST_F(StoredChunk, OfAnotherSizeIsCorrupt) {
+  EXPECT_EQ(decode(encode(ramp(2001, 4, 5)), 0), errc::corrupt);
+  EXPECT_EQ(decode(encode(ramp(1999, 4, 5)), 0), errc::corrupt);
+  EXPECT_EQ(decode(encode(bytes(100'000'000)), 0), errc::corrupt);  // a small bomb
+  EXPECT_EQ(decode(bytes(chunk.size() - 1), chunk_flag_raw), errc::corrupt);
+  EXPECT_EQ(decode(bytes(chunk.size() + 1), chunk_flag_raw), errc::corrupt);
+  EXPECT_EQ(decode({}, 0), errc::corrupt);
+  EXPECT_EQ(decode({}, chunk_flag_raw), errc::corrupt);
+}
+
+TEST_F(StoredChunk, WithMoreThanOneFrameIsCorrupt) {
+  bytes two = encode(chunk);
+  const bytes empty = encode(chunk);
+  two.insert(two.end(), empty.begin(), empty.end());
+  EXPECT_EQ(decode(two, 0), errc::corrupt);
+}
+
+TEST_F(StoredChunk, WithUnknownFlagsIsCorrupt) {
+  EXPECT_EQ(decode(encode(chunk), 2), errc::corrupt);
+}
+
+TEST_F(StoredChunk, OfAPipelineThatDoesNotCompressIsRawOrCorrupt) {
+  bytes into(chunk.size());
+  const codec raw({by_bytes}, dtype::int32);
+  EXPECT_EQ(raw.encode(chunk, workspace).flags, chunk_flag_raw);
+  EXPECT_THROW(raw.decode(chunk, 0, into, workspace), error);
+}
+
+TEST_F(StoredChunk, DamagedAnywhereNeverHarms) {
+  const bytes stored = encode(chunk);
+  std::mt19937_64 random(4);
+  for (int round = 0; round < 3000; ++round) {
+    bytes damaged = stored;
+    for (int hits = 0; hits < 3; ++hits)
+      damaged[random() % damaged.size()] = static_cast<std::byte>(random());
+    damaged.resize(random() % (damaged.size() + 1));
+    const errc code = decode(damaged, 0);  // wrong values are for the checksum to find
+    ASSERT_TRUE(code == errc{} || code == errc::corrupt);
+  }
+}
+
+}  // namespace
+}  // namespace shale::format

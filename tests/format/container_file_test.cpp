@@ -1,0 +1,470 @@
+// The container at the level that the array floor uses: arrays, chunks, extents, what they cost.
+
+#include "format/container_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include "format/checksum.hpp"
+#include "format/container_handle.hpp"
+#include "format/header.hpp"
+#include "format/root_page.hpp"
+#include "format/small_history.hpp"
+#include "format/superblock.hpp"
+#include "shale/error.hpp"
+#include "support/recording_file_system.hpp"
+
+namespace shale::format {
+namespace {
+
+using test::chunked_record;
+using test::observe;
+using test::pattern;
+using test::plain_state;
+using test::storyteller;
+
+constexpr patience at_once{0};
+
+class ContainerFile : public testing::Test {
+ protected:
+  template <class Body>
+  std::uint64_t commit(Body&& body) {
+    transaction change = container.begin(at_once);
+    body(change);
+    change.commit();
+    metadata_bytes = change.metadata_bytes_written();
+    return change.generation();
+  }
+
+  template <class Body>
+  static errc code_of(Body&& body) {
+    try {
+      body();
+    } catch (const error& failure) {
+      return failure.code();
+    }
+    return errc{};
+  }
+
+  void expect_sound() { EXPECT_EQ(test::unsound(container.latest()), ""); }
+
+  static array_record dense_record(const std::string& name, std::uint64_t bytes) {
+    array_record record;
+    record.name = name;
+    record.dtype = dtype::uint8;
+    record.shape = {static_cast<index_t>(bytes)};
+    record.fill_value.resize(1);
+    record.layout = dense_layout{};
+    return record;
+  }
+
+  const std::string path = "/box/container.shale";
+  test::recording_file_system files;
+  file container = file::create(files, path, {.id = uuid{}});
+  plain_state told;
+  std::uint64_t metadata_bytes = 0;
+};
+
+TEST_F(ContainerFile, StartsEmpty) {
+  const generation_view view = container.latest();
+  EXPECT_EQ(view.generation(), 1u);
+  EXPECT_EQ(view.array_count(), 0u);
+  EXPECT_TRUE(view.list().empty());
+  EXPECT_FALSE(view.find("a"));
+  EXPECT_FALSE(view.find(""));
+  EXPECT_FALSE(view.find(std::string(5000, 'a')));
+  expect_sound();
+}
+
+TEST_F(ContainerFile, CommitsATransactionThatChangesNothing) {
+  EXPECT_EQ(commit([](transaction&) {}), 2u);
+  expect_sound();
+}
+
+TEST_F(ContainerFile, KeepsEveryFieldOfARecord) {
+  array_record record = chunked_record("group/a");
+  record.shape = {5, 0, 7};
+  record.dtype = dtype::complex128;
+  record.fill_value = pattern(16, 3);
+  record.chunked().chunk_shape = {2, 3, 4};
+  record.chunked().grid_capacity = {4, 1, 2};
+  record.chunked().stages = {{stage_kind::bitround, 40}, {stage_kind::bit_shuffle, 0}};
+  set_attribute(record, "units", "K");
+  set_attribute(record, "empty", "");
+  set_attribute(record, std::string("zero\0byte", 9), std::string("\0\xff", 2));
+  set_attribute(record, "units", "mK");
+  commit([&](transaction& change) { change.put(record); });
+  array_record expected = record;
+  expected.created = expected.modified = 2;
+  EXPECT_EQ(container.latest().find("group/a"), expected);
+
+  array_record scalar = dense_record("scalar", 1);
+  scalar.shape = {};
+  commit([&](transaction& change) {
+    scalar.dense().extents = {change.allocate(1)};
+    change.put(scalar);
+  });
+  EXPECT_EQ(container.latest().find("scalar")->shape, dims());
+  expect_sound();
+}
+
+TEST_F(ContainerFile, KeepsArraysWithoutElements) {
+  commit([](transaction& change) {
+    change.put(dense_record("empty", 0));
+    array_record chunked = chunked_record("also empty");
+    chunked.shape = {0};
+    change.put(chunked);
+  });
+  EXPECT_TRUE(container.latest().find("empty")->dense().extents.empty());
+  EXPECT_EQ(chunk_grid(*container.latest().find("also empty")), (dims{0}));
+  expect_sound();
+}
+
+TEST_F(ContainerFile, ListsNamesInByteOrder) {
+  commit([](transaction& change) {
+    for (const char* const name : {"b", "a/2", "a/10", "a", "a/1", "ab", "\xc3\xa9"})
+      change.put(chunked_record(name));
+    EXPECT_EQ(change.list("a/"), (std::vector<std::string>{"a/1", "a/10", "a/2"}));
+  });
+  const generation_view view = container.latest();
+  EXPECT_EQ(view.list(),
+            (std::vector<std::string>{"a", "a/1", "a/10", "a/2", "ab", "b", "\xc3\xa9"}));
+  EXPECT_EQ(view.list("a/"), (std::vector<std::string>{"a/1", "a/10", "a/2"}));
+  EXPECT_EQ(view.list("a/", "a/1"), (std::vector<std::string>{"a/10", "a/2"}));
+  EXPECT_EQ(view.list("", "a/2", 2), (std::vector<std::string>{"ab", "b"}));
+  EXPECT_EQ(view.list("a/", "b"), std::vector<std::string>{});
+  EXPECT_TRUE(view.list("c").empty());
+  EXPECT_TRUE(view.list("", "", 0).empty());
+}
+
+TEST_F(ContainerFile, RemembersWhenArraysWereMadeAndChanged) {
+  commit([](transaction& change) { change.put(chunked_record("a")); });
+  commit([](transaction& change) { change.put(chunked_record("b")); });
+  commit([&](transaction& change) { storyteller(change, told).chunk("a", 0, 1); });
+  EXPECT_EQ(container.latest().find("a")->created, 2u);
+  EXPECT_EQ(container.latest().find("a")->modified, 4u);
+  EXPECT_EQ(container.latest().find("b")->modified, 3u);
+}
+
+TEST_F(ContainerFile, TransactionsSeeTheirOwnChanges) {
+  commit([&](transaction& change) {
+    storyteller story(change, told);
+    story.create_chunked("a");
+    story.chunk("a", 3, 1);
+    EXPECT_EQ(change.find("a")->chunked().chunk_count, 1u);
+    ASSERT_TRUE(change.find_chunk("a", 3));
+    EXPECT_FALSE(change.find_chunk("a", 4));
+    std::vector<std::byte> stored(change.find_chunk("a", 3)->stored_bytes);
+    change.read_chunk(*change.find_chunk("a", 3), stored);
+    story.chunk("a", 3, 2);
+    EXPECT_EQ(change.find("a")->chunked().chunk_count, 1u);
+    EXPECT_EQ(change.chunks("a").size(), 1u);
+    EXPECT_TRUE(change.erase_chunk("a", 3));
+    EXPECT_FALSE(change.erase_chunk("a", 3));
+    EXPECT_EQ(change.find("a")->chunked().stored_bytes, 0u);
+    // A record longer than a page, read back before it is committed.
+    story.note("a", "long", std::string(100'000, 'n'));
+    EXPECT_EQ(change.find("a")->attributes.at(0).second.size(), 100'000u);
+    EXPECT_FALSE(change.find("b"));
+    told["a"].chunks.clear();
+  });
+  EXPECT_EQ(observe(container.latest()), told);
+  expect_sound();
+}
+
+TEST_F(ContainerFile, ReplacingARecordKeepsChunksOfTheSameShape) {
+  commit([&](transaction& change) {
+    storyteller story(change, told);
+    story.create_chunked("a");
+    story.chunk("a", 3, 1);
+  });
+  commit([&](transaction& change) {
+    array_record longer = *change.find("a");
+    longer.shape = {1500};  // inside the grid's capacity
+    change.put(longer);
+  });
+  EXPECT_EQ(observe(container.latest()), told);
+  commit([&](transaction& change) {
+    array_record other = *change.find("a");
+    other.chunked().grid_capacity = {64};  // numbers would mean other chunks
+    change.put(other);
+  });
+  EXPECT_TRUE(observe(container.latest()).at("a").chunks.empty());
+  EXPECT_EQ(container.latest().find("a")->chunked().chunk_count, 0u);
+  expect_sound();
+}
+
+TEST_F(ContainerFile, ChangesKindWhenReplacedByTheOther) {
+  commit([&](transaction& change) {
+    storyteller story(change, told);
+    story.create_chunked("a");
+    story.chunk("a", 3, 1);
+    story.dense("a", 3000, 1);
+    story.dense("b", 3000, 1);
+  });
+  expect_sound();
+  commit([&](transaction& change) {
+    storyteller(change, told).create_chunked("b");
+    storyteller(change, told).dense("a", 3000, 2);
+  });
+  EXPECT_EQ(observe(container.latest()), told);
+  expect_sound();
+}
+
+TEST_F(ContainerFile, RenamesWithAndWithoutAnOpenIndex) {
+  commit([&](transaction& change) {
+    storyteller story(change, told);
+    story.create_chunked("a");
+    story.chunk("a", 3, 1);
+    story.rename("a", "b");  // its index is open
+    story.chunk("b", 4, 2);
+    story.dense("d", 10, 1);
+  });
+  commit([&](transaction& change) {
+    storyteller story(change, told);
+    story.rename("b", "c");  // and here it is not
+    story.rename("d", "e");
+    EXPECT_EQ(code_of([&] { change.rename("nothing", "x"); }), errc::not_found);
+    EXPECT_EQ(code_of([&] { change.rename("c", "e"); }), errc::already_exists);
+    EXPECT_EQ(code_of([&] { change.rename("c", ""); }), errc::invalid_argument);
+    change.rename("c", "c");
+  });
+  EXPECT_EQ(observe(container.latest()), told);
+  EXPECT_EQ(container.latest().array_count(), 2u);
+  expect_sound();
+}
+
+TEST_F(ContainerFile, GivesBackWhatNothingNames) {
+  commit([&](transaction& change) {
+    change.allocate(100'000);
+    change.allocate_chunk(5000);
+    const extent unused = change.allocate(5000);
+    change.release(unused);
+    EXPECT_EQ(code_of([&] { change.release(unused); }), errc::invalid_argument);
+    EXPECT_EQ(change.allocate(0).bytes, 0u);
+  });
+  expect_sound();
+  EXPECT_LT(verify(container.latest()).live_bytes, first_extent_offset + 10 * page_bytes);
+}
+
+TEST_F(ContainerFile, TakesOnlyExtentsThatItGave) {
+  commit([&](transaction& change) { storyteller(change, told).dense("d", 5000, 1); });
+  const extent taken = container.latest().find("d")->dense().extents.at(0);
+  transaction change = container.begin(at_once);
+  array_record thief = dense_record("thief", 5000);
+  thief.dense().extents = {taken};
+  EXPECT_EQ(code_of([&] { change.put(thief); }), errc::invalid_argument);
+  thief.dense().extents = {{first_extent_offset, 5000}};
+  EXPECT_EQ(code_of([&] { change.put(thief); }), errc::invalid_argument);
+  const extent own = change.allocate(4096);
+  thief.dense().extents = {own, own};
+  EXPECT_EQ(code_of([&] { change.put(thief); }), errc::invalid_argument);
+  change.put(chunked_record("a"));
+  EXPECT_EQ(code_of([&] {
+              change.set_chunk("a", 0, {taken.offset, 100, 0, 0});
+            }),
+            errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { change.set_chunk("d", 0, {}); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { change.set_chunk("nothing", 0, {}); }), errc::not_found);
+  const extent chunk = change.allocate_chunk(100);
+  EXPECT_EQ(code_of([&] {
+              change.set_chunk("a", 32, {chunk.offset, 100, 0, 0});
+            }),
+            errc::invalid_argument);  // the capacity is 32
+  EXPECT_EQ(code_of([&] { change.allocate_chunk(0); }), errc::invalid_argument);
+  // None of this spoilt the transaction.
+  change.commit();
+  EXPECT_EQ(test::unsound(container.latest()).find("two things"), std::string::npos);
+}
+
+TEST_F(ContainerFile, RefusesRecordsThatMeanNothing) {
+  transaction change = container.begin(at_once);
+  const auto refuses = [&](auto&& spoil) {
+    array_record record = chunked_record("a");
+    spoil(record);
+    return code_of([&] { change.put(record); }) == errc::invalid_argument;
+  };
+  EXPECT_FALSE(refuses([](array_record&) {}));
+  const std::string bad_names[] = {{},         std::string(1025, 'n'), "tab\t",   "\xff",
+                                   "\xc0\x80", "\xed\xa0\x80",         "\xc2\x85"};
+  for (const std::string& name : bad_names)
+    EXPECT_TRUE(refuses([&](array_record& r) { r.name = name; })) << name;
+  EXPECT_FALSE(refuses([&](array_record& r) { r.name = std::string(1024, 'n'); }));
+  EXPECT_TRUE(refuses([](array_record& r) { r.shape = {-1}; }));
+  EXPECT_TRUE(refuses([](array_record& r) { r.shape = {index_t{1} << 40, index_t{1} << 40}; }));
+  EXPECT_TRUE(refuses([](array_record& r) { r.fill_value.resize(3); }));
+  EXPECT_TRUE(refuses([](array_record& r) { r.chunked().chunk_shape = {0}; }));
+  EXPECT_TRUE(refuses([](array_record& r) { r.chunked().chunk_shape = {index_t{1} << 40}; }));
+  EXPECT_TRUE(refuses([](array_record& r) { r.chunked().chunk_shape = {4, 4}; }));
+  EXPECT_TRUE(refuses([](array_record& r) { r.chunked().grid_capacity = {3}; }));
+  EXPECT_TRUE(refuses([](array_record& r) { r.chunked().stages = {{stage_kind::zstd, 99}}; }));
+  EXPECT_TRUE(refuses([](array_record& r) { r.layout = dense_layout{}; }));  // no extents
+  EXPECT_TRUE(refuses([](array_record& r) { r.attributes = {{"b", ""}, {"a", ""}}; }));
+}
+
+TEST_F(ContainerFile, EndsATransactionOnce) {
+  transaction change = container.begin(at_once);
+  change.commit();
+  EXPECT_FALSE(change.active());
+  EXPECT_EQ(code_of([&] { change.commit(); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { change.put(chunked_record("a")); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { change.allocate(10); }), errc::invalid_argument);
+  change.abort();
+  EXPECT_EQ(container.latest().generation(), 2u);
+  transaction moved = container.begin(at_once);
+  EXPECT_EQ(code_of([&] { moved = container.begin(at_once); }), errc::busy);
+  moved.abort();
+  moved = container.begin(at_once);
+  EXPECT_EQ(moved.generation(), 3u);
+}
+
+TEST_F(ContainerFile, ReadersSeeWhatTheyPinnedAndLatestMoves) {
+  commit([&](transaction& change) { storyteller(change, told).dense("d", 5000, 1); });
+  const plain_state before = told;
+  const generation_view old_view = container.latest();
+  commit([&](transaction& change) { storyteller(change, told).dense("d", 6000, 2); });
+  EXPECT_EQ(observe(old_view), before);
+  EXPECT_EQ(observe(container.latest()), told);
+}
+
+// No call retains generations yet, but a file may: a later version's. The tree is put in by hand.
+TEST_F(ContainerFile, ProtectsRetainedGenerations) {
+  commit([&](transaction& change) {
+    storyteller story(change, told);
+    story.create_chunked("a");
+    for (unsigned i = 0; i < 20; ++i) story.chunk("a", i, i);
+    story.dense("d", 30'000, 1);
+  });
+  const std::uint64_t kept = container.latest().generation();
+  const auto bytes = files.now().at(path);
+  superblock_sector sector;
+  std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(superblock_offsets[1]), 512,
+              sector.begin());
+  superblock fields = valid(sector, uuid{}, 1).value();
+  std::unique_ptr<open_file> raw;
+  ASSERT_GE(files.open(path, open_access::write, raw), 0);
+
+  page retained(tree_kind::retained, page_kind::leaf, 0);
+  retained.insert_value(0, chunk_key(kept), std::vector<std::byte>(56));
+  const std::uint64_t place = fields.end_of_file;
+  retained.stamp(kept, place);
+  raw->pwrite(retained.bytes(), place);
+  page root(bytes_view(bytes).subspan(fields.root.offset, page_bytes));
+  root_fields of_root = decode_root(root, kept, fields.root.offset).value();
+  of_root.retained = {place, checksum_metadata(retained.bytes())};
+  root = encode_root(of_root);
+  root.stamp(kept, fields.root.offset);
+  raw->pwrite(root.bytes(), fields.root.offset);
+  fields.root_checksum = checksum_metadata(root.bytes());
+  fields.end_of_file += page_bytes;
+  raw->pwrite(encode_superblock(fields, uuid{}, 1), superblock_offsets[1]);
+
+  const auto before = files.now().at(path);
+  std::vector<std::uint64_t> used;  // by the retained generation
+  file reader = file::open(files, path, open_access::read);
+  const array_record chunked = reader.latest().find("a").value();
+  for (const auto& chunk : reader.latest().chunks(chunked)) used.push_back(chunk.entry.offset);
+  used.push_back(reader.latest().find("d")->dense().extents.at(0).offset);
+  used.push_back(fields.root.offset);
+  for (unsigned round = 0; round < 20; ++round)
+    commit([&](transaction& change) {
+      storyteller story(change, told);
+      for (unsigned i = 0; i < 20; ++i) story.chunk("a", i, 100 + i + round);
+      story.dense("d", 30'000, round + 2);
+    });
+  const auto after = files.now().at(path);
+  for (const std::uint64_t at : used)
+    EXPECT_TRUE(std::equal(before.begin() + static_cast<std::ptrdiff_t>(at),
+                           before.begin() + static_cast<std::ptrdiff_t>(at) + 64,
+                           after.begin() + static_cast<std::ptrdiff_t>(at)))
+        << "byte " << at << " of a retained generation was used again";
+  EXPECT_EQ(observe(container.latest()), told);
+}
+
+// ---- costs
+// ----------------------------------------------------------------------------------------
+
+TEST_F(ContainerFile, OpensOneOfManyArraysByOnePath) {
+  commit([](transaction& change) {
+    for (int i = 0; i < 20'000; ++i) change.put(chunked_record("array " + std::to_string(i)));
+  });
+  file reader = file::open(files, path, open_access::read);
+  const std::uint64_t before = files.calls();
+  EXPECT_TRUE(reader.latest().find("array 12345"));
+  // Pinning and looking again are about ten calls; the catalog has three levels.
+  EXPECT_LE(files.calls() - before, 20u);
+}
+
+TEST_F(ContainerFile, ChangesOneChunkAmongManyArraysForFewPages) {
+  commit([&](transaction& change) {
+    storyteller story(change, told);
+    for (int i = 0; i < 10'000; ++i) story.create_chunked("array " + std::to_string(i));
+    for (int i = 0; i < 10'000; i += 10)
+      for (unsigned c = 0; c < 4; ++c) story.chunk("array " + std::to_string(i), c, c);
+  });
+  std::uint64_t most = 0;
+  for (int i = 0; i < 50; ++i) {
+    commit([&](transaction& change) {
+      storyteller(change, told).chunk("array " + std::to_string(i * 170), 2, 99);
+    });
+    most = std::max(most, metadata_bytes);
+  }
+  // One leaf and two branches of the catalog, the index, the root, a handful of the space map.
+  EXPECT_LE(most, 16 * page_bytes);
+  expect_sound();
+}
+
+TEST_F(ContainerFile, DoesNotGrowUnderSteadyUpdates) {
+  commit([&](transaction& change) {
+    storyteller story(change, told);
+    for (int i = 0; i < 50; ++i) story.create_chunked("array " + std::to_string(i));
+    for (int i = 0; i < 50; ++i)
+      for (unsigned c = 0; c < 20; ++c) story.chunk("array " + std::to_string(i), c, c);
+  });
+  const auto update = [&](int i) {
+    commit([&](transaction& change) {
+      storyteller story(change, told);
+      story.chunk("array " + std::to_string(i % 50), static_cast<unsigned>(i % 20),
+                  static_cast<unsigned>(i));
+    });
+  };
+  for (int i = 0; i < 100; ++i) update(i);
+  const std::uint64_t size = files.now().at(path).size();
+  for (int i = 100; i < 600; ++i) update(i * 7);
+  EXPECT_LE(files.now().at(path).size(), size + size / 4);
+  EXPECT_EQ(observe(container.latest()), told);
+  expect_sound();
+}
+
+TEST_F(ContainerFile, WritesTheSameBytesForTheSameCalls) {
+  test::recording_file_system other;
+  file twin = file::create(other, path, {.id = uuid{}});
+  for (file* const each : {&container, &twin}) {
+    told.clear();
+    for (int step = 0; step < test::history_steps; ++step) {
+      transaction change = each->begin(at_once);
+      test::tell(step, {change, told});
+      change.commit();
+    }
+  }
+  EXPECT_EQ(files.now(), other.now());
+}
+
+// ---- grids
+// ----------------------------------------------------------------------------------------
+
+TEST(ChunkNumbers, AreRowMajorInTheCapacity) {
+  chunked_layout layout;
+  layout.grid_capacity = {3, 4, 5};
+  std::uint64_t expected = 0;
+  for (index_t i = 0; i < 3; ++i)
+    for (index_t j = 0; j < 4; ++j)
+      for (index_t k = 0; k < 5; ++k, ++expected) {
+        EXPECT_EQ(chunk_number(layout, {i, j, k}), expected);
+        EXPECT_EQ(chunk_index(layout, expected), (dims{i, j, k}));
+      }
+  layout.grid_capacity = {};
+  EXPECT_EQ(chunk_number(layout, {}), 0u);
+}
+
+}  // namespace
+}  // namespace shale::format

@@ -1,0 +1,217 @@
+// A short life of a container, and a second telling of it: what each generation holds, kept in
+// plain maps that share nothing with the format's code.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "format/checksum.hpp"
+#include "format/container_file.hpp"
+#include "format/verify.hpp"
+#include "shale/error.hpp"
+
+namespace shale::test {
+
+struct plain_array {
+  std::vector<std::byte> dense;                            // a dense array's bytes
+  std::map<std::uint64_t, std::vector<std::byte>> chunks;  // a chunked one's, decoded
+  std::map<std::string, std::string> notes;
+
+  bool operator==(const plain_array&) const = default;
+};
+
+/// Everything that a generation holds.
+using plain_state = std::map<std::string, plain_array>;
+
+inline std::vector<std::byte> pattern(std::size_t bytes, unsigned seed) {
+  std::vector<std::byte> made(bytes);
+  for (std::size_t i = 0; i < bytes; ++i)
+    made[i] = static_cast<std::byte>(i % 7 == 0 ? seed * 31 + i / 97 : seed);
+  return made;
+}
+
+inline constexpr std::size_t chunk_elements = 64;  // of int32: 256 bytes
+
+inline format::array_record chunked_record(const std::string& name) {
+  format::array_record record;
+  record.name = name;
+  record.dtype = dtype::int32;
+  record.shape = {1000};
+  format::chunked_layout layout;
+  layout.chunk_shape = {static_cast<index_t>(chunk_elements)};
+  layout.grid_capacity = {32};
+  layout.stages = {{format::stage_kind::byte_shuffle, 0}, {format::stage_kind::zstd, 1}};
+  record.layout = layout;
+  record.fill_value.resize(4);
+  return record;
+}
+
+/// Makes changes in a transaction and in the plain state alike.
+class storyteller {
+ public:
+  storyteller(format::transaction& in, plain_state& told) : change_(in), told_(told) {}
+
+  void create_chunked(const std::string& name) {
+    change_.put(chunked_record(name));
+    told_[name] = {};
+  }
+
+  void chunk(const std::string& name, std::uint64_t number, unsigned seed) {
+    const auto bytes = pattern(chunk_elements * 4, seed);
+    const format::codec coder(chunked_record(name).chunked().stages, dtype::int32);
+    change_.store_chunk(name, number,
+                        coder.encode(bytes, format::codec_workspace::of_this_thread()));
+    told_[name].chunks[number] = bytes;
+  }
+
+  void erase_chunk(const std::string& name, std::uint64_t number) {
+    change_.erase_chunk(name, number);
+    told_[name].chunks.erase(number);
+  }
+
+  void dense(const std::string& name, std::size_t bytes, unsigned seed) {
+    const auto content = pattern(bytes, seed);
+    format::array_record record;
+    record.name = name;
+    record.dtype = dtype::uint8;
+    record.shape = {static_cast<index_t>(bytes)};
+    record.fill_value.resize(1);
+    format::dense_layout layout;
+    const format::extent where = change_.allocate(bytes);
+    fill(where, content, seed);
+    layout.extents = {where};
+    // One checksum per MiB; these arrays are shorter.
+    const std::uint64_t sum = format::checksum_data(content);
+    layout.checksums = change_.allocate(8);
+    const auto sum_bytes = std::as_bytes(std::span(&sum, 1));
+    change_.write(layout.checksums.offset, sum_bytes);
+    layout.checksums_checksum = format::checksum_metadata(sum_bytes);
+    record.layout = layout;
+    change_.put(record);
+    told_[name] = {content, {}, {}};
+  }
+
+  void note(const std::string& name, const std::string& key, const std::string& value) {
+    auto record = *change_.find(name);
+    format::set_attribute(record, key, value);
+    change_.put(record);
+    told_[name].notes[key] = value;
+  }
+
+  void erase(const std::string& name) {
+    change_.erase(name);
+    told_.erase(name);
+  }
+
+  void rename(const std::string& from, const std::string& to) {
+    change_.rename(from, to);
+    auto moved = told_.extract(from);
+    moved.key() = to;
+    told_.insert(std::move(moved));
+  }
+
+ private:
+  // Through `write` or through a mapping, in turn.
+  void fill(const format::extent& where, const std::vector<std::byte>& content, unsigned seed) {
+    if (seed % 2 == 0) return change_.write(where.offset, content);
+    change_.note_mapped_write(where);
+    void* const mapped = ::mmap(nullptr, content.size(), PROT_READ | PROT_WRITE, MAP_SHARED,
+                                change_.descriptor(), static_cast<off_t>(where.offset));
+    if (mapped == MAP_FAILED) throw error(errc::io, "no mapping");
+    std::memcpy(mapped, content.data(), content.size());
+    ::munmap(mapped, content.size());
+  }
+
+  format::transaction& change_;
+  plain_state& told_;
+};
+
+/// How many transactions the history has.
+inline constexpr int history_steps = 7;
+
+/// What transaction `step` (from 0) does.
+inline void tell(int step, storyteller&& story) {
+  switch (step) {
+    case 0:
+      story.create_chunked("a");
+      for (unsigned i = 0; i < 3; ++i) story.chunk("a", i * 5, i);
+      story.dense("d", 5000, 9);
+      break;
+    case 1:
+      story.chunk("a", 5, 77);
+      story.note("a", "history", std::string(6000, 'h'));  // longer than a page
+      break;
+    case 2:
+      story.erase("d");
+      story.dense("e", 12'000, 3);
+      story.rename("a", "b/a");
+      break;
+    case 3:
+      story.chunk("b/a", 0, 5);
+      story.erase_chunk("b/a", 10);
+      story.note("b/a", "history", "short again");
+      break;
+    case 4:  // more arrays than a page of the catalog has room for
+      for (int i = 0; i < 24; ++i) story.create_chunked("many/" + std::to_string(i));
+      story.chunk("many/7", 31, 1);
+      break;
+    case 5:
+      for (int i = 0; i < 24; i += 2) story.erase("many/" + std::to_string(i));
+      story.dense("e", 300, 4);
+      break;
+    default:
+      story.chunk("many/7", 31, 2);
+      story.chunk("b/a", 5, 6);
+      break;
+  }
+}
+
+/// Reads everything that a generation holds.
+/// Throws   what reading throws
+inline plain_state observe(const format::generation_view& view) {
+  plain_state seen;
+  for (const std::string& name : view.list()) {
+    const format::array_record record = view.find(name).value();
+    plain_array& array = seen[name];
+    for (const auto& [key, value] : record.attributes) array.notes[key] = value;
+    if (record.is_dense()) {
+      for (const format::extent& piece : record.dense().extents) {
+        const std::size_t before = array.dense.size();
+        array.dense.resize(before + piece.bytes);
+        view.read(piece.offset, std::span(array.dense).subspan(before));
+      }
+      array.dense.resize(format::array_bytes(record));
+      if (view.dense_checksums(record) !=
+          std::vector<std::uint64_t>{format::checksum_data(array.dense)})
+        throw error(errc::corrupt, "dense checksum");
+      continue;
+    }
+    const format::codec coder(record.chunked().stages, record.dtype);
+    auto& workspace = format::codec_workspace::of_this_thread();
+    for (const auto& [number, entry] : view.chunks(record)) {
+      const auto stored = workspace.staging(entry.stored_bytes);
+      view.read_chunk(entry, stored);
+      auto& chunk = array.chunks[number];
+      chunk.resize(format::chunk_bytes(record));
+      coder.decode(stored, entry.flags, chunk, workspace);
+    }
+  }
+  return seen;
+}
+
+/// The findings of a whole verification, as one text; empty if sound. Also checks the sums.
+inline std::string unsound(const format::generation_view& view) {
+  const format::verify_report report = format::verify(view);
+  std::string text;
+  for (const auto& finding : report.findings) text += finding.text + "\n";
+  if (report.live_bytes + report.freed_bytes + report.free_bytes != report.file_bytes)
+    text += "live + freed + free is not the file\n";
+  return text;
+}
+
+}  // namespace shale::test

@@ -1,0 +1,321 @@
+#include "format/space.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <stdexcept>
+
+#include "format/memory_pages.hpp"
+#include "shale/error.hpp"
+
+namespace shale::format {
+namespace {
+
+// Pages in memory whose places the space map under test hands out, as in a container.
+class accounted_pages final : public page_source, public page_sink {
+ public:
+  std::shared_ptr<const page> load_page(const page_ref& ref) override {
+    return below.load_page(ref);
+  }
+  std::vector<std::byte> load_overflow(const overflow_ref& ref) override {
+    return below.load_overflow(ref);
+  }
+  void fail(const page_ref& ref, const std::string& problem) override { below.fail(ref, problem); }
+  void release(const extent& range) override { map->release(range.offset, range.bytes); }
+  overflow_ref store_overflow(bytes_view value) override { return below.store_overflow(value); }
+  page_ref write_page(page& made, std::uint64_t offset) override {
+    return below.write_page(made, offset);
+  }
+
+  test::memory_pages below;
+  space_map* map = nullptr;
+};
+
+// Fails properties and plain tests alike.
+#define REQUIRE_THAT(condition) \
+  if (!(condition)) throw std::logic_error("does not hold: " #condition)
+
+// A container's space over many generations, with the rules written down a second time, byte by
+// byte in units of 64: who owns each, since when, until when.
+class history {
+ public:
+  struct unit {
+    std::uint64_t born = 0;   // 0: free
+    std::uint64_t freed = 0;  // 0: live
+  };
+
+  static constexpr std::uint64_t unit_bytes = 64;
+
+  void begin(std::vector<std::uint64_t> pins) {
+    ++generation;
+    guarded = pins;
+    guarded.push_back(generation - 1);
+    if (generation > 2) guarded.push_back(generation - 2);
+    std::vector<generation_range> protected_generations;
+    for (const std::uint64_t g : guarded) protected_generations.push_back({g, g});
+    books.emplace(tree_kind::space, pages, root, &pages);
+    map.emplace(*books, generation, end, protected_generations);
+    pages.map = &*map;
+    taken.clear();
+    before = units;
+  }
+
+  // What must hold of any range that is handed out.
+  void take(std::uint64_t offset, std::uint64_t bytes, bool whole_pages) {
+    REQUIRE_THAT(offset >= first_extent_offset);
+    REQUIRE_THAT(offset % (whole_pages ? page_bytes : chunk_alignment) == 0u);
+    const std::uint64_t stop =
+        whole_pages ? page_space(bytes) + offset : chunk_space(bytes) + offset;
+    grow(stop);
+    for (std::uint64_t at = offset; at < stop; at += unit_bytes) {
+      unit& u = units[at / unit_bytes];
+      REQUIRE_THAT(!taken.contains(at / unit_bytes));
+      REQUIRE_THAT(reusable(u));
+      taken.insert(at / unit_bytes);
+      u = {generation, 0};
+    }
+    // No page is shared with bytes that another generation may read.
+    for (std::uint64_t at = offset / page_bytes * page_bytes; at < page_space(stop);
+         at += unit_bytes) {
+      grow(at + unit_bytes);
+      const unit& u = units[at / unit_bytes];
+      REQUIRE_THAT(u.born == generation || reusable(u));
+    }
+  }
+
+  void drop(std::uint64_t offset, std::uint64_t bytes) {
+    for (std::uint64_t at = offset; at < offset + bytes; at += unit_bytes) {
+      unit& u = units[at / unit_bytes];
+      if (u.born == generation) {
+        u = {};
+        taken.erase(at / unit_bytes);
+      } else {
+        u.freed = generation;
+      }
+    }
+  }
+
+  std::uint64_t allocate(std::uint64_t bytes, std::uint64_t alignment = page_bytes) {
+    const extent made = map->allocate(bytes, alignment);
+    REQUIRE_THAT(made.offset % alignment == 0);
+    take(made.offset, bytes, true);
+    return made.offset;
+  }
+
+  std::uint64_t allocate_chunk(std::uint64_t stored_bytes) {
+    const extent made = map->allocate_chunk(stored_bytes);
+    take(made.offset, stored_bytes, false);
+    return made.offset;
+  }
+
+  void release(std::uint64_t offset, std::uint64_t bytes) {
+    map->release(offset, bytes);
+    drop(offset, bytes);
+  }
+
+  void commit() {
+    // The tree's own pages: what it had before is freed, what it has now is taken.
+    const std::set<std::uint64_t> old_pages = tree_pages;
+    map->settle();
+    REQUIRE_THAT(books->unplaced() == 0u);
+    root = books->write();
+    end = map->end_of_file();
+    tree_pages.clear();
+    const tree written(tree_kind::space, pages, root);
+    written.for_each_extent([&](const extent& range) { tree_pages.insert(range.offset); });
+    for (const std::uint64_t page : old_pages)
+      if (!tree_pages.contains(page)) drop(page, page_bytes);
+    for (const std::uint64_t page : tree_pages)
+      if (!old_pages.contains(page)) take(page, page_bytes, true);
+    expect_map_says_so(written);
+  }
+
+  // The stored map, read entry by entry, against the units.
+  void expect_map_says_so(const tree& written) {
+    std::uint64_t covered = 0;
+    for (auto at = written.seek({}); at.valid(); at.next()) {
+      const auto record = decode_space_record(at.key(), at.short_value(), end);
+      REQUIRE_THAT(record.has_value());
+      covered += record->entry.bytes;
+      for (std::uint64_t byte = 0; byte < record->entry.bytes; byte += unit_bytes) {
+        grow(record->offset + byte + unit_bytes);
+        const unit& u = units[(record->offset + byte) / unit_bytes];
+        if (record->section == space_section::live) {
+          REQUIRE_THAT(u.freed == 0u && u.born == record->entry.born);
+        } else if (record->entry.is_free()) {
+          REQUIRE_THAT(reusable(u));
+        } else {
+          REQUIRE_THAT(u.born == record->entry.born && u.freed == record->entry.freed);
+        }
+      }
+    }
+    REQUIRE_THAT(covered == end - first_extent_offset);  // space.1: nothing missing, nothing twice
+  }
+
+  bool reusable(const unit& u) const {
+    if (u.born == 0) return true;
+    if (u.freed == 0) return false;
+    return std::none_of(guarded.begin(), guarded.end(),
+                        [&](std::uint64_t g) { return u.born <= g && g < u.freed; });
+  }
+
+  void grow(std::uint64_t stop) {
+    if (units.size() * unit_bytes < stop) units.resize((stop + unit_bytes - 1) / unit_bytes);
+  }
+
+  std::uint64_t generation = 0;
+  std::uint64_t end = first_extent_offset;
+  page_ref root;
+  accounted_pages pages;
+  std::optional<tree> books;
+  std::optional<space_map> map;
+  std::vector<unit> units;
+  std::vector<unit> before;
+  std::set<std::uint64_t> taken;
+  std::set<std::uint64_t> tree_pages;
+  std::vector<std::uint64_t> guarded;
+};
+
+struct owned {
+  std::uint64_t offset;
+  std::uint64_t bytes;  // of space
+};
+
+RC_GTEST_PROP(SpaceMap, IsAnExactPartitionThroughAnyHistory, ()) {
+  history file;
+  std::vector<owned> live;
+  std::vector<std::uint64_t> pins;
+  const auto generations = *rc::gen::inRange(1, 20);
+  for (int g = 0; g < generations; ++g) {
+    file.begin(pins);
+    const auto operations = *rc::gen::container<std::vector<std::pair<unsigned, unsigned>>>(
+        rc::gen::pair(rc::gen::inRange(0u, 7u), rc::gen::inRange(1u, 30'000u)));
+    for (const auto& [kind, size] : operations) {
+      if (kind < 2) {  // a dense extent, sometimes one with a wish
+        const std::uint64_t alignment = size % 11 == 0 ? 64u << 10 : page_bytes;
+        live.push_back({file.allocate(size, alignment), page_space(size)});
+      } else if (kind < 4) {
+        const std::uint64_t bytes = size % 9000 + 1;
+        live.push_back({file.allocate_chunk(bytes), chunk_space(bytes)});
+      } else if (kind == 4) {
+        for (const std::uint64_t page : file.map->allocate_pages(size % 5)) {
+          file.take(page, page_bytes, true);
+          live.push_back({page, page_bytes});
+        }
+      } else if (!live.empty()) {
+        const std::size_t which = size % live.size();
+        file.release(live[which].offset, live[which].bytes);
+        live.erase(live.begin() + static_cast<std::ptrdiff_t>(which));
+      }
+    }
+    file.commit();
+    // Readers come and go.
+    if (*rc::gen::inRange(0, 3) == 0) pins.push_back(file.generation);
+    if (!pins.empty() && *rc::gen::inRange(0, 3) == 0)
+      pins.erase(pins.begin() +
+                 *rc::gen::inRange<std::ptrdiff_t>(0, static_cast<std::ptrdiff_t>(pins.size())));
+  }
+}
+
+constexpr std::uint64_t mebibyte = 1u << 20;
+
+TEST(SpaceMap, ReusesWhatNobodyCanRead) {
+  history file;
+  file.begin({});
+  const std::uint64_t first = file.allocate(mebibyte);
+  file.commit();
+  file.begin({});
+  file.release(first, mebibyte);
+  EXPECT_NE(file.allocate(mebibyte), first);  // the base generation still reads it
+  file.commit();
+  file.begin({});  // the superblocks of generations 1 and 2 are valid
+  EXPECT_NE(file.allocate(mebibyte), first);
+  file.commit();
+  file.begin({});
+  EXPECT_EQ(file.allocate(mebibyte), first);
+}
+
+TEST(SpaceMap, LeavesALongLivedReadersRangesAlone) {
+  history file;
+  file.begin({});
+  const std::uint64_t first = file.allocate(mebibyte);
+  file.commit();
+  file.begin({1});
+  file.release(first, mebibyte);
+  file.commit();
+  for (int i = 0; i < 5; ++i) {
+    file.begin({1});
+    EXPECT_NE(file.allocate(mebibyte), first);
+    file.commit();
+  }
+  file.begin({3});  // a reader that came after it was freed does not mind
+  EXPECT_EQ(file.allocate(mebibyte), first);
+}
+
+TEST(SpaceMap, TakesBackAtOnceWhatTheSameTransactionReleases) {
+  history file;
+  file.begin({});
+  const std::uint64_t first = file.allocate(mebibyte);
+  file.release(first, mebibyte);
+  EXPECT_EQ(file.allocate(mebibyte), first);
+}
+
+TEST(SpaceMap, PacksChunksOfOneTransaction) {
+  history file;
+  file.begin({});
+  std::uint64_t next = file.allocate_chunk(100);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(file.allocate_chunk(100), next += 128);
+}
+
+TEST(SpaceMap, KeepsTransactionsOffEachOthersPages) {
+  history file;
+  file.begin({});
+  const std::uint64_t first = file.allocate_chunk(100);
+  file.commit();
+  file.begin({});
+  EXPECT_NE(file.allocate_chunk(100) / page_bytes, first / page_bytes);
+}
+
+TEST(SpaceMap, RefusesASecondReleaseOfTheSameRange) {
+  history file;
+  file.begin({});
+  const std::uint64_t first = file.allocate(page_bytes);
+  file.commit();
+  file.begin({});
+  file.release(first, page_bytes);
+  EXPECT_THROW(file.map->release(first, page_bytes), error);
+}
+
+TEST(SpaceMap, RefusesToReleaseWhatIsNotLive) {
+  history file;
+  file.begin({});
+  file.allocate(page_bytes);
+  file.commit();
+  file.begin({});
+  file.map->release(file.end + page_bytes, page_bytes);
+  EXPECT_THROW(file.map->settle(), error);
+}
+
+TEST(SpaceMap, StopsGrowingUnderSteadyUpdates) {
+  history file;
+  file.begin({});
+  std::vector<owned> live;
+  for (int i = 0; i < 200; ++i) live.push_back({file.allocate(3 * page_bytes), 3 * page_bytes});
+  file.commit();
+  const std::uint64_t start = file.end;
+  for (std::size_t round = 0; round < 300; ++round) {
+    file.begin({});
+    owned& old = live[round * 7 % live.size()];
+    file.release(old.offset, old.bytes);
+    old.offset = file.allocate(old.bytes);
+    file.commit();
+  }
+  EXPECT_LE(file.end, start + 64 * page_bytes);
+}
+
+}  // namespace
+}  // namespace shale::format

@@ -1,0 +1,227 @@
+#include <gtest/gtest.h>
+
+#include <span>
+
+#include "interop/scratch.hpp"
+#include "shale/npy.hpp"
+
+namespace shale {
+namespace {
+
+using test::code_of;
+
+npy_header parse(const std::string& bytes) {
+  // A copy of exact size, so that a sanitizer sees a read beyond its end.
+  std::vector<std::byte> exact(bytes.size());
+  if (!bytes.empty()) std::memcpy(exact.data(), bytes.data(), bytes.size());
+  return parse_npy_header(exact);
+}
+
+std::string framed(const std::string& text, int version = 1) {
+  std::string bytes = "\x93NUMPY";
+  bytes += static_cast<char>(version);
+  bytes += '\0';
+  for (int i = 0; i < (version == 1 ? 2 : 4); ++i)
+    bytes += static_cast<char>(text.size() >> (8 * i) & 0xff);
+  return bytes + text;
+}
+
+std::string dictionary(const std::string& shape, const std::string& descr = "'<f4'",
+                       const std::string& order = "False") {
+  return "{'descr': " + descr + ", 'fortran_order': " + order + ", 'shape': " + shape + ", }";
+}
+
+TEST(NpyHeader, IsTheSameAfterWritingAndReading) {
+  for (const dtype type : test::numpy_dtypes()) {
+    for (const auto order : {std::endian::little, std::endian::big}) {
+      for (const dims& shape : {dims{}, dims{0}, dims{7}, dims{1, 2, 3}, dims::filled(32, 1),
+                                dims{1'000'000'000'000}}) {
+        for (int version = 1; version <= 3; ++version) {
+          const std::endian kept =
+              item_bytes(type) == 1 ? std::endian::little : order;  // one byte has no order
+          npy_header header{.dtype = type,
+                            .byte_order = kept,
+                            .fortran_order = version == 2,
+                            .shape = shape,
+                            .version = version};
+          const std::string bytes = format_npy_header(header);
+          EXPECT_EQ(bytes.size() % 64, 0u);
+          EXPECT_EQ(bytes.back(), '\n');
+          header.data_offset = bytes.size();
+          EXPECT_EQ(parse(bytes), header) << bytes;
+        }
+      }
+    }
+  }
+}
+
+TEST(NpyHeader, HasNoCodeForTheShortFloats) {
+  for (const dtype type : {dtype::bfloat16, dtype::float8_e4m3fn, dtype::float8_e5m2}) {
+    try {
+      format_npy_header({.dtype = type});
+      FAIL();
+    } catch (const error& failure) {
+      EXPECT_EQ(failure.code(), errc::unsupported);
+      EXPECT_NE(std::string(failure.what()).find("convert to float32"), std::string::npos);
+    }
+  }
+}
+
+TEST(NpyHeader, IsNotWrittenForShapesThatNoTensorHas) {
+  EXPECT_EQ(code_of([] { format_npy_header({.shape = {3, -1}}); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([] { format_npy_header({.shape = {3}, .version = 4}); }),
+            errc::invalid_argument);
+}
+
+TEST(NpyHeader, OfAnyOtherTextIsCorrupt) {
+  const std::string nul(1, '\0');
+  for (const std::string& text : {
+           std::string(),
+           std::string("{"),
+           std::string("{}"),
+           std::string("{,}"),
+           std::string("[]"),
+           std::string("None"),
+           dictionary("(3,)") + "x",
+           dictionary("(3,)") + "}",
+           dictionary("(3,)") + " # comment",
+           dictionary("(3,)") + nul,
+           dictionary("(3)"),
+           dictionary("3"),
+           dictionary("[3]"),
+           dictionary("(,)"),
+           dictionary("(3,,)"),
+           dictionary("(3, 4"),
+           dictionary("(3 4)"),
+           dictionary("(-3,)"),
+           dictionary("(+3,)"),
+           dictionary("(03,)"),
+           dictionary("(0x3,)"),
+           dictionary("(3.0,)"),
+           dictionary("(1e3,)"),
+           dictionary("(1_000,)"),
+           dictionary("(True,)"),
+           dictionary("('3',)"),
+           dictionary("(3,)*9"),
+           dictionary("(9223372036854775808,)"),
+           dictionary("(99999999999999999999999999999999999999999999,)"),
+           dictionary("(9223372036854775807,)"),
+           dictionary("(4294967296, 4294967296)"),
+           dictionary("(0, 4294967296, 4294967296)"),
+           dictionary("(2305843009213693952,)"),
+           dictionary("(3,)", "'<f4"),
+           dictionary("(3,)", "\"<f4'"),
+           dictionary("(3,)", "'<f4\\x00'"),
+           dictionary("(3,)", "''"),
+           dictionary("(3,)", "'<'"),
+           dictionary("(3,)", "'<f'"),
+           dictionary("(3,)", "'<f3'"),
+           dictionary("(3,)", "'<f4 '"),
+           dictionary("(3,)", "'<<f4'"),
+           dictionary("(3,)", "'<f-4'"),
+           dictionary("(3,)", "'<f99999999999999999999'"),
+           dictionary("(3,)", "'<q8'"),
+           dictionary("(3,)", "'<b2'"),
+           dictionary("(3,)", "b'<f4'"),
+           dictionary("(3,)", "4"),
+           dictionary("(3,)", "None"),
+           dictionary("(3,)", "'<f4'", "false"),
+           dictionary("(3,)", "'<f4'", "0"),
+           dictionary("(3,)", "'<f4'", "'False'"),
+           dictionary("(3,)", "'<f4'", "Falsey"),
+           std::string("{'descr': '<f4', 'shape': (3,), }"),
+           std::string("{'descr': '<f4', 'fortran_order': False, }"),
+           std::string("{'fortran_order': False, 'shape': (3,), }"),
+           std::string("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (3,)}"),
+           std::string("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), 'more': 1}"),
+           std::string("{descr: '<f4', 'fortran_order': False, 'shape': (3,)}"),
+           std::string("{'descr' '<f4', 'fortran_order': False, 'shape': (3,)}"),
+           std::string("{'descr': '<f4' 'fortran_order': False 'shape': (3,)}"),
+           std::string(60'000, '('),
+           std::string(60'000, '{'),
+           std::string(60'000, ' '),
+           "{'descr': '" + std::string(60'000, 'f') + "'}",
+       }) {
+    SCOPED_TRACE(text.substr(0, 120));
+    EXPECT_EQ(code_of([&] { parse(framed(text)); }), errc::corrupt);
+  }
+}
+
+TEST(NpyHeader, LongIntegersEndWithVersionTwo) {
+  EXPECT_EQ(parse(framed(dictionary("(3L, 4L)"), 2)).shape, (dims{3, 4}));
+  EXPECT_EQ(code_of([] { parse(framed(dictionary("(3L, 4L)"), 3)); }), errc::corrupt);
+}
+
+TEST(NpyHeader, OfValuesBeyondThisBuildIsUnsupported) {
+  std::string many = "(";
+  for (int axis = 0; axis < 33; ++axis) many += "1, ";
+  for (const std::string& text : {
+           dictionary(many + ")"),
+           dictionary("(3,)", "'|O'"),
+           dictionary("(3,)", "'O'"),
+           dictionary("(3,)", "'<U5'"),
+           dictionary("(3,)", "'|S3'"),
+           dictionary("(3,)", "'|V2'"),
+           dictionary("(3,)", "'<M8[ns]'"),
+           dictionary("(3,)", "'<m8[s]'"),
+           dictionary("(3,)", "'<f16'"),
+           dictionary("(3,)", "'<c32'"),
+           dictionary("(3,)", "[('a', '<i4'), ('b', '|O')]"),
+           dictionary("(3,)", "('<f4', (2,))"),
+           dictionary("(3,)", "[" + std::string(50'000, '(')),
+       }) {
+    SCOPED_TRACE(text.substr(0, 120));
+    EXPECT_EQ(code_of([&] { parse(framed(text)); }), errc::unsupported);
+  }
+}
+
+TEST(NpyHeader, AllocatesNothingThatItDeclares) {
+  std::string huge = "\x93NUMPY\x02";
+  huge += '\0';
+  huge += "\xff\xff\xff\xff{'descr': ";
+  EXPECT_EQ(code_of([&] { parse(huge); }), errc::unsupported);
+  std::string missing = framed(dictionary("(3,)"));
+  missing[9] = '\x7f';
+  EXPECT_EQ(code_of([&] { parse(missing); }), errc::corrupt);
+}
+
+TEST(NpyHeader, OfUnknownVersionsIsUnsupported) {
+  for (const auto& [major, minor] : {std::pair(0, 0), {4, 0}, {1, 1}, {255, 255}}) {
+    std::string bytes = framed(dictionary("(3,)"));
+    bytes[6] = static_cast<char>(major);
+    bytes[7] = static_cast<char>(minor);
+    EXPECT_EQ(code_of([&] { parse(bytes); }), errc::unsupported);
+  }
+}
+
+TEST(NpyHeader, CutAnywhereIsCorrupt) {
+  for (int version = 1; version <= 3; ++version) {
+    const std::string whole = format_npy_header({.shape = {3, 4}, .version = version});
+    for (std::size_t bytes = 0; bytes < whole.size(); ++bytes)
+      EXPECT_EQ(code_of([&] { parse(whole.substr(0, bytes)); }), errc::corrupt) << bytes;
+    EXPECT_EQ(parse(whole + "elements").data_offset, whole.size());
+  }
+}
+
+// Every byte set to every value: parsed or refused, and what is parsed says what it says.
+TEST(NpyHeader, SurvivesAnyChangedByte) {
+  const std::string whole = format_npy_header({.dtype = dtype::int32, .shape = {12, 34}});
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    for (int value = 0; value < 256; ++value) {
+      std::string changed = whole;
+      changed[at] = static_cast<char>(value);
+      try {
+        const npy_header header = parse(changed);
+        EXPECT_LE(header.data_offset, changed.size());
+        EXPECT_LE(header.shape.size(), 2);
+        EXPECT_LT(header.data_bytes(), 8u * 99 * 99 * 10);
+      } catch (const error& failure) {
+        EXPECT_TRUE(failure.code() == errc::corrupt || failure.code() == errc::unsupported)
+            << failure.what();
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shale

@@ -1,0 +1,135 @@
+// Files for a test, and NumPy beside them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shale/tensor.hpp"
+
+namespace shale::test {
+
+/// A directory of its own, gone with the test.
+class scratch {
+ public:
+  scratch() {
+    const char* const root = std::getenv("TMPDIR");
+    std::string name = std::string(root ? root : "/tmp") + "/shale-interop-XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) std::abort();
+    directory_ = name;
+  }
+  ~scratch() {
+    std::error_code ignored;
+    std::filesystem::remove_all(directory_, ignored);
+  }
+  scratch(const scratch&) = delete;
+  scratch& operator=(const scratch&) = delete;
+
+  const std::string& directory() const { return directory_; }
+  std::string operator/(const std::string& name) const { return directory_ + "/" + name; }
+
+  /// The names in the directory.
+  std::vector<std::string> names() const {
+    std::vector<std::string> result;
+    for (const auto& entry : std::filesystem::directory_iterator(directory_))
+      result.push_back(entry.path().filename());
+    return result;
+  }
+
+ private:
+  std::string directory_;
+};
+
+inline std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  EXPECT_TRUE(file.good()) << path;
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+/// A new file each time: ext4 syncs a file that is truncated and written again.
+inline void write_file(const std::string& path, const std::string& bytes) {
+  std::filesystem::remove(path);
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << bytes;
+  ASSERT_TRUE(file.good()) << path;
+}
+
+/// Runs numpy_files.py; what it prints on failure becomes the test's message.
+inline void run_numpy(const std::string& arguments) {
+  const std::string command =
+      "/usr/bin/python3 " SHALE_INTEROP_TESTS "/numpy_files.py " + arguments + " 2>&1";
+  std::FILE* const pipe = ::popen(command.c_str(), "r");
+  ASSERT_NE(pipe, nullptr);
+  std::string output;
+  char buffer[4096];
+  while (const std::size_t got = std::fread(buffer, 1, sizeof buffer, pipe))
+    output.append(buffer, got);
+  EXPECT_EQ(::pclose(pipe), 0) << command << "\n" << output;
+}
+
+/// Byte i of the test pattern; numpy_files.py has the same formula.
+inline std::uint8_t pattern_byte(std::uint64_t i, std::uint64_t seed) {
+  return static_cast<std::uint8_t>((i * 2654435761u + seed * 40503u) >> 13);
+}
+
+/// A row-major tensor whose bytes are the pattern (bools: its last bit).
+inline tensor pattern(const dims& shape, dtype type, std::uint64_t seed) {
+  tensor made = tensor::empty(shape, type);
+  auto* bytes = reinterpret_cast<std::uint8_t*>(made.data());
+  for (std::size_t i = 0; i < made.size_bytes(); ++i)
+    bytes[i] =
+        static_cast<std::uint8_t>(pattern_byte(i, seed) & (type == dtype::boolean ? 1 : 255));
+  return made;
+}
+
+/// The elements' bytes in row-major order, gathered one by one.
+inline std::string row_major_bytes(const tensor& values) {
+  std::string bytes;
+  const std::size_t width = values.item_bytes();
+  dims index = dims::filled(values.rank(), 0);
+  for (index_t i = 0; i < values.size(); ++i) {
+    index_t position = 0;
+    for (index_t axis = 0; axis < values.rank(); ++axis)
+      position += index[axis] * values.stride(axis);
+    bytes.append(
+        reinterpret_cast<const char*>(values.data()) + position * static_cast<index_t>(width),
+        width);
+    for (index_t axis = values.rank() - 1; axis >= 0; --axis) {
+      if (++index[axis] < values.shape(axis)) break;
+      index[axis] = 0;
+    }
+  }
+  return bytes;
+}
+
+inline const std::vector<dtype>& numpy_dtypes() {
+  static const std::vector<dtype> types{
+      dtype::boolean, dtype::int8,    dtype::int16,     dtype::int32,     dtype::int64,
+      dtype::uint8,   dtype::uint16,  dtype::uint32,    dtype::uint64,    dtype::float16,
+      dtype::float32, dtype::float64, dtype::complex64, dtype::complex128};
+  return types;
+}
+
+/// The code of the error that `body` throws; fails the test if it throws none, or another type.
+template <class Body>
+errc code_of(Body&& body) {
+  try {
+    body();
+  } catch (const error& failure) {
+    return failure.code();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return errc{};
+}
+
+}  // namespace shale::test

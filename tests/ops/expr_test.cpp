@@ -1,0 +1,300 @@
+#include "shale/expr.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <complex>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "shale/apply.hpp"
+#include "shale/error.hpp"
+#include "support/random_tensors.hpp"
+
+namespace shale {
+namespace {
+
+using test::elements_of;
+using test::random_choices;
+using test::random_tensor;
+using test::sharing;
+
+template <class Body>
+errc code_of(Body body) {
+  try {
+    body();
+  } catch (const error& failure) {
+    return failure.code();
+  }
+  return errc{};
+}
+
+// Elements that show every rounding.
+tensor fractions(const dims& shape, std::uint64_t seed = 1) {
+  random_choices choose(seed);
+  tensor made = tensor::empty(shape, dtype::float32);
+  for (auto& element : made.elements<float>())
+    element = 1 / (static_cast<float>(choose(0, 1000000)) + 0.3f);
+  return made;
+}
+
+TEST(ExprTypes, NumbersAdaptToTheTensorTheyMeet) {
+  const auto of = [](dtype type) { return expr(tensor::zeros({2}, type)); };
+  EXPECT_EQ((of(dtype::float32) + 0.5).dtype(), dtype::float32);
+  EXPECT_EQ((of(dtype::float16) * 2).dtype(), dtype::float16);
+  EXPECT_EQ((of(dtype::uint8) + 1).dtype(), dtype::uint8);
+  EXPECT_EQ((of(dtype::int32) + 0.5).dtype(), dtype::float64);
+  EXPECT_EQ((of(dtype::int8) + 0.5).dtype(), dtype::float32);
+  EXPECT_EQ((of(dtype::int32) / 2).dtype(), dtype::float64);
+  EXPECT_EQ((of(dtype::boolean) + 1).dtype(), dtype::int64);
+  EXPECT_EQ((of(dtype::float32) * std::complex<double>(0, 1)).dtype(), dtype::complex64);
+  EXPECT_EQ((expr(1.0) / 3 * of(dtype::float32)).dtype(), dtype::float32);
+  EXPECT_EQ((of(dtype::float32) < 1).dtype(), dtype::boolean);
+  EXPECT_EQ(abs(of(dtype::complex64)).dtype(), dtype::float32);
+  EXPECT_EQ(mean(of(dtype::int32)).dtype(), dtype::float64);
+  EXPECT_EQ(code_of([&] { of(dtype::uint8) + 300; }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { of(dtype::int64) + of(dtype::uint64); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { of(dtype::float8_e5m2) + of(dtype::float8_e5m2); }),
+            errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { where(of(dtype::int32), 1, 2); }), errc::invalid_argument);
+}
+
+TEST(ExprTypes, NumbersAloneComputeAtOnce) {
+  EXPECT_EQ(eval(expr(2) + 3).item(), scalar(5));
+  EXPECT_EQ(eval(expr(1) / 4).item(), scalar(0.25));
+  EXPECT_EQ(eval(sqrt(expr(9.0))).item(), scalar(3.0));
+}
+
+TEST(ExprMade, RangesFollowTheirSteps) {
+  EXPECT_EQ(elements_of<std::int64_t>(eval(arange(2, 12, 3))),
+            (std::vector<std::int64_t>{2, 5, 8, 11}));
+  EXPECT_EQ(elements_of<std::int64_t>(eval(arange(5, 0, -2))),
+            (std::vector<std::int64_t>{5, 3, 1}));
+  EXPECT_EQ(arange(3, 3).size(), 0);
+  EXPECT_EQ(elements_of<double>(eval(arange(0.0, 1.0, 0.25))),
+            (std::vector<double>{0, 0.25, 0.5, 0.75}));
+  EXPECT_EQ(arange(4, 9, 2, dtype::int16).dtype(), dtype::int16);
+  EXPECT_EQ(code_of([] { arange(0, 3, 0); }), errc::invalid_argument);
+  EXPECT_EQ(elements_of<std::int64_t>(eval(arange(6).reshape({2, 3}).flip({1}).select(0, 1))),
+            (std::vector<std::int64_t>{5, 4, 3}));
+}
+
+TEST(ExprMade, FullTilesRepeatsAndConcats) {
+  EXPECT_EQ(elements_of<float>(eval(full({2, 2}, 1.5, dtype::float32))),
+            (std::vector<float>{1.5, 1.5, 1.5, 1.5}));
+  EXPECT_EQ(elements_of<std::int64_t>(
+                eval(concat(std::vector<expr>{arange(2), arange(0), arange(3)}, 0))),
+            (std::vector<std::int64_t>{0, 1, 0, 1, 2}));
+  EXPECT_EQ(eval(tile(arange(3), {2, 2})).shape(), (dims{2, 6}));
+  EXPECT_EQ(elements_of<std::int64_t>(eval(repeat(arange(3).flip({0}), 2, 0))),
+            (std::vector<std::int64_t>{2, 2, 1, 1, 0, 0}));
+  EXPECT_EQ(code_of([] { concat(std::vector<expr>{}, 0); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([] {
+              concat(std::vector<expr>{full({2, 3}, 1), full({2, 4}, 1)}, 0);
+            }),
+            errc::invalid_argument);
+}
+
+TEST(ExprReduce, NormalisesByItsOwnMoments) {
+  const tensor x = fractions({70, 301});
+  const tensor got = eval((expr(x) - mean(x)) / stddev(x));
+  double sum = 0, squares = 0;
+  const auto in = elements_of<float>(x);
+  for (const double e : in) sum += e;
+  const double middle = sum / static_cast<double>(in.size());
+  for (const double e : in) squares += (e - middle) * (e - middle);
+  const double spread = std::sqrt(squares / static_cast<double>(in.size()));
+  const auto out = elements_of<float>(got);
+  for (std::size_t i = 0; i < in.size(); ++i)
+    ASSERT_NEAR(out[i], (static_cast<double>(in[i]) - middle) / spread,
+                1e-5 * (1 + std::abs(static_cast<double>(out[i]))));
+}
+
+TEST(ExprReduce, EmptyAxesGiveTheEmptyResult) {
+  const tensor x = tensor::zeros({3, 0}, dtype::float32);
+  EXPECT_EQ(elements_of<float>(eval(sum(x, dims{1}))), (std::vector<float>{0, 0, 0}));
+  EXPECT_EQ(elements_of<float>(eval(prod(x, dims{1}))), (std::vector<float>{1, 1, 1}));
+  EXPECT_TRUE(std::isnan(eval(mean(x)).item().as<double>()));
+  EXPECT_EQ(eval(sum(x, dims{0})).shape(), dims{0});
+  EXPECT_EQ(eval(all(x)).item(), scalar(true));
+  EXPECT_EQ(eval(any(x)).item(), scalar(false));
+  EXPECT_EQ(eval(count_nonzero(x)).item(), scalar(0));
+  EXPECT_EQ(code_of([&] { min(x, dims{1}); }), errc::invalid_argument);
+  EXPECT_EQ(eval(min(x, dims{0})).shape(), dims{0});
+  EXPECT_EQ(code_of([&] { sum(x, dims{0, -2}); }), errc::invalid_argument);
+}
+
+TEST(ExprReduce, HasTheSameBitsForAnyNumberOfThreads) {
+  executor one({.threads = 1}), two({.threads = 2}), four({.threads = 4});
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    random_choices choose(seed);
+    tensor x = fractions({choose(1, 9), choose(1, 300), choose(1, 300)}, seed);
+    x = x.permute_dims(choose(0, 1) ? dims{2, 0, 1} : dims{1, 2, 0});
+    if (choose(0, 1)) x = x.sliced(choose(0, 2), {.step = choose(0, 1) ? -1 : 2});
+    dims axes;
+    for (index_t axis = 0; axis < 3; ++axis)
+      if (choose(0, 1)) axes.push_back(axis);
+    const std::vector<expr> values{sum(x, axes), mean(expr(x) * 3, axes), var(x, axes),
+                                   prod(expr(x) + 1, axes)};
+    const auto expected = eval_all(values, &one);
+    for (int repetition = 0; repetition < 3; ++repetition)
+      for (executor* on : {&two, &four}) {
+        const auto got = eval_all(values, on);
+        for (std::size_t k = 0; k < got.size(); ++k)
+          ASSERT_TRUE(equal_bits(got[k], expected[k])) << "result " << k;
+      }
+  }
+}
+
+TEST(Expr, SharedPartsStaySharedThroughViews) {
+  expr x = fractions({4, 4});
+  for (int i = 0; i < 60; ++i) x = x + x;
+  for (int i = 0; i < 60; ++i) x = x.reshape({2, 8}).flip({0}).reshape({4, 4}) * 0.5;
+  EXPECT_EQ(eval(x).shape(), (dims{4, 4}));
+  EXPECT_LE(explain(x).instructions, 200);
+}
+
+TEST(Expr, EqualSubexpressionsAreComputedOnce) {
+  const tensor a = fractions({100}), b = fractions({100}, 2);
+  const expr p = expr(a) * b, q = expr(a) * b;
+  EXPECT_EQ(explain(p + q).instructions, explain(p + 1).instructions);
+  EXPECT_EQ(explain(p + q).bytes_read, 800u);
+}
+
+TEST(Expr, ManyOutputsShareAPass) {
+  executor on({.threads = 2});
+  const tensor a = fractions({200, 300});
+  const std::vector<expr> values{expr(a) + 1, sqrt(expr(a) + 1), expr(a), expr(a) + 1, mean(a)};
+  const auto got = eval_all(values, &on);
+  EXPECT_TRUE(equal_bits(got[0], got[3]));
+  EXPECT_TRUE(equal_bits(got[2], a));
+  EXPECT_FALSE(got[2].storage().shares_owner_with(a.storage()));
+  const auto base = elements_of<float>(got[0]), root = elements_of<float>(got[1]);
+  for (std::size_t i = 0; i < base.size(); ++i) ASSERT_NEAR(root[i], std::sqrt(base[i]), 1e-6);
+  EXPECT_LE(on.statistics().bytes_read, 2u * 240000u + 4u);
+}
+
+TEST(Expr, EvaluatesManyOutputsOfTheirOwnLeaves) {
+  std::vector<expr> values;
+  for (int k = 0; k < 100; ++k)
+    values.push_back(expr(fractions({10}, static_cast<std::uint64_t>(k))) + k);
+  const auto got = eval_all(values);
+  for (int k = 0; k < 100; ++k)
+    EXPECT_NEAR(got[static_cast<std::size_t>(k)].at({3}).as<double>(), k, 4);
+}
+
+TEST(ExprPlan, CountsWhatIsThenReadAndWritten) {
+  const tensor x = fractions({130, 257}), y = fractions({257}), z = fractions({257, 130});
+  const std::vector<expr> values{
+      expr(x) + y,
+      (expr(x) - mean(x)) / stddev(x),
+      sum(expr(x) * expr(z).transpose(0, 1), dims{1}) + 1,
+      sqrt(square(expr(x)) + square(expr(y))) -
+          mean(expr(z), dims{0}, keep_axes::yes).reshape({130, 1}),
+      concat(std::vector<expr>{expr(x) + 1, x}, 0),
+      (expr(x) - mean(x, dims{0}, keep_axes::yes)) / stddev(x, dims{0}, keep_axes::yes),
+  };
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    SCOPED_TRACE(k);
+    executor on({.threads = 2});
+    const auto planned = explain(values[k], &on);
+    eval(values[k], &on);
+    const auto did = on.statistics();
+    EXPECT_EQ(did.bytes_read, planned.bytes_read) << planned.text;
+    EXPECT_EQ(did.bytes_written, planned.bytes_written) << planned.text;
+    EXPECT_EQ(did.calls, static_cast<std::uint64_t>(planned.passes));
+    EXPECT_LE(planned.scratch_bytes_per_thread, std::uint64_t{2} << 20);
+    EXPECT_FALSE(planned.streams);
+  }
+}
+
+TEST(ExprPlan, LongExpressionsHoldNoTemporaries) {
+  memory_pool pool;
+  executor on({.threads = 2, .pool = &pool});
+  const tensor x = fractions({1024, 2048});
+  expr value = x;
+  for (int k = 1; k <= 40; ++k) value = sqrt(value * value + k) - expr(x).flip({0}) / k;
+  eval(value, &on);
+  pool.reset_peak();
+  const tensor result = eval(value, &on);
+  EXPECT_LE(pool.statistics().peak_live_bytes, result.size_bytes() + 2 * (std::size_t{2} << 20));
+  EXPECT_LE(on.statistics().scratch_bytes_peak, 2 * (std::size_t{2} << 20));
+}
+
+TEST(ExprPlan, ManyLiveRegistersStayInsideTheScratch) {
+  const tensor x = fractions({300, 300});
+  std::vector<expr> parts;
+  for (int k = 0; k < 3000; ++k) parts.push_back(expr(x).transpose(0, 1) * (k + 0.5f) + x);
+  expr total = 0.0f;
+  // Every part is wanted twice, in opposite orders, so that all of them are alive at once.
+  for (const auto& part : parts) total = total + part;
+  for (std::size_t k = parts.size(); k-- > 0;) total = maximum(total, parts[k]);
+  EXPECT_LE(explain(total).scratch_bytes_per_thread, std::uint64_t{2} << 20);
+  EXPECT_TRUE(std::isfinite(eval(total).at({1, 2}).as<double>()));
+}
+
+// ---- against NumPy
+// -------------------------------------------------------------------------------
+
+void write_npy(const std::string& path, const tensor& values, const char* code) {
+  std::string header = "{'descr': '" + std::string(code) +
+                       "', 'fortran_order': False, 'shape': " + to_string(values.shape()) + ", }";
+  header.resize((header.size() + 11 + 63) / 64 * 64 - 11, ' ');
+  header += '\n';
+  std::ofstream out(path, std::ios::binary);
+  out.write("\x93NUMPY\x01\x00", 8);
+  const auto bytes = static_cast<std::uint16_t>(header.size());
+  out.write(reinterpret_cast<const char*>(&bytes), 2);
+  out << header;
+  const tensor dense = values.contiguous();
+  out.write(reinterpret_cast<const char*>(dense.data()),
+            static_cast<std::streamsize>(dense.size_bytes()));
+  ASSERT_TRUE(out.good());
+}
+
+TEST(ExprNumpy, AgreesOnViewsFunctionsAndFolds) {
+  char folder[] = "/tmp/shale-expr-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string at = folder;
+  const tensor x = fractions({6, 50, 7}), y = fractions({50, 1}, 9);
+  write_npy(at + "/x.npy", x, "<f4");
+  write_npy(at + "/y.npy", y, "<f4");
+  const expr ex = x, ey = y;
+  const std::vector<std::pair<expr, const char*>> cases{
+      {ex.index({slice{.start = 4, .step = -2}, ellipsis, newaxis, slice{1, 6, 2}}) * 2.0f,
+       "x[4::-2, ..., None, 1:6:2] * np.float32(2)"},
+      {exp(ex) + log(ey) * sin(ex) - cos(ey), "np.exp(x) + np.log(y) * np.sin(x) - np.cos(y)"},
+      {atan2(ex, ey) + floor(ex * 10.0f) % 3.0f,
+       "np.arctan2(x, y) + np.floor(x * np.float32(10)) % np.float32(3)"},
+      {mean(ex, dims{0, 2}) - min(ex, dims{0, 2}), "x.mean((0, 2)) - x.min((0, 2))"},
+      {var(ex, dims{1}, keep_axes::yes, 1), "x.var(1, keepdims=True, ddof=1)"},
+      {stddev(ex, dims{1}) / max(ex), "x.std(1) / x.max()"},
+      {where(ex > ey, ex, ey), "np.where(x > y, x, y)"},
+      {concat(std::vector<expr>{ex, ex.flip({1})}, 1), "np.concatenate([x, x[:, ::-1]], 1)"},
+      {tile(ex, {2, 1, 1, 3}), "np.tile(x, (2, 1, 1, 3))"},
+      {repeat(ex, 3, 2).transpose(0, 2), "np.repeat(x, 3, 2).swapaxes(0, 2)"},
+      {cast(ex * 1000.0f, dtype::int32) + arange(7),
+       "((x * np.float32(1000)).astype(np.int32) + np.arange(7)).astype(np.int64)"},
+  };
+  std::ofstream script(at + "/check.py");
+  script << "import numpy as np\nx = np.load('" << at << "/x.npy')\ny = np.load('" << at
+         << "/y.npy')\nbad = []\n";
+  for (std::size_t k = 0; k < cases.size(); ++k) {
+    const tensor got = eval(cases[k].first);
+    const std::string file = at + "/" + std::to_string(k) + ".npy";
+    write_npy(file, got, got.dtype() == dtype::int64 ? "<i8" : "<f4");
+    script << "a, b = np.load('" << file << "'), np.asarray(" << cases[k].second << ")\n"
+           << "if a.shape != b.shape or a.dtype != b.dtype or not np.allclose(a, b, 1e-5, 1e-6): "
+              "bad.append(("
+           << k << ", a.shape, b.shape, a.dtype, b.dtype))\n";
+  }
+  script << "assert not bad, bad\n";
+  script.close();
+  EXPECT_EQ(std::system(("/usr/bin/python3 " + at + "/check.py").c_str()), 0);
+  std::filesystem::remove_all(at);
+}
+
+}  // namespace
+}  // namespace shale

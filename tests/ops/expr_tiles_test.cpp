@@ -1,0 +1,247 @@
+// Expressions that read from and write to tile sources.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "shale/error.hpp"
+#include "shale/expr.hpp"
+#include "support/random_tensors.hpp"
+
+namespace shale {
+namespace {
+
+using test::random_choices;
+using test::random_tensor;
+
+/// A tile source over a tensor in memory that counts, and fails when told.
+class tiled final : public tile_source {
+ public:
+  tiled(tensor values, const dims& tile_shape)
+      : values_(std::move(values)), tile_shape_(tile_shape) {}
+
+  shale::dtype dtype() const noexcept override { return values_.dtype(); }
+  const dims& shape() const noexcept override { return values_.shape(); }
+  const dims& tile_shape() const noexcept override { return tile_shape_; }
+  bool writable() const noexcept override { return true; }
+  std::uint64_t stored_bytes(const dims&) const override { return 1; }
+
+  void load(const dims& tile, const tensor& into) const override {
+    ++loads;
+    if (tile == failing) throw error(errc::corrupt, "checksum mismatch");
+    const tensor from = part(tile);
+    ASSERT_EQ(into.shape(), from.shape());
+    copy(from, into);
+    const std::lock_guard lock(mutex_);
+    ++loaded[test::as_list(tile)];
+  }
+  void store(const dims& tile, const tensor& from) override {
+    ++stores;
+    if (tile == failing) throw error(errc::out_of_space, "full");
+    ASSERT_EQ(from.shape(), part(tile).shape());
+    copy(from, part(tile));
+  }
+
+  const tensor& values() const { return values_; }
+  int most_loads_of_a_tile() const {
+    int most = 0;
+    for (const auto& [tile, count] : loaded) most = std::max(most, count);
+    return most;
+  }
+
+  mutable std::atomic<int> loads = 0;
+  std::atomic<int> stores = 0;
+  mutable std::map<test::index_list, int> loaded;
+  dims failing = {-1};
+
+ private:
+  tensor part(const dims& tile) const {
+    tensor result = values_;
+    for (index_t axis = 0; axis < tile.size(); ++axis) {
+      const index_t start = tile[axis] * tile_shape_[axis];
+      EXPECT_LT(start, values_.shape()[axis]);
+      result =
+          result.narrow(axis, start, std::min(tile_shape_[axis], values_.shape()[axis] - start));
+    }
+    return result;
+  }
+  static void copy(const tensor& from, const tensor& to) {
+    const auto source = test::positions_of(from), target = test::positions_of(to);
+    const auto item = static_cast<index_t>(from.item_bytes());
+    auto* bytes = const_cast<std::byte*>(to.storage().data());
+    for (std::size_t i = 0; i < source.size(); ++i)
+      std::memcpy(bytes + target[i] * item, from.storage().data() + source[i] * item,
+                  from.item_bytes());
+  }
+
+  tensor values_;
+  dims tile_shape_;
+  mutable std::mutex mutex_;
+};
+
+dims random_tile(random_choices& choose, const dims& shape) {
+  dims tile = shape;
+  for (auto& extent : tile) extent = choose(1, std::max<index_t>(extent, 1) + 1);
+  return tile;
+}
+
+template <class Body>
+errc code_of(Body body) {
+  try {
+    body();
+  } catch (const error& failure) {
+    return failure.code();
+  }
+  return errc{};
+}
+
+// The expression over a source equals the same over the tensor behind it.
+TEST(ExprTiles, SourcesReadAsTheTensorsBehindThem) {
+  executor two({.threads = 2}), tiny({.threads = 3, .memory_bytes = 2000});
+  for (std::uint64_t seed = 0; seed < 1500; ++seed) {
+    SCOPED_TRACE(seed);
+    random_choices choose(seed);
+    const dims shape = test::random_shape(choose, {.most_axes = 4, .longest = 9});
+    const tensor a = random_tensor<std::int32_t>(choose, shape);
+    const tensor b = random_tensor<std::int32_t>(choose, test::random_broadcastable(choose, shape));
+    const auto source = std::make_shared<tiled>(a, random_tile(choose, a.shape()));
+    const auto other = std::make_shared<tiled>(b, random_tile(choose, b.shape()));
+    // The same steps on both.
+    const auto build = [&, picks = random_choices(seed + 1)](const expr& left,
+                                                             const expr& right) mutable {
+      expr value = left;
+      for (index_t steps = picks(0, 4); steps > 0; --steps) {
+        const index_t rank = value.rank();
+        if (rank == 0) break;
+        const index_t axis = picks(0, rank - 1), n = value.shape()[axis];
+        switch (picks(0, 6)) {
+          case 0:
+            value = value.narrow(axis, n / 3, n - n / 3);
+            break;
+          case 1:
+            value = value.sliced(axis, {.step = -2});
+            break;
+          case 2:
+            value = value.flip({axis});
+            break;
+          case 3:
+            value = value.transpose(axis, 0);
+            break;
+          case 4:
+            if (n > 0) value = value.select(axis, n / 2);
+            break;
+          case 5:
+            value = value.unsqueeze(axis) + 1;
+            break;
+          default:
+            value = value * 2 - value.flip({axis});
+        }
+      }
+      if (value.shape() == left.shape()) value = value + right;
+      switch (picks(0, 4)) {
+        case 0:
+          return sum(value);
+        case 1:
+          return value.rank() > 0 ? sum(value, dims{picks(0, value.rank() - 1)}) : value;
+        case 2:
+          return value - sum(value, dims{}, keep_axes::yes) + arange(1);
+        default:
+          return value;
+      }
+    };
+    auto from_tensors = build;
+    const tensor expected = eval(from_tensors(a, b));
+    auto from_sources = build;
+    const tensor got = eval(from_sources(expr(source), choose(0, 1) ? expr(other) : expr(b)),
+                            choose(0, 1) ? &two : &tiny);
+    ASSERT_TRUE(equal_bits(got, expected));
+    // And into a source.
+    const tensor sink_values =
+        random_tensor<std::int64_t>(choose, expected.shape(), test::sharing::distinct);
+    tiled sink(sink_values, random_tile(choose, expected.shape()));
+    auto into_source = build;
+    eval_into(sink, into_source(expr(source), b), &two);
+    ASSERT_EQ(eval(all(expr(sink_values) == expected)).item(), scalar(true));
+  }
+}
+
+TEST(ExprTiles, RangesAndConcatsMeetSources) {
+  random_choices choose(3);
+  const tensor a = random_tensor<std::int64_t>(choose, {23, 17});
+  const auto source = std::make_shared<tiled>(a, dims{5, 4});
+  const auto build = [](const expr& x) {
+    return concat(std::vector<expr>{x, x.flip({0})}, 1) +
+           repeat(arange(17), 2, 0) * tile(x, {1, 2}) + x.select(1, 2).unsqueeze(1);
+  };
+  EXPECT_TRUE(equal_bits(eval(build(expr(source))), eval(build(a))));
+}
+
+TEST(ExprTiles, AlignedAccessLoadsEachTileOnce) {
+  executor two({.threads = 2});
+  random_choices choose(1);
+  const auto source =
+      std::make_shared<tiled>(random_tensor<float>(choose, {100, 90}), dims{16, 20});
+  eval(expr(source) * 2 + expr(source), &two);
+  EXPECT_EQ(source->loads, 7 * 5);
+  eval(sum(expr(source), dims{0}), &two);
+  EXPECT_EQ(source->loads, 2 * 7 * 5);
+  EXPECT_EQ(two.statistics().tiles_decoded, 2u * 7 * 5);
+}
+
+TEST(ExprTiles, ShiftedViewsLoadTilesABoundedNumberOfTimes) {
+  executor two({.threads = 2, .memory_bytes = std::size_t{64} << 20});
+  random_choices choose(1);
+  const tensor values = random_tensor<float>(choose, {100, 90});
+  const auto source = std::make_shared<tiled>(values, dims{10, 9});
+  const auto slope = [](const expr& x) {
+    return x.narrow(0, 1, 99).narrow(1, 1, 89) - x.narrow(0, 0, 99).narrow(1, 0, 89);
+  };
+  EXPECT_TRUE(equal_bits(eval(slope(expr(source)), &two), eval(slope(values))));
+  EXPECT_EQ(source->most_loads_of_a_tile(), 1) << "the cache holds all of it";
+}
+
+TEST(ExprTiles, FailuresReachTheCallerAndNothingHangs) {
+  executor four({.threads = 4});
+  random_choices choose(1);
+  const auto source = std::make_shared<tiled>(random_tensor<float>(choose, {64, 64}), dims{8, 8});
+  source->failing = {3, 5};
+  for (int repetition = 0; repetition < 20; ++repetition) {
+    EXPECT_EQ(code_of([&] { eval(sum(expr(source).narrow(0, 3, 50)), &four); }), errc::corrupt);
+    EXPECT_EQ(code_of([&] { eval(expr(source).flip({0}) * 2, &four); }), errc::corrupt);
+  }
+  tiled sink(tensor::zeros({64, 64}, dtype::float32), {8, 8});
+  sink.failing = {7, 7};
+  EXPECT_EQ(code_of([&] { eval_into(sink, full({64, 64}, 1.0), &four); }), errc::out_of_space);
+}
+
+TEST(ExprTiles, ASourceIsReadAsItWasBeforeItIsReplaced) {
+  random_choices choose(1);
+  for (const bool whole_tile : {false, true}) {
+    const tensor values = random_tensor<std::int32_t>(choose, {20, 20}, test::sharing::distinct);
+    const auto source = std::make_shared<tiled>(values, whole_tile ? dims{30, 30} : dims{3, 7});
+    const expr x = std::static_pointer_cast<const tile_source>(source);
+    for (const expr& value : {x * 2 + x, x + x.transpose(0, 1), x.flip({0}) - x.select(1, 3),
+                              x - cast(mean(x), dtype::int32), tile(x.narrow(0, 0, 10), {2, 1})}) {
+      const tensor expected = eval(value);
+      eval_into(*source, value);
+      ASSERT_TRUE(equal_bits(eval(x), expected));
+    }
+  }
+}
+
+TEST(ExprTiles, RefusesReadOnlySources) {
+  class frozen final : public tile_source {
+    shale::dtype dtype() const noexcept override { return shale::dtype::float32; }
+    const dims& shape() const noexcept override { return shape_; }
+    const dims& tile_shape() const noexcept override { return shape_; }
+    void load(const dims&, const tensor&) const override {}
+    std::uint64_t stored_bytes(const dims&) const override { return 0; }
+    dims shape_{4};
+  } source;
+  EXPECT_EQ(code_of([&] { eval_into(source, full({4}, 1)); }), errc::access_denied);
+}
+
+}  // namespace
+}  // namespace shale

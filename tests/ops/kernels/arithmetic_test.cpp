@@ -1,0 +1,503 @@
+// Every kernel but the elementary functions, for every dtype, layout and instruction set, against
+// loops over single elements in wider arithmetic.
+#include <gtest/gtest.h>
+
+#include "ops/kernels/blocks.hpp"
+
+namespace shale::test {
+namespace {
+
+using ops::operation;
+
+__extension__ typedef __int128 wide_integer;
+
+/// What a test knows of an operation, without its types: one body serves them all.
+struct expectation {
+  operation which;
+  dtype in, out;
+  void (*draw)(std::byte* to, generator& random);
+  void (*oracle)(std::byte* out, const std::byte* a, const std::byte* b);
+  bool (*agrees)(const std::byte* got, const std::byte* wanted);
+  bool (*same_out)(const std::byte*, const std::byte*);
+  std::string (*show_in)(const std::byte*);
+  std::string (*show_out)(const std::byte*);
+};
+
+void fill(block& which, const expectation& of, generator& random) {
+  for (index_t row = 0; row < which.outer(); ++row)
+    for (index_t column = 0; column < which.inner(); ++column)
+      of.draw(which.element(column, row), random);
+}
+
+/// Every element of `got`: against the oracle, or, given `first`, against another instruction set.
+void expect_elements(const expectation& of, ops::isa isa, const block& got, const block& a,
+                     const block& b, const block* first) {
+  std::byte wanted[16];
+  for (index_t row = 0; row < got.outer(); ++row) {
+    for (index_t column = 0; column < got.inner(); ++column) {
+      const std::byte* value = got.element(column, row);
+      if (first) {
+        ASSERT_TRUE(of.same_out(value, first->element(column, row)))
+            << "operation " << static_cast<int>(of.which) << ' ' << name(of.in) << ' ' << name(isa)
+            << " differs from the baseline: " << of.show_out(value);
+        continue;
+      }
+      const std::byte *x = a.element(column, row), *y = b.element(column, row);
+      of.oracle(wanted, x, y);
+      ASSERT_TRUE(of.agrees(value, wanted))
+          << "operation " << static_cast<int>(of.which) << ' ' << name(of.in) << " of "
+          << of.show_in(x) << " (and " << of.show_in(y) << "): got " << of.show_out(value)
+          << ", wanted " << of.show_out(wanted);
+    }
+  }
+}
+
+void expect(const expectation& of) {
+  ASSERT_EQ(ops::result_dtype(of.which, of.in), of.out);
+  const bool two = ops::arity(of.which) == 2;
+  const std::size_t in = item_bytes(of.in), out = item_bytes(of.out);
+  generator random(static_cast<unsigned>(of.which) * 100 + static_cast<unsigned>(of.in));
+  for (const extents& each : some_extents()) {
+    for (int variant = 0; variant < 3; ++variant) {
+      block a(in, input_layout(in, each, random), each.inner, each.outer);
+      block b(in, input_layout(in, each, random), each.inner, each.outer);
+      const block empty(out, distinct_layout(out, each, random), each.inner, each.outer);
+      fill(a, of, random);
+      fill(b, of, random);
+      block first = empty;
+      for (const ops::isa isa : usable_isas()) {
+        const ops::kernel kernel =
+            ops::kernels_for(isa).operations[static_cast<int>(of.which)][static_cast<int>(of.in)];
+        ASSERT_NE(kernel, nullptr) << static_cast<int>(of.which) << ' ' << name(of.in);
+        block got = empty;
+        if (two) run(kernel, {&got, &a, &b});
+        else run(kernel, {&got, &a});
+        ASSERT_TRUE(got.untouched_between()) << static_cast<int>(of.which) << ' ' << name(of.in);
+        const bool baseline = isa == ops::isa::baseline;
+        if (baseline) first = got;
+        expect_elements(of, isa, got, a, b, baseline ? nullptr : &first);
+        if (testing::Test::HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+/// Both have the same bits, or are NaN.
+struct same_values {
+  template <class T>
+  bool operator()(T got, T wanted) const {
+    return same(got, wanted);
+  }
+};
+
+// Oracles are lambdas without captures, so that they become plain functions.
+
+template <class Out, class In, class Agrees>
+expectation expecting(operation which, Agrees) {
+  return {which,
+          dtype_of<In>(),
+          dtype_of<Out>(),
+          [](std::byte* to, generator& random) { write(to, some_value<In>(random)); },
+          nullptr,
+          [](const std::byte* got, const std::byte* wanted) {
+            return Agrees{}(read<Out>(got), read<Out>(wanted));
+          },
+          same_bytes<Out>,
+          show_bytes<In>,
+          show_bytes<Out>};
+}
+
+template <class Out, class In, class Oracle, class Agrees = same_values>
+void expect_binary(operation which, Oracle, Agrees agrees = {}) {
+  expectation of = expecting<Out, In>(which, agrees);
+  of.oracle = [](std::byte* out, const std::byte* a, const std::byte* b) {
+    write<Out>(out, Oracle{}(read<In>(a), read<In>(b)));
+  };
+  expect(of);
+}
+
+template <class Out, class In, class Oracle, class Agrees = same_values>
+void expect_unary(operation which, Oracle, Agrees agrees = {}) {
+  expectation of = expecting<Out, In>(which, agrees);
+  of.oracle = [](std::byte* out, const std::byte* a, const std::byte*) {
+    write<Out>(out, Oracle{}(read<In>(a)));
+  };
+  expect(of);
+}
+
+// ---- integers ----------------------------------------------------------------------------------
+
+template <class T>
+class Integers : public testing::Test {};
+using integer_list = testing::Types<std::int8_t, std::int16_t, std::int32_t, std::int64_t,
+                                    std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>;
+TYPED_TEST_SUITE(Integers, integer_list);
+
+template <class T>
+wide_integer floor_of_quotient(T a, T b) {
+  const wide_integer x = a, y = b;
+  wide_integer quotient = x / y;
+  if (x % y != 0 && (x < 0) != (y < 0)) --quotient;
+  return quotient;
+}
+
+/// Most significant bit first.
+template <class T>
+T power(T base, T exponent) {
+  if constexpr (std::is_signed_v<T>) {
+    if (exponent < 0) {
+      if (base == 1) return 1;
+      if (base == -1) return exponent % 2 == 0 ? T{1} : T{-1};
+      return 0;
+    }
+  }
+  std::uint64_t result = 1;
+  for (int bit = 63; bit >= 0; --bit) {
+    result *= result;
+    if ((static_cast<std::uint64_t>(exponent) >> bit) & 1)
+      result *= static_cast<std::uint64_t>(base);
+  }
+  return static_cast<T>(result);
+}
+
+TYPED_TEST(Integers, WrapInArithmetic) {
+  using T = TypeParam;
+  using Wide = wide_integer;
+  expect_binary<T, T>(operation::add, [](T a, T b) { return static_cast<T>(Wide{a} + Wide{b}); });
+  expect_binary<T, T>(operation::subtract,
+                      [](T a, T b) { return static_cast<T>(Wide{a} - Wide{b}); });
+  expect_binary<T, T>(operation::multiply, [](T a, T b) {
+    return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+  });
+  expect_unary<T, T>(operation::negative, [](T a) { return static_cast<T>(-Wide{a}); });
+  expect_unary<T, T>(operation::absolute, [](T a) { return static_cast<T>(a < 0 ? -Wide{a} : a); });
+  expect_unary<T, T>(operation::square, [](T a) {
+    return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(a));
+  });
+  expect_unary<T, T>(operation::sign, [](T a) {
+    return static_cast<T>(a > 0 ? 1 : a < 0 ? -1 : 0);
+  });
+}
+
+TYPED_TEST(Integers, DivideTowardsMinusInfinityAndGiveZeroByZero) {
+  using T = TypeParam;
+  expect_binary<T, T>(operation::floor_divide, [](T a, T b) {
+    return b == 0 ? T{0} : static_cast<T>(floor_of_quotient(a, b));
+  });
+  expect_binary<T, T>(operation::remainder, [](T a, T b) {
+    return b == 0 ? T{0}
+                  : static_cast<T>(wide_integer{a} - floor_of_quotient(a, b) * wide_integer{b});
+  });
+}
+
+TYPED_TEST(Integers, RaiseToPowers) {
+  using T = TypeParam;
+  expect_binary<T, T>(operation::power, [](T a, T b) { return power(a, b); });
+}
+
+TYPED_TEST(Integers, CompareAndCombineBits) {
+  using T = TypeParam;
+  expect_binary<T, T>(operation::minimum, [](T a, T b) { return b < a ? b : a; });
+  expect_binary<T, T>(operation::maximum, [](T a, T b) { return b > a ? b : a; });
+  expect_binary<T, T>(operation::bit_and, [](T a, T b) { return static_cast<T>(a & b); });
+  expect_binary<T, T>(operation::bit_or, [](T a, T b) { return static_cast<T>(a | b); });
+  expect_binary<T, T>(operation::bit_xor, [](T a, T b) { return static_cast<T>(a ^ b); });
+  expect_unary<T, T>(operation::bit_not, [](T a) { return static_cast<T>(~a); });
+  expect_unary<bool, T>(operation::is_finite, [](T) { return true; });
+}
+
+// ---- what every number can do ------------------------------------------------------------------
+
+template <class T>
+class Numbers : public testing::Test {};
+using number_list =
+    testing::Types<bool, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
+                   std::uint16_t, std::uint32_t, std::uint64_t, float, double>;
+TYPED_TEST_SUITE(Numbers, number_list);
+
+TYPED_TEST(Numbers, Compare) {
+  using T = TypeParam;
+  expect_binary<bool, T>(operation::equal, [](T a, T b) { return a == b; });
+  expect_binary<bool, T>(operation::not_equal, [](T a, T b) { return a != b; });
+  expect_binary<bool, T>(operation::less, [](T a, T b) { return a < b; });
+  expect_binary<bool, T>(operation::less_equal, [](T a, T b) { return a <= b; });
+  expect_binary<bool, T>(operation::greater, [](T a, T b) { return a > b; });
+  expect_binary<bool, T>(operation::greater_equal, [](T a, T b) { return a >= b; });
+  expect_unary<bool, T>(operation::logical_not, [](T a) { return a == T(0); });
+}
+
+TEST(Booleans, ComputeAsLogic) {
+  using T = bool;
+  expect_binary<T, T>(operation::add, [](T a, T b) { return a || b; });
+  expect_binary<T, T>(operation::multiply, [](T a, T b) { return a && b; });
+  expect_binary<T, T>(operation::minimum, [](T a, T b) { return a && b; });
+  expect_binary<T, T>(operation::maximum, [](T a, T b) { return a || b; });
+  expect_binary<T, T>(operation::bit_and, [](T a, T b) { return a && b; });
+  expect_binary<T, T>(operation::bit_or, [](T a, T b) { return a || b; });
+  expect_binary<T, T>(operation::bit_xor, [](T a, T b) { return a != b; });
+  expect_unary<T, T>(operation::bit_not, [](T a) { return !a; });
+  expect_unary<T, T>(operation::absolute, [](T a) { return a; });
+  expect_unary<T, T>(operation::is_finite, [](T) { return true; });
+}
+
+// ---- floats ------------------------------------------------------------------------------------
+
+template <class T>
+class Floats : public testing::Test {};
+using float_list = testing::Types<float, double>;
+TYPED_TEST_SUITE(Floats, float_list);
+
+TYPED_TEST(Floats, RoundOnceInArithmetic) {
+  using T = TypeParam;
+  expect_binary<T, T>(operation::add, [](T a, T b) { return a + b; });
+  expect_binary<T, T>(operation::subtract, [](T a, T b) { return a - b; });
+  expect_binary<T, T>(operation::multiply, [](T a, T b) { return a * b; });
+  expect_binary<T, T>(operation::divide, [](T a, T b) { return a / b; });
+  expect_unary<T, T>(operation::negative, [](T a) { return -a; });
+  expect_unary<T, T>(operation::absolute, [](T a) { return std::fabs(a); });
+  expect_unary<T, T>(operation::square, [](T a) { return a * a; });
+  expect_unary<T, T>(operation::square_root, [](T a) { return std::sqrt(a); });
+  expect_unary<T, T>(operation::sign, [](T a) { return a > 0 ? T(1) : a < 0 ? T(-1) : a + T(0); });
+}
+
+TYPED_TEST(Floats, RoundToWholeNumbers) {
+  using T = TypeParam;
+  expect_unary<T, T>(operation::floor, [](T a) { return std::floor(a); });
+  expect_unary<T, T>(operation::ceiling, [](T a) { return std::ceil(a); });
+  expect_unary<T, T>(operation::truncate, [](T a) { return std::trunc(a); });
+  expect_unary<T, T>(operation::round, [](T a) { return std::nearbyint(a); });
+}
+
+TYPED_TEST(Floats, DivideWithRemainderAsPython) {
+  using T = TypeParam;
+  // Exact in long double: its remainder is, and then so is the quotient while it has fewer than 64
+  // bits.
+  const auto remainder = [](T a, T b) {
+    long double rest = std::fmod(static_cast<long double>(a), static_cast<long double>(b));
+    if (rest == 0) return std::copysign(T(0), b);
+    if ((rest < 0) != (b < 0)) rest += b;
+    return static_cast<T>(rest);
+  };
+  expect_binary<T, T>(operation::remainder, remainder);
+  expect_binary<T, T>(
+      operation::floor_divide,
+      [](T a, T b) {
+        if (b == 0 || std::isnan(a) || std::isnan(b)) return a / b;
+        if (std::isinf(a)) return std::numeric_limits<T>::quiet_NaN();
+        if (std::isinf(b))
+          return a == 0 ? a / b : (a < 0) != (b < 0) ? T(-1) : std::copysign(T(0), a / b);
+        const auto x = static_cast<long double>(a), y = static_cast<long double>(b);
+        long double rest = std::fmod(x, y);
+        if (rest != 0 && (rest < 0) != (b < 0)) rest += y;
+        const long double quotient = std::nearbyint((x - rest) / y);
+        return quotient == 0 ? std::copysign(T(0), a / b) : static_cast<T>(quotient);
+      },
+      [](T got, T wanted) {
+        if (same(got, wanted)) return true;
+        // Beyond the whole numbers that T holds, the last bit is free.
+        return std::fabs(wanted) > T(1) / std::numeric_limits<T>::epsilon() / 8 &&
+               std::fabs(got - wanted) <= std::numeric_limits<T>::epsilon() * std::fabs(wanted);
+      });
+}
+
+TYPED_TEST(Floats, OrderZerosAndLetNanWinInExtrema) {
+  using T = TypeParam;
+  expect_binary<T, T>(operation::minimum, [](T a, T b) {
+    if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<T>::quiet_NaN();
+    if (a == 0 && b == 0) return std::signbit(a) ? a : b;
+    return a < b ? a : b;
+  });
+  expect_binary<T, T>(operation::maximum, [](T a, T b) {
+    if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<T>::quiet_NaN();
+    if (a == 0 && b == 0) return std::signbit(a) ? b : a;
+    return a > b ? a : b;
+  });
+}
+
+template <class T>
+class AllFloats : public testing::Test {};
+using all_float_list = testing::Types<float16, bfloat16, float, double>;
+TYPED_TEST_SUITE(AllFloats, all_float_list);
+
+TYPED_TEST(AllFloats, KnowNanInfinityAndZero) {
+  using T = TypeParam;
+  expect_unary<bool, T>(operation::is_nan, [](T a) { return std::isnan(static_cast<double>(a)); });
+  expect_unary<bool, T>(operation::is_finite,
+                        [](T a) { return std::isfinite(static_cast<double>(a)); });
+  expect_unary<bool, T>(operation::logical_not, [](T a) { return static_cast<double>(a) == 0; });
+}
+
+// ---- complex -----------------------------------------------------------------------------------
+
+template <class T>
+class Complexes : public testing::Test {};
+TYPED_TEST_SUITE(Complexes, float_list);
+
+TYPED_TEST(Complexes, FollowThePlainFormulas) {
+  using T = std::complex<TypeParam>;
+  expect_binary<T, T>(operation::add,
+                      [](T a, T b) { return T(a.real() + b.real(), a.imag() + b.imag()); });
+  expect_binary<T, T>(operation::subtract,
+                      [](T a, T b) { return T(a.real() - b.real(), a.imag() - b.imag()); });
+  expect_binary<T, T>(operation::multiply, [](T a, T b) {
+    return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
+  });
+  expect_unary<T, T>(operation::negative, [](T a) { return T(-a.real(), -a.imag()); });
+  expect_unary<T, T>(operation::square, [](T a) {
+    return T(a.real() * a.real() - a.imag() * a.imag(), a.real() * a.imag() + a.imag() * a.real());
+  });
+  expect_binary<bool, T>(operation::equal, [](T a, T b) { return a == b; });
+  expect_binary<bool, T>(operation::not_equal, [](T a, T b) { return a != b; });
+  expect_unary<bool, T>(operation::logical_not, [](T a) { return a == T(0); });
+  expect_unary<bool, T>(operation::is_nan,
+                        [](T a) { return std::isnan(a.real()) || std::isnan(a.imag()); });
+  expect_unary<bool, T>(operation::is_finite,
+                        [](T a) { return std::isfinite(a.real()) && std::isfinite(a.imag()); });
+}
+
+/// Whether two complex numbers differ by less than `ulps` of their size; infinities and NaN agree
+/// with one another.
+template <class Part>
+bool near(std::complex<Part> got, std::complex<Part> wanted, double ulps) {
+  const auto finite = [](std::complex<Part> z) {
+    return std::isfinite(z.real()) && std::isfinite(z.imag());
+  };
+  const long double size =
+      std::hypot(static_cast<long double>(wanted.real()), static_cast<long double>(wanted.imag()));
+  // Near the ends of the range, intermediate results may over- or underflow.
+  if (!finite(wanted) || !finite(got) || size > std::numeric_limits<Part>::max() / 8 ||
+      size < std::numeric_limits<Part>::min() * 1024)
+    return true;
+  const long double error = std::hypot(static_cast<long double>(got.real()) - wanted.real(),
+                                       static_cast<long double>(got.imag()) - wanted.imag());
+  return error <= ulps * std::numeric_limits<Part>::epsilon() * size;
+}
+
+TYPED_TEST(Complexes, DivideWithoutEarlyOverflow) {
+  using Part = TypeParam;
+  using T = std::complex<Part>;
+  expect_binary<T, T>(
+      operation::divide,
+      [](T a, T b) {
+        const std::complex<long double> x(a.real(), a.imag()), y(b.real(), b.imag());
+        const std::complex<long double> quotient = x / y;
+        return T(static_cast<Part>(quotient.real()), static_cast<Part>(quotient.imag()));
+      },
+      [](T got, T wanted) { return near<Part>(got, wanted, 8); });
+  // The naive formula would square 1e30.
+  const auto kernel = ops::find_kernel(operation::divide, dtype_of<T>());
+  T a(Part(1e30), Part(1e30)), b(Part(1e30), Part(1e30)), out;
+  std::byte* data[] = {reinterpret_cast<std::byte*>(&out), reinterpret_cast<std::byte*>(&a),
+                       reinterpret_cast<std::byte*>(&b)};
+  const index_t strides[6] = {sizeof(T), sizeof(T), sizeof(T), 0, 0, 0};
+  kernel(data, strides, 1, 1);
+  EXPECT_EQ(out, T(1, 0));
+}
+
+TYPED_TEST(Complexes, HaveMagnitudeAndDirection) {
+  using Part = TypeParam;
+  using T = std::complex<Part>;
+  expect_unary<Part, T>(
+      operation::absolute,
+      [](T a) {
+        return static_cast<Part>(
+            std::hypot(static_cast<long double>(a.real()), static_cast<long double>(a.imag())));
+      },
+      [](Part got, Part wanted) {
+        if (same(got, wanted)) return true;
+        return std::fabs(got - wanted) <=
+               std::fabs(std::nextafter(wanted, std::numeric_limits<Part>::infinity()) - wanted);
+      });
+  expect_unary<T, T>(
+      operation::sign,
+      [](T a) {
+        if (a == T(0)) return T(0);
+        const std::complex<long double> x(a.real(), a.imag());
+        const std::complex<long double> unit = x / std::abs(x);
+        return T(static_cast<Part>(unit.real()), static_cast<Part>(unit.imag()));
+      },
+      [](T got, T wanted) { return near<Part>(got, wanted, 4); });
+}
+
+// ---- selection ---------------------------------------------------------------------------------
+
+template <class T>
+void expect_select() {
+  constexpr dtype type = dtype_of<T>();
+  generator random(static_cast<unsigned>(type));
+  for (const extents& each : some_extents()) {
+    block condition(1, input_layout(1, each, random), each.inner, each.outer);
+    block a(sizeof(T), input_layout(sizeof(T), each, random), each.inner, each.outer);
+    block b(sizeof(T), input_layout(sizeof(T), each, random), each.inner, each.outer);
+    condition.fill<bool>(random);
+    a.fill<T>(random);
+    b.fill<T>(random);
+    for (const ops::isa isa : usable_isas()) {
+      block out(sizeof(T), distinct_layout(sizeof(T), each, random), each.inner, each.outer);
+      run(ops::kernels_for(isa)
+              .operations[static_cast<int>(operation::select)][static_cast<int>(type)],
+          {&out, &condition, &a, &b});
+      ASSERT_TRUE(out.untouched_between());
+      for (index_t row = 0; row < each.outer; ++row)
+        for (index_t column = 0; column < each.inner; ++column) {
+          const T got = out.get<T>(column, row);
+          const T wanted =
+              condition.get<bool>(column, row) ? a.get<T>(column, row) : b.get<T>(column, row);
+          ASSERT_EQ(std::memcmp(&got, &wanted, sizeof(T)), 0) << name(type);
+        }
+    }
+  }
+}
+
+TEST(Select, TakesBytesOfEitherForEveryDtype) {
+  [&]<class... T>(type_list<T...>) { (expect_select<T>(), ...); }(all_types{});
+}
+
+TEST(Kernels, WorkInPlace) {
+  // An output that is an input element on element: float32 and, of equal width, int32 to float32.
+  for (const ops::isa isa : usable_isas()) {
+    const auto& table = ops::kernels_for(isa);
+    std::vector<float> values(1000);
+    for (int i = 0; i < 1000; ++i) values[static_cast<std::size_t>(i)] = static_cast<float>(i);
+    auto* bytes = reinterpret_cast<std::byte*>(values.data());
+    std::byte* data[] = {bytes, bytes, bytes};
+    const index_t strides[] = {4, 4, 4, 0, 0, 0};
+    table.operations[static_cast<int>(operation::multiply)][static_cast<int>(dtype::float32)](
+        data, strides, 1000, 1);
+    for (int i = 0; i < 1000; ++i)
+      ASSERT_EQ(values[static_cast<std::size_t>(i)], static_cast<float>(i) * static_cast<float>(i));
+
+    std::vector<std::int32_t> numbers(1000);
+    for (int i = 0; i < 1000; ++i) numbers[static_cast<std::size_t>(i)] = i - 500;
+    auto* first = reinterpret_cast<std::byte*>(numbers.data());
+    std::byte* pair[] = {first, first};
+    const index_t dense[] = {4, 4, 0, 0};
+    table.casts[static_cast<int>(dtype::int32)][static_cast<int>(dtype::float32)](pair, dense, 1000,
+                                                                                  1);
+    for (int i = 0; i < 1000; ++i) {
+      float got;
+      std::memcpy(&got, first + 4 * i, 4);
+      ASSERT_EQ(got, static_cast<float>(i - 500));
+    }
+  }
+}
+
+TEST(Kernels, ExistExactlyWhereTheInterfaceSays) {
+  const auto has = [](operation which, dtype type) {
+    return ops::find_kernel(which, type) != nullptr;
+  };
+  EXPECT_FALSE(has(operation::divide, dtype::int32));
+  EXPECT_FALSE(has(operation::subtract, dtype::boolean));
+  EXPECT_FALSE(has(operation::negative, dtype::boolean));
+  EXPECT_FALSE(has(operation::less, dtype::complex64));
+  EXPECT_FALSE(has(operation::minimum, dtype::complex128));
+  EXPECT_FALSE(has(operation::atan2, dtype::complex64));
+  EXPECT_FALSE(has(operation::bit_and, dtype::float32));
+  EXPECT_FALSE(has(operation::add, dtype::float16));
+  EXPECT_FALSE(has(operation::add, dtype::float8_e5m2));
+  EXPECT_TRUE(has(operation::select, dtype::float8_e5m2));
+  EXPECT_TRUE(has(operation::exponential, dtype::complex128));
+}
+
+}  // namespace
+}  // namespace shale::test

@@ -1,0 +1,231 @@
+// Elementary functions: within 1 ulp of the next wider type's function, the same bits for AVX2 and
+// AVX-512, and independent of where an element lies.
+#include <gtest/gtest.h>
+
+#include "ops/kernels/blocks.hpp"
+
+namespace shale::test {
+namespace {
+
+using ops::operation;
+
+template <class T>
+using wider = std::conditional_t<std::is_same_v<T, float>, double, long double>;
+
+/// The distance of `got` from `exact` in units of the last place of T at `exact`; an infinity
+/// counts as the power of two it stands for.
+template <class T>
+double ulps(T got, wider<T> exact) {
+  using limits = std::numeric_limits<T>;
+  if (std::isnan(exact) || std::isnan(got)) return std::isnan(exact) == std::isnan(got) ? 0 : 1e9;
+  const auto rounded = static_cast<T>(exact);
+  if (got == rounded) return std::signbit(got) == std::signbit(rounded) ? 0 : 1e9;
+  const auto beyond = std::ldexp(wider<T>(1), limits::max_exponent);
+  const auto finite = [&](auto value) {
+    return std::isinf(value) ? std::copysign(beyond, static_cast<wider<T>>(value))
+                             : static_cast<wider<T>>(value);
+  };
+  int exponent = 0;
+  std::frexp(finite(exact), &exponent);
+  const int last = std::max(exponent - limits::digits, limits::min_exponent - limits::digits);
+  return static_cast<double>(std::fabs(finite(got) - finite(exact)) /
+                             std::ldexp(wider<T>(1), last));
+}
+
+struct function {
+  operation which;
+  double (*in_double)(double);
+  long double (*in_long_double)(long double);
+};
+
+const function functions[] = {{operation::exponential, std::exp, std::exp},
+                              {operation::logarithm, std::log, std::log},
+                              {operation::logarithm_2, std::log2, std::log2},
+                              {operation::logarithm_10, std::log10, std::log10},
+                              {operation::sine, std::sin, std::sin},
+                              {operation::cosine, std::cos, std::cos},
+                              {operation::tangent, std::tan, std::tan},
+                              {operation::arc_sine, std::asin, std::asin},
+                              {operation::arc_cosine, std::acos, std::acos},
+                              {operation::arc_tangent, std::atan, std::atan},
+                              {operation::hyperbolic_sine, std::sinh, std::sinh},
+                              {operation::hyperbolic_cosine, std::cosh, std::cosh},
+                              {operation::hyperbolic_tangent, std::tanh, std::tanh}};
+
+template <class T>
+wider<T> exact(const function& which, T value) {
+  if constexpr (std::is_same_v<T, float>) return which.in_double(value);
+  else return which.in_long_double(value);
+}
+
+/// Arguments of every size; many near 0 and 1, some at the ends of what does not overflow.
+template <class T>
+std::vector<T> arguments(std::size_t count, unsigned seed) {
+  generator random(seed);
+  std::vector<T> result(count);
+  const double ends = std::is_same_v<T, float> ? 100 : 760;
+  for (T& each : result) {
+    switch (random() % 4) {
+      case 0:
+        each = some_value<T>(random);
+        break;
+      case 1:
+        each = bits_to<T>(random());
+        break;
+      case 2:
+        each = static_cast<T>(std::uniform_real_distribution(-ends, ends)(random));
+        break;
+      default:
+        each = static_cast<T>(std::uniform_real_distribution(-2.0, 2.0)(random));
+    }
+    if (each != each) each = std::numeric_limits<T>::quiet_NaN();
+  }
+  return result;
+}
+
+template <class T>
+std::vector<T> applied(ops::kernel which, const std::vector<T>& a,
+                       const std::vector<T>* b = nullptr) {
+  std::vector<T> out(a.size());
+  auto bytes = [](const std::vector<T>& of) {
+    return reinterpret_cast<std::byte*>(const_cast<T*>(of.data()));
+  };
+  std::byte* data[] = {bytes(out), bytes(a), b ? bytes(*b) : nullptr};
+  constexpr auto item = static_cast<index_t>(sizeof(T));
+  const index_t one[] = {item, item, 0, 0};
+  const index_t two[] = {item, item, item, 0, 0, 0};
+  which(data, b ? two : one, static_cast<index_t>(a.size()), 1);
+  return out;
+}
+
+ops::kernel find(ops::isa isa, operation which, dtype type) {
+  return ops::kernels_for(isa).operations[static_cast<int>(which)][static_cast<int>(type)];
+}
+
+template <class T>
+class Elementary : public testing::Test {};
+using float_list = testing::Types<float, double>;
+TYPED_TEST_SUITE(Elementary, float_list);
+
+constexpr double most_ulps = 1;
+
+TYPED_TEST(Elementary, AreWithinOneUlp) {
+  using T = TypeParam;
+  const std::vector<T> values = arguments<T>(40001, 7);
+  for (const function& each : functions) {
+    for (const ops::isa isa : usable_isas()) {
+      const std::vector<T> got = applied(find(isa, each.which, dtype_of<T>()), values);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        ASSERT_LE(ulps<T>(got[i], exact<T>(each, values[i])), most_ulps)
+            << "operation " << static_cast<int>(each.which) << " with " << name(isa) << " of "
+            << show(values[i]) << ": got " << show(got[i]);
+    }
+  }
+}
+
+TYPED_TEST(Elementary, PowersAndAnglesAreWithinOneUlp) {
+  using T = TypeParam;
+  const std::vector<T> a = arguments<T>(40001, 8);
+  std::vector<T> b = arguments<T>(40001, 9);
+  for (std::size_t i = 0; i < b.size(); i += 3) b[i] = std::nearbyint(b[i]);
+  for (const ops::isa isa : usable_isas()) {
+    const std::vector<T> powers = applied(find(isa, operation::power, dtype_of<T>()), a, &b);
+    const std::vector<T> angles = applied(find(isa, operation::atan2, dtype_of<T>()), a, &b);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      ASSERT_LE(ulps<T>(powers[i], std::pow(wider<T>(a[i]), wider<T>(b[i]))), most_ulps)
+          << name(isa) << ' ' << show(a[i]) << " to the power " << show(b[i]) << ": got "
+          << show(powers[i]);
+      ASSERT_LE(ulps<T>(angles[i], std::atan2(wider<T>(a[i]), wider<T>(b[i]))), most_ulps)
+          << name(isa) << " atan2(" << show(a[i]) << ", " << show(b[i]) << "): got "
+          << show(angles[i]);
+    }
+  }
+}
+
+TYPED_TEST(Elementary, DoNotDependOnNeighbours) {
+  using T = TypeParam;
+  const std::vector<T> values = arguments<T>(4001, 10);
+  const std::vector<T> others = arguments<T>(4001, 11);
+  for (const ops::isa isa : usable_isas()) {
+    for (const function& each : functions) {
+      const ops::kernel which = find(isa, each.which, dtype_of<T>());
+      const std::vector<T> together = applied(which, values);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        ASSERT_TRUE(same(applied(which, std::vector<T>{values[i]})[0], together[i]))
+            << "operation " << static_cast<int>(each.which) << " with " << name(isa) << " of "
+            << show(values[i]);
+    }
+    for (const operation each : {operation::power, operation::atan2}) {
+      const ops::kernel which = find(isa, each, dtype_of<T>());
+      const std::vector<T> together = applied(which, values, &others);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const std::vector<T> b{others[i]};
+        ASSERT_TRUE(same(applied(which, std::vector<T>{values[i]}, &b)[0], together[i]))
+            << "operation " << static_cast<int>(each) << " with " << name(isa) << " of "
+            << show(values[i]) << " and " << show(others[i]);
+      }
+    }
+  }
+}
+
+TYPED_TEST(Elementary, HaveTheSameBitsForAvx2AndAvx512) {
+  using T = TypeParam;
+  const std::vector<T> values = arguments<T>(20001, 12);
+  const std::vector<T> others = arguments<T>(20001, 13);
+  for (const ops::isa isa : usable_isas()) {
+    if (isa <= ops::isa::avx2) continue;
+    const auto expect_same = [&](operation which, const std::vector<T>* b) {
+      const auto two = applied(find(ops::isa::avx2, which, dtype_of<T>()), values, b);
+      const auto more = applied(find(isa, which, dtype_of<T>()), values, b);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        ASSERT_TRUE(same(two[i], more[i]))
+            << "operation " << static_cast<int>(which) << " of " << show(values[i]);
+    };
+    for (const function& each : functions) expect_same(each.which, nullptr);
+    expect_same(operation::power, &others);
+    expect_same(operation::atan2, &others);
+  }
+}
+
+template <class Part>
+void expect_complex(operation which,
+                    std::complex<long double> (*oracle)(const std::complex<long double>&)) {
+  using T = std::complex<Part>;
+  generator random(5);
+  std::vector<T> values(2000);
+  for (T& each : values) {
+    std::uniform_real_distribution<double> part(-3, 3);
+    each = T(static_cast<Part>(part(random)), static_cast<Part>(part(random)));
+  }
+  const std::vector<T> got = applied(ops::find_kernel(which, dtype_of<T>()), values);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::complex<long double> wanted = oracle(
+        {static_cast<long double>(values[i].real()), static_cast<long double>(values[i].imag())});
+    const long double error =
+        std::abs(std::complex<long double>(got[i].real(), got[i].imag()) - wanted);
+    ASSERT_LE(error, 8 * std::numeric_limits<Part>::epsilon() * std::max(1.0L, std::abs(wanted)))
+        << static_cast<int>(which) << " of " << show(values[i]) << ": got " << show(got[i]);
+  }
+}
+
+TYPED_TEST(Elementary, OfComplexNumbersAgreeWithLongDouble) {
+  using L = std::complex<long double>;
+  expect_complex<TypeParam>(operation::square_root, [](const L& a) { return std::sqrt(a); });
+  expect_complex<TypeParam>(operation::exponential, [](const L& a) { return std::exp(a); });
+  expect_complex<TypeParam>(operation::logarithm, [](const L& a) { return std::log(a); });
+  expect_complex<TypeParam>(operation::logarithm_2,
+                            [](const L& a) { return std::log(a) / std::log(2.0L); });
+  expect_complex<TypeParam>(operation::logarithm_10, [](const L& a) { return std::log10(a); });
+  expect_complex<TypeParam>(operation::sine, [](const L& a) { return std::sin(a); });
+  expect_complex<TypeParam>(operation::cosine, [](const L& a) { return std::cos(a); });
+  expect_complex<TypeParam>(operation::tangent, [](const L& a) { return std::tan(a); });
+  expect_complex<TypeParam>(operation::arc_sine, [](const L& a) { return std::asin(a); });
+  expect_complex<TypeParam>(operation::arc_cosine, [](const L& a) { return std::acos(a); });
+  expect_complex<TypeParam>(operation::arc_tangent, [](const L& a) { return std::atan(a); });
+  expect_complex<TypeParam>(operation::hyperbolic_sine, [](const L& a) { return std::sinh(a); });
+  expect_complex<TypeParam>(operation::hyperbolic_cosine, [](const L& a) { return std::cosh(a); });
+  expect_complex<TypeParam>(operation::hyperbolic_tangent, [](const L& a) { return std::tanh(a); });
+}
+
+}  // namespace
+}  // namespace shale::test

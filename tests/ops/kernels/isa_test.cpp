@@ -1,0 +1,110 @@
+// Choosing an instruction set, and what the object files of each may define.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "ops/dispatch.hpp"
+#include "shale/error.hpp"
+
+namespace shale::test {
+namespace {
+
+errc code_of(const char* wanted) {
+  try {
+    ops::choose_isa(wanted);
+  } catch (const error& failure) {
+    return failure.code();
+  }
+  ADD_FAILURE() << "no error for " << wanted;
+  return errc::io;
+}
+
+TEST(Isa, IsTheBestOfTheCpuUnlessAsked) {
+  EXPECT_TRUE(ops::supports(ops::isa::baseline));
+  EXPECT_EQ(ops::choose_isa("baseline"), ops::isa::baseline);
+  const ops::isa best = ops::choose_isa(nullptr);
+  EXPECT_EQ(ops::choose_isa(""), best);
+  for (const ops::isa each : {ops::isa::avx2, ops::isa::avx512}) {
+    const std::string text(ops::name(each));
+    if (ops::supports(each)) {
+      EXPECT_EQ(ops::choose_isa(text.c_str()), each);
+      EXPECT_GE(best, each);
+    } else {
+      EXPECT_EQ(code_of(text.c_str()), errc::unsupported);
+      EXPECT_LT(best, each);
+    }
+  }
+}
+
+TEST(Isa, RefusesUnknownNamesAndListsTheKnown) {
+  EXPECT_EQ(code_of("sse9"), errc::invalid_argument);
+  EXPECT_EQ(code_of("AVX2"), errc::invalid_argument);
+  try {
+    ops::choose_isa("sse9");
+  } catch (const error& failure) {
+    const std::string text = failure.what();
+    EXPECT_NE(text.find("\"sse9\""), std::string::npos) << text;
+    EXPECT_NE(text.find("baseline, avx2, avx512"), std::string::npos) << text;
+    EXPECT_NE(text.find("SHALE_ISA"), std::string::npos) << text;
+  }
+}
+
+/// The lines of a command's output.
+std::vector<std::string> lines_of(const std::string& command) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
+  std::vector<std::string> result;
+  std::array<char, 4096> line;
+  while (pipe && std::fgets(line.data(), line.size(), pipe.get())) result.emplace_back(line.data());
+  return result;
+}
+
+TEST(Isa, FollowsTheEnvironment) {
+  const auto report = [](const std::string& setting) {
+    const auto lines = lines_of("SHALE_ISA=" + setting + " '" SHALE_REPORT_ISA "'");
+    return lines.empty() ? std::string("no report") : lines[0].substr(0, lines[0].size() - 1);
+  };
+  const std::string best(ops::name(ops::choose_isa(nullptr)));
+  EXPECT_EQ(report("baseline"), "baseline accepted");
+  EXPECT_EQ(report(""), best + " accepted");
+  EXPECT_EQ(report("nonsense"), best + " invalid_argument");
+  if (ops::supports(ops::isa::avx2)) {
+    EXPECT_EQ(report("avx2"), "avx2 accepted");
+  }
+}
+
+TEST(Isa, UnitsBeyondTheBaselineDefineTheirEntryAlone) {
+  std::istringstream objects(SHALE_OPS_OBJECTS);
+  int units = 0;
+  for (std::string object; std::getline(objects, object, ':');) {
+    const std::string file = object.substr(object.rfind('/') + 1);
+    if (file.find("_avx") == std::string::npos) continue;
+    ++units;
+    int entries = 0;
+    for (const std::string& line : lines_of(SHALE_NM " -C --defined-only '" + object + "'")) {
+      // "address kind name": capitals are external, V, W and u are weak or unique.
+      std::istringstream words(line);
+      std::string address, kind, symbol;
+      words >> address >> kind;
+      std::getline(words, symbol);
+      if (kind.size() != 1) continue;
+      const bool external =
+          (kind >= "A" && kind <= "Z") || kind == "u" || kind == "v" || kind == "w";
+      if (!external) continue;
+      ++entries;
+      EXPECT_EQ(kind, "T") << file << ':' << symbol;
+      EXPECT_NE(symbol.find("::fill_"), std::string::npos) << file << ':' << symbol;
+    }
+    EXPECT_EQ(entries, 1) << file;
+  }
+#ifdef __x86_64__
+  EXPECT_EQ(units, 14);
+#endif
+}
+
+}  // namespace
+}  // namespace shale::test

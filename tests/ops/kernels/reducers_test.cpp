@@ -1,0 +1,512 @@
+// Reducers for every dtype, layout, arrangement of states and instruction set, against exact sums.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "ops/kernels/blocks.hpp"
+
+namespace shale::test {
+namespace {
+
+using ops::reduction;
+
+// 113 bits: sums of a few thousand doubles of like size lose nothing that matters here.
+__extension__ typedef __float128 quad;
+
+const ops::reducer& find(ops::isa isa, reduction which, dtype type) {
+  return ops::kernels_for(isa).reducers[static_cast<int>(which)][static_cast<int>(type)];
+}
+
+/// Which axes are folded.
+struct folding {
+  bool inner;
+  bool outer;
+};
+constexpr folding foldings[] = {{true, true}, {true, false}, {false, true}, {false, false}};
+
+/// Results of one accumulate over a block, row-major over the kept axes. `scattered` puts the
+/// states apart and in reverse, as an engine may.
+std::vector<std::byte> reduce(const ops::reducer& how, block& values, folding folded,
+                              double parameter, bool scattered) {
+  const index_t columns = folded.inner ? 1 : values.inner();
+  const index_t rows = folded.outer ? 1 : values.outer();
+  const auto bytes = static_cast<index_t>(how.state_bytes);
+  const index_t spacing = scattered ? 2 : 1;
+  std::vector<std::uint64_t> memory(static_cast<std::size_t>(columns * rows * spacing * bytes) / 8 +
+                                    8);
+  auto* states = reinterpret_cast<std::byte*>(
+      (reinterpret_cast<std::uintptr_t>(memory.data()) + 63) / 64 * 64);
+  how.start(states, columns * rows * spacing);
+  index_t inner_stride = folded.inner ? 0 : bytes * spacing;
+  index_t outer_stride = folded.outer ? 0 : bytes * spacing * columns;
+  std::byte* first = states;
+  if (scattered && !folded.inner) {
+    first += inner_stride * (columns - 1);
+    inner_stride = -inner_stride;
+  }
+  std::byte* data[] = {first, values.first()};
+  const index_t strides[] = {inner_stride, values.layout().inner_stride, outer_stride,
+                             values.layout().outer_stride};
+  how.accumulate(data, strides, values.inner(), values.outer());
+
+  const std::size_t item = item_bytes(how.result);
+  std::vector<std::byte> results(static_cast<std::size_t>(columns * rows) * item);
+  for (index_t row = 0; row < rows; ++row)
+    for (index_t column = 0; column < columns; ++column)
+      how.finish(first + row * outer_stride + column * inner_stride,
+                 results.data() + static_cast<std::size_t>(row * columns + column) * item, 1,
+                 parameter);
+  return results;
+}
+
+std::vector<extents> reduced_extents() {
+  return {{1, 1}, {1, 600}, {2, 900}, {3, 40}, {5, 5}, {700, 3}, {1030, 2}, {40, 130}, {5000, 1}};
+}
+
+/// What a test knows of a reduction, without its types: one body serves them all.
+struct expectation {
+  reduction which;
+  dtype in, out;
+  double parameter;
+  std::function<void(std::byte* to, generator& random)> draw;
+  /// The bytes of a result against the contiguous values that went into it.
+  std::function<testing::AssertionResult(const std::byte* got, const std::byte* values,
+                                         index_t count)>
+      agrees;
+};
+
+/// The values that go into result (row, column), one after the other.
+std::vector<std::byte> gathered(const block& values, std::size_t item, folding folded, index_t row,
+                                index_t column) {
+  std::vector<std::byte> result;
+  for (index_t i = 0; i < (folded.outer ? values.outer() : 1); ++i) {
+    for (index_t j = 0; j < (folded.inner ? values.inner() : 1); ++j) {
+      const std::byte* each = values.element(folded.inner ? j : column, folded.outer ? i : row);
+      result.insert(result.end(), each, each + item);
+    }
+  }
+  return result;
+}
+
+/// `agrees` for every result of every arrangement; all instruction sets give the same bits, and so
+/// do all layouts of the same block.
+void expect(const expectation& of) {
+  const auto item = static_cast<index_t>(item_bytes(of.in));
+  const std::size_t out = item_bytes(of.out);
+  generator random(static_cast<unsigned>(of.which) * 64 + static_cast<unsigned>(of.in));
+  for (const extents& each : reduced_extents()) {
+    block dense(item_bytes(of.in), {item, item * each.inner}, each.inner, each.outer);
+    block spread(item_bytes(of.in), distinct_layout(item_bytes(of.in), each, random), each.inner,
+                 each.outer);
+    for (index_t row = 0; row < each.outer; ++row) {
+      for (index_t column = 0; column < each.inner; ++column) {
+        of.draw(dense.element(column, row), random);
+        std::memcpy(spread.element(column, row), dense.element(column, row), item_bytes(of.in));
+      }
+    }
+    for (const folding folded : foldings) {
+      std::vector<std::byte> first;
+      for (const ops::isa isa : usable_isas()) {
+        const ops::reducer& how = find(isa, of.which, of.in);
+        ASSERT_NE(how.accumulate, nullptr);
+        ASSERT_EQ(how.result, of.out);
+        ASSERT_EQ(how.state_bytes % 8, 0u);
+        const auto results = reduce(how, dense, folded, of.parameter, false);
+        if (first.empty()) first = results;
+        ASSERT_EQ(results, first) << static_cast<int>(of.which) << ' ' << name(of.in) << ' '
+                                  << name(isa) << " differs from the baseline";
+        ASSERT_EQ(reduce(how, spread, folded, of.parameter, true), first)
+            << static_cast<int>(of.which) << ' ' << name(of.in) << " depends on the layout";
+      }
+      const index_t columns = folded.inner ? 1 : each.inner;
+      for (std::size_t i = 0; i < first.size() / out; ++i) {
+        const auto at = static_cast<index_t>(i);
+        const auto values = gathered(dense, item_bytes(of.in), folded, at / columns, at % columns);
+        ASSERT_TRUE(of.agrees(first.data() + i * out, values.data(),
+                              static_cast<index_t>(values.size()) / item))
+            << "reduction " << static_cast<int>(of.which) << ' ' << name(of.in) << " of "
+            << each.outer << " x " << each.inner << ", inner " << (folded.inner ? "folded" : "kept")
+            << ", outer " << (folded.outer ? "folded" : "kept");
+      }
+    }
+  }
+}
+
+/// `value(random)` draws a T; `agrees(got, values)` takes an Out and a vector of T.
+template <class Out, class T, class Value, class Agrees>
+void expect_reduced(reduction which, Value value, Agrees agrees, double parameter = 0) {
+  expect({which, dtype_of<T>(), dtype_of<Out>(), parameter,
+          [value](std::byte* to, generator& random) { write<T>(to, value(random)); },
+          [agrees](const std::byte* got, const std::byte* values, index_t count) {
+            std::vector<T> typed;
+            for (index_t i = 0; i < count; ++i)
+              typed.push_back(read<T>(values + i * static_cast<index_t>(sizeof(T))));
+            return agrees(read<Out>(got), typed);
+          }});
+}
+
+template <class T>
+testing::AssertionResult equal_to(T got, T wanted) {
+  if (same(got, wanted)) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "got " << show(got) << ", wanted " << show(wanted);
+}
+
+// ---- integers ----------------------------------------------------------------------------------
+
+template <class T>
+class IntegerReducers : public testing::Test {};
+using integer_list = testing::Types<bool, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
+                                    std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>;
+TYPED_TEST_SUITE(IntegerReducers, integer_list);
+
+TYPED_TEST(IntegerReducers, AreExactModulo64Bits) {
+  using T = TypeParam;
+  using Total = std::conditional_t<std::is_signed_v<T> || std::is_same_v<T, bool>, std::int64_t,
+                                   std::uint64_t>;
+  const auto value = [](generator& random) { return static_cast<T>(random()); };
+  expect_reduced<Total, T>(reduction::sum, value, [](Total got, const std::vector<T>& values) {
+    std::uint64_t sum = 0;
+    for (const T each : values) sum += static_cast<std::uint64_t>(each);
+    return equal_to(got, static_cast<Total>(sum));
+  });
+  expect_reduced<Total, T>(reduction::product, value, [](Total got, const std::vector<T>& values) {
+    std::uint64_t product = 1;
+    for (const T each : values) product *= static_cast<std::uint64_t>(each);
+    return equal_to(got, static_cast<Total>(product));
+  });
+  expect_reduced<T, T>(reduction::minimum, value, [](T got, const std::vector<T>& values) {
+    T best = values[0];
+    for (const T each : values) best = each < best ? each : best;
+    return equal_to(got, best);
+  });
+  expect_reduced<T, T>(reduction::maximum, value, [](T got, const std::vector<T>& values) {
+    T best = values[0];
+    for (const T each : values) best = each > best ? each : best;
+    return equal_to(got, best);
+  });
+}
+
+TYPED_TEST(IntegerReducers, MeansAreRoundedOnceOrTwice) {
+  using T = TypeParam;
+  expect_reduced<double, T>(
+      reduction::mean, [](generator& random) { return static_cast<T>(random()); },
+      [](double got, const std::vector<T>& values) {
+        __extension__ __int128 sum = 0;
+        for (const T each : values) sum += each;
+        const auto wanted =
+            static_cast<double>(static_cast<quad>(sum) / static_cast<quad>(values.size()));
+        if (std::fabs(got - wanted) <= std::fabs(wanted) * 0x1p-52)
+          return testing::AssertionSuccess();
+        return testing::AssertionFailure() << "got " << show(got) << ", wanted " << show(wanted);
+      });
+}
+
+// ---- truth -------------------------------------------------------------------------------------
+
+template <class T>
+class TruthReducers : public testing::Test {};
+using truth_list =
+    testing::Types<bool, std::int8_t, std::uint16_t, std::int32_t, std::uint64_t, float16, bfloat16,
+                   float, double, std::complex<float>, std::complex<double>>;
+TYPED_TEST_SUITE(TruthReducers, truth_list);
+
+TYPED_TEST(TruthReducers, CountWhatIsNotZero) {
+  using T = TypeParam;
+  const auto nonzero = [](T value) { return convert<bool>(value); };
+  // Mostly zeros, both signs, and mostly not.
+  for (const unsigned zeros : {1u, 30u}) {
+    const auto value = [zeros](generator& random) {
+      if (random() % 31 < zeros) return random() % 2 ? T() : convert<T>(-0.0);
+      return convert<T>(static_cast<float>(random() % 3 + 1));
+    };
+    expect_reduced<std::int64_t, T>(
+        reduction::count_nonzero, value, [&](std::int64_t got, const std::vector<T>& values) {
+          return equal_to<std::int64_t>(got, std::count_if(values.begin(), values.end(), nonzero));
+        });
+    expect_reduced<bool, T>(reduction::any, value, [&](bool got, const std::vector<T>& values) {
+      return equal_to(got, std::any_of(values.begin(), values.end(), nonzero));
+    });
+    expect_reduced<bool, T>(reduction::all, value, [&](bool got, const std::vector<T>& values) {
+      return equal_to(got, std::all_of(values.begin(), values.end(), nonzero));
+    });
+  }
+}
+
+// ---- floats ------------------------------------------------------------------------------------
+
+template <class T>
+class FloatReducers : public testing::Test {};
+using float_list = testing::Types<float16, bfloat16, float, double>;
+TYPED_TEST_SUITE(FloatReducers, float_list);
+
+/// Half a unit of the last place of T's mantissa.
+template <class T>
+constexpr double rounding = std::is_same_v<T, double>    ? 0x1p-53
+                            : std::is_same_v<T, float>   ? 0x1p-24
+                            : std::is_same_v<T, float16> ? 0x1p-11
+                                                         : 0x1p-8;
+
+/// |got - wanted| <= relative |wanted| + absolute, and one subnormal step of float16.
+template <class T>
+testing::AssertionResult within(T got, quad wanted, double relative, quad absolute) {
+  const auto size = wanted < 0 ? -wanted : wanted;
+  const quad difference = static_cast<quad>(static_cast<double>(got)) - wanted;
+  const quad error = difference < 0 ? -difference : difference;
+  if (error <= size * relative + absolute + 0x1p-25) return testing::AssertionSuccess();
+  return testing::AssertionFailure()
+         << "got " << show(got) << ", wanted " << show(static_cast<double>(wanted)) << ", error "
+         << show(static_cast<double>(error));
+}
+
+TYPED_TEST(FloatReducers, SumBetterThanPairwise) {
+  using T = TypeParam;
+  // Large values that cancel: the sum is far smaller than the terms.
+  const auto value = [](generator& random) {
+    return T(static_cast<float>(std::uniform_real_distribution<double>(-1, 1)(random)));
+  };
+  const auto check = [](T got, const std::vector<T>& values, double count) {
+    quad sum = 0, sizes = 0;
+    for (const T each : values) {
+      const auto wide = static_cast<double>(each);
+      sum += wide;
+      sizes += std::fabs(wide);
+    }
+    // What sums in twice (float64), or in double (the rest), may lose of the terms.
+    const quad lost = sizes * static_cast<double>(values.size()) *
+                      (std::is_same_v<T, double> ? 0x1p-104 : 0x1p-53);
+    return within<T>(got, sum / count, 2 * rounding<T>, lost / count);
+  };
+  expect_reduced<T, T>(reduction::sum, value,
+                       [&](T got, const std::vector<T>& values) { return check(got, values, 1); });
+  expect_reduced<T, T>(reduction::mean, value, [&](T got, const std::vector<T>& values) {
+    return check(got, values, static_cast<double>(values.size()));
+  });
+}
+
+TYPED_TEST(FloatReducers, MultiplyInDouble) {
+  using T = TypeParam;
+  expect_reduced<T, T>(
+      reduction::product,
+      [](generator& random) {
+        return T(static_cast<float>(std::uniform_real_distribution<double>(0.99, 1.01)(random)));
+      },
+      [](T got, const std::vector<T>& values) {
+        quad product = 1;
+        for (const T each : values) product *= static_cast<double>(each);
+        return within<T>(got, product,
+                         2 * rounding<T> + static_cast<double>(values.size()) * 0x1p-53, 0);
+      });
+}
+
+TYPED_TEST(FloatReducers, FindExtremaWithOrderedZeros) {
+  using T = TypeParam;
+  const auto below = [](T a, T b) {
+    const auto x = static_cast<double>(a), y = static_cast<double>(b);
+    return x < y || (x == 0 && y == 0 && std::signbit(x) && !std::signbit(y));
+  };
+  // Numbers of one sign with zeros of both, so that zeros decide; infinities; NaN at times.
+  for (const int kind : {0, 1, 2, 3}) {
+    const auto value = [kind](generator& random) {
+      if (kind == 3 && random() % 700 == 0) return T(std::numeric_limits<float>::quiet_NaN());
+      if (random() % 40 == 0) return random() % 5 == 0 ? T(-0.0f) : T(0.0f);
+      const float size = random() % 90 == 0 ? std::numeric_limits<float>::infinity()
+                                            : static_cast<float>(random() % 1000 + 1);
+      return kind == 0 ? T(size) : kind == 1 ? T(-size) : random() % 2 ? T(size) : T(-size);
+    };
+    const auto check = [&](T got, const std::vector<T>& values, bool largest) {
+      T best = values[0];
+      for (const T each : values) {
+        if (static_cast<double>(each) != static_cast<double>(each)) return equal_to(got, each);
+        if (largest ? below(best, each) : below(each, best)) best = each;
+      }
+      return equal_to(got, best);
+    };
+    expect_reduced<T, T>(reduction::minimum, value, [&](T got, const std::vector<T>& values) {
+      return check(got, values, false);
+    });
+    expect_reduced<T, T>(reduction::maximum, value, [&](T got, const std::vector<T>& values) {
+      return check(got, values, true);
+    });
+  }
+}
+
+TYPED_TEST(FloatReducers, MeasureSpreadBesideALargeOffset) {
+  using T = TypeParam;
+  const double offset = std::is_same_v<T, double> ? 1e9 : 100;
+  const auto value = [offset](generator& random) {
+    return convert<T>(offset + std::normal_distribution<double>(0, 1)(random));
+  };
+  const auto variance = [](const std::vector<T>& values, double correction) {
+    quad sum = 0, squares = 0;
+    const auto count = static_cast<double>(values.size());
+    for (const T each : values) sum += static_cast<double>(each);
+    const quad mean = sum / count;
+    for (const T each : values) {
+      const quad away = static_cast<double>(each) - mean;
+      squares += away * away;
+    }
+    return squares / (count - correction);
+  };
+  for (const double correction : {0.0, 1.0}) {
+    expect_reduced<T, T>(
+        reduction::variance, value,
+        [&](T got, const std::vector<T>& values) {
+          if (static_cast<double>(values.size()) <= correction)
+            return equal_to(got, T(std::numeric_limits<float>::quiet_NaN()));
+          return within<T>(got, variance(values, correction), 2 * rounding<T> + 1e-12, 1e-14);
+        },
+        correction);
+  }
+  expect_reduced<T, T>(reduction::deviation, value, [&](T got, const std::vector<T>& values) {
+    const double wanted = std::sqrt(static_cast<double>(variance(values, 0)));
+    return within<T>(got, wanted, 2 * rounding<T> + 1e-12, 1e-7);
+  });
+}
+
+// ---- complex -----------------------------------------------------------------------------------
+
+template <class T>
+class ComplexReducers : public testing::Test {};
+using part_list = testing::Types<float, double>;
+TYPED_TEST_SUITE(ComplexReducers, part_list);
+
+TYPED_TEST(ComplexReducers, SumMultiplyAndSpread) {
+  using Part = TypeParam;
+  using T = std::complex<Part>;
+  const auto value = [](generator& random) {
+    std::uniform_real_distribution<double> part(-1, 1);
+    const auto real = static_cast<Part>(part(random));
+    return T(real, static_cast<Part>(part(random)));
+  };
+  const auto sums = [](const std::vector<T>& values) {
+    std::pair<quad, quad> sum{0, 0};
+    for (const T each : values) {
+      sum.first += each.real();
+      sum.second += each.imag();
+    }
+    return sum;
+  };
+  const auto check = [&](T got, const std::vector<T>& values, double count) {
+    const auto sum = sums(values);
+    const quad lost = static_cast<double>(values.size() * values.size()) *
+                      (std::is_same_v<Part, double> ? 0x1p-104 : 0x1p-53);
+    const auto real = within<Part>(got.real(), sum.first / count, 2 * rounding<Part>, lost / count);
+    return real ? within<Part>(got.imag(), sum.second / count, 2 * rounding<Part>, lost / count)
+                : real;
+  };
+  expect_reduced<T, T>(reduction::sum, value,
+                       [&](T got, const std::vector<T>& values) { return check(got, values, 1); });
+  expect_reduced<T, T>(reduction::mean, value, [&](T got, const std::vector<T>& values) {
+    return check(got, values, static_cast<double>(values.size()));
+  });
+  expect_reduced<T, T>(
+      reduction::product,
+      [](generator& random) {
+        return static_cast<T>(std::polar(std::uniform_real_distribution<double>(0.99, 1.01)(random),
+                                         std::uniform_real_distribution<double>(-3, 3)(random)));
+      },
+      [](T got, const std::vector<T>& values) {
+        std::complex<long double> product = 1;
+        for (const T each : values) product *= std::complex<long double>(each.real(), each.imag());
+        const long double error =
+            std::abs(std::complex<long double>(got.real(), got.imag()) - product);
+        if (error <=
+            std::abs(product) * (2 * rounding<Part> + static_cast<double>(values.size()) * 0x1p-51))
+          return testing::AssertionSuccess();
+        return testing::AssertionFailure() << "got " << show(got);
+      });
+  expect_reduced<Part, T>(reduction::variance, value, [&](Part got, const std::vector<T>& values) {
+    const auto sum = sums(values);
+    const auto count = static_cast<double>(values.size());
+    quad squares = 0;
+    for (const T each : values) {
+      const quad real = each.real() - sum.first / count,
+                 imaginary = each.imag() - sum.second / count;
+      squares += real * real + imaginary * imaginary;
+    }
+    return within<Part>(got, squares / count, 2 * rounding<Part> + 1e-13, 1e-15);
+  });
+}
+
+// ---- states ------------------------------------------------------------------------------------
+
+TEST(Reducers, MergeInOrderAsIfAccumulatedTogether) {
+  generator random(3);
+  std::vector<double> values(3000);
+  for (double& each : values) each = std::uniform_real_distribution<double>(0, 1)(random);
+  const auto over = [&](reduction which, std::initializer_list<index_t> cuts) {
+    const ops::reducer& how = *ops::find_reducer(which, dtype::float64);
+    std::vector<std::uint64_t> total(how.state_bytes / 8), part(how.state_bytes / 8);
+    auto* into = reinterpret_cast<std::byte*>(total.data());
+    auto* from = reinterpret_cast<std::byte*>(part.data());
+    how.start(into, 1);
+    index_t at = 0;
+    for (const index_t end : cuts) {
+      how.start(from, 1);
+      if (end > at) {
+        std::byte* data[] = {from, reinterpret_cast<std::byte*>(values.data() + at)};
+        const index_t strides[] = {0, 8, 0, 0};
+        how.accumulate(data, strides, end - at, 1);
+      }
+      how.merge(into, from, 1);
+      at = end;
+    }
+    double result;
+    how.finish(into, reinterpret_cast<std::byte*>(&result), 1, 0);
+    return result;
+  };
+  for (const reduction which : {reduction::sum, reduction::mean, reduction::minimum,
+                                reduction::maximum, reduction::variance, reduction::deviation}) {
+    const double whole = over(which, {3000});
+    EXPECT_NEAR(over(which, {0, 1, 700, 701, 3000, 3000}), whole, whole * 1e-14);
+  }
+}
+
+TEST(Reducers, OfNothingGiveTheNeutralValue) {
+  const auto empty = [](reduction which) {
+    const ops::reducer& how = *ops::find_reducer(which, dtype::float64);
+    std::vector<std::uint64_t> state(how.state_bytes / 8);
+    auto* first = reinterpret_cast<std::byte*>(state.data());
+    how.start(first, 1);
+    double result;
+    how.finish(first, reinterpret_cast<std::byte*>(&result), 1, 0);
+    return result;
+  };
+  EXPECT_EQ(empty(reduction::sum), 0);
+  EXPECT_EQ(empty(reduction::product), 1);
+  EXPECT_TRUE(std::isnan(empty(reduction::mean)));
+  EXPECT_TRUE(std::isnan(empty(reduction::variance)));
+}
+
+TEST(Reducers, SumInfinitiesAsAdditionDoes) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const auto sum = [](std::vector<double> values) {
+    const ops::reducer& how = *ops::find_reducer(reduction::sum, dtype::float64);
+    std::vector<std::uint64_t> state(how.state_bytes / 8);
+    std::byte* data[] = {reinterpret_cast<std::byte*>(state.data()),
+                         reinterpret_cast<std::byte*>(values.data())};
+    const index_t strides[] = {0, 8, 0, 0};
+    how.start(data[0], 1);
+    how.accumulate(data, strides, static_cast<index_t>(values.size()), 1);
+    double result;
+    how.finish(data[0], reinterpret_cast<std::byte*>(&result), 1, 0);
+    return result;
+  };
+  EXPECT_EQ(sum({1, infinity, 2}), infinity);
+  EXPECT_EQ(sum({1, -infinity, 2}), -infinity);
+  EXPECT_TRUE(std::isnan(sum({infinity, 1, -infinity})));
+  EXPECT_EQ(sum({1e16, 1, -1e16}), 1);
+}
+
+TEST(Reducers, ExistForComputingTypesOnly) {
+  EXPECT_EQ(ops::find_reducer(reduction::sum, dtype::float8_e4m3fn), nullptr);
+  EXPECT_EQ(ops::find_reducer(reduction::minimum, dtype::complex64), nullptr);
+  for (int type = 1; type <= 15; ++type) {
+    EXPECT_NE(ops::find_reducer(reduction::sum, static_cast<dtype>(type)), nullptr);
+    EXPECT_NE(ops::find_reducer(reduction::variance, static_cast<dtype>(type)), nullptr);
+    EXPECT_NE(ops::find_reducer(reduction::count_nonzero, static_cast<dtype>(type)), nullptr);
+  }
+}
+
+}  // namespace
+}  // namespace shale::test

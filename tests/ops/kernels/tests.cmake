@@ -1,0 +1,21 @@
+# Tests of the kernels and of what stands directly on them; included by tests/ops.
+
+shale_add_test(kernels_test FLOOR ops
+  SOURCES
+    kernels/arithmetic_test.cpp
+    kernels/casts_test.cpp
+    kernels/elementary_test.cpp
+    kernels/isa_test.cpp
+    kernels/linalg_test.cpp
+    kernels/numpy_test.cpp
+    kernels/reducers_test.cpp)
+
+# A process chooses its kernels once, so the test asks others.
+shale_add_program(report_isa FLOOR ops SOURCES kernels/report_isa.cpp)
+add_dependencies(kernels_test report_isa)
+# Hundreds of small oracles: with sanitizers, -O2 takes twice the time to compile.
+set_source_files_properties(kernels/arithmetic_test.cpp kernels/reducers_test.cpp PROPERTIES
+  COMPILE_OPTIONS "-O1")
+set_source_files_properties(kernels/isa_test.cpp PROPERTIES
+  COMPILE_DEFINITIONS
+    "SHALE_NM=\"${CMAKE_NM}\";SHALE_REPORT_ISA=\"$<TARGET_FILE:report_isa>\";SHALE_OPS_OBJECTS=\"$<JOIN:$<TARGET_OBJECTS:shale_ops>,:>\"")

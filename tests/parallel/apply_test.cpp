@@ -1,0 +1,479 @@
+#include "shale/apply.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <limits>
+#include <mutex>
+#include <numeric>
+#include <set>
+#include <stdexcept>
+#include <thread>
+
+#include "shale/memory_pool.hpp"
+#include "support/random_tensors.hpp"
+
+namespace shale {
+namespace {
+
+using test::elements_of;
+using test::random_choices;
+using test::random_tensor;
+using test::sharing;
+
+// Small shapes of many axes, and now and then one of several tiles.
+dims some_shape(random_choices& choose) {
+  return choose(0, 7) == 0 ? test::random_shape(choose, {.most_axes = 3, .longest = 60})
+                           : test::random_shape(choose);
+}
+
+std::uint64_t bits(const scalar& value) { return static_cast<std::uint64_t>(value.as<double>()); }
+
+template <class Body>
+errc code_of(Body body) {
+  try {
+    body();
+  } catch (const error& failure) {
+    return failure.code();
+  }
+  return errc{};
+}
+
+TEST(Apply, MatchesAnIndexByIndexLoopOverRandomLayouts) {
+  executor one({.threads = 1});
+  executor three({.threads = 3});
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    random_choices choose(seed);
+    const dims shape = some_shape(choose);
+    const tensor y = random_tensor<float>(choose, shape, sharing::distinct);
+    const tensor a = random_tensor<float>(choose, test::random_broadcastable(choose, shape));
+    const tensor b = random_tensor<std::int16_t>(choose, test::random_broadcastable(choose, shape));
+    const auto old = elements_of<float>(y);
+    const auto left = elements_of<float>(a);
+    const auto right = elements_of<std::int16_t>(b);
+    const auto left_at = test::broadcast_positions(a.shape(), shape);
+    const auto right_at = test::broadcast_positions(b.shape(), shape);
+
+    auto expected = test::bytes_of(y.storage());
+    const auto at = test::positions_of(y);
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      const float value = old[i] + 2 * left[static_cast<std::size_t>(left_at[i])] -
+                          static_cast<float>(right[static_cast<std::size_t>(right_at[i])]);
+      std::memcpy(expected.data() + at[i] * 4, &value, 4);
+    }
+    apply(
+        seed % 2 ? &one : &three,
+        [](float& to, float x, const std::int16_t& z) { to += 2 * x - static_cast<float>(z); }, y,
+        a, b);
+    // Bytes between the elements stay as they were.
+    ASSERT_EQ(test::bytes_of(y.storage()), expected);
+  }
+}
+
+TEST(Apply, TakesOneToEightOperands) {
+  const auto make = [](int value) {
+    tensor made = tensor::zeros({5, 7}, dtype::int32);
+    apply([value](std::int32_t& x) { x = value; }, made);
+    return made;
+  };
+  const tensor out = make(0);
+  const tensor a = make(1), b = make(20), c = make(300), d = make(4000), e = make(50000),
+               f = make(600000), g = make(7000000);
+  apply_into(
+      out,
+      [](int p, int q, int r, int s, int t, int u, int v) { return p + q + r + s + t + u + v; }, a,
+      b, c, d, e, f, g.expand({5, 7}));
+  for (const auto element : elements_of<std::int32_t>(out)) ASSERT_EQ(element, 7654321);
+  apply([](int& p, int& q) { std::swap(p, q); }, a, b);
+  EXPECT_EQ(elements_of<std::int32_t>(a).front(), 20);
+  EXPECT_EQ(elements_of<std::int32_t>(b).back(), 1);
+}
+
+TEST(Apply, CallsTheLambdaOnceForEachElement) {
+  for (const dims& shape : {dims{}, dims{1}, dims{100, 100, 10}, dims{0}, dims{4, 0}}) {
+    const tensor counts = tensor::zeros(shape, dtype::uint8);
+    std::atomic<index_t> calls = 0;
+    apply(
+        [&](std::uint8_t& count) {
+          ++count;
+          calls.fetch_add(1, std::memory_order_relaxed);
+        },
+        counts);
+    EXPECT_EQ(calls, counts.size());
+    for (const auto count : elements_of<std::uint8_t>(counts)) ASSERT_EQ(count, 1);
+  }
+}
+
+TEST(Apply, SpeaksEveryDtype) {
+  const auto round_trip = []<class T>(std::type_identity<T>) {
+    random_choices choose(7);
+    const tensor from = random_tensor<T>(choose, {6, 5}).transpose(0, 1);
+    const tensor to = tensor::empty(from.shape(), dtype_of<T>());
+    apply_into(
+        to, [](const T& x) { return x; }, from);
+    const auto expected = elements_of<T>(from);
+    const auto got = elements_of<T>(to);
+    EXPECT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(T)), 0);
+  };
+  const auto each = [&]<class... T>(type_list<T...>) {
+    (round_trip(std::type_identity<std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>>{}),
+     ...);
+  };
+  each(type_list<std::int8_t, std::uint64_t, float16, bfloat16, double, std::complex<float>,
+                 std::complex<double>, float8_e4m3fn>{});
+  const tensor flags = tensor::zeros({3}, dtype::boolean);
+  apply([](bool& x) { x = !x; }, flags);
+  EXPECT_EQ(flags.at({2}), scalar(true));
+}
+
+// ---- the overlap rule --------------------------------------------------------------------------
+
+TEST(Overlap, InputsAreReadAsTheyWereBefore) {
+  executor two({.threads = 2});
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE(seed);
+    random_choices choose(seed);
+    const index_t n = choose(0, 9) == 0 ? 150 : choose(1, 9);
+    const tensor whole = random_tensor<std::int32_t>(choose, {n + 3, n + 2}, sharing::distinct);
+    const index_t rows = choose(1, n), columns = choose(1, n);
+    const auto window = [&] {
+      tensor part = whole.narrow(0, choose(0, n + 3 - rows), rows)
+                        .narrow(1, choose(0, n + 2 - columns), columns);
+      if (choose(0, 2) == 0) part = part.flip({choose(0, 1)});
+      if (rows == columns && choose(0, 1) == 0) part = part.transpose(0, 1);
+      return part;
+    };
+    const tensor out = window();
+    const tensor a = window();
+    const tensor b = choose(0, 2) == 0 ? a.narrow(0, 0, 1) : window();
+    auto left = elements_of<std::int32_t>(a);
+    const auto right = elements_of<std::int32_t>(b);
+    const auto right_at = test::broadcast_positions(b.shape(), out.shape());
+    for (std::size_t i = 0; i < left.size(); ++i)
+      left[i] = 3 * left[i] + right[static_cast<std::size_t>(right_at[i])];
+    apply_into(
+        &two, out, [](int x, int y) { return 3 * x + y; }, a, b);
+    ASSERT_EQ(elements_of<std::int32_t>(out), left);
+  }
+}
+
+TEST(Overlap, IsSeenBetweenTwoOwnersOfTheSameBytes) {
+  std::vector<int> bytes(10);
+  std::iota(bytes.begin(), bytes.end(), 0);
+  const tensor to = tensor::borrow(bytes.data() + 1, {9});
+  const tensor from = tensor::borrow(bytes.data(), {9});
+  apply_into(
+      to, [](int x) { return x + 100; }, from);
+  EXPECT_EQ(bytes, (std::vector<int>{0, 100, 101, 102, 103, 104, 105, 106, 107, 108}));
+}
+
+TEST(Overlap, CopyThatDoesNotFitNamesItsBytes) {
+  executor small({.threads = 1, .memory_bytes = 1000});
+  const tensor a = tensor::zeros({100, 100}, dtype::float32);
+  try {
+    apply_into(
+        &small, a, [](float x) { return x; }, a.transpose(0, 1));
+    FAIL();
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.code(), errc::out_of_memory);
+    EXPECT_NE(std::string(failure.what()).find("40000"), std::string::npos) << failure.what();
+  }
+}
+
+TEST(Apply, AllocatesNoElementBytesWithoutOverlap) {
+  auto& pool = memory_pool::default_pool();
+  executor two({.threads = 2});
+  const tensor out = tensor::zeros({700, 500}, dtype::float64).transpose(0, 1).flip({0});
+  const tensor a = tensor::zeros({500, 1400}, dtype::float64).sliced(1, {.step = -2});
+  const tensor b = tensor::zeros({700}, dtype::float64);
+  const auto run = [&] {
+    apply(
+        &two, [](double& x, double y, double z) { x += y * z; }, out, a, b);
+    return reduce(
+        a, 0.0, [](double& sum, double x) { sum += x; }, [](double& x, double y) { x += y; }, &two);
+  };
+  run();
+  pool.reset_peak();
+  const auto before = pool.statistics();
+  run();
+  const auto after = pool.statistics();
+  EXPECT_EQ(after.live_bytes, before.live_bytes);
+  EXPECT_EQ(after.peak_live_bytes, before.live_bytes);
+  EXPECT_EQ(after.mapped_bytes, before.mapped_bytes);
+  EXPECT_EQ(after.hits + after.misses, before.hits + before.misses);
+}
+
+TEST(Apply, InPlaceOverAxesOfLengthOneIsNoOverlap) {
+  auto& pool = memory_pool::default_pool();
+  const tensor base = tensor::zeros({64, 9}, dtype::float32);
+  const tensor out = base.as_strided({1, 64}, {64, 9}, 0);
+  const tensor in = base.as_strided({1, 64}, {1, 9}, 0);
+  pool.reset_peak();
+  const auto before = pool.statistics();
+  apply_into(
+      out, [](float x) { return x + 1; }, in);
+  EXPECT_EQ(pool.statistics().peak_live_bytes, before.live_bytes);
+  EXPECT_EQ(base.at({63, 0}), scalar(1.0));
+}
+
+// ---- refusals ----------------------------------------------------------------------------------
+
+TEST(Apply, RefusesOutputsThatNameAnElementTwice) {
+  const tensor x = tensor::zeros({12}, dtype::float32);
+  const auto write = [](const tensor& to) { apply([](float& e) { e = 1; }, to); };
+  EXPECT_EQ(code_of([&] { write(x.narrow(0, 0, 1).expand({4})); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { write(x.as_strided({3, 3}, {2, 1}, 0)); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { write(x.unfold(0, 3, 2)); }), errc::invalid_argument);
+  write(x.unfold(0, 3, 3));
+  EXPECT_EQ(x.at({11}), scalar(1.0));
+}
+
+TEST(Apply, RefusesWhatDoesNotFit) {
+  const tensor x = tensor::zeros({3, 4}, dtype::float32);
+  const tensor row = tensor::zeros({4}, dtype::float32);
+  const auto add = [](float& to, float from) { to += from; };
+  EXPECT_EQ(code_of([&] { apply(add, row, x); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { apply(add, x, tensor::zeros({3}, dtype::float32)); }),
+            errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { apply(add, x, tensor::zeros({4}, dtype::float64)); }),
+            errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { apply(add, x.as_read_only(), row); }), errc::access_denied);
+  EXPECT_EQ(code_of([&] {
+              apply([](float& p, float& q) { p = q; }, x.narrow(0, 0, 2), x.narrow(0, 1, 2));
+            }),
+            errc::invalid_argument);
+  for (const auto element : elements_of<float>(x)) ASSERT_EQ(element, 0);
+}
+
+TEST(Apply, CountsAWriteOnOutputsOnly) {
+  tensor x = tensor::zeros({4}, dtype::float32), y = tensor::zeros({4}, dtype::float32);
+  const auto x_version = x.storage().version(), y_version = y.storage().version();
+  apply([](float& to, float from) { to += from; }, x, y);
+  EXPECT_NE(x.storage().version(), x_version);
+  EXPECT_EQ(y.storage().version(), y_version);
+}
+
+// ---- segments, lanes, folds --------------------------------------------------------------------
+
+TEST(Segments, CoverEveryElementOnceInEqualRuns) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(seed);
+    random_choices choose(seed);
+    const dims shape = some_shape(choose);
+    const tensor to = random_tensor<std::int64_t>(choose, shape, sharing::distinct);
+    const tensor from = random_tensor<float>(choose, test::random_broadcastable(choose, shape));
+    auto expected = elements_of<std::int64_t>(to);
+    const auto in = elements_of<float>(from);
+    const auto at = test::broadcast_positions(from.shape(), shape);
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      expected[i] += static_cast<std::int64_t>(in[static_cast<std::size_t>(at[i])]);
+    for_each_segment<std::int64_t, const float>(
+        [](std::span<std::int64_t> out, std::span<const float> values) {
+          ASSERT_EQ(out.size(), values.size());
+          for (std::size_t i = 0; i < out.size(); ++i)
+            out[i] += static_cast<std::int64_t>(values[i]);
+        },
+        to, from);
+    ASSERT_EQ(elements_of<std::int64_t>(to), expected);
+  }
+}
+
+TEST(Segments, OfContiguousOperandsAreLong) {
+  const tensor x = tensor::zeros({300, 400}, dtype::float32);
+  std::atomic<int> runs = 0;
+  for_each_segment<float>([&](std::span<float>) { ++runs; }, x);
+  EXPECT_LE(runs, 32);
+}
+
+TEST(Lanes, RunAlongTheirAxis) {
+  executor three({.threads = 3});
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    random_choices choose(seed);
+    dims shape = some_shape(choose);
+    if (shape.empty()) shape = {4};
+    const index_t axis = choose(-shape.size(), shape.size() - 1);
+    const index_t along = axis < 0 ? axis + shape.size() : axis;
+    const tensor to = random_tensor<std::int64_t>(choose, shape, sharing::distinct);
+    const tensor from =
+        random_tensor<std::int32_t>(choose, test::random_broadcastable(choose, shape));
+    // Running sums along the axis.
+    const auto in = elements_of<std::int32_t>(from);
+    const auto at = test::broadcast_positions(from.shape(), shape);
+    std::vector<std::int64_t> expected(at.size());
+    std::size_t step = 1;
+    for (index_t inner = along + 1; inner < shape.size(); ++inner)
+      step *= static_cast<std::size_t>(shape[inner]);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const bool first = i / step % static_cast<std::size_t>(shape[along]) == 0;
+      expected[i] = in[static_cast<std::size_t>(at[i])] + (first ? 0 : expected[i - step]);
+    }
+    std::atomic<index_t> lanes = 0;
+    for_each_lane<std::int64_t, const std::int32_t>(
+        &three, axis,
+        [&](lane<std::int64_t> out, lane<const std::int32_t> values) {
+          ++lanes;
+          std::int64_t sum = 0;
+          for (index_t i = 0; i < out.size; ++i) out[i] = sum += values[i];
+        },
+        to, from);
+    ASSERT_EQ(elements_of<std::int64_t>(to), expected);
+    ASSERT_EQ(lanes, to.size() == 0 ? 0 : to.size() / shape[along]);
+  }
+}
+
+TEST(Reduce, MatchesAnIndexByIndexLoop) {
+  executor two({.threads = 2});
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    random_choices choose(seed);
+    const tensor x = random_tensor<std::int32_t>(choose, some_shape(choose));
+    std::int64_t sum = 0;
+    for (const auto element : elements_of<std::int32_t>(x)) sum += element * element;
+    const auto got = reduce(
+        x, std::int64_t{0}, [](std::int64_t& to, std::int32_t e) { to += e * e; },
+        [](std::int64_t& to, std::int64_t other) { to += other; }, &two);
+    ASSERT_EQ(got, sum);
+  }
+}
+
+TEST(Reduce, HasTheSameBitsForAnyNumberOfThreads) {
+  random_choices choose(5);
+  for (const bool turned : {false, true}) {
+    tensor x = random_tensor<float>(choose, {333, 777}, sharing::distinct);
+    apply([](float& e) { e = 1 / (e + 0.1f); }, x);
+    if (turned) x = x.transpose(0, 1).narrow(0, 3, 700);
+    const auto sum = [&](int threads) {
+      executor on({.threads = threads});
+      return reduce(
+          x, 0.0f, [](float& to, float e) { to += e; }, [](float& to, float other) { to += other; },
+          &on);
+    };
+    const float expected = sum(1);
+    for (int repetition = 0; repetition < 5; ++repetition)
+      for (const int threads : {2, 3, 4}) ASSERT_EQ(sum(threads), expected);
+  }
+}
+
+// ---- the executor
+// --------------------------------------------------------------------------------
+
+TEST(Executor, ExceptionsReachTheCallerAndTheExecutorLivesOn) {
+  for (const int threads : {1, 4}) {
+    executor on({.threads = threads});
+    const tensor x = tensor::zeros({1 << 18}, dtype::float32);
+    std::atomic<int> calls = 0;
+    EXPECT_THROW(apply(
+                     &on,
+                     [&](float&) {
+                       if (++calls == 70000) throw std::domain_error("enough");
+                     },
+                     x),
+                 std::domain_error);
+    EXPECT_LT(calls, 1 << 18);
+    apply(
+        &on, [](float& e) { e = 1; }, x);
+    EXPECT_EQ(x.at({-1}), scalar(1.0));
+  }
+}
+
+TEST(Executor, CancelStopsRunningAndLaterCallsUntilResume) {
+  for (const int threads : {1, 3}) {
+    executor on({.threads = threads});
+    const tensor x = tensor::zeros({1 << 18}, dtype::int32);
+    const auto mark = [&](std::int32_t& e) {
+      e = 1;
+      on.cancel();
+    };
+    EXPECT_EQ(code_of([&] { apply(&on, mark, x); }), errc::cancelled);
+    EXPECT_LT(reduce(
+                  x, 0, [](int& to, std::int32_t e) { to += e; },
+                  [](int& to, int other) { to += other; }),
+              1 << 18);
+    EXPECT_TRUE(on.cancelled());
+    EXPECT_EQ(code_of([&] { apply(&on, mark, x); }), errc::cancelled);
+    on.resume();
+    apply(
+        &on, [](std::int32_t& e) { e = 2; }, x);
+    EXPECT_EQ(x.at({0}), scalar(2));
+  }
+}
+
+class recorded_progress final : public progress_sink {
+ public:
+  void advance(std::uint64_t done_bytes, std::uint64_t total_bytes) override {
+    EXPECT_FALSE(inside.exchange(true)) << "called concurrently";
+    done.push_back(done_bytes);
+    total = total_bytes;
+    inside = false;
+  }
+  std::vector<std::uint64_t> done;
+  std::uint64_t total = 0;
+  std::atomic<bool> inside = false;
+};
+
+TEST(Executor, ReportsProgressUpToTheWhole) {
+  for (const int threads : {1, 3}) {
+    recorded_progress seen;
+    executor on({.threads = threads, .progress = &seen});
+    const tensor x = tensor::zeros({1 << 20}, dtype::int32);
+    const tensor y = tensor::zeros({1 << 20}, dtype::int8);
+    apply(
+        &on, [](std::int32_t& e, std::int8_t f) { e += f; }, x, y);
+    ASSERT_FALSE(seen.done.empty());
+    EXPECT_EQ(seen.total, 5u << 20);
+    EXPECT_TRUE(std::is_sorted(seen.done.begin(), seen.done.end()));
+    EXPECT_EQ(seen.done.back(), seen.total);
+    EXPECT_GT(seen.done.size(), 4u);
+    EXPECT_LE(seen.done.size(), 300u);
+  }
+}
+
+TEST(Executor, CountsCallsAndBytes) {
+  executor on({.threads = 2});
+  const tensor x = tensor::zeros({1000, 30}, dtype::int32);
+  const tensor y = tensor::zeros({30}, dtype::int8);
+  apply(
+      &on, [](std::int32_t& e, std::int8_t f) { e += f; }, x, y);
+  auto counted = on.statistics();
+  EXPECT_EQ(counted.calls, 1u);
+  EXPECT_EQ(counted.bytes_written, 120000u);
+  EXPECT_EQ(counted.bytes_read, 30000u);
+  EXPECT_GE(counted.tiles, 1u);
+  for_each_lane<std::int32_t>(
+      &on, 0, [](lane<std::int32_t>) {}, x);
+  EXPECT_EQ(on.statistics().bytes_written, 240000u);
+}
+
+TEST(Executor, NestedCallsRunInTheSameThreads) {
+  executor on({.threads = 3});
+  const tensor outer = tensor::zeros({1 << 16}, dtype::int32);
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
+  apply(
+      &on,
+      [&](std::int32_t& e) {
+        const auto at = &e - outer.elements<std::int32_t>().data();
+        if (at % 8192 != 0) return;
+        const tensor inner = tensor::zeros({1 << 16}, dtype::int32);
+        apply(
+            &on,
+            [&](std::int32_t& x) {
+              x = 1;
+              if ((&x - inner.elements<std::int32_t>().data()) % 4096 != 0) return;
+              const std::lock_guard lock(mutex);
+              threads.insert(std::this_thread::get_id());
+            },
+            inner);
+        e = reduce(
+            inner, 0, [](int& to, std::int32_t x) { to += x; },
+            [](int& to, int other) { to += other; }, &on);
+      },
+      outer);
+  EXPECT_LE(threads.size(), 3u);
+  for (index_t at = 0; at < 1 << 16; at += 8192) EXPECT_EQ(bits(outer.at({at})), 1u << 16);
+}
+
+}  // namespace
+}  // namespace shale

@@ -1,0 +1,215 @@
+#include "parallel/plan.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "shale/error.hpp"
+#include "support/index_oracle.hpp"
+#include "support/random_layouts.hpp"
+
+namespace shale::parallel {
+namespace {
+
+using test::index_list;
+using test::index_oracle;
+
+index_t draw(index_t lowest, index_t highest) { return *rc::gen::inRange(lowest, highest + 1); }
+
+index_list list(const dims& values) { return {values.begin(), values.end()}; }
+
+/// The byte positions of every operand, element by element, sorted: what a loop over the index
+/// space touches.
+std::vector<index_list> touched_by_loop(const std::vector<plan_operand>& operands) {
+  std::vector<index_list> result;
+  for (const auto& operand : operands) {
+    const auto positions =
+        index_oracle::strided(list(operand.where.shape()), list(operand.where.strides()),
+                              operand.where.offset())
+            .positions;
+    result.resize(positions.size());
+    for (std::size_t i = 0; i < positions.size(); ++i)
+      result[i].push_back(positions[i] * static_cast<index_t>(operand.item_bytes));
+  }
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+/// The same as the plan's blocks touch it. Positions count from null, so addresses are numbers.
+std::vector<index_list> touched_by_plan(const plan& over, index_t most_in_block) {
+  const std::vector<std::byte*> bases(static_cast<std::size_t>(over.operands()), nullptr);
+  std::vector<index_list> result;
+  for (index_t number = 0; number < over.tile_count(); ++number) {
+    const auto box = over.tile(number);
+    over.for_each_block(
+        box, bases,
+        [&](std::byte* const* data, const index_t* strides, index_t inner, index_t outer,
+            const block_position& position) {
+          RC_ASSERT(inner > 0 && outer > 0 && inner * outer <= most_in_block);
+          const index_t r = over.rank();
+          for (index_t axis = 0; axis < r; ++axis) {
+            const index_t extent = axis == r - 1 ? inner : axis == r - 2 ? outer : 1;
+            RC_ASSERT(position.start[axis] >= box.start[axis]);
+            RC_ASSERT(position.start[axis] + extent <= box.start[axis] + box.shape[axis]);
+          }
+          const int n = over.operands();
+          for (index_t row = 0; row < outer; ++row)
+            for (index_t i = 0; i < inner; ++i) {
+              index_list element;
+              for (int k = 0; k < n; ++k) {
+                const index_t at = reinterpret_cast<std::intptr_t>(data[k]) + row * strides[n + k] +
+                                   i * strides[k];
+                const auto [first, last] = over.span_bytes(k, box);
+                RC_ASSERT(at >= first && at + static_cast<index_t>(over.item_bytes(k)) <= last);
+                element.push_back(at);
+              }
+              result.push_back(element);
+            }
+        });
+  }
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+std::vector<plan_operand> random_operands() {
+  const dims shape = test::random_shape(draw, {.most_axes = 5, .longest = 7});
+  std::vector<plan_operand> operands;
+  const index_t count = draw(1, 4);
+  for (index_t k = 0; k < count; ++k) {
+    auto placed = test::random_layout(draw, shape);
+    operands.push_back({placed.geometry, std::size_t{1} << draw(0, 4)});
+  }
+  return operands;
+}
+
+TEST(Plan, BlocksTouchWhatAnIndexByIndexLoopTouches) {
+  EXPECT_TRUE(rc::check([] {
+    const auto operands = random_operands();
+    plan_options options{.tile_elements = draw(0, 3) == 0 ? 0 : draw(1, 60),
+                         .block_elements = draw(0, 1) == 0 ? index_t{1} << 62 : draw(1, 50),
+                         .keep_axes = draw(0, 3) == 0};
+    if (options.keep_axes && draw(0, 1) == 0) {
+      dims tile;
+      for (index_t axis = 0; axis < operands[0].where.rank(); ++axis) tile.push_back(draw(1, 4));
+      options.tile_shape = tile;
+    }
+    const plan over(operands, options);
+    RC_ASSERT(touched_by_plan(over, options.block_elements) == touched_by_loop(operands));
+  }));
+}
+
+TEST(Plan, TransposedOperandsAreCutIntoSquareBlocks) {
+  EXPECT_TRUE(rc::check([] {
+    const index_t rows = draw(1, 90), columns = draw(1, 90), depth = draw(1, 3);
+    const dims shape{depth, rows, columns};
+    const layout straight(shape);
+    const layout turned = layout({depth, columns, rows}).transpose(1, 2);
+    const std::vector<plan_operand> operands{{straight, 4}, {turned, 4}};
+    const plan over(operands, {.tile_elements = draw(1, 5000), .block_elements = draw(1, 2000)});
+    RC_ASSERT(touched_by_plan(over, index_t{1} << 62) == touched_by_loop(operands));
+  }));
+  const std::vector<plan_operand> operands{{layout({4096, 4096}), 4},
+                                           {layout({4096, 4096}).transpose(0, 1), 4}};
+  const plan over(operands);
+  EXPECT_TRUE(over.is_blocked());
+  const std::vector<std::byte*> bases(2, nullptr);
+  over.for_each_block(over.tile(3), bases,
+                      [](auto*, auto*, index_t inner, index_t outer, const auto&) {
+                        EXPECT_EQ(inner, 32);
+                        EXPECT_EQ(outer, 32);
+                      });
+}
+
+TEST(Plan, BlocksNeverExceedTheirLimitHoweverSmall) {
+  const std::vector<plan_operand> operands{{layout({100, 100}), 4},
+                                           {layout({100, 100}).transpose(0, 1), 4}};
+  for (const index_t limit : {1, 2, 5, 31, 32, 33, 1000}) {
+    const plan over(operands, {.block_elements = limit});
+    const std::vector<std::byte*> bases(2, nullptr);
+    for (index_t number = 0; number < over.tile_count(); ++number)
+      over.for_each_block(over.tile(number), bases,
+                          [&](auto*, auto*, index_t inner, index_t outer, const auto&) {
+                            ASSERT_LE(inner * outer, limit);
+                          });
+  }
+}
+
+TEST(Plan, TilesPartitionTheIndexSpace) {
+  EXPECT_TRUE(rc::check([] {
+    const auto operands = random_operands();
+    const plan over(operands, {.tile_elements = draw(1, 60)});
+    std::vector<int> covered(static_cast<std::size_t>(over.size()), 0);
+    for (index_t number = 0; number < over.tile_count(); ++number) {
+      const auto box = over.tile(number);
+      test::for_each_index(list(box.shape), [&](const index_list& index) {
+        index_t at = 0;
+        for (index_t axis = 0; axis < over.rank(); ++axis)
+          at = at * over.shape()[axis] + box.start[axis] + index[static_cast<std::size_t>(axis)];
+        ++covered[static_cast<std::size_t>(at)];
+      });
+    }
+    RC_ASSERT(std::all_of(covered.begin(), covered.end(), [](int times) { return times == 1; }));
+  }));
+}
+
+TEST(Plan, MergesOnlyNeighboursThatEveryOperandStepsThroughEvenly) {
+  const auto rank = [](std::vector<plan_operand> operands) { return plan(operands).rank(); };
+  const layout dense({4, 5, 6});
+  EXPECT_EQ(rank({{dense, 4}}), 1);
+  EXPECT_EQ(rank({{dense, 4}, {dense, 8}}), 1);
+  EXPECT_EQ(rank({{dense, 4}, {layout({4, 5, 7}).narrow(2, 0, 6), 4}}), 2);
+  EXPECT_EQ(rank({{dense, 4}, {layout({4, 6, 6}).narrow(1, 0, 5), 4}}), 2);
+  EXPECT_EQ(rank({{dense, 4}, {layout({6}).expand({4, 5, 6}), 4}}), 2);
+  EXPECT_EQ(rank({{dense, 4}, {layout().expand({4, 5, 6}), 4}}), 1);
+  EXPECT_EQ(rank({{dense.flip(), 4}, {dense.flip(), 4}}), 1);
+  EXPECT_EQ(rank({{dense.flip(), 4}, {dense, 4}}), 1);
+  EXPECT_EQ(rank({{dense.flip({1}), 4}, {dense, 4}}), 3);
+}
+
+TEST(Plan, SortsAxesByTheFirstOperandsStrides) {
+  const layout turned = layout({4, 5, 6}).narrow(2, 0, 4).permute_dims({2, 0, 1});
+  const std::vector<plan_operand> operands{{turned, 4}};
+  const plan over(operands);
+  EXPECT_EQ(over.shape(), (dims{20, 4}));
+  EXPECT_EQ(over.strides_bytes(0), (dims{24, 4}));
+}
+
+TEST(Plan, WalksForwardsUnlessOperandsDisagree) {
+  const std::vector<plan_operand> both{{layout({9}).flip(), 4}, {layout({9}).flip(), 8}};
+  EXPECT_EQ(plan(both).strides_bytes(0), dims{4});
+  EXPECT_EQ(plan(both).origin_bytes(1), 0);
+  const std::vector<plan_operand> opposed{{layout({9}).flip(), 4}, {layout({9}), 8}};
+  EXPECT_EQ(plan(opposed).strides_bytes(0), dims{-4});
+  EXPECT_EQ(plan(opposed).origin_bytes(0), 32);
+}
+
+TEST(Plan, KeepsTheCallersAxesWhenAsked) {
+  const std::vector<plan_operand> operands{{layout({3, 1, 4}).flip(), 4}};
+  const plan over(operands, {.keep_axes = true});
+  EXPECT_EQ(over.shape(), (dims{3, 1, 4}));
+  EXPECT_EQ(over.logical_axes(), (dims{0, 1, 2}));
+}
+
+TEST(Plan, RankZeroIsOneTileAndEmptyIsNone) {
+  const std::vector<plan_operand> point{{layout(), 8}};
+  EXPECT_EQ(plan(point).tile_count(), 1);
+  EXPECT_EQ(plan(point).size(), 1);
+  for (const dims& shape : {dims{0}, dims{3, 0, 4}, dims{0, 0}}) {
+    const std::vector<plan_operand> nothing{{layout(shape), 8}};
+    EXPECT_EQ(plan(nothing).tile_count(), 0);
+    EXPECT_EQ(plan(nothing, {.keep_axes = true}).tile_count(), 0);
+  }
+}
+
+TEST(Plan, RefusesOperandsThatDiffer) {
+  const std::vector<plan_operand> operands{{layout({3}), 4}, {layout({4}), 4}};
+  EXPECT_THROW(plan(std::span(operands)), error);
+  EXPECT_THROW(plan(std::span(operands).first(0)), error);
+  const std::vector<plan_operand> many(65, {layout({3}), 4});
+  EXPECT_THROW(plan(std::span(many)), error);
+}
+
+}  // namespace
+}  // namespace shale::parallel

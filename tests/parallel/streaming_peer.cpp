@@ -1,0 +1,73 @@
+// One engine call over files, in a process of its own: `streaming_peer MODE BUDGET_MIB FILE...`.
+// Prints "windows dropped peak_resident_kib result".
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "shale/apply.hpp"
+#include "shale/mapped_file.hpp"
+
+namespace {
+
+using namespace shale;
+
+long peak_resident_kib() {
+  std::ifstream in("/proc/self/status");
+  for (std::string word; in >> word;)
+    if (long kib = 0; word == "VmHWM:" && in >> kib) return kib;
+  return -1;
+}
+
+tensor mapped(const char* path, shale::access allowed) {
+  const storage bytes = map_file(path, {.access = allowed});
+  return tensor(bytes, dtype::int32, layout({static_cast<index_t>(bytes.size_bytes() / 4)}));
+}
+
+// The sum of weigh(x) over the elements x of `values`.
+template <class Expected>
+long long sum_of(const tensor& values, Expected weigh, executor& on) {
+  return reduce(
+      values, 0LL, [&](long long& to, std::int32_t x) { to += weigh(x); },
+      [](long long& to, long long other) { to += other; }, &on);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count < 4) return 2;
+  const std::string mode = arguments[1];
+  executor on({.threads = 2, .memory_bytes = std::strtoull(arguments[2], nullptr, 10) << 20});
+  const auto plain = [](std::int32_t x) -> long long { return x; };
+  long long result = 0;
+  const bool writes = mode != "sum" && mode != "sum_backwards" && mode != "sum_column";
+  const tensor first =
+      mapped(arguments[3], writes ? shale::access::read_write : shale::access::read_only);
+  const index_t side = 1024;
+  if (mode == "sum") {
+    result = sum_of(first, plain, on);
+  } else if (mode == "sum_backwards") {
+    result = sum_of(first.flip(), plain, on);
+  } else if (mode == "sum_column") {
+    result = sum_of(first.view({-1, side}).select(1, 7), plain, on);
+  } else if (mode == "update") {
+    apply(
+        &on, [](std::int32_t& x) { x = 3 * x + 1; }, first);
+  } else if (mode == "combine") {
+    const tensor second = mapped(arguments[4], shale::access::read_only);
+    apply(
+        &on, [](std::int32_t& x, std::int32_t y) { x = x + 2 * y; }, first, second);
+  } else if (mode == "differences") {
+    const tensor second = mapped(arguments[4], shale::access::read_only);
+    const index_t n = second.size();
+    apply_into(
+        &on, first.narrow(0, 0, n - 5000), [](std::int32_t a, std::int32_t b) { return a - b; },
+        second.narrow(0, 5000, n - 5000), second.narrow(0, 0, n - 5000));
+  } else {
+    return 2;
+  }
+  const auto did = on.statistics();
+  std::printf("%llu %llu %ld %lld\n", static_cast<unsigned long long>(did.windows),
+              static_cast<unsigned long long>(did.windows_dropped), peak_resident_kib(), result);
+  return 0;
+}

@@ -1,0 +1,144 @@
+// Files sixteen times the memory budget, cold, worked through by a process of its own.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace shale {
+namespace {
+
+constexpr long budget_mib = 16;
+constexpr std::int64_t file_bytes = 16 * (budget_mib << 20);
+constexpr std::int64_t elements = file_bytes / 4;
+
+std::int32_t value_at(std::int64_t i) {
+  return static_cast<std::int32_t>((static_cast<std::uint64_t>(i) * 2654435761u) % 1000003);
+}
+
+struct outcome {
+  unsigned long long windows = 0;
+  unsigned long long dropped = 0;
+  long peak_resident_kib = 0;
+  long long result = 0;
+};
+
+class Streaming : public testing::Test {
+ protected:
+  void SetUp() override {
+    const char* where = std::getenv("TMPDIR");
+    folder_ = std::string(where ? where : "/var/tmp") + "/shale-streaming-XXXXXX";
+    ASSERT_NE(mkdtemp(folder_.data()), nullptr);
+  }
+  void TearDown() override {
+    for (const auto& path : paths_) unlink(path.c_str());
+    rmdir(folder_.c_str());
+  }
+
+  /// A file of `value(i)`, or of zeros, on the device and out of the page cache.
+  template <class Value>
+  std::string cold_file(const char* name, Value value) {
+    const std::string path = folder_ + "/" + name;
+    paths_.push_back(path);
+    const int file = open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    EXPECT_GE(file, 0);
+    std::vector<std::int32_t> piece(1 << 20);
+    for (std::int64_t at = 0; at < elements; at += static_cast<std::int64_t>(piece.size())) {
+      for (std::size_t i = 0; i < piece.size(); ++i)
+        piece[i] = value(at + static_cast<std::int64_t>(i));
+      const auto bytes = static_cast<ssize_t>(piece.size() * 4);
+      EXPECT_EQ(pwrite(file, piece.data(), piece.size() * 4, at * 4), bytes);
+    }
+    EXPECT_EQ(fdatasync(file), 0);
+    EXPECT_EQ(posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED), 0);
+    close(file);
+    return path;
+  }
+
+  /// Compares every element of the file with `value(i)`.
+  template <class Value>
+  static void expect_elements(const std::string& path, Value value) {
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    std::vector<std::int32_t> piece(1 << 20);
+    std::int64_t wrong = 0;
+    for (std::int64_t at = 0; at < elements; at += static_cast<std::int64_t>(piece.size())) {
+      ASSERT_EQ(pread(file, piece.data(), piece.size() * 4, at * 4),
+                static_cast<ssize_t>(piece.size() * 4));
+      for (std::size_t i = 0; i < piece.size(); ++i)
+        wrong += piece[i] != value(at + static_cast<std::int64_t>(i));
+    }
+    close(file);
+    EXPECT_EQ(wrong, 0);
+  }
+
+  static outcome run(const std::string& arguments) {
+    const std::size_t space = arguments.find(' ');
+    const std::string command = std::string(SHALE_STREAMING_PEER) + " " +
+                                arguments.substr(0, space) + " " + std::to_string(budget_mib) +
+                                arguments.substr(space);
+    std::FILE* output = popen(command.c_str(), "r");
+    outcome got;
+    EXPECT_EQ(std::fscanf(output, "%llu %llu %ld %lld", &got.windows, &got.dropped,
+                          &got.peak_resident_kib, &got.result),
+              4);
+    EXPECT_EQ(pclose(output), 0);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    // Shadow memory counts as resident.
+    EXPECT_LE(got.peak_resident_kib, (budget_mib + 64) << 10) << arguments;
+#endif
+    return got;
+  }
+
+  static void expect_windows(const outcome& got) {
+    EXPECT_GE(got.windows, 16u);
+    EXPECT_EQ(got.dropped, got.windows);
+  }
+
+ private:
+  std::string folder_;
+  std::vector<std::string> paths_;
+};
+
+TEST_F(Streaming, FoldsStayInsideTheBudget) {
+  const std::string path = cold_file("a", value_at);
+  long long sum = 0, column = 0;
+  for (std::int64_t i = 0; i < elements; ++i) {
+    sum += value_at(i);
+    if (i % 1024 == 7) column += value_at(i);
+  }
+  for (const char* mode : {"sum", "sum_backwards"}) {
+    SCOPED_TRACE(mode);
+    const outcome got = run(std::string(mode) + " " + path);
+    EXPECT_EQ(got.result, sum);
+    expect_windows(got);
+  }
+  const outcome strided = run("sum_column " + path);
+  EXPECT_EQ(strided.result, column);
+  EXPECT_GE(strided.windows, 8u);
+}
+
+TEST_F(Streaming, UpdatesInPlaceStayInsideTheBudget) {
+  const std::string path = cold_file("a", value_at);
+  expect_windows(run("update " + path));
+  expect_elements(path, [](std::int64_t i) { return 3 * value_at(i) + 1; });
+}
+
+TEST_F(Streaming, TwoFilesStayInsideTheBudget) {
+  const std::string out = cold_file("a", value_at);
+  const std::string in = cold_file("b", [](std::int64_t i) { return value_at(i + 9); });
+  expect_windows(run("combine " + out + " " + in));
+  expect_elements(out, [](std::int64_t i) { return value_at(i) + 2 * value_at(i + 9); });
+  // Two shifted views of one file.
+  expect_windows(run("differences " + out + " " + in));
+  expect_elements(out, [](std::int64_t i) {
+    return i < elements - 5000 ? value_at(i + 5009) - value_at(i + 9)
+                               : value_at(i) + 2 * value_at(i + 9);
+  });
+}
+
+}  // namespace
+}  // namespace shale

@@ -1,0 +1,352 @@
+// Files that vanish under their mappings: the process lives, the storage is marked, the error says
+// where, and other storages are untouched.
+#include "storage/fault_guard.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "shale/mapped_file.hpp"
+#include "storage/mapped_extents.hpp"
+#include "storage/test_support.hpp"
+
+namespace shale {
+namespace {
+
+using test::code_of;
+using test::pattern;
+using test::run_peer;
+using test::scratch_directory;
+using test::text_of;
+using test::write_pattern;
+
+constexpr std::size_t page = 4096;
+
+unsigned char at(const storage& bytes, std::size_t position) {
+  return static_cast<unsigned char>(
+      *const_cast<const volatile std::byte*>(bytes.data() + position));
+}
+
+void put(storage& bytes, std::size_t position, unsigned char value) {
+  *const_cast<volatile std::byte*>(bytes.data() + position) = static_cast<std::byte>(value);
+}
+
+// Memory that a sanitizer keeps about these stores would count as ours.
+__attribute__((no_sanitize("address", "thread"))) void store_in_every_page(std::byte* to,
+                                                                           std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; i += page) static_cast<volatile std::byte*>(to)[i] = {};
+}
+
+class FaultGuard : public testing::Test {
+ protected:
+  static constexpr std::size_t size = 64 * page;
+
+  void SetUp() override { write_pattern(path, size); }
+  void truncate_by_another_process(std::size_t bytes) {
+    ASSERT_EQ(run_peer({"truncate", path, std::to_string(bytes)}), 0);
+  }
+
+  scratch_directory directory;
+  const std::string path = directory / "data";
+};
+
+TEST_F(FaultGuard, LoadsBehindATruncationReadZeros) {
+  const storage bytes = map_file(path);
+  const storage other = map_file(path, {.length = page});
+  EXPECT_EQ(at(bytes, size - 1), pattern(size - 1));
+  truncate_by_another_process(10 * page + 5);
+  EXPECT_FALSE(bytes.failed());
+  EXPECT_EQ(at(bytes, 20 * page), 0);
+  EXPECT_TRUE(bytes.failed());
+  EXPECT_EQ(at(bytes, size - 1), 0);
+  EXPECT_EQ(at(bytes, 10 * page), pattern(10 * page));
+  EXPECT_EQ(at(bytes, 0), pattern(0));
+  // Pages between the first fault and the truncation fault on their own.
+  EXPECT_EQ(at(bytes, 11 * page), 0);
+  const std::string text = text_of([&] { bytes.check(); });
+  EXPECT_NE(text.find(path), std::string::npos) << text;
+  EXPECT_NE(text.find("byte " + std::to_string(11 * page)), std::string::npos) << text;
+  EXPECT_EQ(code_of([&] { bytes.check(); }), errc::io);
+  EXPECT_FALSE(other.failed());
+  other.check();
+}
+
+TEST_F(FaultGuard, CheckSeesATruncationThatNobodyTouched) {
+  const storage bytes = map_file(path, {.offset = 100});
+  bytes.check();
+  truncate_by_another_process(size - 1);
+  EXPECT_FALSE(bytes.failed());
+  EXPECT_EQ(code_of([&] { bytes.check(); }), errc::io);
+  EXPECT_EQ(code_of([&] { bytes.slice(0, 1).check(); }), errc::io);
+}
+
+TEST_F(FaultGuard, PopulateReportsATruncationBeforeAnyFault) {
+  const storage bytes = map_file(path, {.offset = 3});
+  truncate_by_another_process(10 * page);
+  bytes.populate({0, 10 * page - 3});
+  const std::string text = text_of([&] { bytes.populate({0, bytes.size_bytes()}); });
+  EXPECT_NE(text.find("byte " + std::to_string(10 * page)), std::string::npos) << text;
+  EXPECT_FALSE(bytes.failed());
+}
+
+TEST_F(FaultGuard, StoresBehindATruncationAreSwallowedAndGrowNothing) {
+  storage bytes = map_file(path, {.access = access::read_write});
+  truncate_by_another_process(10 * page);
+  for (std::size_t i = 0; i < size; i += 100) put(bytes, i, 1);
+  EXPECT_TRUE(bytes.failed());
+  EXPECT_EQ(code_of([&] { bytes.check(); }), errc::io);
+  EXPECT_EQ(code_of([&] { bytes.flush(); }), errc::io);
+  EXPECT_EQ(test::file_size(path), 10 * page);
+  // Not even if the file comes back: half of a result is worse than none.
+  truncate_by_another_process(size);
+  for (std::size_t i = 0; i < size; i += 100) put(bytes, i, 2);
+  const auto file = test::read_file(path);
+  EXPECT_EQ(file[0], 2);
+  EXPECT_EQ(std::count(file.begin() + 10 * page, file.end(), 0),
+            static_cast<std::ptrdiff_t>(size - 10 * page));
+  EXPECT_TRUE(bytes.failed());
+}
+
+TEST_F(FaultGuard, SinkIsBoundedHoweverMuchIsStored) {
+  constexpr std::size_t large = std::size_t{1} << 30;
+  ASSERT_EQ(::truncate(path.c_str(), large), 0);  // sparse
+  storage bytes = map_file(path, {.access = access::read_write});
+  truncate_by_another_process(0);
+  const auto resident = [] {
+    std::size_t pages = 0;
+    std::FILE* const about = std::fopen("/proc/self/statm", "r");
+    const int fields = std::fscanf(about, "%*u %zu", &pages);
+    std::fclose(about);
+    return fields == 1 ? pages * page : 0;
+  };
+  const std::size_t before = resident();
+  const std::size_t lines = test::mappings_of("");
+  store_in_every_page(bytes.data(), large);
+  EXPECT_LT(resident(), before + (40 << 20));
+  EXPECT_LT(test::mappings_of(""), lines + 300);
+  EXPECT_TRUE(bytes.failed());
+}
+
+TEST_F(FaultGuard, CopyOnWriteLosesOnlyWhatTheFileLost) {
+  storage bytes = map_file(path, {.access = access::copy_on_write});
+  put(bytes, 5, 200);
+  put(bytes, 20 * page, 201);
+  truncate_by_another_process(10 * page);
+  EXPECT_EQ(at(bytes, 20 * page), 0);
+  EXPECT_EQ(at(bytes, 5), 200);
+  put(bytes, 20 * page, 202);
+  EXPECT_EQ(at(bytes, 20 * page), 202);
+  EXPECT_TRUE(bytes.failed());
+}
+
+TEST_F(FaultGuard, ManyThreadsFaultAtOnce) {
+  storage reading = map_file(path);
+  storage writing = map_file(path, {.access = access::read_write});
+  storage healthy = storage::allocate(page);
+  truncate_by_another_process(page);
+  std::vector<std::thread> threads;
+  std::atomic<unsigned> sum = 0;
+  for (unsigned t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      for (std::size_t i = 1; i < size / page; ++i) {
+        const std::size_t where = (i * (2 * t + 1)) % 63 + 1;
+        sum += at(reading, where * page);
+        put(writing, where * page + t, 1);
+      }
+    });
+  for (auto& each : threads) each.join();
+  EXPECT_EQ(sum, 0u);
+  EXPECT_TRUE(reading.failed());
+  EXPECT_TRUE(writing.failed());
+  EXPECT_FALSE(healthy.failed());
+}
+
+TEST_F(FaultGuard, MappingsComeAndGoWhileOthersFault) {
+  std::atomic<bool> stop = false;
+  std::thread churn([&] {
+    const std::string other = directory / "other";
+    write_pattern(other, size);
+    while (!stop) {
+      const storage bytes = map_file(other);
+      ASSERT_EQ(at(bytes, size - 1), pattern(size - 1));
+      ASSERT_FALSE(bytes.failed());
+    }
+  });
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_EQ(::truncate(path.c_str(), size), 0);
+    storage bytes = map_file(path, {.access = i % 2 == 0 ? access::read_write : access::read_only});
+    ASSERT_EQ(::truncate(path.c_str(), 3 * page), 0);
+    ASSERT_EQ(at(bytes, static_cast<std::size_t>(4 + i % 60) * page), 0);
+    ASSERT_TRUE(bytes.failed());
+  }
+  stop = true;
+  churn.join();
+  EXPECT_EQ(detail::guarded_ranges(), 0u);
+}
+
+TEST_F(FaultGuard, MarksTheExtentThatWasLost) {
+  const int file = ::open(path.c_str(), O_RDONLY);
+  const std::vector<detail::file_extent> extents{{40 * page, 4 * page}, {0, 2 * page}};
+  const storage bytes = detail::map_extents(file, extents, {.path = path});
+  ::close(file);
+  truncate_by_another_process(42 * page);
+  EXPECT_EQ(at(bytes, 4 * page), pattern(0));
+  EXPECT_EQ(at(bytes, 3 * page), 0);
+  EXPECT_EQ(at(bytes, 5 * page), pattern(page));
+  const std::string text = text_of([&] { bytes.check(); });
+  EXPECT_NE(text.find("byte " + std::to_string(43 * page)), std::string::npos) << text;
+}
+
+TEST_F(FaultGuard, SystemCallsOnLostBytesFailInsteadOfKilling) {
+  const storage bytes = map_file(path);
+  truncate_by_another_process(0);
+  const int null = ::open((directory / "out").c_str(), O_WRONLY | O_CREAT, 0600);
+  EXPECT_EQ(::write(null, bytes.data(), 10), -1);
+  EXPECT_EQ(errno, EFAULT);
+  EXPECT_EQ(code_for_errno(EFAULT), errc::io);
+  ::close(null);
+}
+
+TEST_F(FaultGuard, WorksInThreadsThatBlockedTheSignalAndLetItThrough) {
+  const storage bytes = map_file(path);
+  truncate_by_another_process(0);
+  std::thread([&] {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    detail::unblock_fault_signal();
+    EXPECT_EQ(at(bytes, 5), 0);
+  }).join();
+  EXPECT_TRUE(bytes.failed());
+}
+
+// Loads and stores run over a file that another process truncates, grows and rewrites meanwhile.
+// Nothing is known about the bytes; that the process lives, that a failed storage says so and a
+// neighbour does not, is.
+TEST_F(FaultGuard, SurvivesAProcessThatKeepsChangingTheFile) {
+  const std::string calm_path = directory / "calm";
+  write_pattern(calm_path, size);
+  const storage calm = map_file(calm_path);
+  test::peer other({"disturb", path, std::to_string(size / page)});
+  ASSERT_EQ(other.read_line(), "disturbing");
+  int failures = 0;
+  unsigned sum = 0;
+  for (int round = 0; round < 2000; ++round) {
+    const auto how = round % 3 == 0   ? access::read_only
+                     : round % 3 == 1 ? access::read_write
+                                      : access::copy_on_write;
+    storage bytes;
+    try {
+      bytes = map_file(path, {.access = how});
+      if (round % 5 == 0) bytes.populate({0, bytes.size_bytes()});
+    } catch (const error& failure) {
+      ASSERT_EQ(failure.code(), errc::io) << failure.what();
+      continue;
+    }
+    for (std::size_t i = 0; i < bytes.size_bytes(); i += 512) {
+      sum += at(bytes, i);
+      if (how != access::read_only) put(bytes, i, 1);
+    }
+    if (bytes.failed()) {
+      ++failures;
+      EXPECT_EQ(code_of([&] { bytes.check(); }), errc::io);
+    }
+  }
+  other.write_line("stop");
+  EXPECT_EQ(other.wait(), 0);
+  EXPECT_GT(failures, 0) << sum;
+  calm.check();
+  EXPECT_EQ(at(calm, size - 1), pattern(size - 1));
+}
+
+// ---- fork ---------------------------------------------------------------------------------------
+
+// Runs `body` in a forked child; its result is the child's exit status.
+int in_child(const std::function<int()>& body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int status = 99;
+    try {
+      status = body();
+    } catch (...) {
+    }
+    ::_exit(status);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+TEST_F(FaultGuard, ForkedChildKeepsReadMappingsGuarded) {
+  const storage bytes = map_file(path);
+  EXPECT_EQ(in_child([&] {
+              if (at(bytes, 5) != pattern(5)) return 1;
+              if (::truncate(path.c_str(), page) != 0) return 2;
+              if (at(bytes, 10 * page) != 0 || !bytes.failed()) return 3;
+              return 0;
+            }),
+            0);
+  EXPECT_FALSE(bytes.failed());
+  EXPECT_EQ(at(bytes, 10 * page), 0);
+  EXPECT_TRUE(bytes.failed());
+}
+
+TEST_F(FaultGuard, ForkedChildHasNoWritableMappingsAndUnmapsNothingForeign) {
+  storage bytes = map_file(path, {.access = access::read_write});
+  put(bytes, 0, 9);
+  std::byte* const address = bytes.data();
+  EXPECT_EQ(in_child([&] {
+              if (code_of([&] { bytes.check(); }) != errc::unsupported) return 1;
+              if (code_of([&] { bytes.populate({0, 1}); }) != errc::unsupported) return 2;
+              // Something else takes the addresses, and must survive the handle.
+              void* const mine = ::mmap(address, size, PROT_READ | PROT_WRITE,
+                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+              if (mine != address) return 3;
+              std::memset(mine, 1, size);
+              bytes = {};
+              return static_cast<unsigned char*>(mine)[size - 1] == 1 ? 0 : 4;
+            }),
+            0);
+  EXPECT_EQ(at(bytes, 0), 9);
+  bytes.check();
+}
+
+// ---- the host program's own handlers: each in a process of its own ------------------------------
+
+TEST_F(FaultGuard, PassesForeignFaultsToTheHandlerThatWasThereBefore) {
+  EXPECT_EQ(run_peer({"fault-before", path}), 0);
+}
+
+TEST_F(FaultGuard, IsReachedThroughAHandlerThatWasInstalledAfterAndChains) {
+  EXPECT_EQ(run_peer({"fault-after-chaining", path}), 0);
+}
+
+TEST_F(FaultGuard, ReturnsToTheFrontWithTheNextMapping) {
+  EXPECT_EQ(run_peer({"fault-after-again", path}), 0);
+}
+
+TEST_F(FaultGuard, LeavesFatalFaultsFatal) {
+  EXPECT_EQ(run_peer({"fault-foreign", path}), -SIGBUS);
+  EXPECT_EQ(run_peer({"fault-sent", path}), -SIGBUS);
+}
+
+TEST_F(FaultGuard, SurvivesATooLongListOfMappings) {
+  EXPECT_EQ(run_peer({"fault-many-mappings", path}), 0);
+}
+
+TEST_F(FaultGuard, SurvivesAHostThatClosedEveryDescriptor) {
+  EXPECT_EQ(run_peer({"fault-closed-descriptors", path}), 0);
+}
+
+}  // namespace
+}  // namespace shale

@@ -1,0 +1,608 @@
+// The pool as a whole: what it promises over random sequences, limits, threads, time and forks.
+#include "shale/memory_pool.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <memory_resource>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "shale/storage.hpp"
+#include "storage/pool/pool_state.hpp"
+#include "storage/test_support.hpp"
+
+namespace shale {
+namespace {
+
+using detail::pool_clock;
+using detail::pool_state;
+using test::code_of;
+using namespace std::chrono_literals;
+
+constexpr std::size_t kib = 1024;
+constexpr std::size_t mib = 1024 * kib;
+
+// Blocks as their owner sees them: nothing that the pool does may overlap or change them.
+class ledger {
+ public:
+  explicit ledger(pool_state& pool) : pool_(pool) {}
+  ~ledger() {
+    while (!blocks_.empty()) release(blocks_.begin());
+  }
+
+  // Whether the pool had a block.
+  bool allocate(std::size_t bytes, std::size_t alignment) {
+    std::byte* address = nullptr;
+    try {
+      address = static_cast<std::byte*>(pool_.allocate(bytes, alignment));
+    } catch (const error& failure) {
+      EXPECT_EQ(failure.code(), errc::out_of_memory);
+      return false;
+    }
+    const auto number = reinterpret_cast<std::uintptr_t>(address);
+    EXPECT_EQ(number % std::max<std::size_t>(alignment, 64), 0u) << bytes;
+    const auto after = blocks_.lower_bound(address);
+    if (after != blocks_.end()) {
+      EXPECT_LE(address + bytes, after->first);
+    }
+    if (after != blocks_.begin()) {
+      const auto& [before, held] = *std::prev(after);
+      EXPECT_LE(before + held.bytes, address);
+    }
+    blocks_[address] = {bytes, alignment, ++stamp_};
+    live_bytes_ += bytes;
+    mark(address, bytes, stamp_);
+    return true;
+  }
+
+  void release_nth(std::size_t n) {
+    if (!blocks_.empty())
+      release(std::next(blocks_.begin(), static_cast<std::ptrdiff_t>(n % blocks_.size())));
+  }
+
+  std::size_t count() const { return blocks_.size(); }
+  std::size_t live_bytes() const { return live_bytes_; }  // as asked for
+
+ private:
+  struct held_block {
+    std::size_t bytes;
+    std::size_t alignment;
+    std::uint64_t stamp;
+  };
+  using iterator = std::map<std::byte*, held_block>::iterator;
+
+  // Both ends and some bytes between; few in large blocks, where each brings in a huge page.
+  template <class Visit>
+  static void each_mark(std::size_t bytes, Visit visit) {
+    for (std::size_t at = 0; at<bytes; at += bytes> 2 * mib ? 32 * mib : 64 * kib) visit(at);
+    if (bytes > 0) visit(bytes - 1);
+  }
+  static void mark(std::byte* address, std::size_t bytes, std::uint64_t stamp) {
+    each_mark(bytes, [&](std::size_t at) { address[at] = static_cast<std::byte>(stamp); });
+  }
+  void release(iterator which) {
+    std::byte* const address = which->first;
+    const held_block held = which->second;
+    each_mark(held.bytes, [&](std::size_t at) {
+      EXPECT_EQ(address[at], static_cast<std::byte>(held.stamp)) << held.bytes << " at " << at;
+    });
+    live_bytes_ -= held.bytes;
+    blocks_.erase(which);
+    pool_.deallocate(address, held.bytes, held.alignment);
+  }
+
+  pool_state& pool_;
+  std::map<std::byte*, held_block> blocks_;
+  std::size_t live_bytes_ = 0;
+  std::uint64_t stamp_ = 0;
+};
+
+void expect_accounts(const pool_state& pool, const ledger& blocks) {
+  const auto now = pool.statistics();
+  EXPECT_EQ(now.live_blocks, blocks.count());
+  EXPECT_GE(now.live_bytes, blocks.live_bytes());
+  EXPECT_EQ(now.live_bytes + now.cached_bytes, now.mapped_bytes);
+  EXPECT_LE(now.idle_bytes, now.cached_bytes);
+  EXPECT_LE(now.largest_free_bytes, now.cached_bytes);
+  EXPECT_GE(now.peak_live_bytes, now.live_bytes);
+  EXPECT_TRUE(pool.is_consistent());
+  EXPECT_EQ(pool.all_clear(), blocks.count() == 0);
+}
+
+// Sizes of every route, edges of classes included.
+rc::Gen<std::size_t> any_bytes() {
+  using rc::gen::inRange;
+  return rc::gen::oneOf(inRange<std::size_t>(0, 32 * kib), inRange<std::size_t>(32 * kib, mib + 1),
+                        inRange<std::size_t>(mib, 8 * mib), inRange<std::size_t>(8 * mib, 70 * mib),
+                        rc::gen::map(inRange(0, 63), [](int n) {
+                          return (std::size_t{32} << (10 + n % 6)) +
+                                 static_cast<std::size_t>(n / 21) - 1;
+                        }));
+}
+
+struct step {
+  int action;  // of 10
+  std::size_t bytes;
+  std::size_t choice;
+};
+rc::Gen<step> any_step() {
+  return rc::gen::build<step>(rc::gen::set(&step::action, rc::gen::inRange(0, 10)),
+                              rc::gen::set(&step::bytes, any_bytes()),
+                              rc::gen::set(&step::choice, rc::gen::inRange<std::size_t>(0, 1000)));
+}
+
+RC_GTEST_PROP(MemoryPool, KeepsItsPromisesOverRandomSequences, ()) {
+  const auto steps = *rc::gen::container<std::vector<step>>(any_step());
+  pool_state pool({}, pool_state::tending::by_caller);
+  {
+    ledger blocks(pool);
+    auto now = pool_clock::now();
+    for (const auto& [action, bytes, choice] : steps) {
+      if (action < 5) {
+        blocks.allocate(bytes, choice % 8 == 0 ? std::size_t{64} << (choice % 16) : 64);
+      } else if (action < 8) {
+        blocks.release_nth(choice);
+      } else if (action == 8) {
+        now += std::chrono::milliseconds(choice * 40);  // up to 40 s
+        pool.tend(now);
+      } else {
+        pool.trim();
+      }
+      expect_accounts(pool, blocks);
+    }
+  }
+  RC_ASSERT(pool.all_clear());
+  pool.trim();
+  RC_ASSERT(pool.statistics().mapped_bytes == 0u);
+}
+
+// The oracle for a pool of large blocks: what is live, rounded to 64 KiB, must fit in the limit.
+RC_GTEST_PROP(MemoryPool, OfLargeBlocksFillsItsLimitExactly, ()) {
+  const std::size_t limit = *rc::gen::inRange<std::size_t>(1, 200) * mib;
+  const auto sizes =
+      *rc::gen::container<std::vector<std::size_t>>(rc::gen::inRange(mib + 1, 80 * mib));
+  pool_state pool({.limit_bytes = limit}, pool_state::tending::by_caller);
+  ledger blocks(pool);
+  std::size_t live = 0;
+  for (const std::size_t bytes : sizes) {
+    const std::size_t rounded = (bytes + 64 * kib - 1) / (64 * kib) * (64 * kib);
+    const bool fits = live + rounded <= limit;
+    RC_ASSERT(blocks.allocate(bytes, 64) == fits);
+    if (fits) live += rounded;
+    RC_ASSERT(pool.statistics().live_bytes == live);
+    RC_ASSERT(pool.statistics().mapped_bytes <= limit);
+    if (bytes % 3 == 0) {
+      const std::size_t before = blocks.live_bytes();
+      blocks.release_nth(bytes);
+      live = pool.statistics().live_bytes;
+      RC_ASSERT(blocks.live_bytes() <= before);
+    }
+    expect_accounts(pool, blocks);
+  }
+}
+
+TEST(MemoryPool, LimitThrowsAndLeavesThePoolUsable) {
+  memory_pool pool({.limit_bytes = 10 * mib});
+  EXPECT_EQ(pool.limit_bytes(), 10 * mib);
+  for (const std::size_t bytes : {10 * kib, 40 * kib, 500 * kib, 3 * mib}) {
+    std::vector<void*> blocks;
+    EXPECT_EQ(code_of([&] {
+                for (;;) blocks.push_back(pool.allocate(bytes, 64));
+              }),
+              errc::out_of_memory);
+    // Nearly all of the limit was served, in whatever sizes.
+    EXPECT_GE(blocks.size() * bytes, 8 * mib) << bytes;
+    EXPECT_LE(pool.statistics().mapped_bytes, 10 * mib);
+    for (void* const each : blocks) pool.deallocate(each, bytes, 64);
+    EXPECT_TRUE(pool.all_clear());
+  }
+  pool.set_limit_bytes(mib);
+  EXPECT_LE(pool.statistics().mapped_bytes, mib);
+  EXPECT_EQ(code_of([&] { static_cast<void>(pool.allocate(2 * mib)); }), errc::out_of_memory);
+  pool.set_limit_bytes(0);
+  pool.deallocate(pool.allocate(20 * mib), 20 * mib);
+  const std::string text =
+      test::text_of([&] { static_cast<void>(pool.allocate(~std::size_t{0} >> 1)); });
+  EXPECT_NE(text.find("out_of_memory"), std::string::npos) << text;
+}
+
+TEST(MemoryPool, RoundsUpByLessThanAQuarter) {
+  using detail::class_bytes;
+  using detail::class_of;
+  for (std::size_t bytes = 32 * kib; bytes <= mib; bytes += 4 * kib) {
+    const std::size_t given = class_bytes(class_of(bytes));
+    ASSERT_GE(given, bytes);
+    ASSERT_LT(given - bytes, bytes / 4 + 1) << bytes;
+    if (class_of(bytes) > 0) {
+      ASSERT_LT(class_bytes(class_of(bytes) - 1), bytes);
+    }
+  }
+  for (std::size_t each = 0; each < detail::size_classes; ++each) {
+    EXPECT_LE(detail::slab_bytes(each) % class_bytes(each), detail::slab_bytes(each) / 16);
+    EXPECT_LE(detail::slab_bytes(each) / class_bytes(each), 64u);
+    EXPECT_EQ(class_of(class_bytes(each)), each);
+  }
+}
+
+TEST(MemoryPool, ReusesWhatWasFreed) {
+  pool_state pool({}, pool_state::tending::by_caller);
+  for (const std::size_t bytes : {64 * kib, 3 * mib, 64 * mib, 300 * mib}) {
+    void* const first = pool.allocate(bytes, 64);
+    pool.deallocate(first, bytes, 64);
+    const auto before = pool.statistics();
+    void* const second = pool.allocate(bytes, 64);
+    const auto after = pool.statistics();
+    EXPECT_EQ(second, first) << bytes;
+    EXPECT_EQ(after.hits, before.hits + 1) << bytes;
+    EXPECT_EQ(after.misses, before.misses) << bytes;
+    EXPECT_EQ(after.mapped_bytes, before.mapped_bytes) << bytes;
+    pool.deallocate(second, bytes, 64);
+  }
+}
+
+TEST(MemoryPool, CountsWhatItDoes) {
+  pool_state pool({}, pool_state::tending::by_caller);
+  void* const a = pool.allocate(3 * mib, 64);
+  void* const b = pool.allocate(5 * mib, 64);
+  auto now = pool.statistics();
+  EXPECT_EQ(now.misses, 1u);
+  EXPECT_EQ(now.hits, 1u);
+  EXPECT_EQ(now.splits, 2u);
+  EXPECT_EQ(now.live_bytes, 8 * mib);
+  EXPECT_EQ(now.mapped_bytes, 64 * mib);
+  EXPECT_EQ(now.largest_free_bytes, 56 * mib);
+  EXPECT_EQ(now.idle_bytes, 0u);  // never touched: not ours to give back
+  pool.deallocate(a, 3 * mib, 64);
+  EXPECT_EQ(pool.statistics().coalesces, 0u);
+  EXPECT_EQ(pool.statistics().idle_bytes, 3 * mib);
+  pool.deallocate(b, 5 * mib, 64);
+  now = pool.statistics();
+  EXPECT_EQ(now.coalesces, 2u);
+  EXPECT_EQ(now.largest_free_bytes, 64 * mib);
+  EXPECT_EQ(now.live_bytes, 0u);
+  EXPECT_EQ(now.peak_live_bytes, 8 * mib);
+  pool.reset_peak();
+  EXPECT_EQ(pool.statistics().peak_live_bytes, 0u);
+  EXPECT_EQ(pool.trim(), 64 * mib);
+  EXPECT_EQ(pool.statistics().mapped_bytes, 0u);
+}
+
+TEST(MemoryPool, FitsBestAndLeavesLargeBlocksWhole) {
+  pool_state pool({}, pool_state::tending::by_caller);
+  std::vector<void*> blocks;
+  for (const std::size_t size : {10, 2, 4, 2, 6, 2})
+    blocks.push_back(pool.allocate(size * mib, 64));
+  pool.deallocate(blocks[0], 10 * mib, 64);
+  pool.deallocate(blocks[2], 4 * mib, 64);
+  pool.deallocate(blocks[4], 6 * mib, 64);
+  EXPECT_EQ(pool.allocate(5 * mib, 64), blocks[4]);
+  EXPECT_EQ(pool.allocate(4 * mib, 64), blocks[2]);
+  EXPECT_EQ(pool.allocate(10 * mib, 64), blocks[0]);
+  for (const auto& [index, size] : {std::pair{0, 10}, {1, 2}, {2, 4}, {3, 2}, {4, 5}, {5, 2}})
+    pool.deallocate(blocks[static_cast<std::size_t>(index)], static_cast<std::size_t>(size) * mib,
+                    64);
+  EXPECT_TRUE(pool.all_clear());
+}
+
+TEST(MemoryPool, ServesAnyAlignment) {
+  pool_state pool({}, pool_state::tending::by_caller);
+  ledger blocks(pool);
+  for (const std::size_t bytes : {std::size_t{1}, 100 * kib, 3 * mib})
+    for (std::size_t alignment = 1; alignment <= 16 * mib; alignment *= 2)
+      EXPECT_TRUE(blocks.allocate(bytes, alignment));
+  for (const std::size_t alignment : {std::size_t{64}, 4 * mib, 16 * mib})
+    EXPECT_TRUE(blocks.allocate(300 * mib, alignment));
+  expect_accounts(pool, blocks);
+}
+
+// ---- time ---------------------------------------------------------------------------------------
+
+TEST(MemoryPool, GivesIdleMemoryBackInSteps) {
+  pool_state pool({}, pool_state::tending::by_caller);
+  void* const kept = pool.allocate(3 * mib, 64);
+  for (const std::size_t bytes : {50 * kib, 40 * mib, 300 * mib}) {
+    void* const block = pool.allocate(bytes, 64);
+    std::memset(block, 1, std::min(bytes, 8 * mib));
+    pool.deallocate(block, bytes, 64);
+  }
+  const auto start = pool_clock::now();
+  EXPECT_GT(pool.idle_bytes(), 340 * mib);
+  EXPECT_TRUE(pool.tend(start));
+  EXPECT_TRUE(pool.tend(start + 600ms));  // magazines that nobody used since the last tick
+  EXPECT_TRUE(pool.tend(start + 2s));
+  EXPECT_EQ(pool.idle_bytes(), 0u);
+  EXPECT_GT(pool.statistics().mapped_bytes, 300 * mib);
+  EXPECT_TRUE(pool.tend(start + 11s));
+  EXPECT_TRUE(pool.tend(start + 12s));
+  // All but the segment with the block that is live, whose huge pages around it go as well.
+  pool.tend(start + 40s);
+  EXPECT_FALSE(pool.tend(start + 41s));
+  EXPECT_LE(pool.statistics().mapped_bytes, 4 * mib);
+  EXPECT_EQ(pool.statistics().live_bytes, 3 * mib);
+  EXPECT_TRUE(pool.is_consistent());
+  pool.deallocate(kept, 3 * mib, 64);
+}
+
+TEST(MemoryPool, MemoryGivenBackCanBeUsedAgain) {
+  pool_state pool({}, pool_state::tending::by_caller);
+  const auto start = pool_clock::now();
+  for (int round = 0; round < 6; ++round) {
+    ledger blocks(pool);
+    for (const std::size_t bytes : {40 * kib, 40 * kib, 300 * kib, 2 * mib, 9 * mib, 257 * mib})
+      EXPECT_TRUE(blocks.allocate(bytes, 64));
+    blocks.release_nth(static_cast<std::size_t>(round));
+    pool.tend(start + round * 7s);
+    pool.tend(start + round * 7s + 1s);
+    expect_accounts(pool, blocks);
+  }
+}
+
+TEST(MemoryPool, BoundsIdleMemoryThatIsKeptYoung) {
+  pool_state pool({}, pool_state::tending::by_caller);
+  // Blocks that come and go all the time never get old, and more than the bound is idle each time
+  // that somebody looks.
+  auto now = pool_clock::now();
+  for (int tick = 0; tick < 6; ++tick) {
+    std::vector<void*> blocks;
+    for (int i = 0; i < 10; ++i) blocks.push_back(pool.allocate(20 * mib, 64));
+    for (void* const each : blocks) pool.deallocate(each, 20 * mib, 64);
+    now = pool_clock::now() + 500ms * tick;
+    pool.tend(now);
+    if (tick >= 3) {
+      EXPECT_LE(pool.idle_bytes(), 64 * mib) << tick;
+    }
+  }
+}
+
+TEST(MemoryPool, HousekeepingRunsByItself) {
+  memory_pool pool;
+  pool.deallocate(pool.allocate(100 * mib), 100 * mib);
+  pool.deallocate(pool.allocate(100 * kib), 100 * kib);
+  EXPECT_GT(pool.statistics().idle_bytes, 64 * mib);
+  for (int i = 0; i < 600 && pool.statistics().idle_bytes > 0; ++i)
+    std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(pool.statistics().idle_bytes, 0u);
+}
+
+// ---- threads ------------------------------------------------------------------------------------
+
+TEST(MemoryPool, ThreadExitReturnsItsMagazines) {
+  memory_pool pool;
+  std::thread([&] {
+    for (const std::size_t bytes : {33 * kib, 100 * kib, 700 * kib}) {
+      std::vector<void*> blocks;
+      for (int i = 0; i < 20; ++i) blocks.push_back(pool.allocate(bytes));
+      for (void* const each : blocks) pool.deallocate(each, bytes);
+    }
+  }).join();
+  EXPECT_TRUE(pool.all_clear());
+  // Whole again: only complete slabs coalesce to a complete segment.
+  EXPECT_EQ(pool.statistics().largest_free_bytes, pool.statistics().mapped_bytes);
+  pool.trim();
+  EXPECT_EQ(pool.statistics().mapped_bytes, 0u);
+}
+
+TEST(MemoryPool, BlocksMayBeFreedByAnotherThreadForEver) {
+  memory_pool pool;
+  constexpr int rounds = 20'000;
+  constexpr std::size_t bytes = 48 * kib;
+  std::array<std::atomic<void*>, 8> hands{};
+  std::size_t mapped_early = 0;
+  std::thread giver([&] {
+    for (int i = 0; i < rounds; ++i) {
+      auto& hand = hands[static_cast<std::size_t>(i) % hands.size()];
+      while (hand.load(std::memory_order_acquire) != nullptr) std::this_thread::yield();
+      hand.store(pool.allocate(bytes), std::memory_order_release);
+      if (i == rounds / 10) mapped_early = pool.statistics().mapped_bytes;
+    }
+  });
+  for (int i = 0; i < rounds; ++i) {
+    auto& hand = hands[static_cast<std::size_t>(i) % hands.size()];
+    void* taken = nullptr;
+    while ((taken = hand.exchange(nullptr, std::memory_order_acq_rel)) == nullptr)
+      std::this_thread::yield();
+    pool.deallocate(taken, bytes);
+  }
+  giver.join();
+  EXPECT_TRUE(pool.all_clear());
+  EXPECT_EQ(pool.statistics().mapped_bytes, mapped_early);
+}
+
+TEST(MemoryPool, ManyThreadsShareOnePool) {
+  memory_pool pool({.limit_bytes = 400 * mib});
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      std::mt19937 random(t);
+      struct held_block {
+        std::byte* address;
+        std::size_t bytes;
+      };
+      std::vector<held_block> held;
+      for (int i = 0; i < 3000; ++i) {
+        if (held.size() < 12 && random() % 2 == 0) {
+          const std::size_t bytes = (std::size_t{1} << (random() % 13)) * kib + random() % kib;
+          auto* const address = static_cast<std::byte*>(pool.allocate(bytes));
+          address[0] = address[bytes - 1] = static_cast<std::byte>(t);
+          held.push_back({address, bytes});
+        } else if (!held.empty()) {
+          std::swap(held[random() % held.size()], held.back());
+          const auto [address, bytes] = held.back();
+          if (address[0] != static_cast<std::byte>(t) || address[bytes - 1] != address[0]) ++wrong;
+          pool.deallocate(address, bytes);
+          held.pop_back();
+        }
+        if (i % 500 == 0) pool.trim();
+        if (i % 100 == 0) {
+          const auto now = pool.statistics();
+          if (now.live_bytes + now.cached_bytes != now.mapped_bytes) ++wrong;
+        }
+      }
+      for (const auto& [address, bytes] : held) pool.deallocate(address, bytes);
+    });
+  for (auto& each : threads) each.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_TRUE(pool.all_clear());
+  pool.trim();
+  EXPECT_EQ(pool.statistics().mapped_bytes, 0u);
+}
+
+TEST(MemoryPool, PoolsComeAndGoUnderThreadsThatUsedThem) {
+  std::atomic<memory_pool*> shared = nullptr;
+  std::atomic<int> round = 0;
+  std::thread user([&] {
+    for (int seen = 0; seen < 50;) {
+      if (round.load(std::memory_order_acquire) <= seen) {
+        std::this_thread::yield();
+        continue;
+      }
+      memory_pool& pool = *shared.load();
+      pool.deallocate(pool.allocate(50 * kib), 50 * kib);
+      shared.store(nullptr, std::memory_order_release);
+      ++seen;
+    }
+  });
+  for (int i = 0; i < 50; ++i) {
+    memory_pool pool;
+    shared.store(&pool);
+    round.store(i + 1, std::memory_order_release);
+    while (shared.load(std::memory_order_acquire) != nullptr) std::this_thread::yield();
+    EXPECT_TRUE(pool.all_clear());
+  }
+  user.join();
+}
+
+#if !defined(__SANITIZE_THREAD__)  // which cannot follow a fork of many threads
+TEST(MemoryPool, ForkedChildrenCanUseIt) {
+  memory_pool pool;
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&, t] {
+      while (!stop)
+        for (const std::size_t bytes : {40 * kib, 2 * mib, 60 * mib})
+          pool.deallocate(pool.allocate(bytes + static_cast<std::size_t>(t)),
+                          bytes + static_cast<std::size_t>(t));
+    });
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(60);  // a lock that was left locked would never come free
+      for (const std::size_t bytes : {40 * kib, 2 * mib, 60 * mib}) {
+        auto* const block = static_cast<std::byte*>(pool.allocate(bytes));
+        std::memset(block, 1, 10 * kib);
+        pool.deallocate(block, bytes);
+      }
+      pool.trim();
+      ::_exit(0);
+    }
+    ASSERT_GT(child, 0);
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    ASSERT_EQ(status, 0);
+  }
+  stop = true;
+  for (auto& each : threads) each.join();
+  EXPECT_TRUE(pool.all_clear());
+}
+#endif
+
+// ---- as others use it ---------------------------------------------------------------------------
+
+TEST(MemoryPool, IsAMemoryResource) {
+  memory_pool pool;
+  memory_pool other;
+  {
+    std::pmr::vector<float> values{&pool};
+    for (int i = 0; i < 1'000'000; ++i) values.push_back(static_cast<float>(i));
+    EXPECT_EQ(values[999'999], 999'999.0f);
+    EXPECT_FALSE(pool.all_clear());
+    const std::pmr::vector<float> copy(values, &other);
+    EXPECT_EQ(copy, values);
+  }
+  EXPECT_TRUE(pool.all_clear());
+  EXPECT_TRUE(pool.is_equal(pool));
+  EXPECT_FALSE(pool.is_equal(other));
+}
+
+TEST(MemoryPool, MakesArraysThatFindTheirWayBack) {
+  memory_pool pool;
+  static int alive = 0;
+  struct counted {
+    counted() { ++alive; }
+    ~counted() { --alive; }
+    int value = 5;
+  };
+  {
+    const auto numbers = pool.make_unique<double>(10'000);
+    EXPECT_EQ(std::count(numbers.get(), numbers.get() + 10'000, 0.0), 10'000);
+    const auto objects = pool.make_unique<counted>(7);
+    EXPECT_EQ(alive, 7);
+    EXPECT_EQ(objects[6].value, 5);
+    const auto raw = pool.make_unique_for_overwrite<std::byte>(3 * mib);
+    raw[3 * mib - 1] = std::byte{1};
+    const std::shared_ptr<counted[]> shared = pool.make_shared<counted>(2);
+    const auto again = shared;
+    EXPECT_EQ(alive, 9);
+    const auto uninitialised = pool.make_shared_for_overwrite<int>(100);
+    uninitialised[99] = 1;
+    const auto none = pool.make_unique<int>(0);
+    EXPECT_FALSE(pool.all_clear());
+  }
+  EXPECT_EQ(alive, 0);
+  EXPECT_TRUE(pool.all_clear());
+}
+
+TEST(MemoryPool, KeepsNothingWhenAConstructorThrows) {
+  memory_pool pool;
+  static int alive = 0;
+  struct third_throws {
+    third_throws() {
+      if (alive == 2) throw std::runtime_error("third");
+      ++alive;
+    }
+    ~third_throws() { --alive; }
+  };
+  EXPECT_THROW(static_cast<void>(pool.make_unique<third_throws>(5)), std::runtime_error);
+  EXPECT_EQ(alive, 0);
+  EXPECT_TRUE(pool.all_clear());
+  EXPECT_EQ(code_of([&] { static_cast<void>(pool.make_unique<double>(~std::size_t{0} / 4)); }),
+            errc::out_of_memory);
+}
+
+TEST(MemoryPool, AlignsWhatItMakes) {
+  memory_pool pool;
+  struct alignas(256) wide {
+    char bytes[256];
+  };
+  const auto few = pool.make_unique<wide>(3);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(few.get()) % 256, 0u);
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+TEST(MemoryPool, PoisonsWhatIsNotLive) {
+  memory_pool pool;
+  for (const std::size_t bytes : {100 * kib, 3 * mib}) {
+    auto* const block = static_cast<volatile char*>(pool.allocate(bytes - 100));
+    EXPECT_DEATH(block[bytes - 100 + 8] = 1, "use-after-poison");
+    block[bytes - 101] = 1;
+    pool.deallocate(const_cast<char*>(block), bytes - 100);
+    EXPECT_DEATH(block[0] = 1, "use-after-poison");
+  }
+}
+#endif
+
+}  // namespace
+}  // namespace shale

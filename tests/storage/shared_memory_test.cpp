@@ -1,0 +1,306 @@
+// Segments between processes that come, go, and are killed.
+#include "shale/shared_memory.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "shale/mapped_file.hpp"
+#include "storage/test_support.hpp"
+
+namespace shale {
+namespace {
+
+using test::code_of;
+using test::peer;
+
+class SharedMemory : public testing::Test {
+ protected:
+  ~SharedMemory() override { ::unlink(file().c_str()); }
+
+  std::string file() const { return "/dev/shm/shale." + name; }
+  bool named() const { return ::access(file().c_str(), F_OK) == 0; }
+
+  // What list_shared says about the name.
+  std::vector<shared_segment> listed() const {
+    auto all = list_shared(name);
+    std::erase_if(all, [&](const auto& each) { return each.name != name; });
+    return all;
+  }
+
+  const std::string name = "test-" + std::to_string(::getpid()) + "." +
+                           testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+TEST_F(SharedMemory, IsSeenByAnotherProcess) {
+  storage bytes = create_shared(name, 100'000);
+  EXPECT_EQ(bytes.size_bytes(), 100'000u);
+  EXPECT_EQ(bytes.kind(), storage_kind::shared_memory);
+  EXPECT_EQ(std::count(bytes.data(), bytes.data() + 100'000, std::byte{0}), 100'000);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(bytes.data()) % 64, 0u);
+  bytes.data()[99'999] = std::byte{7};
+  peer other({"shared-open", name, "write"});
+  EXPECT_EQ(other.read_line(), "ready 100000");
+  other.write_line("get 99999");
+  EXPECT_EQ(other.read_line(), "7");
+  other.write_line("put 5 42");
+  EXPECT_EQ(other.read_line(), "done");
+  EXPECT_EQ(bytes.data()[5], std::byte{42});
+  other.write_line("leave");
+  EXPECT_EQ(other.wait(), 0);
+  EXPECT_TRUE(named());
+}
+
+TEST_F(SharedMemory, IsPrivateToItsUserUnlessAskedOtherwise) {
+  const storage mine = create_shared(name, 10);
+  struct stat about {};
+  ASSERT_EQ(::stat(file().c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777, 0600u);
+  const mode_t mask = ::umask(077);
+  const storage ours = create_shared(name + ".shared", 10, {.mode = 0664});
+  ::umask(mask);
+  ASSERT_EQ(::stat((file() + ".shared").c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777, 0664u);
+}
+
+TEST_F(SharedMemory, NamesAreValidated) {
+  for (const std::string bad : {"", "a/b", "../a", "a b", "a\n", "ä"})
+    EXPECT_EQ(code_of([&] { create_shared(bad, 1); }), errc::invalid_argument) << bad;
+  EXPECT_EQ(code_of([&] { create_shared(std::string(201, 'a'), 1); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { open_shared("a/b"); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { remove_shared("a/b"); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { open_shared(name); }), errc::not_found);
+  EXPECT_FALSE(remove_shared(name));
+}
+
+TEST_F(SharedMemory, CreationIsExclusive) {
+  const storage first = create_shared(name, 10);
+  EXPECT_EQ(code_of([&] { create_shared(name, 10); }), errc::already_exists);
+  EXPECT_EQ(open_shared(name).size_bytes(), 10u);
+}
+
+TEST_F(SharedMemory, ReadOnlyAndPrivateAttachmentsStoreNothing) {
+  storage bytes = create_shared(name, 10);
+  const storage reader = open_shared(name, access::read_only);
+  storage own = open_shared(name, access::copy_on_write);
+  EXPECT_FALSE(reader.writable());
+  own.data()[0] = std::byte{1};
+  EXPECT_EQ(reader.data()[0], std::byte{0});
+  bytes.data()[1] = std::byte{2};
+  EXPECT_EQ(reader.data()[1], std::byte{2});
+}
+
+TEST_F(SharedMemory, OfCreatorGoesWithTheCreatorsLastHandle) {
+  storage mine = create_shared(name, 100);
+  storage part = mine.slice(10, 10);
+  const storage attached = open_shared(name);
+  mine = {};
+  EXPECT_TRUE(named());
+  part.data()[0] = std::byte{5};
+  part = {};
+  EXPECT_FALSE(named());
+  EXPECT_EQ(attached.data()[10], std::byte{5});
+  EXPECT_EQ(code_of([&] { open_shared(name); }), errc::not_found);
+}
+
+TEST_F(SharedMemory, CountedGoesWithItsLastUser) {
+  storage mine = create_shared(name, 100, {.lifetime = shared_lifetime::counted});
+  peer other({"shared-open", name, "write"});
+  EXPECT_EQ(other.read_line(), "ready 100");
+  mine = {};
+  EXPECT_TRUE(named());
+  mine = open_shared(name);
+  other.write_line("leave");
+  EXPECT_EQ(other.wait(), 0);
+  EXPECT_TRUE(named());
+  mine = {};
+  EXPECT_FALSE(named());
+}
+
+TEST_F(SharedMemory, ManualStaysUntilItIsRemoved) {
+  storage mine = create_shared(name, 100, {.lifetime = shared_lifetime::manual});
+  mine.data()[3] = std::byte{9};
+  mine = {};
+  EXPECT_EQ(reclaim_shared(name), 0u);
+  EXPECT_EQ(open_shared(name).data()[3], std::byte{9});
+  EXPECT_TRUE(remove_shared(name));
+  EXPECT_FALSE(named());
+  EXPECT_FALSE(remove_shared(name));
+}
+
+TEST_F(SharedMemory, RemovalLeavesAttachedProcessesTheirBytes) {
+  storage mine = create_shared(name, 100);
+  EXPECT_TRUE(remove_shared(name));
+  mine.data()[0] = std::byte{1};
+  // The name is free again, and the old creator must not take the new segment's name away.
+  const storage next = create_shared(name, 50);
+  mine = {};
+  EXPECT_TRUE(named());
+  EXPECT_EQ(open_shared(name).size_bytes(), 50u);
+}
+
+TEST_F(SharedMemory, OfAKilledCreatorIsDeadAndReclaimed) {
+  peer creator({"shared-create", name, "5000", "creator"});
+  ASSERT_EQ(creator.read_line(), "ready 5000");
+  const storage attached = open_shared(name);
+  ASSERT_EQ(listed().size(), 1u);
+  EXPECT_FALSE(listed()[0].dead);
+  EXPECT_TRUE(listed()[0].attached);
+  EXPECT_EQ(listed()[0].bytes, 5000u);
+  EXPECT_EQ(reclaim_shared(name), 0u);
+  creator.kill_now();
+  EXPECT_EQ(creator.wait(), -SIGKILL);
+  ASSERT_EQ(listed().size(), 1u);
+  EXPECT_TRUE(listed()[0].dead);
+  EXPECT_EQ(code_of([&] { open_shared(name); }), errc::not_found);
+  EXPECT_FALSE(named());
+  EXPECT_EQ(attached.data()[4999], std::byte{0});
+}
+
+TEST_F(SharedMemory, NameOfAKilledCreatorIsFreeAgain) {
+  peer creator({"shared-create", name, "5000", "creator"});
+  ASSERT_EQ(creator.read_line(), "ready 5000");
+  EXPECT_EQ(code_of([&] { create_shared(name, 10); }), errc::already_exists);
+  creator.kill_now();
+  creator.wait();
+  EXPECT_EQ(create_shared(name, 10).size_bytes(), 10u);
+}
+
+TEST_F(SharedMemory, CountedSurvivesSomeKilledUsersButNotAll) {
+  peer first({"shared-create", name, "100", "counted"});
+  ASSERT_EQ(first.read_line(), "ready 100");
+  auto second = std::make_unique<peer>(std::vector<std::string>{"shared-open", name});
+  ASSERT_EQ(second->read_line(), "ready 100");
+  first.kill_now();
+  first.wait();
+  EXPECT_EQ(reclaim_shared(name), 0u);
+  EXPECT_EQ(open_shared(name).size_bytes(), 100u);
+  second->kill_now();
+  second->wait();
+  ASSERT_EQ(listed().size(), 1u);
+  EXPECT_TRUE(listed()[0].dead);
+  EXPECT_FALSE(listed()[0].attached);
+  EXPECT_EQ(reclaim_shared(name), 1u);
+  EXPECT_FALSE(named());
+}
+
+TEST_F(SharedMemory, GrowsInPlaceForAllWhoReservedRoom) {
+  storage mine = create_shared(name, 100, {.reserve_bytes = 1 << 20});
+  std::byte* const address = mine.data();
+  mine.data()[99] = std::byte{3};
+  peer other({"shared-open", name, "write"});
+  EXPECT_EQ(other.read_line(), "ready 100");
+  mine.grow(500'000);
+  EXPECT_EQ(mine.data(), address);
+  EXPECT_EQ(mine.data()[99], std::byte{3});
+  mine.data()[499'999] = std::byte{4};
+  other.write_line("grow 500000");
+  EXPECT_EQ(other.read_line(), "500000");
+  other.write_line("get 499999");
+  EXPECT_EQ(other.read_line(), "4");
+  other.write_line("grow 600000");
+  EXPECT_EQ(other.read_line(), "600000");
+  EXPECT_EQ(open_shared(name).size_bytes(), 600'000u);
+  EXPECT_EQ(mine.size_bytes(), 500'000u);
+}
+
+TEST_F(SharedMemory, FullMemoryIsAnErrorAndLeavesNoName) {
+  struct statvfs about {};
+  ASSERT_EQ(::statvfs("/dev/shm", &about), 0);
+  const std::size_t too_much = about.f_blocks * about.f_frsize + (1 << 20);
+  const auto descriptors = test::open_descriptors();
+  EXPECT_EQ(code_of([&] { create_shared(name, too_much); }), errc::out_of_space);
+  EXPECT_EQ(code_of([&] { create_shared(name, ~std::size_t{0}); }), errc::out_of_space);
+  EXPECT_FALSE(named());
+  storage mine = create_shared(name, 100, {.reserve_bytes = too_much});
+  EXPECT_EQ(code_of([&] { mine.grow(too_much); }), errc::out_of_space);
+  mine.grow(5000);
+  mine = {};
+  // One stays: the guard's, made with the first mapping of the process.
+  EXPECT_LE(test::open_descriptors(), descriptors + 1);
+}
+
+TEST_F(SharedMemory, IsGuardedAgainstAPeerThatTruncates) {
+  const storage mine = create_shared(name, 100'000);
+  ASSERT_EQ(test::run_peer({"truncate", file(), "5000"}), 0);
+  const volatile std::byte* const lost = mine.data() + 90'000;
+  EXPECT_EQ(static_cast<std::byte>(*lost), std::byte{0});
+  EXPECT_TRUE(mine.failed());
+  EXPECT_EQ(code_of([&] { mine.check(); }), errc::io);
+}
+
+TEST_F(SharedMemory, RefusesWhatIsNoSegment) {
+  const int foreign = ::open(file().c_str(), O_RDWR | O_CREAT, 0600);
+  ASSERT_EQ(::ftruncate(foreign, 100'000), 0);
+  ::close(foreign);
+  EXPECT_EQ(code_of([&] { open_shared(name); }), errc::corrupt);
+  EXPECT_EQ(code_of([&] { remove_shared(name); }), errc::corrupt);
+  EXPECT_EQ(code_of([&] { create_shared(name, 1); }), errc::already_exists);
+  EXPECT_TRUE(listed().empty());
+  reclaim_shared(name);
+  EXPECT_TRUE(named());
+}
+
+TEST_F(SharedMemory, FollowsNoSymbolicLink) {
+  const storage other = create_shared(name + ".target", 10);
+  ASSERT_EQ(::symlink((file() + ".target").c_str(), file().c_str()), 0);
+  EXPECT_EQ(code_of([&] { open_shared(name); }), errc::corrupt);
+  EXPECT_EQ(code_of([&] { create_shared(name, 10); }), errc::already_exists);
+}
+
+TEST_F(SharedMemory, DeniesOtherUsers) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const storage mine = create_shared(name, 10);
+  const storage readable = create_shared(name + ".readable", 10, {.mode = 0644});
+  ASSERT_EQ(::seteuid(65534), 0);
+  const errc closed = code_of([&] { open_shared(name, access::read_only); });
+  const errc writing = code_of([&] { open_shared(name + ".readable"); });
+  const errc reading = code_of([&] { open_shared(name + ".readable", access::read_only); });
+  const errc removing = code_of([&] { remove_shared(name + ".readable"); });
+  ASSERT_EQ(::seteuid(0), 0);
+  EXPECT_EQ(closed, errc::access_denied);
+  EXPECT_EQ(writing, errc::access_denied);
+  EXPECT_EQ(reading, errc{});
+  EXPECT_EQ(removing, errc::access_denied);
+}
+
+TEST_F(SharedMemory, IsNotTakenAwayByAForkedChild) {
+  storage mine = create_shared(name, 10);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    mine = {};
+    ::_exit(0);
+  }
+  ASSERT_GT(child, 0);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0) {
+  }
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(named());
+  EXPECT_FALSE(listed().at(0).dead);
+}
+
+TEST_F(SharedMemory, ManyProcessesMayFightForOneName) {
+  std::vector<std::unique_ptr<peer>> others;
+  for (int i = 0; i < 4; ++i)
+    others.push_back(std::make_unique<peer>(std::vector<std::string>{"shared-churn", name, "300"}));
+  int created = 0;
+  for (auto& each : others) {
+    created += std::stoi(each->read_line());
+    EXPECT_EQ(each->wait(), 0);
+  }
+  EXPECT_GT(created, 0);
+  EXPECT_FALSE(named());
+}
+
+}  // namespace
+}  // namespace shale

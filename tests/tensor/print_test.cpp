@@ -1,0 +1,316 @@
+// Printing, against texts written by hand.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <vector>
+
+#include "shale/error.hpp"
+#include "shale/tensor.hpp"
+
+namespace shale {
+namespace {
+
+const double inf = std::numeric_limits<double>::infinity();
+const double nan = std::numeric_limits<double>::quiet_NaN();
+
+tensor counting(const dims& shape, double step = 1) {
+  tensor result = tensor::empty(shape, dtype::float64);
+  double next = 0;
+  for (auto& element : result.elements<double>()) {
+    element = next;
+    next += step;
+  }
+  return result;
+}
+
+template <class T>
+tensor cast(const tensor& from) {
+  std::vector<T> values;
+  for (const double value : from.elements<const double>()) values.push_back(convert<T>(value));
+  return tensor::of<T>(values, from.shape());
+}
+
+TEST(Print, IntegersArePlainAndAligned) {
+  EXPECT_EQ(to_string(tensor::of<std::int64_t>({1, -20, 300})),
+            "[  1 -20 300]\n"
+            "int64 (3,)");
+  EXPECT_EQ(to_string(tensor::of<std::uint8_t>({7, 255}).view({2, 1})),
+            "[[  7]\n"
+            " [255]]\n"
+            "uint8 (2, 1)");
+  EXPECT_EQ(to_string(tensor::of<std::uint64_t>({18446744073709551615u})),
+            "[18446744073709551615]\n"
+            "uint64 (1,)");
+}
+
+TEST(Print, BooleansAreTrueAndFalse) {
+  const bool values[] = {true, false, false, true};
+  EXPECT_EQ(to_string(tensor::of<bool>(values, {2, 2})),
+            "[[ True False]\n"
+            " [False  True]]\n"
+            "bool (2, 2)");
+}
+
+TEST(Print, WholeFloatsHaveABarePoint) {
+  EXPECT_EQ(to_string(tensor::of<float>({1, -2, 123456792})),
+            "[        1.        -2. 123456792.]\n"
+            "float32 (3,)");
+  EXPECT_EQ(to_string(tensor::of<float>({0, -0.0f})),
+            "[ 0. -0.]\n"
+            "float32 (2,)");
+  EXPECT_EQ(to_string(tensor::of<double>({1e9, 2})),
+            "[1.0000e+09 2.0000e+00]\n"
+            "float64 (2,)");
+}
+
+TEST(Print, OtherFloatsShareDigits) {
+  EXPECT_EQ(to_string(tensor::of<double>({1.5, -22.25, 0.0051})),
+            "[  1.5000 -22.2500   0.0051]\n"
+            "float64 (3,)");
+}
+
+TEST(Print, MagnitudesFarFromOneShareAPowerOfTen) {
+  EXPECT_EQ(to_string(tensor::of<double>({123456.5, 1000.25, -99999.0})),
+            "1e+05 *\n"
+            "[ 1.2346  0.0100 -1.0000]\n"
+            "float64 (3,)");
+  EXPECT_EQ(to_string(tensor::of<double>({0.05, 0.0125})),
+            "1e-02 *\n"
+            "[5.0000 1.2500]\n"
+            "float64 (2,)");
+  EXPECT_EQ(to_string(tensor::of<double>({5e-324, 0})),
+            "1e-324 *\n"
+            "[4.9407 0.0000]\n"
+            "float64 (2,)");
+  EXPECT_EQ(to_string(tensor::of<double>({1.5e-300, 2e-300})),
+            "1e-300 *\n"
+            "[1.5000 2.0000]\n"
+            "float64 (2,)");
+  // From 0.1 to below 100,000 numbers stand as they are.
+  EXPECT_EQ(to_string(tensor::of<double>({0.1, 0.05})), "[0.1000 0.0500]\nfloat64 (2,)");
+  EXPECT_EQ(to_string(tensor::of<double>({99999.5, 10})), "[99999.5000    10.0000]\nfloat64 (2,)");
+}
+
+TEST(Print, WideSpansOfMagnitudesHaveExponents) {
+  EXPECT_EQ(to_string(tensor::of<double>({1.5, 0.00001})),
+            "[1.5000e+00 1.0000e-05]\n"
+            "float64 (2,)");
+  EXPECT_EQ(to_string(tensor::of<double>({1.5e300, -1e-300, 0})),
+            "[ 1.5000e+300 -1.0000e-300   0.0000e+00]\n"
+            "float64 (3,)");
+}
+
+TEST(Print, NaNAndInfinityDoNotDisturbTheFormat) {
+  EXPECT_EQ(to_string(tensor::of<double>({1, nan, -inf})),
+            "[  1.  nan -inf]\n"
+            "float64 (3,)");
+  EXPECT_EQ(to_string(tensor::of<double>({0.5, inf, -nan, 100.25})),
+            "[  0.5000      inf      nan 100.2500]\n"
+            "float64 (4,)");
+  EXPECT_EQ(to_string(tensor::of<double>({nan})), "[nan]\nfloat64 (1,)");
+}
+
+TEST(Print, SmallFloatsPrintTheirValues) {
+  EXPECT_EQ(to_string(cast<float16>(tensor::of<double>({0.1, 65504}))),
+            "[9.9976e-02 6.5504e+04]\n"
+            "float16 (2,)");
+  EXPECT_EQ(to_string(cast<bfloat16>(tensor::of<double>({1.5, 3}))),
+            "[1.5000 3.0000]\n"
+            "bfloat16 (2,)");
+  EXPECT_EQ(to_string(cast<float8_e4m3fn>(tensor::of<double>({448, inf}))),
+            "[448.  nan]\n"
+            "float8_e4m3fn (2,)");
+}
+
+TEST(Print, ComplexPartsShareOneFormat) {
+  using complex = std::complex<float>;
+  EXPECT_EQ(to_string(tensor::of<complex>({{1, -2.5}, {-10.25, 3}})),
+            "[  1.0000-2.5000j -10.2500+3.0000j]\n"
+            "complex64 (2,)");
+  EXPECT_EQ(to_string(tensor::of<complex>({{1, 2}, {0, 12}, {NAN, -INFINITY}})),
+            "[ 1. +2.j  0.+12.j nan-infj]\n"
+            "complex64 (3,)");
+  EXPECT_EQ(to_string(tensor::of<complex>({{0.01f, 0.05f}})),
+            "1e-02 *\n"
+            "[1.0000+5.0000j]\n"
+            "complex64 (1,)");
+}
+
+TEST(Print, RankZeroHasNoBrackets) {
+  EXPECT_EQ(to_string(tensor::of<float>({2.5f}).view({})), "2.5000\nfloat32 ()");
+  EXPECT_EQ(to_string(tensor::of<bool>({true}).view({})), "True\nbool ()");
+}
+
+TEST(Print, EmptyTensorsShowTheirShape) {
+  EXPECT_EQ(to_string(tensor()), "[]\nfloat32 (0,)");
+  EXPECT_EQ(to_string(tensor::empty({3, 0}, dtype::int8)), "[]\nint8 (3, 0)");
+  EXPECT_EQ(to_string(tensor::empty({0, 5000}, dtype::boolean)), "[]\nbool (0, 5000)");
+}
+
+TEST(Print, EachAxisMoreSeparatesByOneMoreLine) {
+  EXPECT_EQ(to_string(counting({1, 2, 2, 2})),
+            "[[[[0. 1.]\n"
+            "   [2. 3.]]\n"
+            "\n"
+            "  [[4. 5.]\n"
+            "   [6. 7.]]]]\n"
+            "float64 (1, 2, 2, 2)");
+  EXPECT_EQ(to_string(counting({2, 1, 1, 1})),
+            "[[[[0.]]]\n"
+            "\n"
+            "\n"
+            " [[[1.]]]]\n"
+            "float64 (2, 1, 1, 1)");
+}
+
+TEST(Print, LongAxesShowTheirEnds) {
+  EXPECT_EQ(to_string(cast<std::int32_t>(counting({1001}))),
+            "[   0    1    2 ...  998  999 1000]\n"
+            "int32 (1001,)");
+  EXPECT_EQ(to_string(cast<std::int32_t>(counting({1000})).narrow(0, 0, 30), {.line_width = 40}),
+            "[ 0  1  2  3  4  5  6  7  8  9 10 11 12\n"
+            " 13 14 15 16 17 18 19 20 21 22 23 24 25\n"
+            " 26 27 28 29]\n"
+            "int32 (30,)");
+  EXPECT_EQ(to_string(cast<std::int32_t>(counting({5, 4, 7})), {.threshold = 10, .edge_items = 1}),
+            "[[[  0 ...   6]\n"
+            "  ...\n"
+            "  [ 21 ...  27]]\n"
+            "\n"
+            " ...\n"
+            "\n"
+            " [[112 ... 118]\n"
+            "  ...\n"
+            "  [133 ... 139]]]\n"
+            "int32 (5, 4, 7)");
+  // Axes of up to twice the edge are shown whole.
+  EXPECT_EQ(to_string(cast<std::int32_t>(counting({3, 4})), {.threshold = 5, .edge_items = 2}),
+            "[[ 0  1  2  3]\n"
+            " [ 4  5  6  7]\n"
+            " [ 8  9 10 11]]\n"
+            "int32 (3, 4)");
+}
+
+TEST(Print, ManyShortAxesShowTheirFirstPositionOnly) {
+  const tensor one = tensor::of<std::int8_t>({7});
+  // 2^7 elements, of which (2 * 1)^6 may be shown.
+  const std::string text =
+      to_string(one.expand({2, 2, 2, 2, 2, 2, 2}), {.threshold = 100, .edge_items = 1});
+  EXPECT_EQ(text.substr(0, text.find("\n\n")), "[[[[[[[7 7]\n      [7 7]]");
+  EXPECT_EQ(std::count(text.begin(), text.end(), '7'), 64);
+  EXPECT_NE(text.find("\n\n\n\n\n\n ...]\nint8 (2, 2"), std::string::npos);
+  const std::string most = to_string(one.expand(dims::filled(32, 2)));
+  EXPECT_EQ(std::count(most.begin(), most.end(), '7'), 1 << 15);
+}
+
+TEST(Print, HiddenElementsDoNotShapeTheFormat) {
+  tensor x = counting({2000});
+  x.set({1000}, 1e300);
+  x.set({1001}, 0.123);
+  EXPECT_EQ(to_string(x),
+            "[   0.    1.    2. ... 1997. 1998. 1999.]\n"
+            "float64 (2000,)");
+}
+
+TEST(Print, WideRowsWrapUnderTheirBracket) {
+  EXPECT_EQ(to_string(counting({2, 12}, 0.5), {.line_width = 30}),
+            "[[ 0.0000  0.5000  1.0000\n"
+            "   1.5000  2.0000  2.5000\n"
+            "   3.0000  3.5000  4.0000\n"
+            "   4.5000  5.0000  5.5000]\n"
+            " [ 6.0000  6.5000  7.0000\n"
+            "   7.5000  8.0000  8.5000\n"
+            "   9.0000  9.5000 10.0000\n"
+            "  10.5000 11.0000 11.5000]]\n"
+            "float64 (2, 12)");
+  // An element wider than the line still has its place.
+  EXPECT_EQ(to_string(tensor::of<std::int32_t>({123456, 654321}), {.line_width = 3}),
+            "[123456\n"
+            " 654321]\n"
+            "int32 (2,)");
+}
+
+TEST(Print, NoLineIsWiderThanAsked) {
+  for (const index_t width : {20, 41, 80, 133}) {
+    const std::string text = to_string(counting({3, 2, 40}, 0.25), {.line_width = width});
+    std::size_t line = 0;
+    while (line < text.size()) {
+      const std::size_t end = std::min(text.find('\n', line), text.size());
+      EXPECT_LE(static_cast<index_t>(end - line), width);
+      line = end + 1;
+    }
+  }
+}
+
+TEST(Print, PrecisionIsTheDigitsAfterThePoint) {
+  EXPECT_EQ(to_string(tensor::of<double>({0.5, 3.14159265358979}), {.precision = 8}),
+            "[0.50000000 3.14159265]\n"
+            "float64 (2,)");
+  EXPECT_EQ(to_string(tensor::of<double>({0.5, 3.75}), {.precision = 0}), "[0 4]\nfloat64 (2,)");
+}
+
+TEST(Print, ViewsPrintWhatTheyShow) {
+  const tensor x = cast<std::int32_t>(counting({2, 3}));
+  EXPECT_EQ(to_string(x.transpose(0, 1).flip({0})),
+            "[[2 5]\n"
+            " [1 4]\n"
+            " [0 3]]\n"
+            "int32 (3, 2)");
+  EXPECT_EQ(to_string(x.select(0, 1).expand({2, 3})),
+            "[[3 4 5]\n"
+            " [3 4 5]]\n"
+            "int32 (2, 3)");
+}
+
+TEST(Print, RefusesOptionsOutOfRange) {
+  try {
+    to_string(tensor(), {.edge_items = 0});
+    FAIL();
+  } catch (const error& failure) {
+    EXPECT_STREQ(failure.what(),
+                 "print options are out of range [invalid_argument]\n"
+                 "  got edge_items 0 and precision 4, wanted at least 1 and 0 to 17");
+  }
+  EXPECT_THROW(to_string(tensor(), {.precision = 18}), error);
+  EXPECT_THROW(to_string(tensor(), {.precision = -1}), error);
+}
+
+// 64 GiB of address space of which only the pages with shown elements may be touched: any other
+// access is a fault that ends the test.
+TEST(Print, TouchesOnlyTheElementsItShows) {
+  constexpr index_t rows = 2048, columns = 1024, planes = 4096;
+  constexpr std::size_t bytes = static_cast<std::size_t>(rows * columns * planes) * 8;
+  void* const address =
+      mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(address, MAP_FAILED);
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const auto ends = [](index_t extent) {
+    return std::set<index_t>{0, 1, 2, extent - 3, extent - 2, extent - 1};
+  };
+  for (const index_t i : ends(planes))
+    for (const index_t j : ends(rows))
+      for (const index_t k : ends(columns)) {
+        const auto at = static_cast<std::size_t>((i * rows + j) * columns + k) * 8;
+        ASSERT_EQ(mprotect(static_cast<std::byte*>(address) + at / page * page, page,
+                           PROT_READ | PROT_WRITE),
+                  0);
+      }
+  const auto unmap = [](void* pointer) { munmap(pointer, bytes); };
+  tensor huge(storage::adopt(address, bytes, unmap), dtype::float64,
+              layout({planes, rows, columns}));
+  huge.set({0, 0, 0}, 1.5);
+  huge.set({-1, -1, -1}, -2);
+  const std::string text = to_string(huge);
+  EXPECT_EQ(text.substr(0, text.find('\n')),
+            "[[[ 1.5000  0.0000  0.0000 ...  0.0000  0.0000  0.0000]");
+  EXPECT_NE(text.find("-2.0000]]]\nfloat64 (4096, 2048, 1024)"), std::string::npos);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '.') - 3 * (36 + 6 + 1), 6 * 6 * 6);
+}
+
+}  // namespace
+}  // namespace shale

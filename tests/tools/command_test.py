@@ -1,0 +1,547 @@
+#!/usr/bin/python3
+"""Drives the built `shale` command as its users do, with NumPy as the oracle.
+
+Usage: command_test.py PATH/TO/shale [unittest arguments]
+"""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import numpy as np
+
+SHALE = None
+COMMANDS = "info ls cat stats plot convert create eval verify version".split()
+
+
+class Result:
+    def __init__(self, done):
+        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
+
+    def json(self):
+        return json.loads(self.out)
+
+
+class Command(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="shale-command-")
+        self.addCleanup(self.folder.cleanup)
+        self.path = pathlib.Path(self.folder.name)
+        rng = np.random.default_rng(7)
+        self.dem = rng.integers(200, 1100, (60, 83)).astype(np.int16)
+        self.wave = rng.standard_normal((17, 40)).astype(np.float32)
+        np.savez_compressed(self.path / "dem.npz", dem=self.dem, dx=np.float64(0.25), wave=self.wave)
+
+    # ---- verbs -----------------------------------------------------------------------------------
+
+    def shale(self, *arguments, code=0, **options):
+        done = Result(subprocess.run([SHALE, *map(str, arguments)], cwd=self.path, text=True,
+                                     capture_output=True, timeout=120, **options))
+        self.assertEqual(done.code, code, f"shale {' '.join(map(str, arguments))}\n"
+                                          f"{done.out}\n{done.err}")
+        if code >= 2:
+            self.assertRegex(done.err, r"^(shale[ a-z]*: |Tensors larger than memory)")
+        return done
+
+    def files(self):
+        return sorted(p.name for p in self.path.iterdir())
+
+    def load(self, address):
+        """What an address holds, by way of an .npy file that NumPy reads."""
+        self.shale("convert", address, "back.npy", "-f")
+        return np.load(self.path / "back.npy")
+
+    def survey(self, *how):
+        self.shale("convert", "dem.npz", "survey.shale", *how)
+
+    def assert_same(self, got, wanted):
+        wanted = np.asarray(wanted)
+        self.assertEqual(got.dtype, wanted.dtype)
+        self.assertEqual(got.shape, wanted.shape)
+        np.testing.assert_array_equal(got, wanted)
+
+    # ---- help and usage --------------------------------------------------------------------------
+
+    def test_every_command_explains_itself_with_examples(self):
+        overview = self.shale("--help")
+        for command in COMMANDS:
+            self.assertIn(f"  {command} ", overview.out)
+            explained = self.shale(command, "--help")
+            self.assertIn("Examples:", explained.out)
+            self.assertIn(f"shale {command}", explained.out)
+            self.assertEqual(explained.err, "")
+
+    def test_wrong_usage_exits_with_2_and_says_so_on_stderr(self):
+        for arguments in ([], ["nosuch"], ["info"], ["info", "a.shale", "--nosuch"],
+                          ["stats", "dem.npz"], ["stats", "dem.h5"], ["cat", "dem.npz:dem[0"],
+                          ["stats", "dem.npz:dem", "--mem", "much"],
+                          ["stats", "dem.npz:dem", "--threads", "0"],
+                          ["eval"], ["eval", "a +", "--let", "a=dem.npz:dem"],
+                          ["eval", "1", "--let", "1a=dem.npz:dem"],
+                          ["eval", "a", "--let", "a"], ["verify", "dem.npz"],
+                          ["create", "x.npy", "--shape", "3"],
+                          ["create", "x.shale:a", "--shape", "3,-1"],
+                          ["create", "x.shale:a", "--shape", "3", "--dtype", "float7"],
+                          ["create", "x.shale:a", "--shape", "3", "--dtype", "int8", "--fill", "300"],
+                          ["create", "x.shale:a", "--shape", "3", "--dense", "--chunk", "3"],
+                          ["create", "x.shale:a", "--shape", "3", "--codec", "lz4"],
+                          ["plot", "dem.npz:dem", "-o", "dem.jpg"],
+                          ["plot", "dem.npz:dem[0]", "-o", "dem.png"],
+                          ["plot", "dem.npz:dem", "-o", "dem.png", "--colormap", "jet"]):
+            with self.subTest(arguments):
+                done = self.shale(*arguments, code=2)
+                self.assertEqual(done.out, "")
+                self.assertNotEqual(done.err, "")
+        self.assertEqual(self.files(), ["dem.npz"])
+
+    def test_misspelt_commands_get_a_hint(self):
+        self.assertIn("did you mean stats?", self.shale("stat", "dem.npz:dem", code=2).err)
+        self.assertIn("no command 'frobnicate'", self.shale("frobnicate", code=2).err)
+
+    def test_errors_name_files_as_the_user_does(self):
+        err = self.shale("create", "new.shale:a\x01", "--shape", "3", code=2).err
+        self.assertNotIn("partial", err)
+        self.assertIn("new.shale", err)
+
+    def test_errors_in_expressions_point_at_the_place(self):
+        done = self.shale("eval", "dem + nosuch", "--let", "dem=dem.npz:dem", code=2)
+        lines = done.err.splitlines()
+        at = next(i for i, line in enumerate(lines) if "^" in line)
+        self.assertEqual(lines[at - 1][lines[at].index("^"):][:6], "nosuch")
+
+    def test_missing_files_and_arrays_exit_with_3(self):
+        self.survey()
+        for arguments in (["info", "nosuch.shale"], ["cat", "nosuch.npy"], ["stats", "nosuch.npz:a"],
+                          ["cat", "survey.shale:nosuch"], ["cat", "dem.npz:nosuch"],
+                          ["eval", "a", "--let", "a=no.npy"], ["verify", "nosuch.shale"],
+                          ["convert", "dem.npz:dem", "nosuch/x.npy"]):
+            with self.subTest(arguments):
+                self.assertEqual(self.shale(*arguments, code=3).out, "")
+
+    def test_full_standard_output_is_a_failure(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([SHALE, "version"], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("shale: ", done.stderr)
+
+    # ---- reading ---------------------------------------------------------------------------------
+
+    def test_ls_names_the_arrays(self):
+        self.survey()
+        self.assertEqual(self.shale("ls", "survey.shale").out.split(), ["dem", "dx", "wave"])
+        self.assertEqual(sorted(self.shale("ls", "dem.npz").out.split()), ["dem", "dx", "wave"])
+        long = self.shale("ls", "-l", "survey.shale").out.splitlines()
+        self.assertEqual(len(long), 4)
+        self.assertIn("(60, 83)", long[1])
+        self.assertIn("int16", long[1])
+
+    def test_info_as_json_has_the_whole_truth(self):
+        self.survey()
+        self.shale("convert", "dem.npz:dem", "survey.shale:packed", "--chunk", "16,32",
+                   "--codec", "delta,shuffle,zstd:3")
+        info = self.shale("info", "survey.shale", "--json").json()
+        self.assertEqual(info["format"], "shale")
+        self.assertEqual(info["generation"], self.shale("verify", "survey.shale",
+                                                        "--json").json()["generation"])
+        self.assertRegex(info["uuid"], r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+        self.assertEqual(info["file_bytes"], (self.path / "survey.shale").stat().st_size)
+        arrays = {each["name"]: each for each in info["arrays"]}
+        self.assertEqual(sorted(arrays), ["dem", "dx", "packed", "wave"])
+        self.assertEqual(arrays["dem"]["kind"], "dense")
+        self.assertEqual(arrays["dem"]["shape"], [60, 83])
+        self.assertEqual(arrays["dem"]["dtype"], "int16")
+        self.assertEqual(arrays["dem"]["logical_bytes"], 60 * 83 * 2)
+        self.assertEqual(arrays["dem"]["stored_bytes"], 60 * 83 * 2)
+        self.assertEqual(arrays["dx"]["shape"], [])
+        packed = arrays["packed"]
+        self.assertEqual(packed["kind"], "chunked")
+        self.assertEqual(packed["chunk_shape"], [16, 32])
+        self.assertEqual(packed["codec"], "delta,shuffle,zstd:3")
+        self.assertGreater(packed["modified"], arrays["dem"]["modified"])
+        text = self.shale("info", "survey.shale:packed").out
+        self.assertIn("delta,shuffle,zstd:3", text)
+        self.assertIn("60 x 83", text)
+
+    def test_info_reads_foreign_files_without_their_elements(self):
+        np.save(self.path / "f.npy", np.asfortranarray(self.dem))
+        info = self.shale("info", "f.npy", "--json").json()
+        self.assertEqual(info["arrays"][0]["shape"], [60, 83])
+        self.assertIn("Fortran", info["arrays"][0]["kind"])
+        members = self.shale("info", "dem.npz", "--json").json()["arrays"]
+        self.assertEqual({m["name"] for m in members}, {"dem", "dx", "wave"})
+        self.assertTrue(all(m["kind"] == "deflated" for m in members))
+
+    def test_cat_prints_what_numpy_holds(self):
+        self.survey()
+        printed = self.shale("cat", "survey.shale:dem[10:12, ::-20]").out
+        numbers = [int(n) for n in re.findall(r"-?\d+", printed.split("]]")[0])]
+        self.assertEqual(numbers, self.dem[10:12, ::-20].ravel().tolist())
+
+    def test_cat_as_csv_has_every_digit(self):
+        self.survey("--chunked")
+        out = self.shale("cat", "--csv", "survey.shale:wave").out
+        read = np.array([[np.float32(x) for x in line.split(",")] for line in out.splitlines()])
+        self.assert_same(read, self.wave)
+        column = self.shale("cat", "--csv", "survey.shale:dem[:, 3]").out.split()
+        self.assertEqual([int(x) for x in column], self.dem[:, 3].tolist())
+        self.assertEqual(float(self.shale("cat", "--csv", "survey.shale:dx").out), 0.25)
+
+    def test_cat_shows_the_ends_of_large_arrays_only(self):
+        # Eight tebibytes could not be read, and need not be.
+        self.shale("create", "big.shale:z", "--shape", "4194304,1048576", "--dtype", "int16",
+                   "--chunk", "1024,1024", "--fill", "7")
+        out = self.shale("cat", "big.shale:z").out
+        self.assertIn("...", out)
+        self.assertNotIn("0", out.split("]]")[0])
+        self.assertEqual(len(re.findall("7", out.split("]]")[0])), 36)
+
+    def test_stats_are_numpys(self):
+        self.survey()
+        for address, wanted in (("survey.shale:dem", self.dem), ("dem.npz:wave", self.wave),
+                                ("survey.shale:wave[3, ::-2]", self.wave[3, ::-2])):
+            with self.subTest(address):
+                stats = self.shale("stats", address, "--json").json()
+                wide = wanted.astype(np.float64)
+                self.assertEqual(stats["count"], wanted.size)
+                self.assertEqual(stats["nan_count"], 0)
+                self.assertEqual(stats["min"], wanted.min())
+                self.assertEqual(stats["max"], wanted.max())
+                self.assertAlmostEqual(stats["mean"], wide.mean(), delta=1e-12 * 1100)
+                self.assertAlmostEqual(stats["std"], wide.std(), delta=1e-12 * 1100)
+                self.assertGreater(stats["cost"]["peak_rss_bytes"], 0)
+                self.assertGreaterEqual(stats["cost"]["bytes_read"], wanted.nbytes)
+
+    def test_stats_leave_nan_out_and_count_it(self):
+        holes = self.wave.copy()
+        holes[::3, ::5] = np.nan
+        np.save(self.path / "holes.npy", holes)
+        stats = self.shale("stats", "holes.npy", "--json").json()
+        wide = holes.astype(np.float64)
+        self.assertEqual(stats["nan_count"], int(np.isnan(holes).sum()))
+        self.assertEqual(stats["min"], float(np.nanmin(holes)))
+        self.assertEqual(stats["max"], float(np.nanmax(holes)))
+        self.assertAlmostEqual(stats["mean"], np.nanmean(wide), delta=1e-12)
+        self.assertAlmostEqual(stats["std"], np.nanstd(wide), delta=1e-12)
+        np.save(self.path / "none.npy", np.full((3,), np.nan))
+        self.assertIsNone(self.shale("stats", "none.npy", "--json").json()["mean"])
+        np.save(self.path / "empty.npy", np.zeros((0, 3)))
+        self.assertEqual(self.shale("stats", "empty.npy", "--json").json()["count"], 0)
+
+    def test_stats_measure_the_disk_in_the_same_run(self):
+        self.survey()
+        disk = self.shale("stats", "survey.shale:dem", "--json", "--disk-speed").json()["cost"]["disks"]
+        self.assertEqual(len(disk), 1)
+        self.assertEqual(disk[0]["file"], "survey.shale")
+        self.assertEqual(disk[0]["bytes"], (self.path / "survey.shale").stat().st_size)
+        self.assertGreater(len(disk[0]["method"]), 0)
+
+    def test_data_goes_to_stdout_and_messages_to_stderr(self):
+        self.survey()
+        loud = self.shale("stats", "survey.shale:dem")
+        self.assertIn("GB/s" if "GB/s" in loud.err else "B/s", loud.err)
+        self.assertIn("peak resident memory", loud.err)
+        self.assertNotIn("B/s", loud.out)
+        quiet = self.shale("stats", "survey.shale:dem", "--quiet")
+        self.assertEqual(quiet.err, "")
+        self.assertEqual(quiet.out, loud.out)
+
+    def test_progress_is_shown_on_request_without_a_terminal(self):
+        self.survey()
+        silent = self.shale("eval", "sum(a)", "--let", "a=survey.shale:dem")
+        self.assertNotIn("left", silent.err)
+        shown = self.shale("eval", "sum(sin(arange(20000000)))", "--progress")
+        self.assertIn("100%", shown.err)
+        self.assertNotIn("\r", shown.err)
+
+    # ---- converting ------------------------------------------------------------------------------
+
+    def test_elements_survive_every_direction(self):
+        values = {"i1": self.dem.astype(np.int8), "u2": self.dem.astype(np.uint16),
+                  "f4": self.wave, "f8": self.wave.astype(np.float64),
+                  "f2": self.wave.astype(np.float16), "b": self.dem > 600,
+                  "c8": (self.wave + 1j * self.wave[::-1]).astype(np.complex64),
+                  "scalar": np.array(3, np.int32), "none": np.zeros((0, 4), np.uint8),
+                  "cube": np.arange(24, dtype=np.int64).reshape(2, 3, 4)}
+        for name, wanted in values.items():
+            with self.subTest(name):
+                np.save(self.path / f"{name}.npy", wanted)
+                self.shale("convert", f"{name}.npy", "all.shale")
+                self.assert_same(self.load(f"all.shale:{name}"), wanted)
+                self.shale("convert", f"all.shale:{name}", f"all.shale:{name}-chunked", "--chunked")
+                self.assert_same(self.load(f"all.shale:{name}-chunked"), wanted)
+                self.shale("convert", f"all.shale:{name}", f"{name}.raw")
+                self.assertEqual((self.path / f"{name}.raw").read_bytes(), wanted.tobytes())
+                shape = ",".join(map(str, wanted.shape)) or "()"
+                self.shale("convert", f"{name}.raw", "again.npy", "-f", "--dtype", wanted.dtype.name,
+                           "--shape", shape)
+                self.assert_same(np.load(self.path / "again.npy"), wanted)
+        self.shale("convert", "all.shale", "all.npz")
+        with np.load(self.path / "all.npz") as archive:
+            self.assertEqual(len(archive.files), 2 * len(values))
+            for name, wanted in values.items():
+                self.assert_same(archive[name], wanted)
+                self.assert_same(archive[f"{name}-chunked"], wanted)
+
+    def test_slices_convert_as_numpy_slices(self):
+        self.survey("--chunked")
+        for text, wanted in (("[10:20, ::-1]", self.dem[10:20, ::-1]), ("[..., 5]", self.dem[..., 5]),
+                             ("[None, -1, 7:3:-2]", self.dem[None, -1, 7:3:-2]),
+                             ("[3, 4]", self.dem[3, 4]), ("[99:]", self.dem[99:])):
+            with self.subTest(text):
+                self.assert_same(self.load(f"survey.shale:dem{text}"), wanted)
+                self.assert_same(self.load(f"dem.npz:dem{text}"), wanted)
+
+    def test_convert_changes_dtypes(self):
+        self.shale("convert", "dem.npz:dem", "f.npy", "--as", "float32")
+        self.assert_same(np.load(self.path / "f.npy"), self.dem.astype(np.float32))
+
+    def test_raw_addresses_say_how_to_read_them(self):
+        self.dem.tofile(self.path / "dem.raw")
+        self.assert_same(self.load("dem.raw:int16(60,83)[5]"), self.dem[5])
+        self.assert_same(self.load("dem.raw:int16"), self.dem.ravel())
+        self.shale("cat", "dem.raw", code=2)
+
+    # ---- computing -------------------------------------------------------------------------------
+
+    def test_expressions_compute_what_numpy_computes(self):
+        names = {"np": np, "dem": self.dem, "wave": self.wave, "dx": np.float64(0.25)}
+        names.update({n: getattr(np, n) for n in (
+            "sqrt exp log sin cos tan arctan arctan2 where clip tile repeat concatenate arange floor "
+            "ceil trunc mean sum min max std var reshape transpose flip minimum maximum abs sign "
+            "isnan expand_dims squeeze float32 float64 int32 degrees radians pi prod any all "
+            "count_nonzero broadcast_to stack zeros ones full square power").split()})
+        self.survey("--chunked")
+        lets = [a for n in ("dem", "wave", "dx") for a in ("--let", f"{n}=survey.shale:{n}")]
+        for text in (
+                "sqrt(dem * 1.0)", "wave * 2.5 - 1", "dem // 7", "dem % -7", "dem / 4",
+                "wave[1:-1, 2:] - wave[1:-1, :-2]", "where(wave > 0, wave, -wave)",
+                "(dem > 300) & (dem < 900)", "~(dem > 300)", "wave.T",
+                "mean(dem.astype(float64), axis=0)", "sum(dem, axis=1, keepdims=True)",
+                "max(wave, axis=0) - min(wave, axis=0)", "clip(dem, 300, 900)",
+                "tile(wave, (2, 3))", "repeat(wave, 3, axis=1)", "concatenate((wave, wave), axis=1)",
+                "arange(10) * 2", "reshape(dem, (83, 60))", "flip(wave, axis=1)",
+                "dem[::7, None, ::-5]", "floor(wave * 10)", "degrees(arctan2(wave, 2))",
+                "stack((wave, wave * 2), axis=1)", "square(wave)[3]", "dem ** 2", "count_nonzero(dem > 500)",
+                "dem.astype(np.float64) * dx", "-wave", "any(wave > 2, axis=0)", "full((2, 3), 7, dtype=int32)",
+                "broadcast_to(wave[0], (3, 40))", "minimum(wave, 0.5) + maximum(wave, -0.5)"):
+            with self.subTest(text):
+                wanted = np.asarray(eval(text, {}, names))
+                self.shale("eval", *lets, "-o", "result.npy", "-f", "--", text)
+                got = np.load(self.path / "result.npy")
+                self.assertEqual(got.shape, wanted.shape)
+                self.assertEqual(got.dtype.kind, wanted.dtype.kind)
+                np.testing.assert_allclose(got, wanted, rtol=3e-6, atol=1e-6)
+
+    def test_scalar_results_are_printed(self):
+        self.assertEqual(self.shale("eval", "2 + 3 * 4").out, "14\n")
+        done = self.shale("eval", "sum(a)", "--let", "a=dem.npz:dem")
+        self.assertEqual(int(done.out), int(self.dem.sum()))
+        parsed = self.shale("eval", "sum(a) * k", "--let", "a=dem.npz:dem", "--let", "k=2**3",
+                            "--json").json()
+        self.assertEqual(parsed["value"], 8 * int(self.dem.sum()))
+
+    def test_plan_says_what_it_would_do_and_does_nothing(self):
+        self.survey()
+        plan = self.shale("eval", "(a - mean(a)) / std(a)", "--let", "a=survey.shale:wave", "--plan",
+                          "-o", "x.npy", "--json").json()
+        self.assertEqual(plan["passes"], 2)
+        self.assertEqual(plan["bytes_written"] // self.wave.nbytes, 1)
+        self.assertGreater(len(self.shale("eval", "a + 1", "--let", "a=survey.shale:wave",
+                                          "--plan").out), 0)
+        self.assertNotIn("x.npy", self.files())
+
+    def test_results_land_in_containers_dense_and_chunked(self):
+        self.shale("eval", "wave * 2", "--let", "wave=dem.npz:wave", "-o", "r.shale:dense")
+        self.shale("eval", "wave * 2", "--let", "wave=dem.npz:wave", "-o", "r.shale:packed",
+                   "--chunk", "8,16", "--codec", "shuffle,zstd:1", "--dtype", "float64")
+        self.assert_same(self.load("r.shale:dense"), self.wave * 2)
+        self.assert_same(self.load("r.shale:packed"), (self.wave * 2).astype(np.float64))
+        self.shale("verify", "r.shale")
+
+    def test_created_arrays_keep_their_form_when_they_are_filled(self):
+        self.shale("create", "m.shale:m", "--shape", "17,40", "--dtype", "float64", "--chunk", "4,40",
+                   "--codec", "shuffle,zstd:2", "--fill", "-1.5", "--attribute", "unit=m")
+        self.assert_same(self.load("m.shale:m"), np.full((17, 40), -1.5))
+        self.shale("eval", "w", "--let", "w=dem.npz:wave", "-o", "m.shale:m", code=3)
+        self.shale("eval", "w", "--let", "w=dem.npz:wave", "-o", "m.shale:m", "-f")
+        array = self.shale("info", "m.shale:m", "--json").json()["arrays"][0]
+        self.assertEqual(array["chunk_shape"], [4, 40])
+        self.assertEqual(array["codec"], "shuffle,zstd:2")
+        self.assertEqual(array["dtype"], "float64")
+        self.assertEqual(array["attributes"], {"unit": "m"})
+        self.assert_same(self.load("m.shale:m"), self.wave.astype(np.float64))
+
+    def test_created_dense_arrays_hold_their_fill_value(self):
+        self.shale("create", "d.shale:zeros", "--shape", "5,6")
+        self.shale("create", "d.shale:nan", "--shape", "5", "--fill", "nan", "--dtype", "float64")
+        self.shale("create", "d.shale:one", "--shape", "()", "--fill", "2**10", "--dtype", "int16")
+        self.assert_same(self.load("d.shale:zeros"), np.zeros((5, 6), np.float32))
+        self.assert_same(self.load("d.shale:nan"), np.full(5, np.nan))
+        self.assert_same(self.load("d.shale:one"), np.array(1024, np.int16))
+
+    def test_an_array_can_be_replaced_by_what_is_computed_from_it(self):
+        self.survey()
+        self.shale("eval", "a[::-1] * 2", "--let", "a=survey.shale:dem", "-o", "survey.shale:dem", "-f")
+        self.assert_same(self.load("survey.shale:dem"), self.dem[::-1] * np.int16(2))
+
+    # ---- pictures --------------------------------------------------------------------------------
+
+    def png(self, name):
+        """Width, height and colour type of a PNG file."""
+        head = (self.path / name).read_bytes()[:33]
+        self.assertEqual(head[:8], b"\x89PNG\r\n\x1a\n")
+        return (int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big"), head[25])
+
+    def test_plot_keeps_proportions(self):
+        self.survey()
+        self.shale("plot", "survey.shale:dem", "-o", "dem.png", "--colormap", "terrain")
+        self.assertEqual(self.png("dem.png"), (83, 60, 2))
+        self.shale("plot", "survey.shale:dem", "-o", "small.png", "--width", "21")
+        self.assertEqual(self.png("small.png"), (21, 15, 2))
+        self.shale("plot", "survey.shale:dem", "-o", "large.png", "--width", "200")
+        self.assertEqual(self.png("large.png"), (166, 120, 2))
+
+    def test_plot_leaves_holes_where_nothing_is_known(self):
+        holes = self.wave.copy()
+        holes[3, 4] = np.nan
+        np.save(self.path / "holes.npy", holes)
+        self.shale("plot", "holes.npy", "-o", "holes.png", "--min", "-1", "--max", "1")
+        self.assertEqual(self.png("holes.png"), (40, 17, 6))
+
+    # ---- targets are whole or untouched ----------------------------------------------------------
+
+    def test_existing_targets_need_force(self):
+        for target in ("t.npy", "t.npz", "t.raw", "t.png"):
+            (self.path / target).write_bytes(b"precious")
+            with self.subTest(target):
+                command = ["plot", "dem.npz:dem", "-o", target] if target.endswith("png") else [
+                    "convert", "dem.npz:dem", target]
+                self.assertIn("-f", self.shale(*command, code=3).err)
+                self.assertEqual((self.path / target).read_bytes(), b"precious")
+                self.shale(*command, "-f")
+                self.assertNotEqual((self.path / target).read_bytes(), b"precious")
+
+    def corrupt_chunk(self):
+        """A container whose array cannot be decoded to its end."""
+        noise = np.random.default_rng(3).integers(0, 256, (64, 4096)).astype(np.uint8)
+        np.save(self.path / "noise.npy", noise)
+        self.shale("convert", "noise.npy", "bad.shale", "--chunk", "8,4096", "--codec", "raw")
+        data = bytearray((self.path / "bad.shale").read_bytes())
+        at = data.find(noise[40].tobytes())
+        self.assertGreater(at, 0)
+        data[at] ^= 1
+        (self.path / "bad.shale").write_bytes(data)
+
+    def test_damage_is_found_and_named(self):
+        self.corrupt_chunk()
+        found = self.shale("verify", "bad.shale", "--json", code=1).json()
+        self.assertFalse(found["sound"])
+        self.assertEqual(found["findings"][0]["code"], "corrupt")
+        self.assertIn("finding", self.shale("verify", "bad.shale", code=1).out)
+        self.shale("stats", "bad.shale:noise", code=4)
+        data = bytearray((self.path / "bad.shale").read_bytes())
+        data[0:8] = b"\0" * 8
+        (self.path / "head.shale").write_bytes(data)
+        self.shale("ls", "head.shale", code=4)
+        self.shale("verify", "head.shale", code=1)
+
+    def test_failures_leave_neither_new_files_nor_changed_ones(self):
+        self.corrupt_chunk()
+        before = self.files()
+        for target in ("new.npy", "new.npz", "new.raw", "new.shale:a"):
+            self.shale("eval", "a + 1", "--let", "a=bad.shale:noise", "-o", target, code=4)
+            self.assertEqual(self.files(), before)
+        self.survey()
+        content = (self.path / "survey.shale").read_bytes()
+        uuid = self.shale("info", "survey.shale", "--json").json()
+        self.shale("eval", "a + 1", "--let", "a=bad.shale:noise", "-o", "survey.shale:dem", "-f", code=4)
+        self.assertEqual(self.shale("info", "survey.shale", "--json").json()["generation"],
+                         uuid["generation"])
+        self.assert_same(self.load("survey.shale:dem"), self.dem)
+        self.shale("verify", "survey.shale")
+        self.assertGreaterEqual(len((self.path / "survey.shale").read_bytes()), len(content))
+
+    def test_verify_accounts_for_every_byte(self):
+        self.survey()
+        self.shale("eval", "a + 1", "--let", "a=survey.shale:dem", "-o", "survey.shale:dem", "-f")
+        found = self.shale("verify", "survey.shale", "--json").json()
+        space = found["space"]
+        self.assertTrue(found["sound"])
+        self.assertEqual(found["arrays"], 3)
+        self.assertEqual(space["live_bytes"] + space["freed_bytes"] + space["free_bytes"],
+                         space["file_bytes"])
+        self.assertIn("sound", self.shale("verify", "survey.shale").out)
+
+    def test_foreign_objects_are_unsupported(self):
+        np.save(self.path / "o.npy", np.array([{}, None], dtype=object), allow_pickle=True)
+        self.shale("info", "o.npy", code=5)
+        np.save(self.path / "c.npy", np.zeros(3, np.complex64))
+        self.shale("stats", "c.npy", code=5)
+
+    # ---- interruption ----------------------------------------------------------------------------
+
+    def interrupt(self, *arguments, number=signal.SIGINT):
+        """Starts what would take minutes, interrupts it when it has begun, returns its end."""
+        with subprocess.Popen([SHALE, *map(str, arguments)], cwd=self.path, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            status = pathlib.Path(f"/proc/{process.pid}/status")
+            # Once it blocks the signal, it reads it; a little later it computes.
+            while not int(re.search(r"SigBlk:\s*(\w+)", status.read_text()).group(1), 16):
+                self.assertIsNone(process.poll())
+                time.sleep(0.01)
+            time.sleep(0.5)
+            process.send_signal(number)
+            out, err = process.communicate(timeout=60)
+        self.assertEqual(out, "")
+        return process.returncode, err
+
+    ENDLESS = "sin(arange(30000000000, dtype=float64))"
+
+    def test_interruption_exits_with_130(self):
+        code, err = self.interrupt("eval", f"sum({self.ENDLESS})")
+        self.assertEqual(code, 130)
+        self.assertIn("[cancelled]", err)
+        self.assertEqual(self.interrupt("eval", f"sum({self.ENDLESS})", number=signal.SIGTERM)[0], 130)
+
+    def test_interruption_leaves_the_old_target(self):
+        self.survey()
+        before = self.shale("info", "survey.shale", "--json").json()
+        code, _ = self.interrupt("eval", f"sum({self.ENDLESS}) * a", "--let", "a=survey.shale:dem",
+                                 "-o", "survey.shale:dem", "-f", "--dtype", "float64")
+        self.assertEqual(code, 130)
+        after = self.shale("info", "survey.shale", "--json").json()
+        self.assertEqual(after["generation"], before["generation"])
+        self.assert_same(self.load("survey.shale:dem"), self.dem)
+        self.shale("verify", "survey.shale")
+
+    def test_interruption_leaves_no_new_file(self):
+        before = self.files()
+        for target in ("new.npy", "new.raw", "new.npz:a", "new.shale:a"):
+            code, _ = self.interrupt("eval", f"sum({self.ENDLESS}) * w", "--let", "w=dem.npz:wave",
+                                     "-o", target)
+            self.assertEqual(code, 130)
+            self.assertEqual(self.files(), before)
+
+    # ---- versions --------------------------------------------------------------------------------
+
+    def test_version_names_its_parts(self):
+        version = self.shale("version", "--json").json()
+        self.assertRegex(version["shale"], r"^\d+\.\d+\.\d+$")
+        self.assertIn(version["isa"], ("baseline", "avx2", "avx512"))
+        self.assertGreaterEqual(version["format"], 1)
+        self.assertIn("zstd", version["libraries"])
+        self.assertEqual(self.shale("--version").out.strip(), version["shale"])
+        forced = self.shale("version", "--json", env={**os.environ, "SHALE_ISA": "baseline"}).json()
+        self.assertEqual(forced["isa"], "baseline")
+
+
+if __name__ == "__main__":
+    SHALE = os.path.abspath(sys.argv.pop(1))
+    unittest.main()

@@ -1,0 +1,96 @@
+#include "partial_file.hpp"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "shale/error.hpp"
+
+namespace shale::tools {
+namespace {
+
+class PartialFile : public testing::Test {
+ protected:
+  PartialFile() {
+    char pattern[] = "/tmp/shale-partial-XXXXXX";
+    directory_ = ::mkdtemp(pattern);
+  }
+  ~PartialFile() override { std::filesystem::remove_all(directory_); }
+
+  std::string target() const { return directory_ + "/x.png"; }
+  static void write(const std::string& path, const std::string& text) {
+    std::ofstream(path) << text;
+  }
+  static std::string read(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  std::ptrdiff_t files() const {
+    return std::distance(std::filesystem::directory_iterator(directory_), {});
+  }
+
+  std::string directory_;
+};
+
+TEST_F(PartialFile, AppearsWhenItIsPublished) {
+  partial_file file(target(), replacing::refuse);
+  write(file.path(), "new");
+  EXPECT_FALSE(file_exists(target()));
+  file.publish();
+  EXPECT_EQ(read(target()), "new");
+  EXPECT_EQ(files(), 1);
+}
+
+TEST_F(PartialFile, LeavesNothingBehindOtherwise) {
+  write(target(), "old");
+  {
+    const partial_file file(target(), replacing::allow);
+    write(file.path(), "new");
+  }
+  EXPECT_EQ(read(target()), "old");
+  EXPECT_EQ(files(), 1);
+}
+
+TEST_F(PartialFile, ReplacesOnlyWhenAllowed) {
+  write(target(), "old");
+  EXPECT_THROW(partial_file(target(), replacing::refuse), error);
+  partial_file file(target(), replacing::allow);
+  write(file.path(), "new");
+  file.publish();
+  EXPECT_EQ(read(target()), "new");
+}
+
+TEST_F(PartialFile, RefusesATargetThatAppearedMeanwhile) {
+  partial_file file(target(), replacing::refuse);
+  write(file.path(), "new");
+  write(target(), "somebody else's");
+  try {
+    file.publish();
+    FAIL();
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.code(), errc::already_exists);
+  }
+  EXPECT_EQ(read(target()), "somebody else's");
+}
+
+TEST_F(PartialFile, SaysAtOnceThatADirectoryIsMissing) {
+  try {
+    partial_file(directory_ + "/none/x.png", replacing::refuse);
+    FAIL();
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.code(), errc::not_found);
+  }
+}
+
+TEST_F(PartialFile, RemovesAllBeforeASuddenEnd) {
+  const partial_file file(target(), replacing::refuse);
+  write(file.path(), "new");
+  remove_partial_files();
+  EXPECT_EQ(files(), 0);
+}
+
+}  // namespace
+}  // namespace shale::tools

@@ -1,0 +1,63 @@
+// What a command works on, as typed: a file, an array in it, and a slice of that.
+//
+//   survey.shale                       a container
+//   survey.shale:dem                   an array in it
+//   survey.shale:dem[10:20, ::-1]      part of the array, in NumPy's slice syntax
+//   dem.npy[..., None]                 a NumPy file
+//   dem.npz:elevation                  a member of a NumPy archive
+//   dem.raw:int16(344,403)[0]          bare little-endian elements; without a shape, one long axis
+//
+// The file ends at the first known suffix (.shale .npy .npz .raw .bin) that is followed by ':', '['
+// or the end of the text, so neither directories nor names before it need quoting.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shale/dims.hpp"
+#include "shale/dtype.hpp"
+#include "shale/tensor.hpp"
+
+namespace shale::tools {
+
+enum class file_format { shale, npy, npz, raw };
+
+/// "shale", "npy", "npz", "raw".
+std::string_view name(file_format format) noexcept;
+
+struct address {
+  std::string text;  ///< as typed
+  std::string file;
+  file_format format = file_format::shale;
+
+  /// The array or member; empty for the file as a whole, and always for npy and raw.
+  std::string array;
+
+  /// Raw only: how to read the bytes, where the address says it.
+  std::optional<shale::dtype> raw_dtype;
+  std::optional<dims> raw_shape;
+
+  /// The slice; nothing if there is none ("a[...]" has one entry).
+  std::optional<std::vector<index_entry>> index;
+
+  /// "file:array", without the slice.
+  std::string label() const;
+};
+
+/// Throws   located_error: no known suffix, an empty name, anything that is not a slice
+address parse_address(std::string_view text);
+
+/// The same where a slice makes no sense, for example for an array that is to be created.
+/// Throws   also located_error for a slice
+address parse_whole_address(std::string_view text);
+
+/// "(344, 403)", "344,403", "[344, 403]" or "344x403"; "()" is rank 0.
+/// Throws   located_error: not a list of whole numbers >= 0, too many of them
+dims parse_shape(std::string_view text);
+
+/// Throws   invalid_argument naming the dtypes there are
+dtype parse_dtype_option(std::string_view text);
+
+}  // namespace shale::tools

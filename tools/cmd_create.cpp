@@ -1,0 +1,108 @@
+// shale create: a new array in a container.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "address.hpp"
+#include "command_line.hpp"
+#include "engine.hpp"
+#include "expression.hpp"
+#include "shale/container.hpp"
+#include "shale/expr.hpp"
+#include "target.hpp"
+#include "text_error.hpp"
+
+namespace shale::tools {
+
+namespace {
+
+struct create_options {
+  std::string target;
+  std::string shape;
+  std::string type = "float32";
+  std::string fill;
+  std::vector<std::string> attributes;
+  target_options how;
+  engine_options engine;
+};
+
+// A number as expressions write it, so that -1, 0x10, nan, 2**20 and -pi/2 all work.
+scalar parse_number(std::string_view text, executor& on) {
+  const expr value = parse_expression(text, {});
+  if (value.rank() != 0) throw error(errc::invalid_argument, "--fill takes one number");
+  return eval(value, &on).item();
+}
+
+std::pair<std::string, std::string> parse_attribute(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0)
+    throw_at("attribute", "expected KEY=VALUE", text, 0);
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+int run(const create_options& options) {
+  const address where = parse_whole_address(options.target);
+  if (where.format != file_format::shale || where.array.empty())
+    throw error(errc::invalid_argument, "create: the target is an array in a .shale container",
+                {fmt::format("got {}, wanted for example survey.shale:dem", options.target)});
+  engine work(options.engine, "create");
+  const dtype type = parse_dtype_option(options.type);
+  const dims shape = parse_shape(options.shape);
+  array_spec spec = options.how.spec(type, shape, std::nullopt);
+  std::optional<scalar> fill;
+  if (!options.fill.empty()) {
+    fill = parse_number(options.fill, work.on());
+    if (!fill->fits(type))
+      throw error(errc::invalid_argument,
+                  fmt::format("--fill {} is no {}", fill->to_string(), name(type)));
+    spec.fill_value = *fill;
+  }
+  const std::uint64_t generation = change_container(where.file, [&](transaction& change) {
+    if (change.find(where.array)) {
+      if (!options.how.force)
+        throw error(errc::already_exists, fmt::format("'{}' exists", where.label()),
+                    {"-f replaces it"});
+      change.remove(where.array);
+    }
+    const writable_array made = change.create(where.array, spec);
+    // Chunks that were never written read as the fill value; dense bytes have to be stored.
+    if (fill && spec.kind == array_kind::dense && !(*fill == scalar(0)))
+      made.write(full(shape, *fill, type), &work.on());
+    for (const std::string& each : options.attributes) {
+      const auto [key, value] = parse_attribute(each);
+      change.set_attribute(where.array, key, value);
+    }
+  });
+  if (!options.engine.quiet)
+    note(fmt::format("{}: {} {} in generation {}", where.label(), name(type), to_string(shape),
+                     generation));
+  return exit_yes;
+}
+
+}  // namespace
+
+void add_create(command_line& line) {
+  auto options = std::make_shared<create_options>();
+  CLI::App* command = line.app.add_subcommand("create", "Create an array in a container");
+  command->add_option("target", options->target, "FILE.shale:ARRAY")->required();
+  command->add_option("--shape", options->shape, "Extents, as in 344,403; () for a single element")
+      ->required();
+  command->add_option("--dtype", options->type, "Element type [float32]")->type_name("DTYPE");
+  command->add_option("--fill", options->fill, "Value of every element [0]")->type_name("NUMBER");
+  command->add_option("--attribute", options->attributes, "A note to attach, as in unit=m")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  options->how.add_to(*command);
+  options->engine.add_to(*command);
+  command->footer(
+      "Examples:\n"
+      "  shale create big.shale:a --shape 32768,32768\n"
+      "  shale create big.shale:b --shape 32768,32768 --chunked --fill nan\n"
+      "  shale create big.shale:c --shape 1000,4096 --dtype uint16 --chunk 100,4096 \\\n"
+      "      --codec delta,shuffle,zstd:3 --attribute unit=m");
+  command->callback([&line, options] { line.chosen = [options] { return run(*options); }; });
+}
+
+}  // namespace shale::tools

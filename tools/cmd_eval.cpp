@@ -1,0 +1,214 @@
+// shale eval: an expression over arrays, evaluated in the fewest passes, into an array or as text.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "command_line.hpp"
+#include "engine.hpp"
+#include "expression.hpp"
+#include "functions.hpp"
+#include "preview.hpp"
+#include "source.hpp"
+#include "target.hpp"
+#include "text_error.hpp"
+#include "units.hpp"
+
+namespace shale::tools {
+
+namespace {
+
+struct eval_options {
+  std::string expression;
+  std::vector<std::string> lets;
+  std::string output;
+  std::string type;
+  bool plan = false;
+  bool functions = false;
+  bool json = false;
+  bool disk_speed = false;
+  target_options how;
+  engine_options engine;
+};
+
+// The operands of one command, by name, and the files that they come from.
+struct operands {
+  library files;
+  bindings arrays;
+  std::set<std::string> paths;
+};
+
+// What stands behind "NAME=": an address, or a number as expressions write it.
+expr open_operand(std::string_view text, operands& into) {
+  try {
+    const operand found = into.files.open(parse_address(text));
+    into.paths.insert(found.where.file);
+    return found.values;
+  } catch (const error& failure) {
+    if (failure.code() != errc::invalid_argument || dynamic_cast<const located_error*>(&failure))
+      throw;
+    try {
+      return parse_expression(text, {});
+    } catch (const error&) {
+      // It was meant as an address.
+    }
+    throw;
+  }
+}
+
+void bind(const std::string& let, operands& into) {
+  const std::size_t equals = std::min(let.find('='), let.size());
+  const std::string name = let.substr(0, equals);
+  if (equals == let.size())
+    throw_at("--let", "expected NAME=FILE:ARRAY or NAME=NUMBER", let, equals);
+  if (!is_bindable(name))
+    throw_at("--let", fmt::format("'{}' cannot be a name in expressions", name), let, 0);
+  if (into.arrays.contains(name))
+    throw_at("--let", fmt::format("'{}' is bound already", name), let, 0);
+  into.arrays.emplace(name, open_operand(std::string_view(let).substr(equals + 1), into));
+}
+
+void print_functions() {
+  for (const function& each : functions())
+    fmt::print("{}{}\n", each.signature, each.method ? "   also a method" : "");
+}
+
+nlohmann::json to_json(const evaluation_plan& plan) {
+  return {{"passes", plan.passes},
+          {"bytes_read", plan.bytes_read},
+          {"bytes_written", plan.bytes_written},
+          {"scratch_bytes_per_thread", plan.scratch_bytes_per_thread},
+          {"instructions", plan.instructions},
+          {"streams", plan.streams}};
+}
+
+void print_plan(const expr& value, const eval_options& options, executor& on) {
+  const evaluation_plan plan = explain(value, &on);
+  if (options.json) {
+    fmt::print("{}\n", to_json(plan).dump(2));
+    return;
+  }
+  fmt::print("{}", plan.text);
+  if (!plan.text.ends_with('\n')) fmt::print("\n");
+}
+
+// What an evaluation is told by: one of the two texts, or all of it as JSON.
+struct outcome {
+  nlohmann::json json;
+  std::string data;  ///< for stdout
+  std::string note;  ///< for stderr
+};
+
+outcome compute(const expr& value, const std::optional<address>& output,
+                const std::optional<dtype>& type, const eval_options& options, executor& on) {
+  outcome result;
+  result.json = {{"dtype", name(value.dtype())}, {"shape", tools::to_json(value.shape())}};
+  if (output) {
+    const written done = write_target(*output, value, type, options.how, on);
+    result.json["output"] = output->text;
+    result.json["stored_bytes"] = done.stored_bytes;
+    if (done.generation) result.json["generation"] = *done.generation;
+    result.note = fmt::format("{}: {} {}, {} stored", output->label(), name(value.dtype()),
+                              to_string(value.shape()), format_bytes(done.stored_bytes));
+  } else if (value.rank() == 0) {
+    const scalar element = eval(value, &on).item();
+    result.json["value"] = tools::to_json(element);
+    result.data = element.to_string();
+  } else {
+    result.data = to_string(preview(value, {}, on));
+  }
+  return result;
+}
+
+// Both these readings and the evaluation then come from the device.
+std::vector<disk_speed> measure_disks(const std::set<std::string>& paths) {
+  std::vector<disk_speed> disks;
+  for (const std::string& path : paths) {
+    disks.push_back(measure_disk(path));
+    drop_page_cache(path);
+  }
+  return disks;
+}
+
+int run(const eval_options& options) {
+  if (options.functions) {
+    print_functions();
+    return exit_yes;
+  }
+  if (options.expression.empty())
+    throw error(errc::invalid_argument, "eval: an expression is missing",
+                {"as in: shale eval 'mean(a)' --let a=survey.shale:dem"});
+  const std::optional<address> output =
+      options.output.empty() ? std::nullopt : std::optional(parse_whole_address(options.output));
+  const std::optional<dtype> type =
+      options.type.empty() ? std::nullopt : std::optional(parse_dtype_option(options.type));
+  engine work(options.engine, "eval");
+  operands with;
+  for (const std::string& let : options.lets) bind(let, with);
+  expr value = parse_expression(options.expression, with.arrays);
+  if (type) value = cast(value, *type);
+  if (options.plan) {
+    print_plan(value, options, work.on());
+    return exit_yes;
+  }
+  std::vector<disk_speed> disks;
+  if (options.disk_speed) disks = measure_disks(with.paths);
+  const stopwatch clock;
+  outcome result = compute(value, output, type, options, work.on());
+  report cost = work.finish();
+  cost.seconds = clock.seconds();
+  cost.disks = std::move(disks);
+  if (options.json) {
+    result.json["cost"] = cost.to_json();
+    fmt::print("{}\n", result.json.dump(2));
+    return exit_yes;
+  }
+  if (!result.data.empty()) fmt::print("{}\n", result.data);
+  if (options.engine.quiet) return exit_yes;
+  if (!result.note.empty()) note(result.note);
+  note(cost.to_string());
+  return exit_yes;
+}
+
+}  // namespace
+
+void add_eval(command_line& line) {
+  auto options = std::make_shared<eval_options>();
+  CLI::App* command = line.app.add_subcommand("eval", "Compute an expression over arrays");
+  command->add_option("expression", options->expression, "NumPy-like; see below");
+  command->add_option("--let", options->lets, "Bind a name to FILE[:ARRAY][[SLICE]] or to a number")
+      ->type_name("NAME=SOURCE")
+      ->allow_extra_args(false);
+  command
+      ->add_option("-o,--output", options->output,
+                   "FILE.shale:ARRAY, FILE.npy, FILE.npz:NAME or FILE.raw [print]")
+      ->type_name("TARGET");
+  command->add_option("--dtype", options->type, "Convert the result [as computed]")
+      ->type_name("DTYPE");
+  command->add_flag("--plan", options->plan, "Say what would be read and written, and stop");
+  command->add_flag("--functions", options->functions, "List the functions, and stop");
+  command->add_flag("--json", options->json, "Print result (if scalar) and costs as JSON");
+  command->add_flag("--disk-speed", options->disk_speed,
+                    "Measure first how fast the disk reads the inputs, then start cold");
+  options->how.add_to(*command);
+  options->engine.add_to(*command);
+  command->footer(
+      "Python's operators and NumPy's names: a[1:-1, None, ::-1], sqrt(a*a + b*b), where(a > 0, "
+      "a,\n"
+      "0), mean(a, axis=0, keepdims=True), a.T, a.shape[0], astype(a, float32). Parts may be "
+      "named\n"
+      "first: 'd = a[1:] - a[:-1]; mean(d*d)'. Numbers adapt to the dtype of the arrays they "
+      "meet.\n"
+      "An expression that starts with '-' goes behind '--'.\n"
+      "\n"
+      "Examples:\n"
+      "  shale eval 'mean(a[::2])' --let a=survey.shale:dem\n"
+      "  shale eval '(a - mean(a)) / std(a)' --let a=big.npy -o big.shale:z --mem 256MiB\n"
+      "  shale eval 'tile(a, (9, 9))' --let a=dem.npy -o m.shale:m --chunk 128,2048 \\\n"
+      "      --codec shuffle,zstd:1\n"
+      "  shale eval 'sum(a * b, axis=1)' --let a=x.npz:a --let b=x.npz:b --plan");
+  command->callback([&line, options] { line.chosen = [options] { return run(*options); }; });
+}
+
+}  // namespace shale::tools

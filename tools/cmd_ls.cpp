@@ -1,0 +1,86 @@
+// shale ls: the names in a file.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command_line.hpp"
+#include "source.hpp"
+#include "table.hpp"
+#include "units.hpp"
+
+namespace shale::tools {
+
+namespace {
+
+struct ls_options {
+  std::string source;
+  bool detailed = false;
+  bool json = false;
+};
+
+std::string chunk_text(const array_facts& array) {
+  return array.kind == "chunked" && array.chunk_shape ? to_string(*array.chunk_shape) : "";
+}
+
+int run(const ls_options& options) {
+  library files;
+  const address where = parse_whole_address(options.source);
+  if (!options.detailed && !options.json && where.format == file_format::shale &&
+      where.array.empty()) {
+    // Names alone need no array to be opened, however many there are.
+    const snapshot& generation = files.generation_of(where.file);
+    std::string after;
+    while (true) {
+      const std::vector<std::string> names = generation.names({}, after, 4096);
+      if (names.empty()) return exit_yes;
+      for (const std::string& each : names) fmt::print("{}\n", each);
+      after = names.back();
+    }
+  }
+  const std::vector<array_facts> arrays = files.describe(where);
+  if (options.json) {
+    nlohmann::json json = nlohmann::json::array();
+    for (const array_facts& each : arrays) json.push_back(each.to_json());
+    fmt::print("{}\n", json.dump(2));
+  } else if (options.detailed) {
+    table list({{"dtype"},
+                {"shape"},
+                {"kind"},
+                {"chunk"},
+                {"codec"},
+                {"logical", alignment::right},
+                {"stored", alignment::right},
+                {"ratio", alignment::right},
+                {"changed", alignment::right},
+                {"name"}});
+    for (const array_facts& each : arrays)
+      list.add({std::string(name(each.type)), to_string(each.shape), each.kind, chunk_text(each),
+                each.codec, format_bytes(each.logical_bytes), format_bytes(each.stored_bytes),
+                each.ratio(), each.modified ? fmt::format("{}", *each.modified) : "",
+                each.name.empty() ? where.file : each.name});
+    if (!list.empty()) fmt::print("{}", list.to_string());
+  } else {
+    for (const array_facts& each : arrays)
+      fmt::print("{}\n", each.name.empty() ? where.file : each.name);
+  }
+  return exit_yes;
+}
+
+}  // namespace
+
+void add_ls(command_line& line) {
+  auto options = std::make_shared<ls_options>();
+  CLI::App* command = line.app.add_subcommand("ls", "List the arrays in a file");
+  command->add_option("source", options->source, "FILE")->required();
+  CLI::Option* detailed =
+      command->add_flag("-l,--long", options->detailed, "With dtype, shape, codec and sizes");
+  command->add_flag("--json", options->json, "Print JSON")->excludes(detailed);
+  command->footer(
+      "Examples:\n"
+      "  shale ls survey.shale\n"
+      "  shale ls -l dem.npz");
+  command->callback([&line, options] { line.chosen = [options] { return run(*options); }; });
+}
+
+}  // namespace shale::tools

@@ -1,0 +1,135 @@
+// shale verify: checks every page and every byte of a container's newest generation.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "address.hpp"
+#include "command_line.hpp"
+#include "engine.hpp"
+#include "partial_file.hpp"
+#include "shale/container.hpp"
+#include "table.hpp"
+#include "units.hpp"
+
+namespace shale::tools {
+
+namespace {
+
+struct verify_options {
+  std::string file;
+  bool json = false;
+  engine_options engine;
+};
+
+// Damage that keeps the container from opening is what verify is asked about, not a failure of it.
+verification check(const std::string& file, executor& on) {
+  try {
+    return container::open(file).verify(&on);
+  } catch (const error& failure) {
+    if (failure.code() != errc::corrupt) throw;
+    verification result;
+    result.findings.push_back({failure.code(), failure.what()});
+    return result;
+  }
+}
+
+nlohmann::json to_json(const std::string& file, const verification& found, double seconds) {
+  nlohmann::json findings = nlohmann::json::array();
+  for (const finding& each : found.findings)
+    findings.push_back({{"code", name(each.code)}, {"text", each.text}});
+  return {{"file", file},
+          {"sound", found.findings.empty()},
+          {"generation", found.generation},
+          {"pages", found.pages},
+          {"arrays", found.arrays},
+          {"chunks", found.chunks},
+          {"data_bytes", found.data_bytes},
+          {"space",
+           {{"live_bytes", found.live_bytes},
+            {"freed_bytes", found.freed_bytes},
+            {"free_bytes", found.free_bytes},
+            {"file_bytes", file_bytes(file)}}},
+          {"seconds", seconds},
+          {"findings", std::move(findings)}};
+}
+
+std::string share(std::uint64_t part, std::uint64_t whole) {
+  return whole == 0 ? std::string("-")
+                    : fmt::format("{:.1f} %",
+                                  100 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+void print(const std::string& file, const verification& found) {
+  facts list;
+  list.add("file", file);
+  list.add("generation", fmt::format("{}", found.generation));
+  list.add("pages", format_count(found.pages));
+  list.add("arrays", format_count(found.arrays));
+  list.add("chunks", format_count(found.chunks));
+  list.add("data", format_bytes(found.data_bytes));
+  fmt::print("{}", list.to_string());
+  const std::uint64_t total = found.live_bytes + found.freed_bytes + found.free_bytes;
+  if (total > 0) {
+    table space({{"space"},
+                 {"bytes", alignment::right},
+                 {"", alignment::right},
+                 {"share", alignment::right}});
+    const auto add = [&](const char* what, std::uint64_t bytes) {
+      space.add({what, format_count(bytes), format_bytes(bytes), share(bytes, total)});
+    };
+    add("live", found.live_bytes);
+    add("freed", found.freed_bytes);
+    add("free", found.free_bytes);
+    add("file", total);
+    fmt::print("\n{}", space.to_string());
+  }
+  fmt::print("\n");
+  if (found.findings.empty()) {
+    fmt::print("sound\n");
+    return;
+  }
+  fmt::print("{} finding{}\n", found.findings.size(), found.findings.size() == 1 ? "" : "s");
+  for (const finding& each : found.findings) fmt::print("  [{}] {}\n", name(each.code), each.text);
+}
+
+int run(const verify_options& options) {
+  const address where = parse_address(options.file);
+  if (where.format != file_format::shale || !where.array.empty())
+    throw error(errc::invalid_argument, "verify: only whole .shale containers can be verified",
+                {"got " + options.file});
+  engine work(options.engine, "verify");
+  const verification found = check(where.file, work.on());
+  const report cost = work.finish();
+  if (options.json) {
+    fmt::print("{}\n", to_json(where.file, found, cost.seconds).dump(2));
+  } else {
+    print(where.file, found);
+    if (!options.engine.quiet)
+      note(fmt::format("{} in {}: {}", format_bytes(found.data_bytes), format_seconds(cost.seconds),
+                       format_rate(found.data_bytes, cost.seconds)));
+  }
+  return found.findings.empty() ? exit_yes : exit_differ;
+}
+
+}  // namespace
+
+void add_verify(command_line& line) {
+  auto options = std::make_shared<verify_options>();
+  CLI::App* command =
+      line.app.add_subcommand("verify", "Check every page and byte; exit code 1 if damaged");
+  command->add_option("file", options->file, "FILE.shale")->required();
+  command->add_flag("--json", options->json, "Print JSON");
+  options->engine.add_to(*command);
+  command->footer(
+      "The space table is an exact partition of the file: live bytes belong to the newest\n"
+      "generation, freed ones wait for readers of older generations, free ones for the next "
+      "write.\n"
+      "\n"
+      "Examples:\n"
+      "  shale verify survey.shale && echo sound\n"
+      "  shale verify survey.shale --json | jq .findings");
+  command->callback([&line, options] { line.chosen = [options] { return run(*options); }; });
+}
+
+}  // namespace shale::tools

@@ -1,0 +1,48 @@
+// The `shale` command: one function a subcommand declares its options and what it does.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string_view>
+
+namespace shale::tools {
+
+/// How the command ends; scripts rely on these numbers.
+enum exit_code : int {
+  exit_yes = 0,
+  exit_differ = 1,   ///< verify found damage
+  exit_usage = 2,    ///< invalid_argument
+  exit_failed = 3,   ///< io, and every code not named here
+  exit_corrupt = 4,  ///< any command but verify
+  exit_unsupported = 5,
+  exit_interrupted = 130,
+};
+
+struct command_line {
+  CLI::App app{"Tensors larger than memory, in crash-safe files.", "shale"};
+
+  /// What the subcommand that was named does; returns the exit code.
+  std::function<int()> chosen;
+};
+
+void add_info(command_line& line);
+void add_ls(command_line& line);
+void add_cat(command_line& line);
+void add_stats(command_line& line);
+void add_plot(command_line& line);
+void add_convert(command_line& line);
+void add_create(command_line& line);
+void add_eval(command_line& line);
+void add_verify(command_line& line);
+void add_version(command_line& line);
+
+/// Prints a line to stderr, behind what has been printed to stdout so far, so that the two read in
+/// order where both go to one place.
+void note(std::string_view line);
+
+/// What every address option says about itself.
+inline constexpr const char* address_help =
+    "FILE[:ARRAY][[SLICE]], as in survey.shale:dem[10:20, ::-1], dem.npy, dem.npz:elevation or "
+    "dem.raw:int16(344,403)";
+
+}  // namespace shale::tools

@@ -1,0 +1,465 @@
+#include "expression.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "functions.hpp"
+#include "text_error.hpp"
+#include "tokens.hpp"
+#include "value.hpp"
+
+namespace shale::tools {
+
+namespace {
+
+constexpr std::array<std::string_view, 15> keywords{"and",  "or",     "not",   "if",     "else",
+                                                    "for",  "lambda", "in",    "is",     "def",
+                                                    "None", "True",   "False", "import", "return"};
+
+bool is_keyword(std::string_view name) {
+  return std::find(keywords.begin(), keywords.end(), name) != keywords.end();
+}
+
+// Binary operators by how tightly they bind, loosest first; `**` stands by itself in power().
+struct precedence_level {
+  std::array<std::string_view, 6> symbols;
+  bool chains;  // whether a op b op c means (a op b) op c
+};
+constexpr std::array<precedence_level, 6> levels{{{{"==", "!=", "<", "<=", ">", ">="}, false},
+                                                  {{"|"}, true},
+                                                  {{"^"}, true},
+                                                  {{"&"}, true},
+                                                  {{"+", "-"}, true},
+                                                  {{"*", "/", "//", "%"}, true}}};
+
+// Reads tokens left to right and builds the value as it goes: one function a level of the grammar.
+class parser {
+ public:
+  parser(std::string_view text, const bindings& arrays)
+      : text_(text), tokens_(split_tokens(text)), arrays_(arrays) {}
+
+  expr parse() {
+    while (peek().kind == token_kind::name && tokens_[next_ + 1].is("=")) assign();
+    const std::size_t first = peek().at;
+    if (peek().kind == token_kind::end) fail("expected an expression", peek().at);
+    value result = tuple_or_expression();
+    take(";");
+    if (peek().kind != token_kind::end) fail_at_token();
+    return at(first, [&] { return to_expr(result); });
+  }
+
+ private:
+  // ---- tokens ----------------------------------------------------------------------------------
+
+  const token& peek() const { return tokens_[next_]; }
+  const token& advance() { return tokens_[next_++]; }
+  bool take(std::string_view symbol) {
+    if (!peek().is(symbol)) return false;
+    ++next_;
+    return true;
+  }
+  void expect(std::string_view symbol) {
+    if (!take(symbol)) fail_at_token(fmt::format("expected '{}'", symbol));
+  }
+
+  [[noreturn]] void fail(std::string_view message, std::size_t where,
+                         std::string_view advice = {}) const {
+    throw_at("expression", message, text_, where, advice);
+  }
+
+  [[noreturn]] void fail_at_token(std::string_view wanted = {}) const {
+    const token& found = peek();
+    if (found.kind == token_kind::end)
+      fail(wanted.empty() ? std::string("it ends too early")
+                          : fmt::format("{}, but it ends here", wanted),
+           found.at);
+    if (found.text == "and" || found.text == "or" || found.text == "not")
+      fail(fmt::format("'{}' does not work on arrays", found.text), found.at,
+           "write & | ~ instead, with brackets around comparisons: (a > 0) & (a < 1)");
+    if (found.text == "if")
+      fail("'if' does not work on arrays", found.at, "write where(condition, a, b)");
+    if (found.is("@") || found.is("<<") || found.is(">>"))
+      fail(fmt::format("'{}' is not supported", found.text), found.at);
+    if (found.is("="))
+      fail("only a name at the start can be given a value", found.at,
+           "as in: slope = a / b; arctan(slope). Comparisons are written ==");
+    if (wanted.empty()) fail(fmt::format("unexpected '{}'", found.text), found.at);
+    fail(fmt::format("{}, got '{}'", wanted, found.text), found.at);
+  }
+
+  // Runs one operation; what it throws gets the caret.
+  template <class Body>
+  std::invoke_result_t<Body&> at(std::size_t where, Body&& body) const {
+    try {
+      return body();
+    } catch (const located_error&) {
+      throw;
+    } catch (error& failure) {
+      const caret_lines shown = point_at(text_, where);
+      failure.add_context("expression").add_detail(shown.text).add_detail(shown.caret);
+      throw;
+    }
+  }
+
+  template <class Body>
+  std::invoke_result_t<Body&> operation(std::size_t where, Body&& body) {
+    if (++operations_ > max_expression_operations)
+      fail(fmt::format("more than {} operations", max_expression_operations), where,
+           "compute parts of it into arrays of their own first");
+    return at(where, std::forward<Body>(body));
+  }
+
+  // Counts one level of nesting for as long as it lives.
+  class nesting {
+   public:
+    explicit nesting(parser& in) : in_(in) {
+      if (++in_.depth_ > max_expression_depth)
+        in_.fail(fmt::format("nested more than {} deep", max_expression_depth), in_.peek().at);
+    }
+    ~nesting() { --in_.depth_; }
+    nesting(const nesting&) = delete;
+    nesting& operator=(const nesting&) = delete;
+
+   private:
+    parser& in_;
+  };
+
+  // ---- grammar ---------------------------------------------------------------------------------
+
+  void assign() {
+    const token& name = advance();
+    if (is_keyword(name.text)) fail(fmt::format("'{}' cannot be a name", name.text), name.at);
+    expect("=");
+    value assigned = tuple_or_expression();
+    if (!take(";")) fail_at_token("expected ';' and then what to compute");
+    locals_.insert_or_assign(name.text, std::move(assigned));
+  }
+
+  value tuple_or_expression() {
+    value first = expression();
+    if (!peek().is(",")) return first;
+    value::tuple all{std::move(first)};
+    while (take(",")) {
+      if (peek().kind == token_kind::end || peek().is(";")) break;
+      all.push_back(expression());
+    }
+    return {std::move(all)};
+  }
+
+  value expression() {
+    const nesting level(*this);
+    return binary(0);
+  }
+
+  value binary(std::size_t level) {
+    if (level == levels.size()) return unary();
+    value left = binary(level + 1);
+    bool first = true;
+    while (const token* op = take_operator(level)) {
+      if (!first && !levels[level].chains)
+        fail("comparisons cannot be chained", op->at, "write (a < b) & (b < c)");
+      first = false;
+      const value right = binary(level + 1);
+      left = operation(op->at, [&] { return apply_binary(op->text, left, right); });
+    }
+    return left;
+  }
+
+  const token* take_operator(std::size_t level) {
+    if (peek().kind != token_kind::symbol) return nullptr;
+    for (const std::string_view symbol : levels[level].symbols)
+      if (!symbol.empty() && peek().text == symbol) return &advance();
+    return nullptr;
+  }
+
+  value unary() {
+    const token& op = peek();
+    if (!op.is("-") && !op.is("+") && !op.is("~")) return power();
+    const nesting level(*this);
+    advance();
+    const value operand = unary();
+    return operation(op.at, [&] { return apply_unary(op.text, operand); });
+  }
+
+  // Binds tighter than a sign on its left and looser than one on its right: -2 ** -1 is -(2 ** -1).
+  value power() {
+    const value base = postfix();
+    const token& op = peek();
+    if (!take("**")) return base;
+    const nesting level(*this);
+    const value exponent = unary();
+    return operation(op.at, [&] { return apply_binary("**", base, exponent); });
+  }
+
+  value postfix() {
+    value result = atom();
+    while (true) {
+      const token& op = peek();
+      if (take("[")) {
+        result = index(std::move(result), op);
+      } else if (take(".")) {
+        result = attribute(std::move(result), op);
+      } else if (op.is("(")) {
+        fail("this cannot be called", op.at);
+      } else {
+        return result;
+      }
+    }
+  }
+
+  value atom() {
+    const token& first = peek();
+    switch (first.kind) {
+      case token_kind::integer:
+        advance();
+        return {first.integer};
+      case token_kind::real:
+        advance();
+        return {first.real};
+      case token_kind::string:
+        advance();
+        return {std::string(first.text)};
+      case token_kind::name:
+        if (is_keyword(first.text) && first.text != "None" && first.text != "True" &&
+            first.text != "False")
+          fail_at_token();
+        return name(advance());
+      case token_kind::end:
+        fail_at_token("expected an operand");
+      case token_kind::symbol:
+        break;
+    }
+    if (take("(")) return tuple(")", first.text);
+    if (take("[")) return tuple("]", first.text);
+    if (take("...") || take("…")) return {ellipsis};
+    fail_at_token("expected an operand");
+  }
+
+  // The inside of brackets; round ones without a comma only group.
+  value tuple(std::string_view close, std::string_view open) {
+    value::tuple all;
+    bool comma = false;
+    while (!peek().is(close)) {
+      all.push_back(expression());
+      if (!take(",")) break;
+      comma = true;
+    }
+    if (!take(close)) fail_at_token(fmt::format("expected '{}'", close));
+    if (open == "(" && all.size() == 1 && !comma) return std::move(all.front());
+    return {std::move(all)};
+  }
+
+  value name(const token& which) {
+    if (peek().is("(")) return call(which, {});
+    const std::string_view text = which.text;
+    if (text == "None") return {none_t{}};
+    if (text == "True") return {true};
+    if (text == "False") return {false};
+    if (const auto found = locals_.find(text); found != locals_.end()) return found->second;
+    if (const auto found = arrays_.find(text); found != arrays_.end()) return {found->second};
+    if (const std::optional<value> found = well_known(text)) return *found;
+    if (text == "np" || text == "numpy") return {namespace_t{}};
+    if (find_function(text))
+      fail(fmt::format("'{}' is a function: arguments in brackets must follow", text), which.at);
+    fail(fmt::format("nothing is called '{}'", text), which.at, names_advice());
+  }
+
+  bool is_bound(std::string_view text) const {
+    return locals_.contains(text) || arrays_.contains(text);
+  }
+
+  static std::optional<value> well_known(std::string_view text) {
+    if (text == "newaxis") return value{none_t{}};
+    if (const double* constant = find_constant(text)) return value{*constant};
+    if (const std::optional<dtype> type = parse_dtype(text)) return value{*type};
+    return std::nullopt;
+  }
+
+  std::string names_advice() const {
+    if (arrays_.empty()) return "bind arrays with --let NAME=FILE:ARRAY";
+    std::string names;
+    for (const auto& [each, array] : arrays_) names += (names.empty() ? "" : ", ") + each;
+    return fmt::format("--let has bound {}", names);
+  }
+
+  // The brackets' inside is next; `bound` is the object of a method call.
+  value call(const token& which, std::vector<value> bound) {
+    const function* called = find_function(which.text);
+    if (!called && bound.empty() && is_bound(which.text))
+      fail(fmt::format("'{}' is an array and cannot be called", which.text), peek().at);
+    if (!called)
+      fail(fmt::format("there is no function '{}'", which.text), which.at,
+           "`shale eval --functions` lists them");
+    expect("(");
+    std::vector<value> positional = std::move(bound);
+    std::vector<arguments::keyword> named;
+    while (!peek().is(")")) {
+      if (peek().kind == token_kind::name && tokens_[next_ + 1].is("=")) {
+        const token& parameter = advance();
+        advance();
+        if (std::any_of(named.begin(), named.end(), [&](const arguments::keyword& each) {
+              return each.first == parameter.text;
+            }))
+          fail(fmt::format("'{}' is given twice", parameter.text), parameter.at);
+        named.emplace_back(parameter.text, expression());
+      } else {
+        if (!named.empty()) fail("positional arguments come before named ones", peek().at);
+        positional.push_back(expression());
+      }
+      if (!take(",")) break;
+    }
+    if (!take(")")) fail_at_token("expected ',' or ')'");
+    return operation(which.at, [&] {
+      arguments given(called->name, std::move(positional), std::move(named));
+      try {
+        value result = called->call(given);
+        given.finish();
+        return result;
+      } catch (error& failure) {
+        failure.add_detail(fmt::format("usage: {}", called->signature));
+        throw;
+      }
+    });
+  }
+
+  value attribute(value object, const token& dot) {
+    if (peek().kind != token_kind::name) fail_at_token("expected a name after '.'");
+    const token& which = advance();
+    if (object.is<namespace_t>()) {
+      if (peek().is("(")) return call(which, {});
+      if (const std::optional<value> found = well_known(which.text)) return *found;
+      fail(fmt::format("there is no '{}'", which.text), which.at);
+    }
+    if (!object.is<expr>())
+      fail(fmt::format("{} has no attribute '{}'", object.description(), which.text), dot.at);
+    if (peek().is("(")) {
+      const function* called = find_function(which.text);
+      if (!called || !called->method)
+        fail(fmt::format("arrays have no method '{}'", which.text), which.at,
+             called ? fmt::format("call it as {}", called->signature)
+                    : std::string("`shale eval --functions` lists what there is"));
+      return call(which, {std::move(object)});
+    }
+    const expr& array = object.as<expr>();
+    if (which.text == "T")
+      return operation(which.at, [&] {
+        dims axes;
+        for (index_t axis = array.rank(); axis-- > 0;) axes.push_back(axis);
+        return value{array.permute_dims(axes)};
+      });
+    if (which.text == "shape") {
+      value::tuple shape;
+      for (const index_t extent : array.shape()) shape.emplace_back(std::int64_t{extent});
+      return {std::move(shape)};
+    }
+    if (which.text == "size") return {std::int64_t{array.size()}};
+    if (which.text == "ndim") return {std::int64_t{array.rank()}};
+    if (which.text == "dtype") return {array.dtype()};
+    fail(fmt::format("arrays have no attribute '{}'", which.text), which.at,
+         "there are T, shape, size, ndim, dtype and the methods that `shale eval --functions` "
+         "marks");
+  }
+
+  // ---- indexing --------------------------------------------------------------------------------
+
+  value index(value object, const token& open) {
+    std::vector<value> entries;
+    bool tuple = false;
+    while (!peek().is("]")) {
+      entries.push_back(slice_or_expression());
+      if (!take(",")) break;
+      tuple = true;
+    }
+    if (!take("]")) fail_at_token("expected ',' or ']'");
+    if (entries.empty()) fail("an index is missing", open.at);
+    if (entries.size() == 1 && !tuple && entries.front().is<value::tuple>())
+      entries = value::tuple(entries.front().as<value::tuple>());
+    return operation(open.at, [&]() -> value {
+      if (object.is<value::tuple>()) return element(object.as<value::tuple>(), entries);
+      if (!object.is<expr>())
+        throw error(errc::invalid_argument,
+                    fmt::format("{} cannot be indexed", object.description()));
+      std::vector<index_entry> converted;
+      for (const value& each : entries) converted.push_back(to_entry(each));
+      return {object.as<expr>().index(converted)};
+    });
+  }
+
+  value slice_or_expression() {
+    slice which;
+    const bool starts = !peek().is(":");
+    if (starts) {
+      value first = expression();
+      if (!peek().is(":")) return first;
+      which.start = bound(first, "a slice's start");
+    }
+    expect(":");
+    const auto ends = [&] { return peek().is(":") || peek().is(",") || peek().is("]"); };
+    if (!ends()) which.stop = bound(expression(), "a slice's stop");
+    if (take(":") && !ends()) {
+      const std::size_t where = peek().at;
+      which.step = bound(expression(), "a slice's step").value_or(1);
+      if (which.step == 0) fail("a slice's step cannot be 0", where);
+    }
+    return {which};
+  }
+
+  std::optional<index_t> bound(const value& from, std::string_view what) {
+    if (from.is<none_t>()) return std::nullopt;
+    return at(tokens_[next_ - 1].at, [&] { return to_index(from, what); });
+  }
+
+  static index_entry to_entry(const value& from) {
+    if (from.is<slice>()) return from.as<slice>();
+    if (from.is<none_t>()) return newaxis;
+    if (from.is<ellipsis_t>()) return ellipsis;
+    if (from.is<expr>())
+      throw error(errc::invalid_argument, "an array cannot be an index here",
+                  {"where(condition, a, b) chooses elements by a condition"});
+    if (from.is<bool>()) throw error(errc::invalid_argument, "a bool cannot be an index here");
+    return to_index(from, "an index");
+  }
+
+  static value element(const value::tuple& from, const std::vector<value>& entries) {
+    if (entries.size() != 1 || entries.front().is<slice>())
+      throw error(errc::invalid_argument, "a tuple is indexed by one integer");
+    const index_t length = static_cast<index_t>(from.size());
+    const index_t wanted = to_index(entries.front(), "a tuple's index");
+    if (wanted < -length || wanted >= length)
+      throw error(errc::invalid_argument,
+                  fmt::format("index {} lies outside a tuple of {}", wanted, length));
+    return from[static_cast<std::size_t>(wanted < 0 ? wanted + length : wanted)];
+  }
+
+  std::string_view text_;
+  std::vector<token> tokens_;
+  const bindings& arrays_;
+  std::map<std::string_view, value> locals_;
+  std::size_t next_ = 0;
+  int depth_ = 0;
+  int operations_ = 0;
+};
+
+}  // namespace
+
+expr parse_expression(std::string_view text, const bindings& arrays) {
+  return parser(text, arrays).parse();
+}
+
+bool is_bindable(std::string_view text) noexcept {
+  if (text.empty() || is_keyword(text)) return false;
+  const auto letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
+  return letter(text.front()) && std::all_of(text.begin(), text.end(), [&](char c) {
+           return letter(c) || (c >= '0' && c <= '9');
+         });
+}
+
+}  // namespace shale::tools

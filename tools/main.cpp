@@ -1,0 +1,121 @@
+// The `shale` command: chooses the subcommand, and turns failures into messages and exit codes.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "command_line.hpp"
+#include "shale/error.hpp"
+
+namespace {
+
+using namespace shale::tools;
+
+int code_of(const shale::error& failure) {
+  switch (failure.code()) {
+    case shale::errc::invalid_argument:
+      return exit_usage;
+    case shale::errc::corrupt:
+      return exit_corrupt;
+    case shale::errc::unsupported:
+      return exit_unsupported;
+    case shale::errc::cancelled:
+      return exit_interrupted;
+    default:
+      return exit_failed;
+  }
+}
+
+void add_commands(command_line& line) {
+  line.app.require_subcommand(0, 1);
+  line.app.get_formatter()->column_width(28);
+  line.app.set_version_flag("--version", SHALE_VERSION, "Print the version and stop");
+  add_info(line);
+  add_ls(line);
+  add_cat(line);
+  add_stats(line);
+  add_plot(line);
+  add_convert(line);
+  add_create(line);
+  add_eval(line);
+  add_verify(line);
+  add_version(line);
+  line.app.footer(
+      "Data goes to stdout; progress, summaries and messages go to stderr.\n"
+      "Exit codes: 0 done, 1 verify found damage, 2 wrong usage, 3 failed, 4 corrupt file,\n"
+      "5 unsupported, 130 interrupted (targets are then as they were).\n"
+      "`shale COMMAND --help` explains a command with examples.");
+}
+
+// Whether what was printed has reached its reader: a full disk behind `> file` shows only here.
+bool flush_output() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
+
+// The command that `typed` may have meant: one that it begins, or that begins with it.
+std::string similar_command(const CLI::App& app, std::string_view typed) {
+  for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; })) {
+    const std::string& name = each->get_name();
+    if (name.starts_with(typed) || typed.starts_with(name)) return name;
+  }
+  return {};
+}
+
+void explain(const CLI::App& app, const CLI::ParseError& wrong, int argc, char** argv) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  if (!chosen.empty()) {
+    fmt::print(stderr, "shale {}: {}\n`shale {} --help` shows how it is used\n",
+               chosen.front()->get_name(), wrong.what(), chosen.front()->get_name());
+  } else if (!first.empty() && first.front() != '-') {
+    const std::string meant = similar_command(app, first);
+    fmt::print(stderr, "shale: there is no command '{}'{}\n`shale --help` lists the commands\n",
+               first, meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
+  } else {
+    fmt::print(stderr, "shale: {}\n`shale --help` lists the commands\n", wrong.what());
+  }
+}
+
+int run(int argc, char** argv) {
+  command_line line;
+  add_commands(line);
+  try {
+    line.app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {
+    return line.app.exit(asked);  // --help, --version
+  } catch (const CLI::ParseError& wrong) {
+    explain(line.app, wrong, argc, argv);
+    return exit_usage;
+  }
+  if (!line.chosen) {
+    fmt::print(stderr, "{}", line.app.help());
+    return exit_usage;
+  }
+  return line.chosen();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int code = exit_failed;
+  try {
+    code = run(argc, argv);
+  } catch (const shale::error& failure) {
+    std::fflush(stdout);
+    fmt::print(stderr, "shale: {}\n", failure.what());
+    return code_of(failure);
+  } catch (const std::bad_alloc&) {
+    std::fputs("shale: out of memory\n", stderr);
+    return exit_failed;
+  } catch (const std::exception& failure) {
+    fmt::print(stderr, "shale: {}\n", failure.what());
+    return exit_failed;
+  }
+  if (!flush_output()) {
+    std::perror("shale: write to standard output");
+    return exit_failed;
+  }
+  return code;
+}

@@ -1,0 +1,111 @@
+#include "partial_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <mutex>
+#include <vector>
+
+#include "shale/error.hpp"
+
+namespace shale::tools {
+
+namespace {
+
+std::mutex registry_mutex;
+std::vector<std::string>& registry() {
+  static std::vector<std::string> paths;
+  return paths;
+}
+
+std::string directory_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string name_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+[[noreturn]] void throw_exists(const std::string& target) {
+  throw error(errc::already_exists, fmt::format("'{}' exists", target), {"-f replaces it"});
+}
+
+void sync_path(const std::string& path, int flags) {
+  const int file = ::open(path.c_str(), flags | O_CLOEXEC);
+  if (file < 0)
+    throw error::from_errno(code_for_errno(errno), "open to sync", errno, {"file " + path});
+  const int failure = ::fsync(file) == 0 ? 0 : errno;
+  ::close(file);
+  if (failure != 0) throw error::from_errno(errc::io, "sync", failure, {"file " + path});
+}
+
+}  // namespace
+
+partial_file::partial_file(std::string target, replacing policy)
+    : target_(std::move(target)), policy_(policy) {
+  if (policy_ == replacing::refuse && file_exists(target_)) throw_exists(target_);
+  // Said now rather than after the work.
+  const std::string directory = directory_of(target_);
+  if (::access(directory.c_str(), W_OK | X_OK) != 0)
+    throw error::from_errno(code_for_errno(errno), "cannot write here", errno,
+                            {"directory " + directory});
+  path_ = fmt::format("{}/.{}.{}.partial", directory, name_of(target_), ::getpid());
+  ::unlink(path_.c_str());  // of an earlier process with our number, which is dead
+  const std::lock_guard lock(registry_mutex);
+  registry().push_back(path_);
+}
+
+partial_file::~partial_file() {
+  if (path_.empty()) return;
+  ::unlink(path_.c_str());
+  const std::lock_guard lock(registry_mutex);
+  std::erase(registry(), path_);
+}
+
+void partial_file::publish() {
+  sync_path(path_, O_RDONLY);
+  const unsigned flags = policy_ == replacing::refuse ? RENAME_NOREPLACE : 0;
+  if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, target_.c_str(), flags) != 0) {
+    if (errno == EEXIST) throw_exists(target_);
+    // File systems that do not know the flag: link, which never replaces either.
+    if (errno != EINVAL || flags == 0 || ::link(path_.c_str(), target_.c_str()) != 0) {
+      if (errno == EEXIST) throw_exists(target_);
+      throw error::from_errno(code_for_errno(errno), "give the finished file its name", errno,
+                              {"file " + target_});
+    }
+    ::unlink(path_.c_str());
+  }
+  {
+    const std::lock_guard lock(registry_mutex);
+    std::erase(registry(), path_);
+  }
+  path_.clear();
+  sync_path(directory_of(target_), O_RDONLY | O_DIRECTORY);
+}
+
+void remove_partial_files() noexcept {
+  const std::lock_guard lock(registry_mutex);
+  for (const std::string& path : registry()) ::unlink(path.c_str());
+}
+
+bool file_exists(const std::string& path) noexcept {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0;
+}
+
+unsigned long long file_bytes(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0)
+    throw error::from_errno(code_for_errno(errno), "look at file", errno, {"file " + path});
+  return static_cast<unsigned long long>(status.st_size);
+}
+
+}  // namespace shale::tools

@@ -1,0 +1,44 @@
+// A file that appears under its name only when it is whole.
+#pragma once
+
+#include <string>
+
+namespace shale::tools {
+
+/// Whether an existing file may be replaced.
+enum class replacing : bool { refuse, allow };
+
+/// A path beside `target` to write to. `publish` moves it there; without it, it is removed.
+/// Invariant  whoever looks at `target` sees what was there before, or all that was written
+class partial_file {
+ public:
+  /// Throws   already_exists (the target, unless it may be replaced), access_denied and not_found
+  ///          (the directory)
+  partial_file(std::string target, replacing policy);
+  ~partial_file();
+  partial_file(const partial_file&) = delete;
+  partial_file& operator=(const partial_file&) = delete;
+
+  /// Where to write. Nothing exists there yet.
+  const std::string& path() const noexcept { return path_; }
+
+  /// Makes the bytes durable, then gives them their name, which becomes durable too.
+  /// Throws   already_exists if somebody else made the target meanwhile, io
+  void publish();
+
+ private:
+  std::string target_;
+  std::string path_;
+  replacing policy_;
+};
+
+/// Removes every partial file that is still there, of all threads; for a process about to exit.
+void remove_partial_files() noexcept;
+
+/// Whether anything exists at `path`.
+bool file_exists(const std::string& path) noexcept;
+
+/// Throws   not_found, access_denied, io
+unsigned long long file_bytes(const std::string& path);
+
+}  // namespace shale::tools

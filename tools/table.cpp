@@ -1,0 +1,69 @@
+#include "table.hpp"
+
+#include <algorithm>
+
+namespace shale::tools {
+
+namespace {
+
+void append_padded(std::string& line, std::string_view cell, std::size_t width, alignment align) {
+  const std::size_t padding = width - std::min(width, display_width(cell));
+  if (align == alignment::right) line.append(padding, ' ');
+  line += cell;
+  if (align == alignment::left) line.append(padding, ' ');
+}
+
+void end_line(std::string& text, std::string line) {
+  while (!line.empty() && line.back() == ' ') line.pop_back();
+  text += line;
+  text += '\n';
+}
+
+}  // namespace
+
+std::size_t display_width(std::string_view text) noexcept {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char byte) {
+    return (static_cast<unsigned char>(byte) & 0xc0u) != 0x80u;
+  }));
+}
+
+void table::add(std::vector<std::string> cells) {
+  cells.resize(columns_.size());
+  rows_.push_back(std::move(cells));
+}
+
+std::string table::to_string() const {
+  std::vector<std::size_t> widths;
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    std::size_t width = display_width(columns_[c].header);
+    for (const auto& row : rows_) width = std::max(width, display_width(row[c]));
+    widths.push_back(width);
+  }
+  std::string text;
+  const auto add_line = [&](const auto& cell_at) {
+    std::string line;
+    for (std::size_t c = 0; c < columns_.size(); ++c) {
+      if (c > 0) line += "  ";
+      append_padded(line, cell_at(c), widths[c], columns_[c].align);
+    }
+    end_line(text, std::move(line));
+  };
+  add_line([&](std::size_t c) -> const std::string& { return columns_[c].header; });
+  for (const auto& row : rows_)
+    add_line([&](std::size_t c) -> const std::string& { return row[c]; });
+  return text;
+}
+
+std::string facts::to_string() const {
+  std::size_t width = 0;
+  for (const auto& [key, value] : rows_) width = std::max(width, display_width(key));
+  std::string text;
+  for (const auto& [key, value] : rows_) {
+    std::string line;
+    append_padded(line, key, width + 2, alignment::left);
+    end_line(text, line + value);
+  }
+  return text;
+}
+
+}  // namespace shale::tools

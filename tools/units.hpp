@@ -1,0 +1,27 @@
+// Sizes and times as people write and read them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace shale::tools {
+
+/// "256MiB", "4G", "1.5 GiB", "500 MB", "4096", "64k" as bytes. B, K, M, G, T alone and with iB are
+/// powers of 1024, as in dd and zstd; with B (kB, MB, GB, TB) powers of 1000. Case does not matter.
+/// Throws   invalid_argument: not a size, negative, a fraction of a byte, beyond 2^63 - 1
+std::uint64_t parse_bytes(std::string_view text);
+
+/// "0 B", "1023 B", "1.0 KiB", "3.9 MiB", "17 GiB": at most four characters and the unit.
+std::string format_bytes(std::uint64_t bytes);
+
+/// "1,234,567".
+std::string format_count(std::uint64_t count);
+
+/// "0.042 s", "3.1 s", "2:05 min", "1:02:03 h".
+std::string format_seconds(double seconds);
+
+/// "1.3 GB/s", "840 MB/s" (powers of 1000, as devices are sold); "-" when no time has passed.
+std::string format_rate(std::uint64_t bytes, double seconds);
+
+}  // namespace shale::tools
