@@ -43,8 +43,7 @@ void require_no_pin_above(std::uint64_t newest, const std::vector<generation_ran
       {"file " + path,
        fmt::format("the newest superblock is of generation {}, a reader holds generation {}",
                    newest, pins.back().last),
-       fmt::format("the device lost a commit: close that reader, then run `shale repair {}`",
-                   path)});
+       "the device lost a commit: save what that reader sees, then close it and try again"});
 }
 
 void rewrite_in_place(open_file& file, const slots& both, const std::string& path) {

@@ -65,7 +65,7 @@ std::uint32_t slot_to_write(const slots& both) noexcept;
 bool unchanged(open_file& file, std::uint32_t which, const slot& before, const std::string& path);
 
 /// commit.1: refuses if anybody holds a generation above `newest`.
-/// Throws   io ("run `shale repair`")
+/// Throws   io
 void require_no_pin_above(std::uint64_t newest, const std::vector<generation_range>& pins,
                           const std::string& path);
 

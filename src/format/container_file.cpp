@@ -30,7 +30,7 @@ constexpr patience look_interval{200};
       errc::corrupt, "no superblock is valid",
       {"file " + path,
        fmt::format("looked at bytes {} and {}", superblock_offsets[0], superblock_offsets[1]),
-       fmt::format("`shale repair {}` looks for a generation's root by itself", path)});
+       "both are written again by every commit: the file was damaged, or is no container"});
 }
 
 // A reader may meet a superblock half-written: a slot that is not valid is read again before that

@@ -245,7 +245,7 @@ class file {
   generation_view latest();
 
   /// Begins the next generation: waits for the writer lock, then commit.1 and the scan of commit.2.
-  /// Throws   busy (not within `wait`), access_denied (opened for reading), io ("run repair": a
+  /// Throws   busy (not within `wait`), access_denied (opened for reading), io (a
   ///          reader holds a generation above the newest; or this object is poisoned), corrupt
   transaction begin(patience wait);
 

@@ -84,7 +84,7 @@ root_fields page_reader::load_root(const superblock& fields) {
   const auto refuse = [&](const std::string& why) {
     throw error(errc::corrupt, "the newest generation does not verify",
                 {fmt::format("file {}, generation {}", handle_->path, fields.generation), why,
-                 fmt::format("`shale repair {}` can recover an older one", handle_->path)});
+                 "restore the file from a copy"});
   };
   if (fields.generation == 0 || fields.generation >= generations_end)
     refuse("its number is not possible");
@@ -101,9 +101,7 @@ root_fields page_reader::load_root(const superblock& fields) {
     if (!decoded) refuse("its root page is not one");
     return *decoded;
   } catch (error& failed) {
-    if (failed.code() == errc::corrupt)
-      failed.add_detail(
-          fmt::format("`shale repair {}` can recover an older generation", handle_->path));
+    if (failed.code() == errc::corrupt) failed.add_detail("restore the file from a copy");
     throw;
   }
 }

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "ops/dispatch.hpp"
 #include "ops/pass.hpp"
 #include "parallel/executor_state.hpp"
 #include "parallel/plan.hpp"
@@ -23,27 +24,23 @@ using namespace detail;
 // A stage and the number of the earliest pass level it can run in.
 class stage_order {
  public:
-  void add(const node& from) { level_of_node(from); }
+  void add(const node_ref& from) {
+    for (const auto& each : post_order(from, walk::through_stages)) level_of_node(*each);
+  }
 
   /// Stages by level, each level in the order of discovery.
   const std::vector<std::vector<std::shared_ptr<const stage>>>& levels() const { return levels_; }
 
  private:
-  // Levels that must be done before the node can be read.
+  // Levels that must be done before the node can be read. What it reads is known already.
   int level_of_node(const node& which) {
     if (const auto known = nodes_.find(&which); known != nodes_.end()) return known->second;
     int level = 0;
-    const auto after = [&](const node_ref& input) {
-      level = std::max(level, level_of_node(*input));
-    };
-    if (const auto* operation = std::get_if<operation_node>(&which.what)) {
-      for (const auto& input : operation->inputs) after(input);
-    } else if (const auto* cast = std::get_if<cast_node>(&which.what)) {
-      after(cast->input);
-    } else if (const auto* staged = std::get_if<staged_leaf>(&which.what)) {
+    if (const auto* staged = std::get_if<staged_leaf>(&which.what)) {
       level = level_of_stage(staged->from);
     } else {
-      for (const auto& input : generator_inputs(which)) after(input);
+      for (const auto& input : inputs_of(which, walk::through_stages))
+        level = std::max(level, level_of_node(*input));
     }
     nodes_.emplace(&which, level);
     return level;
@@ -70,28 +67,17 @@ struct growing_pass {
 
   // Whether outputs, leaves and states still fit one plan; if so, counts the leaves of `value`. A
   // pass takes its first value in any case.
-  bool takes(const node& value) {
-    std::set<const node*> seen, together = leaves;
-    add_leaves(value, seen, together);
+  bool takes(const node_ref& value) {
+    std::set<const node*> together = leaves;
+    for (const auto& each : post_order(value))
+      if (!computes_elements(*each) && !std::holds_alternative<constant_leaf>(each->what))
+        together.insert(each.get());
     const std::size_t values = made.outputs.size() + made.reductions.size();
     if (values > 0 &&
         together.size() + values + 2 > static_cast<std::size_t>(parallel::max_operands))
       return false;
     leaves = std::move(together);
     return true;
-  }
-
- private:
-  static void add_leaves(const node& value, std::set<const node*>& seen,
-                         std::set<const node*>& found) {
-    if (!seen.insert(&value).second) return;
-    if (const auto* operation = std::get_if<operation_node>(&value.what)) {
-      for (const auto& input : operation->inputs) add_leaves(*input, seen, found);
-    } else if (const auto* cast = std::get_if<cast_node>(&value.what)) {
-      add_leaves(*cast->input, seen, found);
-    } else if (!std::holds_alternative<constant_leaf>(value.what)) {
-      found.insert(&value);
-    }
   }
 };
 
@@ -104,13 +90,13 @@ class evaluation {
   template <class Allocate, class Body>
   void for_each_pass(Allocate allocate, Body body) {
     stage_order order;
-    for (const auto& output : outputs_) order.add(*output.value);
+    for (const auto& output : outputs_) order.add(output.value);
     for (const auto& level : order.levels()) run_level(level, allocate, body);
     while (!outputs_.empty()) {
       growing_pass next{pass{outputs_.front().value->shape, {}, {}, {}}};
       std::vector<pass_output> rest;
       for (auto& output : outputs_) {
-        const bool joins = output.value->shape == next.made.shape && next.takes(*output.value);
+        const bool joins = output.value->shape == next.made.shape && next.takes(output.value);
         (joins ? next.made.outputs : rest).push_back(std::move(output));
       }
       outputs_ = std::move(rest);
@@ -127,12 +113,12 @@ class evaluation {
       const dims& shape = which->input->shape;
       const auto same = std::find_if(passes.begin(), passes.end(), [&](growing_pass& other) {
         return other.made.shape == shape && other.made.axes == which->axes &&
-               other.made.reductions.empty() != which->reduces && other.takes(*which->input);
+               other.made.reductions.empty() != which->reduces && other.takes(which->input);
       });
       const bool fresh = same == passes.end();
       if (fresh) {
         passes.push_back({pass{shape, {}, {}, which->axes}});
-        passes.back().takes(*which->input);
+        passes.back().takes(which->input);
       }
       pass& into = fresh ? passes.back().made : same->made;
       if (which->reduces) {
@@ -162,6 +148,7 @@ tensor allocate_result(const dims& shape, dtype type, executor& on) {
 }
 
 void evaluate(std::vector<pass_output> outputs, executor& on) {
+  check_isa();
   evaluation work(std::move(outputs));
   work.for_each_pass(
       [&](const dims& shape, dtype type) { return allocate_result(shape, type, on); },
@@ -176,19 +163,15 @@ node_ref fitted(const expr& value, const dims& shape) {
 
 // Whether computing `value` reads `source` anywhere but at the very element being written: then
 // tiles would be replaced that are still to be read. Stages are no matter: they come before.
-bool reads_elsewhere(const node& value, const tile_source& source, std::set<const node*>& seen) {
-  if (!seen.insert(&value).second) return false;
-  const auto input_does = [&](const node_ref& input) {
-    return reads_elsewhere(*input, source, seen);
-  };
-  if (const auto* operation = std::get_if<operation_node>(&value.what))
-    return std::any_of(operation->inputs.begin(), operation->inputs.end(), input_does);
-  if (const auto* cast = std::get_if<cast_node>(&value.what)) return input_does(cast->input);
-  const auto* leaf = std::get_if<source_leaf>(&value.what);
-  if (!leaf || leaf->source.get() != &source) return false;
+bool reads_elsewhere(const node_ref& value, const tile_source& source) {
   const axis_map same = axis_map::identity(source.shape());
-  return !(leaf->map.shape == same.shape && leaf->map.base == same.base &&
-           leaf->map.from == same.from && leaf->map.step == same.step);
+  const auto nodes = post_order(value);
+  return std::any_of(nodes.begin(), nodes.end(), [&](const node_ref& each) {
+    const auto* leaf = std::get_if<source_leaf>(&each->what);
+    return leaf && leaf->source.get() == &source &&
+           !(leaf->map.shape == same.shape && leaf->map.base == same.base &&
+             leaf->map.from == same.from && leaf->map.step == same.step);
+  });
 }
 
 std::string bytes_text(std::uint64_t bytes) {
@@ -227,7 +210,7 @@ void eval_into(tile_source& out, const expr& value, executor* on) {
   if (!out.writable()) throw error(errc::access_denied, "the tile source is read-only");
   executor& chosen = parallel::choose(on);
   node_ref fitting = fitted(value, out.shape());
-  if (std::set<const node*> seen; reads_elsewhere(*fitting, out, seen)) {
+  if (reads_elsewhere(fitting, out)) {
     const tensor result = allocate_result(out.shape(), out.dtype(), chosen);
     eval_into(result, value, &chosen);
     fitting = expr(result).node();

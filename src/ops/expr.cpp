@@ -193,8 +193,8 @@ expr arange(scalar start, scalar stop, scalar step, std::optional<dtype> type) {
                                    : scalar(number.as<double>());
   };
   auto made = std::make_shared<const detail::node>(
-      detail::node{natural, shape,
-                   detail::range_leaf{widened(start), widened(step), axis_map::identity(shape)}});
+      natural, shape,
+      detail::range_leaf{widened(start), widened(step), axis_map::identity(shape)});
   return type ? cast(expr(std::move(made)), *type) : expr(std::move(made));
 }
 expr arange(scalar stop) {
@@ -216,9 +216,9 @@ expr gathered(const expr& a, const dims& shape, const dims& modulus, const dims&
   if (const auto* constant = std::get_if<detail::constant_leaf>(&a.node()->what))
     return expr(make_constant(constant->value, shape, a.dtype(), false));
   auto input = make_staged(a.node());
-  return expr(std::make_shared<const detail::node>(detail::node{
+  return expr(std::make_shared<const detail::node>(
       a.dtype(), shape,
-      detail::gather_leaf{std::move(input), axis_map::identity(shape), modulus, divisor}}));
+      detail::gather_leaf{std::move(input), axis_map::identity(shape), modulus, divisor}));
 }
 
 index_t checked_extent(index_t extent, index_t times, const char* what) {
@@ -279,7 +279,7 @@ expr concat(std::span<const expr> parts, index_t axis) {
     leaf.pieces.push_back(make_staged(make_cast(part.node(), type)));
     leaf.starts.push_back(leaf.starts.back() + part.shape()[along]);
   }
-  return expr(std::make_shared<const detail::node>(detail::node{type, shape, std::move(leaf)}));
+  return expr(std::make_shared<const detail::node>(type, shape, std::move(leaf)));
 }
 
 expr sum(const expr& a, const axes_option& axes, keep_axes keep) {

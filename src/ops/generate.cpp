@@ -204,12 +204,6 @@ std::unique_ptr<generator> by_width(std::size_t item_bytes, Arguments&&... argum
 
 }  // namespace
 
-std::vector<node_ref> generator_inputs(const node& leaf) {
-  if (const auto* gather = std::get_if<gather_leaf>(&leaf.what)) return {gather->input};
-  if (const auto* concat = std::get_if<concat_leaf>(&leaf.what)) return concat->pieces;
-  return {};
-}
-
 std::unique_ptr<generator> make_generator(const node& leaf, std::vector<tensor> inputs) {
   if (const auto* range = std::get_if<range_leaf>(&leaf.what)) {
     if (leaf.type == dtype::int64) return std::make_unique<range_generator<std::int64_t>>(*range);

@@ -4,10 +4,47 @@
 #include <array>
 #include <cstring>
 #include <map>
+#include <set>
 #include <string>
 #include <type_traits>
 
 #include "shale/error.hpp"
+
+namespace shale::detail {
+
+namespace {
+
+// Moves what the node reads to `into`.
+void take_inputs(node& from, std::vector<node_ref>& into) {
+  const auto take = [&](node_ref& input) { into.push_back(std::move(input)); };
+  if (auto* operation = std::get_if<operation_node>(&from.what)) {
+    for (auto& input : operation->inputs) take(input);
+  } else if (auto* cast = std::get_if<cast_node>(&from.what)) {
+    take(cast->input);
+  } else if (auto* gather = std::get_if<gather_leaf>(&from.what)) {
+    take(gather->input);
+  } else if (auto* concat = std::get_if<concat_leaf>(&from.what)) {
+    for (auto& piece : concat->pieces) take(piece);
+  } else if (auto* staged = std::get_if<staged_leaf>(&from.what)) {
+    // The last to see a stage takes its input too.
+    if (staged->from.use_count() == 1) take(const_cast<stage&>(*staged->from).input);
+  }
+}
+
+}  // namespace
+
+// Nodes that nobody else reads are taken apart here, one after the other, and not by each other.
+node::~node() {
+  std::vector<node_ref> left;
+  take_inputs(*this, left);
+  while (!left.empty()) {
+    const node_ref last = std::move(left.back());
+    left.pop_back();
+    if (last.use_count() == 1) take_inputs(const_cast<node&>(*last), left);
+  }
+}
+
+}  // namespace shale::detail
 
 namespace shale::ops {
 
@@ -17,7 +54,7 @@ namespace {
 
 template <class What>
 node_ref make(dtype type, const dims& shape, What what) {
-  return std::make_shared<const node>(node{type, shape, std::move(what)});
+  return std::make_shared<const node>(type, shape, std::move(what));
 }
 
 bool is_weak(const node& which) {
@@ -173,6 +210,45 @@ bool computes_elements(const node& which) noexcept {
          std::holds_alternative<cast_node>(which.what);
 }
 
+std::vector<node_ref> inputs_of(const node& which, walk how) {
+  if (const auto* operation = std::get_if<operation_node>(&which.what)) return operation->inputs;
+  if (const auto* cast = std::get_if<cast_node>(&which.what)) return {cast->input};
+  if (how == walk::within_a_pass) return {};
+  if (const auto* staged = std::get_if<staged_leaf>(&which.what)) return {staged->from->input};
+  return generator_inputs(which);
+}
+
+std::vector<node_ref> generator_inputs(const node& leaf) {
+  if (const auto* gather = std::get_if<gather_leaf>(&leaf.what)) return {gather->input};
+  if (const auto* concat = std::get_if<concat_leaf>(&leaf.what)) return concat->pieces;
+  return {};
+}
+
+std::vector<node_ref> post_order(const node_ref& root, walk how) {
+  struct visit {
+    node_ref which;
+    std::vector<node_ref> inputs;
+    std::size_t next = 0;
+  };
+  std::vector<node_ref> order;
+  std::set<const node*> seen;
+  std::vector<visit> open;
+  const auto enter = [&](const node_ref& which) {
+    if (seen.insert(which.get()).second) open.push_back({which, inputs_of(*which, how)});
+  };
+  enter(root);
+  while (!open.empty()) {
+    visit& top = open.back();
+    if (top.next < top.inputs.size()) {
+      enter(node_ref(top.inputs[top.next++]));  // `enter` may move `top`
+    } else {
+      order.push_back(std::move(top.which));
+      open.pop_back();
+    }
+  }
+  return order;
+}
+
 node_ref make_leaf(const tensor& values) {
   return make(values.dtype(), values.shape(), tensor_leaf{values});
 }
@@ -295,7 +371,11 @@ class view_maker {
 
 }  // namespace
 
-node_ref make_view(const node_ref& of, const axis_map& map) { return view_maker(map).view(of); }
+node_ref make_view(const node_ref& of, const axis_map& map) {
+  view_maker maker(map);
+  for (const auto& each : post_order(of)) maker.view(each);
+  return maker.view(of);
+}
 
 node_ref make_staged(const node_ref& input) {
   if (std::holds_alternative<tensor_leaf>(input->what) ||
@@ -405,7 +485,10 @@ node_ref try_reshape(const node_ref& of, const dims& shape, reshaped_nodes& know
 node_ref make_reshape(const node_ref& of, const dims& wanted) {
   const dims shape = infer_shape(wanted, element_count(of->shape));
   reshaped_nodes known;
-  if (auto viewed = try_reshape(of, shape, known)) return viewed;
+  bool possible = true;
+  for (const auto& each : post_order(of))
+    possible = possible && try_reshape(each, shape, known) != nullptr;
+  if (possible) return try_reshape(of, shape, known);
   // Staged row-major; then any shape is a view of it.
   auto from = std::make_shared<const stage>(stage{.input = of, .shape = shape, .type = of->type});
   return make(of->type, shape, staged_leaf{std::move(from), axis_map::identity(shape)});

@@ -6,6 +6,8 @@
 //   graph.2  views never stay in the graph: they are pushed down to the leaves when they are made
 //   graph.3  what a view cannot be pushed through (reductions, and what would be computed again and
 //            again) is a *staged* node: computed once, in an earlier pass, and then a leaf
+//   graph.4  nothing recurses along a graph, which is as deep as the loop that built it was long:
+//            walks go through `post_order`, and nodes take their inputs apart when they go
 #pragma once
 
 #include <memory>
@@ -91,11 +93,18 @@ struct staged_leaf {
 };
 
 struct node {
+  using anything = std::variant<tensor_leaf, source_leaf, constant_leaf, range_leaf, gather_leaf,
+                                concat_leaf, operation_node, cast_node, staged_leaf>;
+
+  node(dtype element_type, const dims& extents, anything is)
+      : type(element_type), shape(extents), what(std::move(is)) {}
+  ~node();
+  node(const node&) = delete;
+  node& operator=(const node&) = delete;
+
   dtype type;
   dims shape;
-  std::variant<tensor_leaf, source_leaf, constant_leaf, range_leaf, gather_leaf, concat_leaf,
-               operation_node, cast_node, staged_leaf>
-      what;
+  anything what;
 };
 
 }  // namespace shale::detail
@@ -123,6 +132,18 @@ node_ref make_reduction(const node_ref& input, reduction which, const dims& axes
 
 /// The same elements in row-major order under another shape; staged where no view can say it.
 node_ref make_reshape(const node_ref& of, const dims& shape);
+
+/// How far a walk goes: to the leaves of one pass, or through what leaves are made from too.
+enum class walk { within_a_pass, through_stages };
+
+/// What a node reads directly.
+std::vector<node_ref> inputs_of(const node& which, walk how = walk::within_a_pass);
+
+/// What a leaf that is generated reads; its inputs are leaves in memory or staged nodes.
+std::vector<node_ref> generator_inputs(const node& leaf);
+
+/// The node and all that it is computed from, inputs before what reads them, each once.
+std::vector<node_ref> post_order(const node_ref& root, walk how = walk::within_a_pass);
 
 /// Whether evaluating the node runs kernels (rather than reading a leaf).
 bool computes_elements(const node& which) noexcept;

@@ -301,8 +301,13 @@ tape compile(const std::vector<node_ref>& outputs, const std::vector<dtype>& typ
              const std::vector<tensor>& written, executor& on) {
   tape_builder builder(staged, static_cast<int>(outputs.size()), written, on);
   std::vector<int> results, kept;
-  for (const auto& output : outputs) results.push_back(builder.visit(output));
-  for (const auto& each : values) kept.push_back(builder.visit(each));
+  const auto value_of = [&](const node_ref& wanted) {
+    // Inputs first, so that a visit finds what it reads.
+    for (const auto& each : post_order(wanted)) builder.visit(each);
+    return builder.visit(wanted);
+  };
+  for (const auto& output : outputs) results.push_back(value_of(output));
+  for (const auto& each : values) kept.push_back(value_of(each));
   for (std::size_t k = 0; k < results.size(); ++k)
     builder.write(results[k], static_cast<int>(k), types[k]);
   return builder.finish(kept);

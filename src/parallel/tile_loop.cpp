@@ -9,6 +9,7 @@
 
 #include "parallel/executor_state.hpp"
 #include "shale/error.hpp"
+#include "storage/fault_guard.hpp"
 
 namespace shale::parallel {
 
@@ -53,6 +54,9 @@ struct loop {
 
   void work(int worker) {
     (void)begun.load(std::memory_order_acquire);
+    // Tiles may load from mappings: a thread that blocks SIGBUS would die of a lost file.
+    static thread_local const bool unblocked = (detail::unblock_fault_signal(), true);
+    (void)unblocked;
     while (!stop.load(std::memory_order_relaxed)) {
       if (state.cancelled.load(std::memory_order_relaxed)) {
         fail(std::make_exception_ptr(error(errc::cancelled, "the call was cancelled")));
@@ -68,6 +72,19 @@ struct loop {
       }
     }
     ended.fetch_add(1, std::memory_order_release);
+  }
+};
+
+// What oneTBB carries to its threads, without instrumentation of its own: the copies that it makes
+// of this are ordered by its scheduler, which ThreadSanitizer does not see; all else is ordered by
+// `begun` and `ended`, which it does.
+struct worker_entry {
+  loop* run;
+#if defined(__SANITIZE_THREAD__)
+  [[gnu::noinline, gnu::no_sanitize_thread]]
+#endif
+  void operator()(int worker) const {
+    run->work(worker);
   }
 };
 
@@ -88,8 +105,7 @@ void run_tiles(executor& on, index_t count, void (*body)(void*, index_t, int), v
     // memory it already uses.
     state.arena.execute([&] {
       tbb::this_task_arena::isolate([&] {
-        tbb::parallel_for(
-            0, workers, [&](int worker) { run.work(worker); }, tbb::simple_partitioner());
+        tbb::parallel_for(0, workers, worker_entry{&run}, tbb::simple_partitioner());
       });
     });
     (void)run.ended.load(std::memory_order_acquire);

@@ -30,7 +30,7 @@ class Concurrency : public testing::Test {
     for (auto& each : threads) each.join();
   }
 
-  test::scratch directory_;
+  test::scratch_directory directory_;
   std::string path_ = directory_ / "threads.shale";
   container file_ = container::create(path_);
 };

@@ -24,7 +24,7 @@ class Container : public testing::Test {
     return change.commit();
   }
 
-  test::scratch directory_;
+  test::scratch_directory directory_;
   std::string path_ = directory_ / "survey.shale";
 };
 

@@ -50,7 +50,7 @@ class DenseArray : public testing::Test {
   }
   array at(const std::string& name) { return file_.latest().at(name); }
 
-  test::scratch directory_;
+  test::scratch_directory directory_;
   std::string path_ = directory_ / "dense.shale";
   container file_ = container::create(path_);
 };

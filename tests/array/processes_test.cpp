@@ -30,7 +30,7 @@ class Processes : public testing::Test {
     change.commit();
   }
 
-  test::scratch directory_;
+  test::scratch_directory directory_;
   std::string path_ = directory_ / "shared.shale";
   container file_ = container::create(path_);
 };
@@ -70,7 +70,7 @@ TEST_F(Processes, AKilledWriterLeavesTheOldGenerationAndNoLock) {
   ASSERT_EQ(writer.read_line(), "writing");
   EXPECT_EQ(code_of([&] { file_.begin({30}); }), errc::busy);
   EXPECT_EQ(file_.latest().at("a").as_tensor().at({3, 4}), scalar(1.0));
-  writer.kill_now();
+  writer.kill();
   EXPECT_EQ(writer.wait(), -9);
   EXPECT_EQ(findings_of(file_), "");
   EXPECT_FALSE(file_.latest().find("unborn"));
@@ -99,7 +99,7 @@ TEST_F(Processes, APinInAnotherProcessKeepsSpaceUntilItDies) {
   for (int i = 0; i < 4; ++i) write("a", i);
   const std::uint64_t bytes = 600 * 700 * 4;
   EXPECT_GE(file_.verify().freed_bytes, bytes);
-  reader.kill_now();
+  reader.kill();
   reader.wait();
   for (int i = 0; i < 4; ++i) write("a", i);
   EXPECT_LT(file_.verify().freed_bytes, 4 * bytes);
@@ -109,7 +109,7 @@ TEST_F(Processes, APinInAnotherProcessKeepsSpaceUntilItDies) {
 TEST_F(Processes, ChunkedArraysAreReducedInsideTheMemoryBudget) {
   // 256 MiB of elements, which compress well, under 16 MiB.
   constexpr std::size_t budget = 16u << 20;
-  constexpr std::size_t slack = 64u << 20;
+  [[maybe_unused]] constexpr std::size_t slack = 64u << 20;
   peer maker({"make", path_, "big", "chunked", "8192", "8192", std::to_string(budget)});
   const std::string made = maker.read_line();
   ASSERT_EQ(maker.wait(), 0) << made;
@@ -127,7 +127,7 @@ TEST_F(Processes, ChunkedArraysAreReducedInsideTheMemoryBudget) {
 TEST_F(Processes, DenseArraysAreWrittenAndSummedInsideTheMemoryBudget) {
   // 256 MiB written through a mapping, checksummed and committed, then read back.
   constexpr std::size_t budget = 16u << 20;
-  constexpr std::size_t slack = 64u << 20;
+  [[maybe_unused]] constexpr std::size_t slack = 64u << 20;
   peer maker({"make", path_, "big", "dense", "8192", "8192", std::to_string(budget)});
   const std::string made = maker.read_line();
   ASSERT_EQ(maker.wait(), 0) << made;

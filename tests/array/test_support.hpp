@@ -1,50 +1,19 @@
-// What the tests of this floor share: scratch files, deterministic elements, other processes.
+// What the tests of this floor share: deterministic elements, damage, the helper program.
 #pragma once
 
 #include <gtest/gtest.h>
-#include <sys/types.h>
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "shale/container.hpp"
 #include "shale/convert.hpp"
+#include "support/child_process.hpp"
+#include "support/failures.hpp"
+#include "support/scratch_directory.hpp"
 
 namespace shale::test {
-
-/// A container's name in a new directory, which is removed with all in it.
-class scratch {
- public:
-  scratch();
-  ~scratch();
-  scratch(const scratch&) = delete;
-  scratch& operator=(const scratch&) = delete;
-
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
-inline errc code_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const error& failure) {
-    return failure.code();
-  }
-  return errc{};
-}
-
-inline std::string text_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const error& failure) {
-    return failure.what();
-  }
-  return {};
-}
 
 /// A number for position `i` that is told apart from its neighbours in every dtype.
 constexpr int number_at(index_t i) { return static_cast<int>((i * 7 + i / 64 * 3) % 97) + 1; }
@@ -68,25 +37,10 @@ std::string findings_of(const container& file);
 std::size_t status_bytes(const char* field);
 
 /// The helper program, executed as a process of its own.
-class peer {
+class peer : public child_process {
  public:
-  explicit peer(const std::vector<std::string>& arguments);
-  ~peer();
-  peer(const peer&) = delete;
-  peer& operator=(const peer&) = delete;
-
-  /// The next line that it prints; "" at its end.
-  std::string read_line();
-  void write_line(const std::string& line);
-  void kill_now();
-
-  /// The exit status, or minus the signal that ended it.
-  int wait();
-
- private:
-  pid_t pid_ = -1;
-  int input_ = -1;
-  int output_ = -1;
+  explicit peer(const std::vector<std::string>& arguments)
+      : child_process(SHALE_ARRAY_PEER, arguments) {}
 };
 
 }  // namespace shale::test

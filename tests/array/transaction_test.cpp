@@ -15,7 +15,7 @@ class Transaction : public testing::Test {
     return {.dtype = dtype::int32, .shape = {6, 4}, .kind = kind};
   }
 
-  test::scratch directory_;
+  test::scratch_directory directory_;
   std::string path_ = directory_ / "change.shale";
   container file_ = container::create(path_);
 };

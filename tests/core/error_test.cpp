@@ -14,12 +14,12 @@ TEST(Error, PrintsFramesMessageCodeAndIndentedDetails) {
   error failure(errc::corrupt, "checksum mismatch",
                 {"file survey.shale, root page", "stored 1b, computed 88"});
   failure.add_context("read root").add_context("open survey.shale");
-  failure.add_detail("`shale repair survey.shale` recovers it");
+  failure.add_detail("restore the file from a copy");
   EXPECT_STREQ(failure.what(),
                "open survey.shale: read root: checksum mismatch [corrupt]\n"
                "  file survey.shale, root page\n"
                "  stored 1b, computed 88\n"
-               "  `shale repair survey.shale` recovers it");
+               "  restore the file from a copy");
   EXPECT_EQ(failure.message(), "checksum mismatch");
   EXPECT_EQ(failure.code(), errc::corrupt);
   EXPECT_EQ(failure.os_errno(), 0);

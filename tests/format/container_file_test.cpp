@@ -11,12 +11,14 @@
 #include "format/small_history.hpp"
 #include "format/superblock.hpp"
 #include "shale/error.hpp"
+#include "support/failures.hpp"
 #include "support/recording_file_system.hpp"
 
 namespace shale::format {
 namespace {
 
 using test::chunked_record;
+using test::code_of;
 using test::observe;
 using test::pattern;
 using test::plain_state;
@@ -33,16 +35,6 @@ class ContainerFile : public testing::Test {
     change.commit();
     metadata_bytes = change.metadata_bytes_written();
     return change.generation();
-  }
-
-  template <class Body>
-  static errc code_of(Body&& body) {
-    try {
-      body();
-    } catch (const error& failure) {
-      return failure.code();
-    }
-    return errc{};
   }
 
   void expect_sound() { EXPECT_EQ(test::unsound(container.latest()), ""); }

@@ -15,6 +15,7 @@
 #include "format/small_history.hpp"
 #include "shale/error.hpp"
 #include "support/child_process.hpp"
+#include "support/scratch_directory.hpp"
 
 namespace shale::format {
 namespace {
@@ -64,6 +65,7 @@ TEST_F(Processes, AKilledReaderHoldsNothing) {
     for (unsigned i = 2; i < 12; ++i) commit(container, i);
     const std::uint64_t freed = verify(container.latest()).freed_bytes;
     reader.kill();
+    reader.wait();
     return freed;
   }();
   EXPECT_TRUE(container.pinned().empty());
@@ -118,6 +120,7 @@ TEST_F(Processes, KilledWritersLeaveTheOldGenerationOrTheNew) {
     }
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
     writer.kill();
+    writer.wait();
     file container = file::open(posix_files(), path, open_access::write);
     const generation_view view = container.latest();
     ASSERT_GE(view.generation(), reported);

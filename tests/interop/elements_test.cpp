@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "interop/scratch.hpp"
+#include "interop/test_support.hpp"
 #include "shale/mapped_file.hpp"
 
 namespace shale {
@@ -47,7 +47,7 @@ class StreamedElements : public testing::Test {
   }
 
   static constexpr std::size_t bytes_ = std::size_t{96} << 20;
-  test::scratch files_;
+  test::scratch_directory files_;
   std::string path_ = files_ / "a.raw";
 };
 

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "interop/scratch.hpp"
+#include "interop/test_support.hpp"
 #include "shale/npy.hpp"
 
 namespace shale {

@@ -7,7 +7,7 @@
 
 #include <csignal>
 
-#include "interop/scratch.hpp"
+#include "interop/test_support.hpp"
 #include "shale/executor.hpp"
 
 namespace shale {
@@ -15,10 +15,10 @@ namespace {
 
 using test::code_of;
 using test::pattern;
-using test::scratch;
+using test::scratch_directory;
 
 TEST(Npy, IsMappedNotCopied) {
-  const scratch files;
+  const scratch_directory files;
   const tensor values = pattern({300, 5}, dtype::float32, 1);
   write_npy(files / "a.npy", values);
   const tensor read = read_npy(files / "a.npy");
@@ -29,7 +29,7 @@ TEST(Npy, IsMappedNotCopied) {
 }
 
 TEST(Npy, CopyOnWriteLeavesTheFileAlone) {
-  const scratch files;
+  const scratch_directory files;
   const tensor values = pattern({100}, dtype::int64, 2);
   write_npy(files / "a.npy", values);
   tensor read = read_npy(files / "a.npy", {.access = access::copy_on_write});
@@ -39,7 +39,7 @@ TEST(Npy, CopyOnWriteLeavesTheFileAlone) {
 }
 
 TEST(Npy, ReadWriteStoresReachTheFile) {
-  const scratch files;
+  const scratch_directory files;
   write_npy(files / "a.npy", pattern({100}, dtype::int64, 2));
   {
     tensor read = read_npy(files / "a.npy", {.access = access::read_write});
@@ -50,7 +50,7 @@ TEST(Npy, ReadWriteStoresReachTheFile) {
 }
 
 TEST(Npy, ThatMustBeCopiedCannotBeWrittenInPlace) {
-  const scratch files;
+  const scratch_directory files;
   const npy_header header{.dtype = dtype::int16, .byte_order = std::endian::big, .shape = {2}};
   test::write_file(files / "big.npy", format_npy_header(header) + std::string("\1\2\3\4", 4));
   EXPECT_EQ(code_of([&] { read_npy(files / "big.npy", {.access = access::read_write}); }),
@@ -62,7 +62,7 @@ TEST(Npy, ThatMustBeCopiedCannotBeWrittenInPlace) {
 }
 
 TEST(Npy, AtAnOddOffsetIsCopied) {
-  const scratch files;
+  const scratch_directory files;
   const tensor values = pattern({3, 4}, dtype::float64, 3);
   write_npy(files / "a.npy", values);
   test::write_file(files / "b.bin", "xyz" + test::read_file(files / "a.npy"));
@@ -73,7 +73,7 @@ TEST(Npy, AtAnOddOffsetIsCopied) {
 }
 
 TEST(Npy, WithOtherBoolsThanZeroAndOneIsCorrupt) {
-  const scratch files;
+  const scratch_directory files;
   const npy_header header{.dtype = dtype::boolean, .shape = {9'000'000}};
   std::string bytes = format_npy_header(header) + std::string(9'000'000, '\1');
   test::write_file(files / "good.npy", bytes);
@@ -91,7 +91,7 @@ TEST(Npy, WithOtherBoolsThanZeroAndOneIsCorrupt) {
 }
 
 TEST(Npy, CutAnywhereIsCorruptAndLongerToo) {
-  const scratch files;
+  const scratch_directory files;
   for (const auto& [shape, type] :
        {std::pair(dims{2, 3}, dtype::int16), {dims{}, dtype::float64}, {dims{0}, dtype::float32}}) {
     write_npy(files / "a.npy", pattern(shape, type, 4));
@@ -107,7 +107,7 @@ TEST(Npy, CutAnywhereIsCorruptAndLongerToo) {
 }
 
 TEST(Npy, SurvivesAnyFlippedBit) {
-  const scratch files;
+  const scratch_directory files;
   const tensor values = pattern({2, 3}, dtype::int16, 5);
   write_npy(files / "a.npy", values);
   const std::string whole = test::read_file(files / "a.npy");
@@ -133,9 +133,9 @@ TEST(Npy, SurvivesAnyFlippedBit) {
 }
 
 TEST(Npy, OfAbsentOrIrregularFilesSaysSo) {
-  const scratch files;
+  const scratch_directory files;
   EXPECT_EQ(code_of([&] { read_npy(files / "none.npy"); }), errc::not_found);
-  EXPECT_EQ(code_of([&] { read_npy(files.directory()); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { read_npy(files.path()); }), errc::invalid_argument);
   ASSERT_EQ(::mkfifo((files / "pipe").c_str(), 0600), 0);
   EXPECT_EQ(code_of([&] { read_npy(files / "pipe"); }), errc::invalid_argument);
   EXPECT_EQ(code_of([&] { write_npy(files / "pipe", tensor()); }), errc::invalid_argument);
@@ -145,7 +145,7 @@ TEST(Npy, OfAbsentOrIrregularFilesSaysSo) {
 }
 
 TEST(Npy, IsReplacedOnlyWhenWholeAndOnlyIfAllowed) {
-  const scratch files;
+  const scratch_directory files;
   const std::string path = files / "a.npy";
   const tensor before = pattern({10}, dtype::int32, 1);
   const tensor after = pattern({20}, dtype::int32, 2);
@@ -163,7 +163,7 @@ TEST(Npy, IsReplacedOnlyWhenWholeAndOnlyIfAllowed) {
 }
 
 TEST(Npy, MayBeWrittenOverItsOwnSource) {
-  const scratch files;
+  const scratch_directory files;
   const tensor values = pattern({200, 30}, dtype::float32, 1);
   write_npy(files / "a.npy", values);
   write_npy(files / "a.npy", read_npy(files / "a.npy").flip());
@@ -171,7 +171,7 @@ TEST(Npy, MayBeWrittenOverItsOwnSource) {
 }
 
 TEST(Npy, KeepsPermissionsAndSymbolicLinks) {
-  const scratch files;
+  const scratch_directory files;
   write_npy(files / "a.npy", pattern({1}, dtype::int8, 1));
   ASSERT_EQ(::chmod((files / "a.npy").c_str(), 0640), 0);
   std::filesystem::create_symlink("a.npy", files / "link.npy");
@@ -185,7 +185,7 @@ TEST(Npy, KeepsPermissionsAndSymbolicLinks) {
 
 // A limit on file sizes stands in for a full disk.
 TEST(Npy, LeavesNothingBehindWhenTheFileCannotBeWritten) {
-  const scratch files;
+  const scratch_directory files;
   write_npy(files / "a.npy", pattern({10}, dtype::int8, 1));
   const std::string before = test::read_file(files / "a.npy");
   const tensor large = pattern({1 << 20}, dtype::float64, 2);
@@ -205,7 +205,7 @@ TEST(Npy, LeavesNothingBehindWhenTheFileCannotBeWritten) {
 }
 
 TEST(NpyWriter, HandsOutTheFileItself) {
-  const scratch files;
+  const scratch_directory files;
   const std::string path = files / "a.npy";
   for (const dims& shape : {dims{300, 7}, dims{}, dims{0, 4}}) {
     const tensor values = pattern(shape, dtype::float32, 6);
@@ -229,7 +229,7 @@ TEST(NpyWriter, HandsOutTheFileItself) {
 }
 
 TEST(NpyWriter, WithoutFinishLeavesNothing) {
-  const scratch files;
+  const scratch_directory files;
   {
     npy_writer writer(files / "a.npy", dtype::int32, {100});
     npy_writer moved = std::move(writer);
@@ -250,7 +250,7 @@ TEST(NpyWriter, WithoutFinishLeavesNothing) {
 }
 
 TEST(NpyWriter, RefusesATargetThatAppearedMeanwhile) {
-  const scratch files;
+  const scratch_directory files;
   npy_writer writer(files / "a.npy", dtype::int32, {100}, existing_file::refuse);
   test::write_file(files / "a.npy", "somebody else's");
   EXPECT_EQ(code_of([&] { writer.finish(); }), errc::already_exists);

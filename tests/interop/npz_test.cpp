@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "interop/scratch.hpp"
+#include "interop/test_support.hpp"
 #include "interop/zip_reader.hpp"
 #include "interop/zip_writer.hpp"
 
@@ -11,7 +11,7 @@ namespace {
 
 using test::code_of;
 using test::pattern;
-using test::scratch;
+using test::scratch_directory;
 using members_list = std::vector<std::pair<std::string, tensor>>;
 
 members_list some_members() {
@@ -29,7 +29,7 @@ void put_number(std::string& file, std::size_t at, std::uint64_t value, std::siz
 }
 
 TEST(Npz, StoredMembersOfOursAreMappedAndAligned) {
-  const scratch files;
+  const scratch_directory files;
   write_npz(files / "a.npz", some_members());
   const npz_file archive = npz_file::open(files / "a.npz");
   EXPECT_EQ(archive.names(), (std::vector<std::string>{"first", "second", "flags"}));
@@ -46,7 +46,7 @@ TEST(Npz, StoredMembersOfOursAreMappedAndAligned) {
 }
 
 TEST(Npz, TensorsOutliveTheirArchive) {
-  const scratch files;
+  const scratch_directory files;
   write_npz(files / "a.npz", some_members());
   const tensor read = npz_file::open(files / "a.npz").read("first");
   std::filesystem::remove(files / "a.npz");
@@ -54,7 +54,7 @@ TEST(Npz, TensorsOutliveTheirArchive) {
 }
 
 TEST(Npz, ChecksumsOfMappedMembersAreComparedWhenAsked) {
-  const scratch files;
+  const scratch_directory files;
   write_npz(files / "a.npz", some_members());
   std::string bytes = test::read_file(files / "a.npz");
   const tensor second = npz_file::open(files / "a.npz").read("second");
@@ -69,7 +69,7 @@ TEST(Npz, ChecksumsOfMappedMembersAreComparedWhenAsked) {
 }
 
 TEST(Npz, CutAnywhereOrLongerIsCorrupt) {
-  const scratch files;
+  const scratch_directory files;
   for (const auto compression : {npz_compression::stored, npz_compression::deflate}) {
     write_npz(files / "a.npz", some_members(), {.compression = compression});
     const std::string whole = test::read_file(files / "a.npz");
@@ -85,7 +85,7 @@ TEST(Npz, CutAnywhereOrLongerIsCorrupt) {
 }
 
 // With checksums on, whatever is still read is right, whichever bit was flipped.
-void expect_no_flip_to_be_believed(const scratch& files, const std::string& whole,
+void expect_no_flip_to_be_believed(const scratch_directory& files, const std::string& whole,
                                    const members_list& members) {
   std::size_t refused = 0;
   for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
@@ -116,7 +116,7 @@ void expect_no_flip_to_be_believed(const scratch& files, const std::string& whol
 }
 
 TEST(Npz, NoFlippedBitIsBelieved) {
-  const scratch files;
+  const scratch_directory files;
   const members_list members{{"a", pattern({3, 5}, dtype::int16, 1)},
                              {"b", pattern({5}, dtype::boolean, 3)}};
   for (const auto compression : {npz_compression::stored, npz_compression::deflate}) {
@@ -126,7 +126,7 @@ TEST(Npz, NoFlippedBitIsBelieved) {
 }
 
 TEST(Npz, NoFlippedBitOfZip64RecordsIsBelieved) {
-  const scratch files;
+  const scratch_directory files;
   const tensor values = pattern({7}, dtype::int32, 9);
   const std::string npy =
       format_npy_header({.dtype = dtype::int32, .shape = {7}}) + test::row_major_bytes(values);
@@ -143,7 +143,7 @@ TEST(Npz, NoFlippedBitOfZip64RecordsIsBelieved) {
 }
 
 TEST(Npz, Zip64RecordsOfOursAreReadByNumPy) {
-  const scratch files;
+  const scratch_directory files;
   const std::string npy = format_npy_header({.dtype = dtype::int32, .shape = {7}}) +
                           test::row_major_bytes(pattern({7}, dtype::int32, 9));
   interop::zip_writer archive(files / "a.npz", existing_file::replace, interop::zip64_form::always);
@@ -156,11 +156,11 @@ TEST(Npz, Zip64RecordsOfOursAreReadByNumPy) {
   archive.publish();
   test::write_file(files / "manifest",
                    "a.npz|m0|int32|7|9|a\na.npz|m1|int32|7|9|a\na.npz|m9|int32|7|9|a\n");
-  test::run_numpy("check " + files.directory());
+  test::run_numpy("check " + files.path());
 }
 
 TEST(Npz, MoreMembersThanSixteenBitsCountAreRead) {
-  const scratch files;
+  const scratch_directory files;
   const std::string npy = format_npy_header({.dtype = dtype::int8, .shape = {1}}) + "A";
   interop::zip_writer archive(files / "a.npz", existing_file::replace);
   constexpr int count = 66'000;
@@ -218,7 +218,7 @@ class hand_made {
   std::size_t central[2], local[2], end;
 
  private:
-  scratch files_;
+  scratch_directory files_;
 };
 
 TEST(HostileZip, OverlappingMembersAreCorrupt) {
@@ -300,7 +300,7 @@ TEST(HostileZip, DeclaredSizesAllocateNothing) {
 }
 
 TEST(HostileZip, NpyHeaderThatPromisesMoreThanTheMemberIsCorrupt) {
-  const scratch files;
+  const scratch_directory files;
   for (const int level : {0, 6}) {
     for (const dims& shape : {dims{101}, dims{99}, dims{index_t{1} << 50}, dims{0}}) {
       const std::string npy =
@@ -316,7 +316,7 @@ TEST(HostileZip, NpyHeaderThatPromisesMoreThanTheMemberIsCorrupt) {
 }
 
 TEST(HostileZip, RandomBytesAreRefused) {
-  const scratch files;
+  const scratch_directory files;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     const tensor noise = pattern({static_cast<index_t>(22 + seed)}, dtype::uint8, seed);
     std::string bytes = test::row_major_bytes(noise);
@@ -335,7 +335,7 @@ TEST(HostileZip, RandomBytesAreRefused) {
 }
 
 TEST(NpzNames, ThatArchivesCannotHoldAreRefused) {
-  const scratch files;
+  const scratch_directory files;
   const tensor one = pattern({1}, dtype::int8, 1);
   for (const members_list& members :
        {members_list{{"", one}}, members_list{{"a", one}, {"a", one}},
@@ -358,7 +358,7 @@ TEST(NpzNames, ThatArchivesCannotHoldAreRefused) {
 }
 
 TEST(Npz, SameMembersGiveTheSameBytes) {
-  const scratch files;
+  const scratch_directory files;
   for (const auto compression : {npz_compression::stored, npz_compression::deflate}) {
     write_npz(files / "a.npz", some_members(), {.compression = compression});
     write_npz(files / "b.npz", some_members(), {.compression = compression});

@@ -3,14 +3,14 @@
 
 #include <algorithm>
 
-#include "interop/scratch.hpp"
+#include "interop/test_support.hpp"
 #include "shale/npy.hpp"
 #include "shale/npz.hpp"
 
 namespace shale {
 namespace {
 
-using test::scratch;
+using test::scratch_directory;
 
 std::vector<std::string> split(const std::string& line, char at) {
   std::vector<std::string> parts(1);
@@ -31,16 +31,16 @@ dims parse_extents(const std::string& text) {
 class NumPyFiles : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    files = new scratch;
-    test::run_numpy("write " + files->directory());
+    files = new scratch_directory;
+    test::run_numpy("write " + files->path());
   }
   static void TearDownTestSuite() {
     delete files;
     files = nullptr;
   }
-  static scratch* files;
+  static scratch_directory* files;
 };
-scratch* NumPyFiles::files = nullptr;
+scratch_directory* NumPyFiles::files = nullptr;
 
 TEST_F(NumPyFiles, AreReadWithTheElementsThatNumPyHas) {
   std::istringstream manifest(test::read_file(*files / "manifest"));
@@ -162,7 +162,7 @@ TEST(NumPy, ReadsTheElevationModelAsShaleDoes) {
 // What Shale writes, by way of NumPy's eyes.
 class WrittenFiles {
  public:
-  explicit WrittenFiles(const scratch& files) : files_(files) {}
+  explicit WrittenFiles(const scratch_directory& files) : files_(files) {}
 
   void expect(const std::string& file, const std::string& member, const tensor& base,
               std::uint64_t seed, const std::string& expression) {
@@ -181,17 +181,17 @@ class WrittenFiles {
 
   void check() {
     test::write_file(files_ / "manifest", lines_);
-    test::run_numpy("check " + files_.directory());
+    test::run_numpy("check " + files_.path());
   }
 
  private:
-  const scratch& files_;
+  const scratch_directory& files_;
   std::string lines_;
   int count_ = 0;
 };
 
 TEST(NumPy, ReadsWhatShaleWroteOfEveryDtypeAndLayout) {
-  const scratch files;
+  const scratch_directory files;
   WrittenFiles written(files);
   std::uint64_t seed = 0;
   for (const dtype type : test::numpy_dtypes()) {
@@ -215,7 +215,7 @@ TEST(NumPy, ReadsWhatShaleWroteOfEveryDtypeAndLayout) {
 }
 
 TEST(NumPy, ReadsStridedTensorsOfManyPieces) {
-  const scratch files;
+  const scratch_directory files;
   WrittenFiles written(files);
   const tensor rows = test::pattern({300, 3, 2000}, dtype::float64, 1);
   written.npy(rows, 1, rows, "a");
@@ -231,7 +231,7 @@ TEST(NumPy, ReadsStridedTensorsOfManyPieces) {
 }
 
 TEST(NumPy, ReadsTheArchivesThatShaleWrote) {
-  const scratch files;
+  const scratch_directory files;
   WrittenFiles written(files);
   std::vector<std::pair<std::string, tensor>> members;
   std::uint64_t seed = 50;

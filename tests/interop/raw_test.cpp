@@ -4,14 +4,14 @@
 
 #include <algorithm>
 
-#include "interop/scratch.hpp"
+#include "interop/test_support.hpp"
 
 namespace shale {
 namespace {
 
 using test::code_of;
 using test::pattern;
-using test::scratch;
+using test::scratch_directory;
 
 std::vector<dtype> every_dtype() {
   std::vector<dtype> types = test::numpy_dtypes();
@@ -35,7 +35,7 @@ std::string reversed(const std::string& bytes, dtype type) {
 }
 
 TEST(Raw, IsTheElementsAndNothingElse) {
-  const scratch files;
+  const scratch_directory files;
   for (const dtype type : every_dtype()) {
     SCOPED_TRACE(name(type));
     const tensor values = pattern({3, 5}, type, 1);
@@ -58,7 +58,7 @@ TEST(Raw, IsTheElementsAndNothingElse) {
 }
 
 TEST(Raw, OfManyPiecesIsSwappedWhole) {
-  const scratch files;
+  const scratch_directory files;
   const tensor values = pattern({1100, 1001}, dtype::complex128, 3);
   write_raw(files / "a.raw", values, {.byte_order = std::endian::big});
   EXPECT_EQ(test::read_file(files / "a.raw"), reversed(pattern_bytes(values), dtype::complex128));
@@ -68,7 +68,7 @@ TEST(Raw, OfManyPiecesIsSwappedWhole) {
 }
 
 TEST(Raw, IsReadFromAnyByte) {
-  const scratch files;
+  const scratch_directory files;
   const tensor values = pattern({40}, dtype::int32, 2);
   for (std::uint64_t offset = 0; offset < 9; ++offset) {
     test::write_file(files / "a.raw", std::string(offset, 'x') + pattern_bytes(values) + "yz");
@@ -87,7 +87,7 @@ TEST(Raw, IsReadFromAnyByte) {
 }
 
 TEST(Raw, ThatDoesNotFitTheFileIsRefused) {
-  const scratch files;
+  const scratch_directory files;
   test::write_file(files / "a.raw", std::string(12, 'a'));
   const auto refused = [&](const raw_read_options& options) {
     return code_of([&] { read_raw(files / "a.raw", dtype::float32, options); });
@@ -104,7 +104,7 @@ TEST(Raw, ThatDoesNotFitTheFileIsRefused) {
 }
 
 TEST(Raw, ReadWriteStoresReachTheFile) {
-  const scratch files;
+  const scratch_directory files;
   test::write_file(files / "a.raw", std::string(8, '\0'));
   tensor read =
       read_raw(files / "a.raw", dtype::uint8, {.offset = 2, .access = access::read_write});

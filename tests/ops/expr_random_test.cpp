@@ -2,6 +2,7 @@
 // computes element by element.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <functional>
@@ -44,11 +45,15 @@ listed make_listed(dtype type, const index_list& shape, std::vector<double> numb
 std::vector<double> numbers_of(const tensor& values) {
   return visit(values.dtype(),
                type_list<bool, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
-                         std::uint16_t, float, double>{},
+                         std::uint16_t, float16, bfloat16, float, double>{},
                [&]<class T>(std::type_identity<T>) {
                  std::vector<double> numbers;
-                 for (const auto element : test::elements_of<T>(values))
-                   numbers.push_back(static_cast<double>(element));
+                 for (const auto element : test::elements_of<T>(values)) {
+                   if constexpr (sizeof(T) == 2 && !std::is_integral_v<T>)
+                     numbers.push_back(static_cast<float>(element));
+                   else
+                     numbers.push_back(static_cast<double>(element));
+                 }
                  return numbers;
                });
 }
@@ -58,9 +63,13 @@ both random_leaf(random_choices& choose, const dims& shape) {
     const tensor values = test::random_tensor<T>(choose, shape);
     return both{values, make_listed(dtype_of<T>(), test::as_list(shape), numbers_of(values))};
   };
-  switch (choose(0, 4)) {
+  switch (choose(0, 6)) {
     case 0:
       return take(std::type_identity<std::int32_t>{});
+    case 5:
+      return take(std::type_identity<float16>{});
+    case 6:
+      return take(std::type_identity<bfloat16>{});
     case 1:
       return take(std::type_identity<std::int64_t>{});
     case 2:
@@ -77,13 +86,33 @@ dtype promoted(dtype a, dtype b) {
   if (a == b) return a;
   if (a == dtype::float64 || b == dtype::float64) return dtype::float64;
   if (a == dtype::float32 || b == dtype::float32) return dtype::float32;
+  for (const auto half : {dtype::float16, dtype::bfloat16}) {
+    const auto other = half == dtype::float16 ? dtype::bfloat16 : dtype::float16;
+    if (a == half || b == half) return a == other || b == other ? dtype::float32 : half;
+  }
   if (a == dtype::int64 || b == dtype::int64) return dtype::int64;
   return dtype::int32;
 }
 
-double wrapped(dtype type, double value) {
+/// To `digits` significant binary digits, ties to even.
+double rounded(double value, int digits) {
+  int exponent = 0;
+  std::frexp(value, &exponent);
+  return std::ldexp(std::nearbyint(std::ldexp(value, digits - exponent)), exponent - digits);
+}
+
+/// What a dtype makes of a number.
+double held(dtype type, double value) {
   if (type == dtype::uint8) return value - 256 * std::floor(value / 256);
+  if (type == dtype::float16) return rounded(value, 11);
+  if (type == dtype::bfloat16) return rounded(value, 8);
   return value;
+}
+
+/// Far from float16's largest number, whatever is done to two of them.
+bool moderate(const listed& values) {
+  return std::all_of(values.numbers.begin(), values.numbers.end(),
+                     [](double number) { return std::abs(number) < 16000; });
 }
 
 both binary(random_choices& choose, const both& a, const both& b) {
@@ -91,12 +120,14 @@ both binary(random_choices& choose, const both& a, const both& b) {
   const auto left = a.oracle.at.expand(test::as_list(shape));
   const auto right = b.oracle.at.expand(test::as_list(shape));
   const dtype type = promoted(a.oracle.type, b.oracle.type);
+  if (type == dtype::float16 && !(moderate(a.oracle) && moderate(b.oracle))) return a;
   const auto compute = [&](dtype result, const std::function<double(double, double)>& f) {
     std::vector<double> numbers;
-    for (std::size_t i = 0; i < left.positions.size(); ++i)
-      numbers.push_back(
-          wrapped(result, f(a.oracle.numbers[static_cast<std::size_t>(left.positions[i])],
-                            b.oracle.numbers[static_cast<std::size_t>(right.positions[i])])));
+    for (std::size_t i = 0; i < left.positions.size(); ++i) {
+      const double x = a.oracle.numbers[static_cast<std::size_t>(left.positions[i])];
+      const double y = b.oracle.numbers[static_cast<std::size_t>(right.positions[i])];
+      numbers.push_back(held(result, f(held(type, x), held(type, y))));
+    }
     return make_listed(result, test::as_list(shape), std::move(numbers));
   };
   switch (choose(0, 5)) {
@@ -113,8 +144,8 @@ both binary(random_choices& choose, const both& a, const both& b) {
     case 4:
       return {where(a.lazy < b.lazy, a.lazy, b.lazy + b.lazy),
               compute(type, [&](double x, double y) {
-                const double twice = wrapped(b.oracle.type, y + y);
-                return x < y ? x : twice;
+                // Doubled in the dtype of b alone, where that is exact.
+                return x < y ? x : b.oracle.type == dtype::uint8 ? held(dtype::uint8, y + y) : y + y;
               })};
     default:
       return {cast(a.lazy >= b.lazy, dtype::int32),
@@ -245,9 +276,13 @@ both folded(random_choices& choose, const both& of) {
     to = largest ? std::max(to, value) : to + value;
   });
   // Numbers stay where float32 and int32 hold them exactly.
-  for (const double number : numbers)
-    if (std::abs(number) > 100000) return of;
-  const bool floating = of.oracle.type == dtype::float32 || of.oracle.type == dtype::float64;
+  const dtype from = of.oracle.type;
+  const bool floating = from == dtype::float32 || from == dtype::float64 ||
+                        from == dtype::float16 || from == dtype::bfloat16;
+  for (double& number : numbers) {
+    if (std::abs(number) > (from == dtype::float16 ? 30000 : 100000)) return of;
+    if (floating) number = held(from, number);
+  }
   const dtype sum_type = floating ? of.oracle.type : of.lazy.dtype();
   const auto how = keep ? keep_axes::yes : keep_axes::no;
   const expr lazy = largest ? max(of.lazy, axes, how) : sum(of.lazy, axes, how);

@@ -10,25 +10,17 @@
 
 #include "shale/apply.hpp"
 #include "shale/error.hpp"
+#include "support/failures.hpp"
 #include "support/random_tensors.hpp"
 
 namespace shale {
 namespace {
 
+using test::code_of;
 using test::elements_of;
 using test::random_choices;
 using test::random_tensor;
 using test::sharing;
-
-template <class Body>
-errc code_of(Body body) {
-  try {
-    body();
-  } catch (const error& failure) {
-    return failure.code();
-  }
-  return errc{};
-}
 
 // Elements that show every rounding.
 tensor fractions(const dims& shape, std::uint64_t seed = 1) {
@@ -235,8 +227,16 @@ TEST(ExprPlan, ManyLiveRegistersStayInsideTheScratch) {
   EXPECT_TRUE(std::isfinite(eval(total).at({1, 2}).as<double>()));
 }
 
-// ---- against NumPy
-// -------------------------------------------------------------------------------
+TEST(Expr, MayBeAsDeepAsTheLoopThatBuiltItWasLong) {
+  const tensor x = fractions({3, 4});
+  expr sums = expr(x).transpose(0, 1), stages = x;
+  for (int k = 0; k < 200000; ++k) sums = sums + 0.25f;
+  for (int k = 0; k < 5000; ++k) stages = x - min(stages);
+  const expr all = sums.transpose(0, 1).reshape({2, 6}) + stages.reshape({2, 6});
+  EXPECT_NEAR(eval(all).at({0, 0}).as<double>(), 50000, 1);
+}
+
+// ---- against NumPy -----------------------------------------------------------------------------
 
 void write_npy(const std::string& path, const tensor& values, const char* code) {
   std::string header = "{'descr': '" + std::string(code) +

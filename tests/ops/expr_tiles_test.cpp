@@ -8,11 +8,13 @@
 
 #include "shale/error.hpp"
 #include "shale/expr.hpp"
+#include "support/failures.hpp"
 #include "support/random_tensors.hpp"
 
 namespace shale {
 namespace {
 
+using test::code_of;
 using test::random_choices;
 using test::random_tensor;
 
@@ -85,16 +87,6 @@ dims random_tile(random_choices& choose, const dims& shape) {
   dims tile = shape;
   for (auto& extent : tile) extent = choose(1, std::max<index_t>(extent, 1) + 1);
   return tile;
-}
-
-template <class Body>
-errc code_of(Body body) {
-  try {
-    body();
-  } catch (const error& failure) {
-    return failure.code();
-  }
-  return errc{};
 }
 
 // The expression over a source equals the same over the tensor behind it.

@@ -110,7 +110,7 @@ TEST_F(FaultGuard, StoresBehindATruncationAreSwallowedAndGrowNothing) {
   // Not even if the file comes back: half of a result is worse than none.
   truncate_by_another_process(size);
   for (std::size_t i = 0; i < size; i += 100) put(bytes, i, 2);
-  const auto file = test::read_file(path);
+  const auto file = test::bytes_of_file(path);
   EXPECT_EQ(file[0], 2);
   EXPECT_EQ(std::count(file.begin() + 10 * page, file.end(), 0),
             static_cast<std::ptrdiff_t>(size - 10 * page));
@@ -306,12 +306,12 @@ TEST_F(FaultGuard, ForkedChildHasNoWritableMappingsAndUnmapsNothingForeign) {
   put(bytes, 0, 9);
   std::byte* const address = bytes.data();
   EXPECT_EQ(in_child([&] {
-              if (code_of([&] { bytes.check(); }) != errc::unsupported) return 1;
-              if (code_of([&] { bytes.populate({0, 1}); }) != errc::unsupported) return 2;
               // Something else takes the addresses, and must survive the handle.
               void* const mine = ::mmap(address, size, PROT_READ | PROT_WRITE,
                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
               if (mine != address) return 3;
+              if (code_of([&] { bytes.check(); }) != errc::unsupported) return 1;
+              if (code_of([&] { bytes.populate({0, 1}); }) != errc::unsupported) return 2;
               std::memset(mine, 1, size);
               bytes = {};
               return static_cast<unsigned char*>(mine)[size - 1] == 1 ? 0 : 4;

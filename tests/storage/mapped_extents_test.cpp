@@ -169,7 +169,7 @@ TEST_F(MappedExtents, BecomeReadOnlyForEveryHandle) {
   EXPECT_EQ(part.data()[0], std::byte{200});
   EXPECT_DEATH(*const_cast<volatile std::byte*>(part.data()) = std::byte{1}, "");
   EXPECT_EQ(code_of([&] { part.populate({0, 1}, populate_for::store); }), errc::access_denied);
-  EXPECT_EQ(test::read_file(path)[page], 200);
+  EXPECT_EQ(test::bytes_of_file(path)[page], 200);
   bytes.check();
 }
 
@@ -186,7 +186,7 @@ TEST_F(MappedExtents, AbandonedShowZerosAndKeepTheFileAsItWas) {
   bytes.data()[6] = std::byte{77};
   bytes.data()[2 * page] = std::byte{77};
   EXPECT_EQ(bytes.data()[6], std::byte{77});
-  const auto file_bytes = test::read_file(path);
+  const auto file_bytes = test::bytes_of_file(path);
   EXPECT_EQ(file_bytes[5], 1);
   EXPECT_EQ(file_bytes[6], pattern(6));
   EXPECT_EQ(file_bytes[9 * page], pattern(9 * page));

@@ -24,7 +24,7 @@ namespace {
 using test::code_of;
 using test::file_size;
 using test::pattern;
-using test::read_file;
+using test::bytes_of_file;
 using test::scratch_directory;
 using test::text_of;
 using test::write_pattern;
@@ -150,7 +150,7 @@ TEST_F(MappedFile, StoresReachTheFile) {
   put(bytes, 0, 1);
   put(bytes, 4999, 2);
   bytes.flush();
-  const auto file = read_file(path);
+  const auto file = bytes_of_file(path);
   EXPECT_EQ(file[5000], 1);
   EXPECT_EQ(file[9999], 2);
   EXPECT_EQ(file[4999], pattern(4999));
@@ -229,7 +229,7 @@ TEST_F(MappedFile, IsCreatedWithZerosAndItsSpace) {
   EXPECT_GE(about.st_blocks * 512, 3'000'000);
   put(bytes, 2'999'999, 3);
   bytes.flush();
-  EXPECT_EQ(read_file(path)[2'999'999], 3);
+  EXPECT_EQ(bytes_of_file(path)[2'999'999], 3);
 }
 
 TEST_F(MappedFile, CreationIsExclusiveUnlessToldOtherwise) {
@@ -254,7 +254,7 @@ TEST_F(MappedFile, ReplacingLeavesOldMappingsTheirBytes) {
   EXPECT_EQ(fresh.data()[0], std::byte{0});
   EXPECT_EQ(file_size(path), 20u);
   put(fresh, 0, 5);
-  EXPECT_EQ(read_file(path)[0], 5);
+  EXPECT_EQ(bytes_of_file(path)[0], 5);
   EXPECT_EQ(fresh.path(), path);
 }
 
@@ -420,7 +420,7 @@ TEST_F(MappedFile, GrowsFromNothingAndFromInsideAPage) {
   put(none, 99'999, 8);
   EXPECT_EQ(none.file_offset(), 5000u);
   none.flush();
-  const auto file = read_file(path);
+  const auto file = bytes_of_file(path);
   EXPECT_EQ(file.size(), 105'000u);
   EXPECT_EQ(file[4999], pattern(4999));
   EXPECT_EQ(file[5000], 7);
@@ -564,8 +564,8 @@ TEST_F(MappedFile, OnOverlaysIsReadUnlessItsDescriptorWrites) {
     put(shared, 0, 42);
     shared.flush();
     EXPECT_EQ(map_file(merged + "/old").data()[0], std::byte{42});
-    EXPECT_EQ(read_file(merged + "/old")[0], 42);
-    EXPECT_EQ(read_file(directory / "lower/old")[0], pattern(0));
+    EXPECT_EQ(bytes_of_file(merged + "/old")[0], 42);
+    EXPECT_EQ(bytes_of_file(directory / "lower/old")[0], pattern(0));
     storage fresh = create_file(merged + "/new", 100);
     put(fresh, 99, 3);
     EXPECT_EQ(map_file(merged + "/new").data()[99], std::byte{3});

@@ -157,7 +157,7 @@ TEST_F(SharedMemory, OfAKilledCreatorIsDeadAndReclaimed) {
   EXPECT_TRUE(listed()[0].attached);
   EXPECT_EQ(listed()[0].bytes, 5000u);
   EXPECT_EQ(reclaim_shared(name), 0u);
-  creator.kill_now();
+  creator.kill();
   EXPECT_EQ(creator.wait(), -SIGKILL);
   ASSERT_EQ(listed().size(), 1u);
   EXPECT_TRUE(listed()[0].dead);
@@ -170,7 +170,7 @@ TEST_F(SharedMemory, NameOfAKilledCreatorIsFreeAgain) {
   peer creator({"shared-create", name, "5000", "creator"});
   ASSERT_EQ(creator.read_line(), "ready 5000");
   EXPECT_EQ(code_of([&] { create_shared(name, 10); }), errc::already_exists);
-  creator.kill_now();
+  creator.kill();
   creator.wait();
   EXPECT_EQ(create_shared(name, 10).size_bytes(), 10u);
 }
@@ -180,11 +180,11 @@ TEST_F(SharedMemory, CountedSurvivesSomeKilledUsersButNotAll) {
   ASSERT_EQ(first.read_line(), "ready 100");
   auto second = std::make_unique<peer>(std::vector<std::string>{"shared-open", name});
   ASSERT_EQ(second->read_line(), "ready 100");
-  first.kill_now();
+  first.kill();
   first.wait();
   EXPECT_EQ(reclaim_shared(name), 0u);
   EXPECT_EQ(open_shared(name).size_bytes(), 100u);
-  second->kill_now();
+  second->kill();
   second->wait();
   ASSERT_EQ(listed().size(), 1u);
   EXPECT_TRUE(listed()[0].dead);

@@ -3,29 +3,15 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
 #include <stdexcept>
-#include <system_error>
 
 extern char** environ;
 
 namespace shale::test {
-
-scratch_directory::scratch_directory() {
-  std::string name = std::filesystem::temp_directory_path() / "shale-test-XXXXXX";
-  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no scratch directory");
-  path_ = name;
-}
-
-scratch_directory::~scratch_directory() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
 
 child_process::child_process(const std::string& program,
                              const std::vector<std::string>& arguments) {
@@ -54,6 +40,7 @@ child_process::child_process(const std::string& program,
 
 child_process::~child_process() {
   kill();
+  wait();
   ::close(input_);
   ::close(output_);
 }
@@ -71,18 +58,18 @@ std::string child_process::read_line() {
 
 void child_process::write_line(const std::string& line) {
   const std::string text = line + "\n";
-  (void)!::write(input_, text.data(), text.size());
+  if (::write(input_, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    throw std::runtime_error("the other process does not listen");
 }
 
 void child_process::kill() {
-  if (pid_ <= 0) return;
-  ::kill(pid_, SIGKILL);
-  wait();
+  if (pid_ > 0) ::kill(pid_, SIGKILL);
 }
 
 int child_process::wait() {
+  if (pid_ <= 0) return 0;
   int status = 0;
-  while (pid_ > 0 && ::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;
   return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);

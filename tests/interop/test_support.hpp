@@ -5,64 +5,15 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <sstream>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "shale/tensor.hpp"
+#include "support/failures.hpp"
+#include "support/scratch_directory.hpp"
 
 namespace shale::test {
-
-/// A directory of its own, gone with the test.
-class scratch {
- public:
-  scratch() {
-    const char* const root = std::getenv("TMPDIR");
-    std::string name = std::string(root ? root : "/tmp") + "/shale-interop-XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) std::abort();
-    directory_ = name;
-  }
-  ~scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(directory_, ignored);
-  }
-  scratch(const scratch&) = delete;
-  scratch& operator=(const scratch&) = delete;
-
-  const std::string& directory() const { return directory_; }
-  std::string operator/(const std::string& name) const { return directory_ + "/" + name; }
-
-  /// The names in the directory.
-  std::vector<std::string> names() const {
-    std::vector<std::string> result;
-    for (const auto& entry : std::filesystem::directory_iterator(directory_))
-      result.push_back(entry.path().filename());
-    return result;
-  }
-
- private:
-  std::string directory_;
-};
-
-inline std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  EXPECT_TRUE(file.good()) << path;
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
-/// A new file each time: ext4 syncs a file that is truncated and written again.
-inline void write_file(const std::string& path, const std::string& bytes) {
-  std::filesystem::remove(path);
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << bytes;
-  ASSERT_TRUE(file.good()) << path;
-}
 
 /// Runs numpy_files.py; what it prints on failure becomes the test's message.
 inline void run_numpy(const std::string& arguments) {
@@ -118,18 +69,6 @@ inline const std::vector<dtype>& numpy_dtypes() {
       dtype::uint8,   dtype::uint16,  dtype::uint32,    dtype::uint64,    dtype::float16,
       dtype::float32, dtype::float64, dtype::complex64, dtype::complex128};
   return types;
-}
-
-/// The code of the error that `body` throws; fails the test if it throws none, or another type.
-template <class Body>
-errc code_of(Body&& body) {
-  try {
-    body();
-  } catch (const error& failure) {
-    return failure.code();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return errc{};
 }
 
 }  // namespace shale::test
