@@ -232,7 +232,8 @@ void run_by_tiles(const pass& which, const tape& program, const staged_values& s
         }
         walk.end(number);
       },
-      {.most_workers = workers, .progress_bytes = progress_bytes});
+      {.most_workers = walk.workers_max() > 0 ? std::min(workers, walk.workers_max()) : workers,
+       .progress_bytes = progress_bytes});
   walk.finish();
   resident.pop_back();
   parallel::conclude(resident);

@@ -138,7 +138,8 @@ void run_in_memory(const pass& which, const tape& program, const staged_values& 
   };
   const auto elements = static_cast<std::uint64_t>(element_count(which.shape));
   parallel::for_each_tile(on, over.tile_count(), run_tile,
-                          {.progress_bytes = elements * (leaves_item + outputs_item)});
+                          {.most_workers = walk.workers_max(),
+                           .progress_bytes = elements * (leaves_item + outputs_item)});
   walk.finish();
   parallel::conclude(all.operands);
 }

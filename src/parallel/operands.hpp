@@ -72,7 +72,7 @@ void for_each_block(const plan& over, std::span<const loop_operand> operands, ex
                       });
                   walk.end(tile);
                 },
-                {.progress_bytes = progress_bytes});
+                {.most_workers = walk.workers_max(), .progress_bytes = progress_bytes});
   walk.finish();
 }
 

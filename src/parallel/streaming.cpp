@@ -14,7 +14,7 @@ constexpr std::size_t window_bytes_min = std::size_t{256} << 10;
 constexpr index_t windows_ahead = 3;
 
 // Written windows whose write-back may still be under way behind the work.
-constexpr index_t write_back_lag = 4;
+constexpr index_t usual_write_back_lag = 4;
 
 // A fault maps its page's neighbours too: pieces of a tile are brought in and dropped in aligned
 // granules of this size, and closer pieces are one.
@@ -62,8 +62,9 @@ window_walk::window_walk(const plan& over, std::vector<streamed_operand> operand
     return;
   }
   ahead_ = windows_ahead;
+  write_back_lag_ = usual_write_back_lag;
   // Half of the budget for mapped windows; the rest is the callers' temporaries'.
-  const std::size_t in_flight = static_cast<std::size_t>(ahead_ + 2 + write_back_lag);
+  const auto in_flight = static_cast<std::size_t>(ahead_ + 2 + write_back_lag_);
   const std::size_t window_bytes =
       std::clamp(budget / 2 / in_flight, window_bytes_min, window_bytes_max);
   const auto tile_bytes =
@@ -79,6 +80,13 @@ window_walk::window_walk(const plan& over, std::vector<streamed_operand> operand
   }
   if (scattered_bytes > tile_bytes)
     tiles_per_window_ = std::max<index_t>(1, static_cast<index_t>(window_bytes / scattered_bytes));
+  if (scattered_bytes > window_bytes) {
+    // Not even one tile fits a window: nothing ahead and nothing behind, and only as many workers
+    // as the budget has tiles for.
+    ahead_ = 0;
+    write_back_lag_ = 0;
+    workers_max_ = std::max(1, static_cast<int>(budget / 2 / scattered_bytes));
+  }
   windows_ = ceil_div(over.tile_count(), tiles_per_window_);
   left_ = std::vector<std::atomic<index_t>>(static_cast<std::size_t>(windows_));
   was_resident_.assign(static_cast<std::size_t>(windows_), 0);
@@ -243,7 +251,7 @@ void window_walk::end(index_t tile) {
   while (finished < windows_ &&
          left_[static_cast<std::size_t>(finished)].load(std::memory_order_acquire) == 0)
     ++finished;
-  const index_t lag = writes ? write_back_lag : 0;
+  const index_t lag = writes ? write_back_lag_ : 0;
   for (; retired_ < finished - lag; ++retired_) retire(retired_);
 }
 

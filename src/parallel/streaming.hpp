@@ -40,6 +40,9 @@ class window_walk {
 
   bool streams() const noexcept { return tiles_per_window_ > 0; }
 
+  /// How many workers may have a tile at once; 0: any number.
+  int workers_max() const noexcept { return workers_max_; }
+
   /// Before the work on a tile. Throws io.
   void begin(index_t tile);
 
@@ -71,6 +74,8 @@ class window_walk {
   index_t tiles_per_window_ = 0;
   index_t windows_ = 0;
   index_t ahead_ = 0;
+  index_t write_back_lag_ = 0;
+  int workers_max_ = 0;
 
   // Two locks, so that waiting for a device behind the work does not stop reading ahead of it. A
   // worker that ends a window waits for older ones to retire: that is what keeps the rest from

@@ -1,13 +1,12 @@
 #include "parallel/tile_loop.hpp"
 
-#include <tbb/parallel_for.h>
-
 #include <algorithm>
 #include <atomic>
 #include <exception>
 #include <mutex>
 
 #include "parallel/executor_state.hpp"
+#include "parallel/worker_team.hpp"
 #include "shale/error.hpp"
 #include "storage/fault_guard.hpp"
 
@@ -25,7 +24,9 @@ struct loop {
   std::atomic<index_t> next = 0;
   std::atomic<index_t> finished = 0;
   std::atomic<bool> stop = false;
-  std::atomic<int> begun = 0;  // stored with release before, loaded with acquire by every worker
+  // The edges between the caller and its workers: `begun` is stored with release before any worker
+  // loads it with acquire; `ended` the other way round.
+  std::atomic<int> begun = 0;
   std::atomic<int> ended = 0;
   std::mutex mutex{};
   std::exception_ptr failure{};
@@ -75,19 +76,6 @@ struct loop {
   }
 };
 
-// What oneTBB carries to its threads, without instrumentation of its own: the copies that it makes
-// of this are ordered by its scheduler, which ThreadSanitizer does not see; all else is ordered by
-// `begun` and `ended`, which it does.
-struct worker_entry {
-  loop* run;
-#if defined(__SANITIZE_THREAD__)
-  [[gnu::noinline, gnu::no_sanitize_thread]]
-#endif
-  void operator()(int worker) const {
-    run->work(worker);
-  }
-};
-
 }  // namespace
 
 void run_tiles(executor& on, index_t count, void (*body)(void*, index_t, int), void* context,
@@ -101,13 +89,9 @@ void run_tiles(executor& on, index_t count, void (*body)(void*, index_t, int), v
     run.work(0);
   } else {
     run.begun.store(1, std::memory_order_release);
-    // Isolation: a thread that waits here must not pick up an outer call's tile, whose scratch
-    // memory it already uses.
-    state.arena.execute([&] {
-      tbb::this_task_arena::isolate([&] {
-        tbb::parallel_for(0, workers, worker_entry{&run}, tbb::simple_partitioner());
-      });
-    });
+    run_workers(
+        state.arena, workers,
+        [](void* of, int worker) { static_cast<loop*>(of)->work(worker); }, &run);
     (void)run.ended.load(std::memory_order_acquire);
   }
   state.count.tiles.fetch_add(

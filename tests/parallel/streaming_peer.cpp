@@ -63,6 +63,11 @@ int main(int count, char** arguments) {
     apply_into(
         &on, first.narrow(0, 0, n - 5000), [](std::int32_t a, std::int32_t b) { return a - b; },
         second.narrow(0, 5000, n - 5000), second.narrow(0, 0, n - 5000));
+  } else if (mode == "transpose") {
+    const tensor second = mapped(arguments[4], shale::access::read_only);
+    apply_into(
+        &on, first.view({8192, -1}), [](std::int32_t a) { return a; },
+        second.view({-1, 8192}).transpose(0, 1));
   } else {
     return 2;
   }

@@ -140,5 +140,15 @@ TEST_F(Streaming, TwoFilesStayInsideTheBudget) {
   });
 }
 
+TEST_F(Streaming, TransposedCopiesStayInsideTheBudget) {
+  constexpr std::int64_t side = 8192;
+  static_assert(side * side == elements);
+  const std::string out = cold_file("a", [](std::int64_t) { return 0; });
+  const std::string in = cold_file("b", value_at);
+  const outcome got = run("transpose " + out + " " + in);
+  EXPECT_EQ(got.dropped, got.windows);
+  expect_elements(out, [](std::int64_t i) { return value_at(i % side * side + i / side); });
+}
+
 }  // namespace
 }  // namespace shale
