@@ -39,7 +39,9 @@ function(shale_add_floor floor)
   endif()
   set(target shale_${floor})
   add_library(${target} OBJECT ${ARG_SOURCES})
-  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  # What libshale shows is what the namespaces of its public headers say.
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON
+                        CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/include
                              PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(${target} PRIVATE shale_options PUBLIC ${ARG_LIBRARIES})
@@ -69,7 +71,11 @@ function(shale_add_library)
   target_compile_features(shale PUBLIC cxx_std_20)
   target_include_directories(shale PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                              $<INSTALL_INTERFACE:include>)
-  set_target_properties(shale PROPERTIES LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION})
+  # Before 1.0 every minor version may change the interface.
+  set_target_properties(shale PROPERTIES LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION}
+                        SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  # What static libraries bring along is nobody's business either.
+  target_link_options(shale PRIVATE LINKER:--exclude-libs,ALL)
 endfunction()
 
 # shale_add_test(NAME FLOOR floor SOURCES … LIBRARIES …): one GoogleTest program, linked to the

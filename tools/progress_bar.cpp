@@ -75,6 +75,8 @@ void progress_bar::draw() {
 
 void progress_bar::advance(std::uint64_t done_bytes, std::uint64_t total_bytes) {
   if (!shown_) return;
+  // What is nothing beside the call before (finishing a reduction) does not take its place.
+  if (total_bytes < total_ / 1000) return;
   const clock::time_point now = clock::now();
   // A new call of the engine starts over, and so does its rate.
   if (done_bytes < done_) start_ = now;

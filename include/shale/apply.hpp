@@ -28,7 +28,7 @@
 #include "shale/executor.hpp"
 #include "shale/tensor.hpp"
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 /// Most operands of one apply, `out` included.
 inline constexpr int max_apply_operands = 8;
@@ -267,7 +267,9 @@ void for_each_lane(executor* on, index_t axis, Function&& function, const Tensor
       },
       [](void* context, std::byte* const* data, const index_t* strides, index_t inner,
          index_t outer) {
-        const auto& [call, geometry] = *static_cast<state*>(context);
+        // Not a structured binding: clang 14 lets no lambda capture one.
+        auto* const call = static_cast<state*>(context)->callable;
+        const detail::lane_geometry& geometry = static_cast<state*>(context)->geometry;
         [&]<std::size_t... I>(std::index_sequence<I...>) {
           constexpr index_t n = sizeof...(Types);
           for (index_t row = 0; row < outer; ++row)

@@ -17,7 +17,7 @@
 #include "shale/tensor.hpp"
 #include "shale/tile_source.hpp"
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 enum class array_kind : std::uint8_t { dense, chunked };
 

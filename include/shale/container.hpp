@@ -19,7 +19,7 @@
 #include "shale/array.hpp"
 #include "shale/error.hpp"
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 /// How long a call may wait for somebody else. (Not std::chrono's: that header costs every includer
 /// 4,000 lines.)

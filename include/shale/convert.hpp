@@ -9,7 +9,7 @@
 
 #include "shale/small_floats.hpp"
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 namespace detail {
 template <class T>

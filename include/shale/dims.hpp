@@ -7,7 +7,7 @@
 
 #include "shale/index.hpp"
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 namespace detail {
 [[noreturn]] void throw_rank_too_large(index_t rank);

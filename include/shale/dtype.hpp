@@ -11,7 +11,7 @@
 
 #include "shale/small_floats.hpp"
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 /// An element type. The values are written into files and never change.
 enum class dtype : std::uint8_t {

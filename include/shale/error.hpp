@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 /// What kind of failure an `error` reports; callers branch on this, never on the message.
 enum class errc {

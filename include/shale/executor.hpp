@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 class memory_pool;
 

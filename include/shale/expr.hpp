@@ -20,7 +20,7 @@
 #include "shale/tensor.hpp"
 #include "shale/tile_source.hpp"
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 namespace detail {
 struct node;  // src/ops/graph.hpp

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 /// What happens to a file that already has the name.
 enum class existing_file : std::uint8_t {

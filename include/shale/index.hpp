@@ -7,7 +7,7 @@
 #include <limits>
 #include <optional>
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 /// Counts elements, axes and strides; signed, so that strides and differences need no casts.
 using index_t = std::int64_t;

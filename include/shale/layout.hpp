@@ -9,7 +9,7 @@
 #include "shale/dims.hpp"
 #include "shale/slice.hpp"
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 /// Elements in a shape: the product of its extents; 1 for rank 0.
 /// Throws   invalid_argument for a negative extent or a product beyond 2^63 - 1

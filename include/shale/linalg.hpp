@@ -6,7 +6,7 @@
 #include "shale/executor.hpp"
 #include "shale/tensor.hpp"
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 /// The sum of products of two rank-1 tensors; complex values are not conjugated.
 /// Shape    rank 0; dtype promoted. Floats multiply and sum in double precision or better, integers

@@ -12,7 +12,7 @@
 
 #include "shale/storage.hpp"
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 /// What part of a file to map, and for what.
 struct map_options {

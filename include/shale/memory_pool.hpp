@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 namespace detail {
 class pool_state;  // src/storage/pool/pool_state.hpp

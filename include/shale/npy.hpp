@@ -14,7 +14,7 @@
 #include "shale/foreign_file.hpp"
 #include "shale/tensor.hpp"
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 class executor;
 
@@ -44,7 +44,7 @@ struct npy_header {
 /// The header at the start of `bytes`, which may end right after it. A pure function of hostile
 /// input: reads only inside `bytes`, allocates nothing that the input declares.
 /// Throws   corrupt (not NumPy's magic, cut short, not the dictionary that NumPy writes, elements
-///          beyond 2^63 - 1 bytes), unsupported (a later version; dtypes that are structured,
+///          beyond 2^62 bytes), unsupported (a later version; dtypes that are structured,
 ///          objects, text, dates, raw bytes or wider than ours; rank above 32; a header above
 ///          64 KiB)
 npy_header parse_npy_header(std::span<const std::byte> bytes);

@@ -12,7 +12,7 @@
 
 #include "shale/npy.hpp"
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 enum class npz_compression : std::uint8_t { stored, deflate };
 

@@ -3,7 +3,7 @@
 
 #include "shale/expr.hpp"
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 /// Stores one value into every element, converted by the rules of `convert`.
 /// Cost     one pass of stores, parallel

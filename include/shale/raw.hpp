@@ -11,7 +11,7 @@
 #include "shale/foreign_file.hpp"
 #include "shale/tensor.hpp"
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 class executor;
 

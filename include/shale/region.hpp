@@ -5,7 +5,7 @@
 
 #include "shale/dims.hpp"
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 /// The indices i with start[a] <= i[a] < start[a] + shape[a] on every axis a.
 struct region {

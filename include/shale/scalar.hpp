@@ -9,7 +9,7 @@
 #include "shale/convert.hpp"
 #include "shale/dtype.hpp"
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 /// A single value that remembers its kind: a boolean, a signed or unsigned 64-bit integer, a double
 /// or a complex of doubles, and the dtype it came from.
@@ -33,7 +33,8 @@ class scalar {
   scalar(float8_e5m2 value) noexcept : type_(dtype::float8_e5m2), floating_{double{value}, 0} {}
   scalar(std::complex<float> value) noexcept
       : type_(dtype::complex64), floating_{value.real(), value.imag()} {}
-  scalar(std::complex<double> value) noexcept : type_(dtype::complex128), floating_{value.real(), value.imag()} {}
+  scalar(std::complex<double> value) noexcept
+      : type_(dtype::complex128), floating_{value.real(), value.imag()} {}
 
   dtype type() const noexcept { return type_; }
 
@@ -70,11 +71,16 @@ class scalar {
   template <class Function>
   auto with_value(Function function) const {
     switch (kind(type_)) {
-      case dtype_kind::boolean: return function(boolean_);
-      case dtype_kind::signed_integer: return function(signed_);
-      case dtype_kind::unsigned_integer: return function(unsigned_);
-      case dtype_kind::floating: return function(floating_[0]);
-      case dtype_kind::complex: break;
+      case dtype_kind::boolean:
+        return function(boolean_);
+      case dtype_kind::signed_integer:
+        return function(signed_);
+      case dtype_kind::unsigned_integer:
+        return function(unsigned_);
+      case dtype_kind::floating:
+        return function(floating_[0]);
+      case dtype_kind::complex:
+        break;
     }
     return function(std::complex<double>(floating_[0], floating_[1]));
   }

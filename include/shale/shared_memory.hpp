@@ -10,7 +10,7 @@
 
 #include "shale/storage.hpp"
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 /// Who removes the name of a shared segment. The bytes themselves go with the last process that is
 /// attached, in every case.

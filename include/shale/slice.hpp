@@ -5,7 +5,7 @@
 
 #include "shale/index.hpp"
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 /// `start:stop:step` with Python's meaning: negative positions count from the end, absent ones mean
 /// the end that the step walks from or to, and positions beyond the axis are clamped.

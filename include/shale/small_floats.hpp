@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 namespace detail {
 

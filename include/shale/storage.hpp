@@ -5,9 +5,8 @@
 //   storage.1  the address and the owner of the bytes never change; the size only grows, and grown
 //              bytes lie behind the old ones
 //   storage.2  a slice keeps its parent alive
-//   storage.3  a mapped range that lost its file reads as zeros, forgets what is stored into it,
-//   and
-//              is marked failed; it never raises a signal (see `check`)
+//   storage.3  a mapped range that lost its file reads as zeros, keeps nothing that is stored into
+//              it for the file, and is marked failed; it never raises a signal (see `check`)
 //   storage.4  destructors never throw and never report; `flush` does
 #pragma once
 
@@ -23,7 +22,7 @@
 #include "shale/error.hpp"
 #include "shale/index.hpp"
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 class memory_pool;
 

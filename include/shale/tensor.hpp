@@ -11,7 +11,7 @@
 #include "shale/storage.hpp"
 #include "shale/view.hpp"
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 /// One entry of `tensor::operator[]`-like indexing: an index, a slice, a new axis, or "…".
 struct newaxis_t {};

@@ -9,7 +9,7 @@
 #include "shale/region.hpp"
 #include "shale/tensor.hpp"
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 /// Elements that are not in memory as a strided tensor: they come and go tile by tile.
 /// Tile t of the grid covers start[a] = index[a] * tile_shape[a], cut at the edge of the shape.

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 /// "0.1.0": the library that is running, which may be newer than the headers.
 std::string_view version() noexcept;

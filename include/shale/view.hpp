@@ -8,7 +8,7 @@
 #include "shale/index.hpp"
 #include "shale/storage.hpp"
 
-namespace shale {
+namespace [[gnu::visibility("default")]] shale {
 
 /// A pointer with `Rank` extents and strides, like std::mdspan with a strided layout.
 /// Cost     access is one multiply-add an axis; no bounds check

@@ -5,8 +5,8 @@
 //   chunks.1  every stored chunk has its full size when decoded; beyond the array's edge it holds
 //             the fill value
 //   chunks.2  a chunk that holds nothing but the fill value, bit by bit, is absent
-//   chunks.3  coding and device I/O run outside every lock, so that threads work on different
-//             chunks at once
+//
+// Coding and device I/O run outside every lock, so that threads work on different chunks at once.
 #pragma once
 
 #include <memory>

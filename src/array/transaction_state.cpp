@@ -323,10 +323,10 @@ std::uint64_t transaction_state::commit() {
                           for (const auto& [name, array] : written_)
                             if (array->record.is_dense() && !array->bytes.empty())
                               detail::make_read_only(array->bytes);  // change.3
-                          for (const auto& [name, array] : written_)
-                            if (array->record.is_dense())
-                              with_context([&] { return fmt::format("checksum '{}'", name); },
-                                           [&] { checksum(*array); });
+                          for (const auto& each : written_)          // clang 14 captures no binding
+                            if (each.second->record.is_dense())
+                              with_context([&] { return fmt::format("checksum '{}'", each.first); },
+                                           [&] { checksum(*each.second); });
                           inner_->commit([&] { check_mappings(); });
                         } catch (...) {
                           end();

@@ -137,7 +137,8 @@ std::string scalar::to_string() const {
   return digits.find_first_of(".ena") == std::string::npos ? digits + ".0" : digits;
 }
 
-bool operator==(const scalar& a, const scalar& b) noexcept {
+// A hidden friend takes no visibility from the namespace of its class.
+[[gnu::visibility("default")]] bool operator==(const scalar& a, const scalar& b) noexcept {
   return a.with_value([&](auto left) {
     return b.with_value([&](auto right) { return values_equal(left, right); });
   });

@@ -13,8 +13,7 @@
 //             again, whatever they hold, and syncs: a sync only proves what was dirtied since the
 //             last failed one, so this is what makes its base durable, and the other slot stay what
 //             it looks like (docs/decisions/0021).
-//   commit.2  A range is reused only if its life [born, freed) holds no pinned generation, none of
-//   a
+//   commit.2  A range is reused only if its life [born, freed) holds no pinned generation, none of a
 //             valid superblock (either slot), and no retained one. Pins are scanned in every
 //             transaction, after the lock.
 //   commit.3  Data, index pages, catalog, space map and root go to places that no such generation

@@ -134,10 +134,18 @@ axis_map axis_map::index(std::span<const index_entry> entries) const {
   index_t axis = 0;
   for (const auto& entry : entries) {
     switch (entry.what()) {
-      case kind::position: view = view.select(axis, entry.position()); break;
-      case kind::range: view = view.sliced(axis++, entry.slice()); break;
-      case kind::new_axis: view = view.unsqueeze(axis++); break;
-      case kind::rest: axis += rank() - used; break;
+      case kind::position:
+        view = view.select(axis, entry.position());
+        break;
+      case kind::range:
+        view = view.sliced(axis++, entry.slice());
+        break;
+      case kind::new_axis:
+        view = view.unsqueeze(axis++);
+        break;
+      case kind::rest:
+        axis += rank() - used;
+        break;
     }
   }
   return view;

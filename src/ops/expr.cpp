@@ -193,8 +193,7 @@ expr arange(scalar start, scalar stop, scalar step, std::optional<dtype> type) {
                                    : scalar(number.as<double>());
   };
   auto made = std::make_shared<const detail::node>(
-      natural, shape,
-      detail::range_leaf{widened(start), widened(step), axis_map::identity(shape)});
+      natural, shape, detail::range_leaf{widened(start), widened(step), axis_map::identity(shape)});
   return type ? cast(expr(std::move(made)), *type) : expr(std::move(made));
 }
 expr arange(scalar stop) {

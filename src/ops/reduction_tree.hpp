@@ -4,7 +4,8 @@
 //   fold.1  leaf j of J is merged with its neighbour j ^ 1, those pairs with theirs, and so on; a
 //           node without a neighbour moves up alone: the shape depends on J only
 //   fold.2  the left operand of a merge is always the lower leaves
-//   fold.3  tiles come in ascending order, so about threads + log2 J partials wait for each group
+//   fold.3  where tiles end about as they begin, in ascending order, about threads + log2 J
+//           partials wait for each group
 #pragma once
 
 #include <map>

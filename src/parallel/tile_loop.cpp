@@ -90,8 +90,8 @@ void run_tiles(executor& on, index_t count, void (*body)(void*, index_t, int), v
   } else {
     run.begun.store(1, std::memory_order_release);
     run_workers(
-        state.arena, workers,
-        [](void* of, int worker) { static_cast<loop*>(of)->work(worker); }, &run);
+        state.arena, workers, [](void* of, int worker) { static_cast<loop*>(of)->work(worker); },
+        &run);
     (void)run.ended.load(std::memory_order_acquire);
   }
   state.count.tiles.fetch_add(

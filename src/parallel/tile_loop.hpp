@@ -1,8 +1,8 @@
 // The one parallel loop: numbered tiles, claimed in order, each run once by some thread.
 //
 // Invariants
-//   loop.1  tiles are claimed in ascending order, so that at most `threads` tiles beyond the lowest
-//           unfinished one have begun
+//   loop.1  tiles are claimed in ascending order: below the highest tile that has begun, all but
+//           `threads` - 1 have begun too
 //   loop.2  everything before the loop happens before every tile, and every tile before the loop's
 //           return, by atomics that a race detector sees (oneTBB itself is not instrumented)
 //   loop.3  after a tile throws or the executor is cancelled no further tile begins; the first

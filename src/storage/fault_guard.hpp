@@ -7,13 +7,12 @@
 //
 // Invariants
 //   guard.1  the handler takes no lock that it could have interrupted, allocates nothing, and asks
-//            the kernel only for what a signal handler may: mmap, fstat, the signal mask
+//            the kernel only for what a signal handler may: mmap, munmap, fstat, the signal mask
 //   guard.2  a range that has been taken off the list is not touched by any handler: the destructor
 //            waits for handlers that found it
 //   guard.3  memory that stands in for lost writable bytes is bounded for the whole process: it
 //            lies in a ring of windows, and the oldest window makes room for the next
-//   guard.4  faults outside guarded ranges, and SIGBUS that no access raised, go to the handler
-//   that
+//   guard.4  faults outside guarded ranges, and SIGBUS that no access raised, go to the handler that
 //            was there before
 #pragma once
 

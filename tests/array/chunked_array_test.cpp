@@ -62,6 +62,20 @@ TEST_F(ChunkedArray, HoldsEveryDtypeWithEdgeChunks) {
   EXPECT_EQ(findings_of(file_), "");
 }
 
+// chunks.1
+TEST_F(ChunkedArray, EdgeChunksAreWholeWithTheFillValueBeyond) {
+  transaction change = file_.begin();
+  change
+      .create("a", spec(dtype::int32, {3}, {8},
+                        {.shuffle = shuffle_mode::none, .zstd_level = std::nullopt}, -7654321))
+      .write(counting({3}, dtype::int32));
+  change.commit();
+  std::int32_t whole[8];
+  for (int i = 0; i < 8; ++i) whole[i] = i < 3 ? test::number_at(i) : -7654321;
+  EXPECT_EQ(at("a").stored_bytes(), sizeof whole);
+  position_of(path_, std::as_bytes(std::span(whole)));  // fails where there is none
+}
+
 TEST_F(ChunkedArray, HoldsEveryLosslessCodec) {
   const tensor values = counting({50, 60}, dtype::int32);
   const std::vector<codec_spec> codecs = {
@@ -114,6 +128,7 @@ TEST_F(ChunkedArray, EmptyAndRankZeroOnesWork) {
   EXPECT_EQ(findings_of(file_), "");
 }
 
+// chunks.2
 TEST_F(ChunkedArray, ChunksOfTheFillValueTakeNoSpace) {
   const dims shape{100, 100};
   {
@@ -140,6 +155,7 @@ TEST_F(ChunkedArray, ChunksOfTheFillValueTakeNoSpace) {
   EXPECT_EQ(at("a").read({{16, 16}, {1, 1}}).item(), scalar(-7));
 }
 
+// chunks.2
 TEST_F(ChunkedArray, FillIsComparedBitByBit) {
   transaction change = file_.begin();
   change.create("a", spec(dtype::float32, {4}, {4}, {}, 0)).write(expr(-0.0f));

@@ -35,6 +35,7 @@ class Concurrency : public testing::Test {
   container file_ = container::create(path_);
 };
 
+// change.1
 TEST_F(Concurrency, DifferentArraysAndChunksAreWrittenAtOnce) {
   const dims shape{64, 60};
   transaction change = file_.begin();
@@ -58,6 +59,36 @@ TEST_F(Concurrency, DifferentArraysAndChunksAreWrittenAtOnce) {
     EXPECT_TRUE(
         equal_bits(file_.latest().at(std::to_string(i)).read(), counting(shape, dtype::int32)));
   EXPECT_EQ(findings_of(file_), "");
+}
+
+// change.2
+TEST_F(Concurrency, EndsOfTransactionsWaitForChunksThatAreBeingWritten) {
+  for (int round = 0; round < 12; ++round) {
+    transaction change = file_.begin();
+    const writable_array a = round == 0 ? change.create("a", {.dtype = dtype::int32,
+                                                              .shape = {64, 64},
+                                                              .kind = array_kind::chunked,
+                                                              .chunk_shape = dims{8, 64}})
+                                        : change.update("a");
+    const tensor values = counting({8, 64}, dtype::int32);
+    std::atomic<int> writing = 0;
+    on_threads(3, [&](int t) {
+      if (t == 0) {
+        while (writing < 2) std::this_thread::yield();
+        if (round % 2 == 0) change.commit();
+        else change.abort();
+        return;
+      }
+      const auto tiles = a.tiles();
+      ++writing;
+      try {
+        for (index_t row = t - 1;; row = (row + 2) % 8) tiles->store({row, 0}, values);
+      } catch (const error& failure) {
+        EXPECT_EQ(failure.code(), errc::invalid_argument) << failure.what();
+      }
+    });
+    EXPECT_EQ(findings_of(file_), "") << round;
+  }
 }
 
 TEST_F(Concurrency, OneSnapshotServesManyThreads) {

@@ -1,7 +1,11 @@
+#include <setjmp.h>
+#include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "array/test_support.hpp"
 #include "shale/container.hpp"
@@ -215,6 +219,7 @@ TEST_F(DenseArray, ExpressionsReadItWithoutACopy) {
   for (std::size_t i = 0; i < got.size(); ++i) ASSERT_EQ(got[i], wanted_a[i] + wanted_b[i]);
 }
 
+// change.4
 TEST_F(DenseArray, MappedForWritingBecomesReadOnlyAtCommit) {
   transaction change = file_.begin();
   const writable_array made = change.create("a", {.shape = {2000}});
@@ -238,6 +243,38 @@ TEST_F(DenseArray, MappedForWritingBecomesReadOnlyAtCommit) {
   mapped.storage().check();
 }
 
+#if !defined(__SANITIZE_THREAD__)  // which cannot know that a store behind mprotect is refused
+sigjmp_buf store_refused;
+
+// change.3: whatever a thread stores until it may not, the checksums are right.
+TEST_F(DenseArray, StoresDuringCommitAreRefusedBeforeItChecksums) {
+  struct sigaction leave {};
+  struct sigaction before {};
+  leave.sa_handler = [](int) { siglongjmp(store_refused, 1); };
+  for (int round = 0; round < 6; ++round) {
+    transaction change = file_.begin();
+    if (round == 0) change.create("a", {.shape = {1 << 20}});
+    const tensor made = change.update("a").as_tensor();
+    auto* const floats = const_cast<volatile float*>(reinterpret_cast<const float*>(made.data()));
+    std::atomic<bool> storing = false;
+    ASSERT_EQ(::sigaction(SIGSEGV, &leave, &before), 0);
+    std::thread other([&] {
+      if (sigsetjmp(store_refused, 1) != 0) return;
+      for (index_t i = 0;; i = (i + 997) % made.size()) {
+        floats[i] = static_cast<float>(i + round);
+        storing = true;
+      }
+    });
+    while (!storing) std::this_thread::yield();
+    change.commit();
+    other.join();
+    ASSERT_EQ(::sigaction(SIGSEGV, &before, nullptr), 0);
+    EXPECT_EQ(findings_of(file_), "") << round;
+  }
+}
+#endif
+
+// change.4
 TEST_F(DenseArray, AbortCutsTensorsOff) {
   write("kept", test::seeded({100}, 1));
   transaction change = file_.begin();

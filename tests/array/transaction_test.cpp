@@ -112,6 +112,7 @@ TEST_F(Transaction, RefusesNamesThatAreTakenOrMissing) {
   EXPECT_EQ(file_.latest().names(), (std::vector<std::string>{"a", "c"}));
 }
 
+// change.4
 TEST_F(Transaction, RemovesAndMakesAnew) {
   {
     transaction change = file_.begin();

@@ -8,6 +8,8 @@
 #include <random>
 #include <thread>
 
+#include "format/bytes.hpp"
+#include "format/header.hpp"
 #include "format/small_history.hpp"
 #include "shale/error.hpp"
 #include "support/recording_file_system.hpp"
@@ -142,6 +144,24 @@ TEST(Commit, SurvivesLossOfAnyUnsyncedSubset) {
     for (int sample = 0; sample < 3; ++sample)
       expect_old_or_new(history, crash.count(), crash.after_power_cut(&random));
   while (crash.next());
+}
+
+// commit.5: a generation that waiters are told of is there after a power cut.
+TEST(Commit, AnnouncesOnlyWhatIsDurable) {
+  recording_file_system files;
+  telling history;
+  history.run(files);
+  recording_file_system::replay crash(files);
+  std::uint32_t announced = 0;
+  do {
+    const auto seen = crash.after_kill();
+    const auto found = seen.find(path);
+    if (found == seen.end() || found->second.size() < live_page_offset + 4) continue;
+    announced = load<std::uint32_t>(found->second.data() + live_page_offset);
+    if (announced < 2) continue;  // as it was created
+    ASSERT_GE(look(crash.after_power_cut(nullptr)).generation, announced);
+  } while (crash.next());
+  EXPECT_EQ(announced, history.generations.size());
 }
 
 // Every write arrives in halves, so that a superblock can be met half-written, too.

@@ -80,6 +80,7 @@ class Damage : public testing::Test {
   int newest_slot = 1;  // generation 1 went into slot 0
 };
 
+// tree.2
 TEST_F(Damage, AnyChangedByteIsFoundOrDoesNotMatter) {
   recording_file_system files({{path, sound}});
   ASSERT_EQ(read(files).state, states.back());

@@ -130,6 +130,7 @@ TEST_F(Page, HoldsItsEntries) {
   EXPECT_EQ(made.lower_bound("z"), 3u);
 }
 
+// page.3
 TEST_F(Page, HasOneWayToBeWritten) {
   page other(tree_kind::catalog, page_kind::leaf, 0);
   for (const char* const key : {"x", "gamma", "beta", "alpha"}) {
@@ -141,6 +142,24 @@ TEST_F(Page, HasOneWayToBeWritten) {
   other.erase(3);
   other.stamp(3, 65536);
   EXPECT_TRUE(std::ranges::equal(other.bytes(), made.bytes()));
+}
+
+// page.1
+TEST_F(Page, IsRefusedWithKeysOutOfOrderOrTooLong) {
+  for (const auto& [first, second] :
+       {std::pair<std::string, std::string>{"b", "a"}, {"a", "a"}, {"a", std::string(1025, 'k')}}) {
+    page wrong(tree_kind::catalog, page_kind::leaf, 0);
+    wrong.insert_value(0, first, {});
+    wrong.insert_value(1, second, {});
+    wrong.stamp(3, 65536);
+    EXPECT_TRUE(page::problem(wrong.bytes())) << first << second;
+  }
+  for (const char* const first : {"", "a"}) {
+    page branch(tree_kind::catalog, page_kind::branch, 1);
+    branch.insert_child(0, first, {81920, {1, 2}});
+    branch.stamp(3, 65536);
+    EXPECT_EQ(page::problem(branch.bytes()).has_value(), first[0] == 'a');
+  }
 }
 
 TEST_F(Page, IsRefusedWithAnythingOutOfPlace) {

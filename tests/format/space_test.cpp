@@ -185,6 +185,7 @@ struct owned {
   std::uint64_t bytes;  // of space
 };
 
+// space.1, space.2, space.3, space.5
 RC_GTEST_PROP(SpaceMap, IsAnExactPartitionThroughAnyHistory, ()) {
   history file;
   std::vector<owned> live;
@@ -239,6 +240,7 @@ TEST(SpaceMap, ReusesWhatNobodyCanRead) {
   EXPECT_EQ(file.allocate(mebibyte), first);
 }
 
+// space.2
 TEST(SpaceMap, LeavesALongLivedReadersRangesAlone) {
   history file;
   file.begin({});
@@ -256,6 +258,7 @@ TEST(SpaceMap, LeavesALongLivedReadersRangesAlone) {
   EXPECT_EQ(file.allocate(mebibyte), first);
 }
 
+// space.4
 TEST(SpaceMap, TakesBackAtOnceWhatTheSameTransactionReleases) {
   history file;
   file.begin({});
@@ -271,6 +274,7 @@ TEST(SpaceMap, PacksChunksOfOneTransaction) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(file.allocate_chunk(100), next += 128);
 }
 
+// space.3
 TEST(SpaceMap, KeepsTransactionsOffEachOthersPages) {
   history file;
   file.begin({});

@@ -67,6 +67,7 @@ std::string make_value(unsigned number) {
   return std::string(lengths[number % 7], static_cast<char>('A' + number % 23));
 }
 
+// page.2: keys and values of every size overflow pages, which are split.
 RC_GTEST_PROP(Tree, IsAMapWhateverIsDoneToIt, ()) {
   memory_pages pages;
   model expected;
@@ -165,6 +166,7 @@ TEST(Tree, ReadsOnePathToFindOneKey) {
   EXPECT_LE(pages.loads, 4);
 }
 
+// tree.1, tree.4
 TEST(Tree, NeverChangesAPageOfAnOlderRoot) {
   memory_pages pages;
   tree first(tree_kind::catalog, pages, {}, &pages);
@@ -174,9 +176,11 @@ TEST(Tree, NeverChangesAPageOfAnOlderRoot) {
     before[make_key(i)] = make_value(i);
   }
   const page_ref old_root = pages.commit(first);
+  const auto written = pages.pages;
   tree second(tree_kind::catalog, pages, old_root, &pages);
   for (unsigned i = 0; i < 2000; i += 2) second.erase(make_key(i));
   for (unsigned i = 1; i < 2000; i += 6) second.insert(make_key(i), bytes_of("new"));
+  EXPECT_EQ(pages.pages, written);
   pages.commit(second);
   // The old root still leads to the old entries: released places were not written.
   EXPECT_EQ(contents(tree(tree_kind::catalog, pages, old_root)), before);
@@ -244,6 +248,7 @@ TEST_F(DamagedTree, ReadsASoundOne) {
   EXPECT_EQ(reading(write(root)), errc{});
 }
 
+// tree.3
 TEST_F(DamagedTree, RefusesKeysOutsideTheirBounds) {
   page root(tree_kind::catalog, page_kind::branch, 1);
   root.insert_child(0, {}, write(leaf({"a", "c"})));
@@ -255,6 +260,7 @@ TEST_F(DamagedTree, RefusesKeysOutsideTheirBounds) {
   EXPECT_EQ(reading(write(other)), errc::corrupt);
 }
 
+// tree.3
 TEST_F(DamagedTree, RefusesOneChildInTwoPlaces) {
   const page_ref shared = write(leaf({"b"}));
   page root(tree_kind::catalog, page_kind::branch, 1);
@@ -263,6 +269,7 @@ TEST_F(DamagedTree, RefusesOneChildInTwoPlaces) {
   EXPECT_EQ(reading(write(root)), errc::corrupt);
 }
 
+// tree.3
 TEST_F(DamagedTree, RefusesAChildOfTheWrongLevel) {
   page inner(tree_kind::catalog, page_kind::branch, 2);
   inner.insert_child(0, {}, write(leaf({"a"})));

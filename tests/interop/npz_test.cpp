@@ -5,6 +5,7 @@
 #include "interop/test_support.hpp"
 #include "interop/zip_reader.hpp"
 #include "interop/zip_writer.hpp"
+#include "shale/memory_pool.hpp"
 
 namespace shale {
 namespace {
@@ -115,6 +116,7 @@ void expect_no_flip_to_be_believed(const scratch_directory& files, const std::st
   EXPECT_GT(refused, whole.size());
 }
 
+// zip.1, zip.4
 TEST(Npz, NoFlippedBitIsBelieved) {
   const scratch_directory files;
   const members_list members{{"a", pattern({3, 5}, dtype::int16, 1)},
@@ -221,6 +223,7 @@ class hand_made {
   scratch_directory files_;
 };
 
+// zip.2
 TEST(HostileZip, OverlappingMembersAreCorrupt) {
   hand_made same;
   put_number(same.bytes, same.central[1] + 42, 0, 4);  // b begins where a does
@@ -256,6 +259,7 @@ TEST(HostileZip, EncryptedMembersAndOtherMethodsAreUnsupportedOthersStayReadable
   }
 }
 
+// zip.1
 TEST(HostileZip, DirectoryThatContradictsItselfIsCorrupt) {
   for (const auto& [at, value, width] :
        {std::tuple(10, 1, 2), {10, 3, 2}, {12, 5, 4}, {16, 0, 4}, {16, 0x7fffffff, 4}}) {
@@ -283,7 +287,11 @@ TEST(HostileZip, DirectoryThatContradictsItselfIsCorrupt) {
   EXPECT_EQ(other_name.read("a"), errc::corrupt);
 }
 
+// zip.3, zip.4
 TEST(HostileZip, DeclaredSizesAllocateNothing) {
+  memory_pool& pool = memory_pool::default_pool();
+  pool.reset_peak();
+  const std::size_t before = pool.statistics().peak_live_bytes;
   // An honest pair of sizes that a stream of this length cannot reach.
   hand_made bomb(6);
   bomb.set(0, 24, 22, 0xfffffff0, 4);
@@ -297,6 +305,7 @@ TEST(HostileZip, DeclaredSizesAllocateNothing) {
   hand_made two_sizes;
   two_sizes.set(0, 24, 22, 0xfffffff0, 4);
   EXPECT_EQ(two_sizes.read("a"), errc::corrupt);
+  EXPECT_LT(pool.statistics().peak_live_bytes, before + (4u << 20));
 }
 
 TEST(HostileZip, NpyHeaderThatPromisesMoreThanTheMemberIsCorrupt) {

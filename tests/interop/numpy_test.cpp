@@ -42,6 +42,7 @@ class NumPyFiles : public testing::Test {
 };
 scratch_directory* NumPyFiles::files = nullptr;
 
+// npy.3: any spacing, key order and quote, as numpy_files.py writes them.
 TEST_F(NumPyFiles, AreReadWithTheElementsThatNumPyHas) {
   std::istringstream manifest(test::read_file(*files / "manifest"));
   int seen = 0;

@@ -51,8 +51,7 @@ std::vector<double> numbers_of(const tensor& values) {
                  for (const auto element : test::elements_of<T>(values)) {
                    if constexpr (sizeof(T) == 2 && !std::is_integral_v<T>)
                      numbers.push_back(static_cast<float>(element));
-                   else
-                     numbers.push_back(static_cast<double>(element));
+                   else numbers.push_back(static_cast<double>(element));
                  }
                  return numbers;
                });
@@ -142,11 +141,11 @@ both binary(random_choices& choose, const both& a, const both& b) {
       return {maximum(a.lazy, b.lazy),
               compute(type, [](double x, double y) { return std::max(x, y); })};
     case 4:
-      return {where(a.lazy < b.lazy, a.lazy, b.lazy + b.lazy),
-              compute(type, [&](double x, double y) {
-                // Doubled in the dtype of b alone, where that is exact.
-                return x < y ? x : b.oracle.type == dtype::uint8 ? held(dtype::uint8, y + y) : y + y;
-              })};
+      return {
+          where(a.lazy < b.lazy, a.lazy, b.lazy + b.lazy), compute(type, [&](double x, double y) {
+            // Doubled in the dtype of b alone, where that is exact.
+            return x < y ? x : b.oracle.type == dtype::uint8 ? held(dtype::uint8, y + y) : y + y;
+          })};
     default:
       return {cast(a.lazy >= b.lazy, dtype::int32),
               compute(dtype::int32, [](double x, double y) { return x >= y ? 1.0 : 0.0; })};
@@ -364,6 +363,7 @@ TEST(Expr, EvalIntoWritesAnyOutputAndConverts) {
   }
 }
 
+// tape.2
 TEST(Expr, EvalIntoReadsInputsAsTheyWereBefore) {
   executor two({.threads = 2});
   for (std::uint64_t seed = 0; seed < 600; ++seed) {

@@ -2,12 +2,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <complex>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <random>
 
+#include "ops/graph.hpp"
+#include "ops/reduction_tree.hpp"
 #include "shale/apply.hpp"
 #include "shale/error.hpp"
 #include "support/failures.hpp"
@@ -140,6 +146,7 @@ TEST(ExprReduce, HasTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
+// graph.3
 TEST(Expr, SharedPartsStaySharedThroughViews) {
   expr x = fractions({4, 4});
   for (int i = 0; i < 60; ++i) x = x + x;
@@ -148,6 +155,7 @@ TEST(Expr, SharedPartsStaySharedThroughViews) {
   EXPECT_LE(explain(x).instructions, 200);
 }
 
+// tape.1
 TEST(Expr, EqualSubexpressionsAreComputedOnce) {
   const tensor a = fractions({100}), b = fractions({100}, 2);
   const expr p = expr(a) * b, q = expr(a) * b;
@@ -177,6 +185,7 @@ TEST(Expr, EvaluatesManyOutputsOfTheirOwnLeaves) {
     EXPECT_NEAR(got[static_cast<std::size_t>(k)].at({3}).as<double>(), k, 4);
 }
 
+// graph.3
 TEST(ExprPlan, CountsWhatIsThenReadAndWritten) {
   const tensor x = fractions({130, 257}), y = fractions({257}), z = fractions({257, 130});
   const std::vector<expr> values{
@@ -215,6 +224,7 @@ TEST(ExprPlan, LongExpressionsHoldNoTemporaries) {
   EXPECT_LE(on.statistics().scratch_bytes_peak, 2 * (std::size_t{2} << 20));
 }
 
+// tape.3
 TEST(ExprPlan, ManyLiveRegistersStayInsideTheScratch) {
   const tensor x = fractions({300, 300});
   std::vector<expr> parts;
@@ -227,6 +237,7 @@ TEST(ExprPlan, ManyLiveRegistersStayInsideTheScratch) {
   EXPECT_TRUE(std::isfinite(eval(total).at({1, 2}).as<double>()));
 }
 
+// graph.4
 TEST(Expr, MayBeAsDeepAsTheLoopThatBuiltItWasLong) {
   const tensor x = fractions({3, 4});
   expr sums = expr(x).transpose(0, 1), stages = x;
@@ -234,6 +245,77 @@ TEST(Expr, MayBeAsDeepAsTheLoopThatBuiltItWasLong) {
   for (int k = 0; k < 5000; ++k) stages = x - min(stages);
   const expr all = sums.transpose(0, 1).reshape({2, 6}) + stages.reshape({2, 6});
   EXPECT_NEAR(eval(all).at({0, 0}).as<double>(), 50000, 1);
+}
+
+// ---- beneath ------------------------------------------------------------------------------------
+
+// graph.1, graph.2
+TEST(Graph, HoldsOperationsInTheirOwnShapeOverViewedLeaves) {
+  const ops::node_ref x = ops::make_leaf(fractions({3, 4})), y = ops::make_leaf(fractions({4}));
+  const ops::node_ref inner = ops::make_operation(ops::operation::add, {x, y});
+  const ops::node_ref outer = ops::make_operation(ops::operation::multiply, {y, inner});
+  const auto map = ops::axis_map::identity({3, 4}).permute_dims({1, 0}).narrow(0, 1, 2);
+  int operations = 0;
+  for (const auto& [root, shape] :
+       {std::pair(outer, dims{3, 4}), std::pair(ops::make_view(outer, map), dims{2, 3})}) {
+    for (const auto& each : ops::post_order(root)) {
+      EXPECT_EQ(each->shape, shape);
+      if (std::holds_alternative<detail::operation_node>(each->what)) ++operations;
+      else EXPECT_TRUE(std::holds_alternative<detail::tensor_leaf>(each->what));
+    }
+    EXPECT_TRUE(std::holds_alternative<detail::operation_node>(root->what));
+  }
+  EXPECT_EQ(operations, 4);
+}
+
+// fold.1, fold.2
+TEST(ReductionTree, MergesNeighboursWhateverTheOrderOfArrival) {
+  std::mt19937 random(1);
+  for (index_t leaves = 1; leaves <= 40; ++leaves) {
+    std::vector<std::string> level;
+    std::vector<index_t> order;
+    for (index_t leaf = 0; leaf < leaves; ++leaf) {
+      level.push_back(std::to_string(leaf));
+      order.push_back(leaf);
+    }
+    while (level.size() > 1) {
+      std::vector<std::string> next;
+      for (std::size_t i = 0; i + 1 < level.size(); i += 2)
+        next.push_back("(" + level[i] + " " + level[i + 1] + ")");
+      if (level.size() % 2 == 1) next.push_back(level.back());
+      level = next;
+    }
+    for (int round = 0; round < 5; ++round) {
+      std::shuffle(order.begin(), order.end(), random);
+      ops::reduction_tree tree(leaves);
+      std::map<const std::byte*, std::string> texts;
+      for (std::size_t i = 0; i < order.size(); ++i) {
+        const storage partial = storage::allocate(1);
+        texts[partial.data()] = std::to_string(order[i]);
+        const storage root =
+            tree.insert(0, order[i], partial, [&](const storage& into, const storage& from) {
+              texts[into.data()] = "(" + texts[into.data()] + " " + texts[from.data()] + ")";
+            });
+        ASSERT_EQ(!!root, i + 1 == order.size());
+        if (root) {
+          ASSERT_EQ(texts[root.data()], level[0]);
+        }
+      }
+    }
+  }
+}
+
+// fold.3
+TEST(ReductionTree, HoldsFewPartialsOfLeavesThatComeInOrder) {
+  for (const index_t leaves : {1, 2, 37, 1000, 1024}) {
+    memory_pool pool;
+    ops::reduction_tree tree(leaves);
+    for (index_t leaf = 0; leaf < leaves; ++leaf) {
+      tree.insert(0, leaf, storage::allocate(1, &pool), [](const auto&, const auto&) {});
+      ASSERT_LE(pool.statistics().live_blocks,
+                static_cast<std::uint64_t>(std::bit_width(static_cast<std::uint64_t>(leaves))));
+    }
+  }
 }
 
 // ---- against NumPy -----------------------------------------------------------------------------

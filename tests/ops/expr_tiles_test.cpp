@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 
+#include "parallel/tile_cache.hpp"
 #include "shale/error.hpp"
 #include "shale/expr.hpp"
 #include "support/failures.hpp"
@@ -182,6 +183,7 @@ TEST(ExprTiles, AlignedAccessLoadsEachTileOnce) {
   EXPECT_EQ(two.statistics().tiles_decoded, 2u * 7 * 5);
 }
 
+// cache.1
 TEST(ExprTiles, ShiftedViewsLoadTilesABoundedNumberOfTimes) {
   executor two({.threads = 2, .memory_bytes = std::size_t{64} << 20});
   random_choices choose(1);
@@ -192,6 +194,29 @@ TEST(ExprTiles, ShiftedViewsLoadTilesABoundedNumberOfTimes) {
   };
   EXPECT_TRUE(equal_bits(eval(slope(expr(source)), &two), eval(slope(values))));
   EXPECT_EQ(source->most_loads_of_a_tile(), 1) << "the cache holds all of it";
+}
+
+// cache.2
+TEST(TileCache, EvictsTheLeastRecentlyUsedThatNobodyHolds) {
+  executor one({.threads = 1});
+  random_choices choose(1);
+  const tiled source(random_tensor<float>(choose, {8, 4}), {2, 4});
+  parallel::tile_cache cache(2 * 32, one);  // two tiles of the four
+  const auto loads = [&](index_t tile) {
+    const int before = source.loads;
+    cache.get(source, {tile, 0});
+    return source.loads - before;
+  };
+  {
+    const tensor a = cache.get(source, {0, 0}), b = cache.get(source, {1, 0});
+    const tensor c = cache.get(source, {2, 0});
+    EXPECT_EQ(loads(0) + loads(1) + loads(2), 0);
+  }
+  EXPECT_EQ(loads(3), 1);  // and 0 and 1 go
+  EXPECT_EQ(loads(2), 0);
+  EXPECT_EQ(loads(0), 1);  // and 3 goes
+  EXPECT_EQ(loads(2), 0);
+  EXPECT_EQ(loads(3), 1);
 }
 
 TEST(ExprTiles, FailuresReachTheCallerAndNothingHangs) {

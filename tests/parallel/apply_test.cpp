@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "parallel/tile_loop.hpp"
 #include "shale/memory_pool.hpp"
 #include "support/failures.hpp"
 #include "support/random_tensors.hpp"
@@ -31,6 +32,7 @@ dims some_shape(random_choices& choose) {
 
 std::uint64_t bits(const scalar& value) { return static_cast<std::uint64_t>(value.as<double>()); }
 
+// loop.2, under a race detector: the elements are plain memory.
 TEST(Apply, MatchesAnIndexByIndexLoopOverRandomLayouts) {
   executor one({.threads = 1});
   executor three({.threads = 3});
@@ -107,9 +109,12 @@ TEST(Apply, SpeaksEveryDtype) {
     using Bits = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
     const auto expected = elements_of<Bits>(from);
     const auto got = elements_of<Bits>(to);
-    EXPECT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(T)), 0) << name(dtype_of<T>());
+    EXPECT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(T)), 0)
+        << name(dtype_of<T>());
   };
-  const auto each = [&]<class... T>(type_list<T...>) { (round_trip(std::type_identity<T>{}), ...); };
+  const auto each = [&]<class... T>(type_list<T...>) {
+    (round_trip(std::type_identity<T>{}), ...);
+  };
   each(all_types{});
   const tensor flags = tensor::zeros({3}, dtype::boolean);
   apply([](bool& x) { x = !x; }, flags);
@@ -327,14 +332,15 @@ TEST(Reduce, MatchesAnIndexByIndexLoop) {
   }
 }
 
+// plan.2
 TEST(Reduce, HasTheSameBitsForAnyNumberOfThreads) {
   random_choices choose(5);
   for (const bool turned : {false, true}) {
     tensor x = random_tensor<float>(choose, {333, 777}, sharing::distinct);
     apply([](float& e) { e = 1 / (e + 0.1f); }, x);
     if (turned) x = x.transpose(0, 1).narrow(0, 3, 700);
-    const auto sum = [&](int threads) {
-      executor on({.threads = threads});
+    const auto sum = [&](int threads, std::size_t memory_bytes = 0) {
+      executor on({.threads = threads, .memory_bytes = memory_bytes});
       return reduce(
           x, 0.0f, [](float& to, float e) { to += e; }, [](float& to, float other) { to += other; },
           &on);
@@ -342,12 +348,15 @@ TEST(Reduce, HasTheSameBitsForAnyNumberOfThreads) {
     const float expected = sum(1);
     for (int repetition = 0; repetition < 5; ++repetition)
       for (const int threads : {2, 3, 4}) ASSERT_EQ(sum(threads), expected);
+    for (const std::size_t budget : {1 << 16, 1 << 20, 1 << 24})
+      ASSERT_EQ(sum(2, budget), expected);
   }
 }
 
 // ---- the executor
 // --------------------------------------------------------------------------------
 
+// loop.3
 TEST(Executor, ExceptionsReachTheCallerAndTheExecutorLivesOn) {
   for (const int threads : {1, 4}) {
     executor on({.threads = threads});
@@ -367,6 +376,7 @@ TEST(Executor, ExceptionsReachTheCallerAndTheExecutorLivesOn) {
   }
 }
 
+// loop.3
 TEST(Executor, CancelStopsRunningAndLaterCallsUntilResume) {
   for (const int threads : {1, 3}) {
     executor on({.threads = threads});
@@ -386,6 +396,22 @@ TEST(Executor, CancelStopsRunningAndLaterCallsUntilResume) {
     apply(
         &on, [](std::int32_t& e) { e = 2; }, x);
     EXPECT_EQ(x.at({0}), scalar(2));
+  }
+}
+
+// loop.1: of the tiles below the highest that began, only those that others just claimed did not.
+TEST(Executor, ClaimsTilesInAscendingOrder) {
+  for (const int threads : {1, 4}) {
+    executor on({.threads = threads});
+    std::mutex mutex;
+    index_t begun = 0, highest = -1;
+    parallel::for_each_tile(on, 5000, [&](index_t tile, int) {
+      const std::lock_guard lock(mutex);
+      ++begun;
+      highest = std::max(highest, tile);
+      EXPECT_LT(highest + 1 - begun, threads);
+    });
+    EXPECT_EQ(begun, 5000);
   }
 }
 

@@ -35,8 +35,7 @@ const std::map<index_t, std::int8_t> marks{
 class Large : public testing::Test {
  protected:
   void SetUp() override {
-    const detail::file_descriptor file(
-        ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+    const detail::file_descriptor file(::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
     ASSERT_EQ(::ftruncate(file.get(), count), 0);
     for (const auto& [at, value] : marks) ASSERT_EQ(::pwrite(file.get(), &value, 1, at), 1);
   }
@@ -73,7 +72,8 @@ TEST_F(Large, EveryElementIsReadOnce) {
       values);
   EXPECT_EQ(marked, static_cast<index_t>(marks.size()));
   for_each_segment<const std::int8_t>(
-      &on, [&](std::span<const std::int8_t> part) { seen += static_cast<index_t>(part.size()); }, values);
+      &on, [&](std::span<const std::int8_t> part) { seen += static_cast<index_t>(part.size()); },
+      values);
   EXPECT_EQ(seen, count);
 }
 
@@ -81,7 +81,8 @@ TEST_F(Large, BroadcastIndexSpacesMayBeLargerThanAnyOperand) {
   // 3 x 2^30 places over 2^30 stored bytes and three numbers.
   constexpr index_t n = index_t{1} << 30;
   const tensor values(map_file(path, {.length = n}), dtype::int8, layout({1, n}));
-  const tensor weights = tensor::of({std::int8_t{1}, std::int8_t{10}, std::int8_t{100}}).view({3, 1});
+  const tensor weights =
+      tensor::of({std::int8_t{1}, std::int8_t{10}, std::int8_t{100}}).view({3, 1});
   std::atomic<long long> sum = 0;
   apply(
       &on,
@@ -106,8 +107,8 @@ TEST_F(Large, EveryElementIsWrittenOnce) {
   const std::vector<std::int8_t> plain(piece.size(), 9);
   index_t wrong = 0;
   for (index_t at = 0; at < count; at += static_cast<index_t>(piece.size())) {
-    const auto bytes = static_cast<std::size_t>(
-        std::min<index_t>(static_cast<index_t>(piece.size()), count - at));
+    const auto bytes =
+        static_cast<std::size_t>(std::min<index_t>(static_cast<index_t>(piece.size()), count - at));
     ASSERT_EQ(::pread(file.get(), piece.data(), bytes, at), static_cast<ssize_t>(bytes));
     // Marks are taken back, so that all that is left must be 9.
     for (auto mark = marks.lower_bound(at);

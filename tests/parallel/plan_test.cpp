@@ -84,6 +84,7 @@ std::vector<plan_operand> random_operands() {
   return operands;
 }
 
+// plan.3
 TEST(Plan, BlocksTouchWhatAnIndexByIndexLoopTouches) {
   EXPECT_TRUE(rc::check([] {
     const auto operands = random_operands();
@@ -100,6 +101,7 @@ TEST(Plan, BlocksTouchWhatAnIndexByIndexLoopTouches) {
   }));
 }
 
+// plan.4
 TEST(Plan, TransposedOperandsAreCutIntoSquareBlocks) {
   EXPECT_TRUE(rc::check([] {
     const index_t rows = draw(1, 90), columns = draw(1, 90), depth = draw(1, 3);
@@ -136,6 +138,7 @@ TEST(Plan, BlocksNeverExceedTheirLimitHoweverSmall) {
   }
 }
 
+// plan.3
 TEST(Plan, TilesPartitionTheIndexSpace) {
   EXPECT_TRUE(rc::check([] {
     const auto operands = random_operands();
@@ -154,6 +157,7 @@ TEST(Plan, TilesPartitionTheIndexSpace) {
   }));
 }
 
+// plan.1
 TEST(Plan, MergesOnlyNeighboursThatEveryOperandStepsThroughEvenly) {
   const auto rank = [](std::vector<plan_operand> operands) { return plan(operands).rank(); };
   const layout dense({4, 5, 6});
@@ -168,6 +172,7 @@ TEST(Plan, MergesOnlyNeighboursThatEveryOperandStepsThroughEvenly) {
   EXPECT_EQ(rank({{dense.flip({1}), 4}, {dense, 4}}), 3);
 }
 
+// plan.1
 TEST(Plan, SortsAxesByTheFirstOperandsStrides) {
   const layout turned = layout({4, 5, 6}).narrow(2, 0, 4).permute_dims({2, 0, 1});
   const std::vector<plan_operand> operands{{turned, 4}};

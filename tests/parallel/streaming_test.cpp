@@ -3,11 +3,17 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <string>
 #include <vector>
+
+#include "shale/apply.hpp"
+#include "shale/mapped_file.hpp"
+#include "support/failures.hpp"
 
 namespace shale {
 namespace {
@@ -103,6 +109,7 @@ class Streaming : public testing::Test {
   std::vector<std::string> paths_;
 };
 
+// stream.4
 TEST_F(Streaming, FoldsStayInsideTheBudget) {
   const std::string path = cold_file("a", value_at);
   long long sum = 0, column = 0;
@@ -121,12 +128,14 @@ TEST_F(Streaming, FoldsStayInsideTheBudget) {
   EXPECT_GE(strided.windows, 8u);
 }
 
+// stream.2, stream.4
 TEST_F(Streaming, UpdatesInPlaceStayInsideTheBudget) {
   const std::string path = cold_file("a", value_at);
   expect_windows(run("update " + path));
   expect_elements(path, [](std::int64_t i) { return 3 * value_at(i) + 1; });
 }
 
+// stream.2, stream.4
 TEST_F(Streaming, TwoFilesStayInsideTheBudget) {
   const std::string out = cold_file("a", value_at);
   const std::string in = cold_file("b", [](std::int64_t i) { return value_at(i + 9); });
@@ -148,6 +157,43 @@ TEST_F(Streaming, TransposedCopiesStayInsideTheBudget) {
   const outcome got = run("transpose " + out + " " + in);
   EXPECT_EQ(got.dropped, got.windows);
   expect_elements(out, [](std::int64_t i) { return value_at(i % side * side + i / side); });
+}
+
+// stream.1: no kernel meets what the file lost, or the storage would be marked.
+TEST_F(Streaming, LostFilesAreAnErrorAndNoFault) {
+  const std::string path = cold_file("a", value_at);
+  const storage bytes = map_file(path);
+  if (bytes.kind() != storage_kind::file) GTEST_SKIP() << "this file system is not mapped";
+  executor on({.threads = 2, .memory_bytes = std::size_t{budget_mib} << 20});
+  std::once_flag first;
+  EXPECT_EQ(test::code_of([&] {
+              for_each_segment<const std::int32_t>(
+                  &on,
+                  [&](std::span<const std::int32_t>) {
+                    std::call_once(first,
+                                   [&] { EXPECT_EQ(truncate(path.c_str(), file_bytes / 2), 0); });
+                  },
+                  tensor(bytes, dtype::int32, layout({elements})));
+            }),
+            errc::io);
+  EXPECT_FALSE(bytes.failed());
+}
+
+// stream.3
+TEST_F(Streaming, LeavesThePagesThatWereInMemory) {
+  const std::string path = cold_file("a", value_at);
+  const storage bytes = map_file(path);
+  bytes.populate({0, bytes.size_bytes()});
+  if (bytes.resident_bytes() != bytes.size_bytes()) GTEST_SKIP() << "there is too little memory";
+  executor on({.threads = 2, .memory_bytes = std::size_t{budget_mib} << 20});
+  std::atomic<std::int64_t> seen = 0;
+  for_each_segment<const std::int32_t>(
+      &on,
+      [&](std::span<const std::int32_t> part) { seen += static_cast<std::int64_t>(part.size()); },
+      tensor(bytes, dtype::int32, layout({elements})));
+  EXPECT_EQ(seen, elements);
+  EXPECT_GE(on.statistics().windows, 16u);
+  EXPECT_EQ(bytes.resident_bytes(), bytes.size_bytes());
 }
 
 }  // namespace

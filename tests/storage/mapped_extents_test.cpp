@@ -55,6 +55,7 @@ std::vector<unsigned char> bytes_of(const storage& from) {
   return {first, first + from.size_bytes()};
 }
 
+// mapped.1
 TEST_F(MappedExtents, LieSideBySideInTheirOrder) {
   const std::vector<file_extent> extents{
       {8 * page, 3 * page}, {0, page}, {1 * page, 2 * page}, {40 * page, 100}};
@@ -97,11 +98,16 @@ TEST_F(MappedExtents, OperateOnEachExtentOfARange) {
   EXPECT_EQ(bytes_of(bytes), expected(extents));
 }
 
+// mapped.3
 TEST_F(MappedExtents, OwnTheirPinAndGiveItUpLast) {
   bool pinned = true;
+  std::size_t mapped_then = 99;  // when the pin went
   storage bytes;
   {
-    std::shared_ptr<void> pin(&pinned, [](void* flag) { *static_cast<bool*>(flag) = false; });
+    std::shared_ptr<void> pin(&pinned, [&](void* flag) {
+      *static_cast<bool*>(flag) = false;
+      mapped_then = test::mappings_of(path);
+    });
     bytes = map({{0, page}}, {.keep_alive = std::move(pin)});
   }
   storage part = bytes.slice(100, 10);
@@ -110,9 +116,20 @@ TEST_F(MappedExtents, OwnTheirPinAndGiveItUpLast) {
   EXPECT_EQ(test::mappings_of(path), 1u);
   part = {};
   EXPECT_FALSE(pinned);
-  EXPECT_EQ(test::mappings_of(path), 0u);
+  EXPECT_EQ(mapped_then, 0u);
 }
 
+// mapped.2
+TEST_F(MappedExtents, AreGuardedOnEveryPageAppendedOnesToo) {
+  storage bytes = map({{8 * page, 3 * page}, {0, page}}, {.reserve_bytes = 20 * page});
+  append_extents(bytes, std::vector<file_extent>{{30 * page, 2 * page}, {50 * page, 10}});
+  ASSERT_EQ(::ftruncate(file.get(), 0), 0);
+  for (std::size_t at = bytes.size_bytes(); at-- > 0;)
+    ASSERT_EQ(*reinterpret_cast<const volatile unsigned char*>(bytes.data() + at) + 0, 0) << at;
+  EXPECT_TRUE(bytes.failed());
+}
+
+// mapped.3
 TEST_F(MappedExtents, DuplicateTheDescriptorOnlyWithoutAnOwner) {
   map({{0, page}});  // The first mapping of a process arms the guard, which has a descriptor.
   const auto before = test::open_descriptors();

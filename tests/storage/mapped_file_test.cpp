@@ -21,10 +21,10 @@
 namespace shale {
 namespace {
 
+using test::bytes_of_file;
 using test::code_of;
 using test::file_size;
 using test::pattern;
-using test::bytes_of_file;
 using test::scratch_directory;
 using test::text_of;
 using test::write_pattern;
@@ -58,6 +58,7 @@ TEST_F(MappedFile, ShowsTheWholeFileByDefault) {
   EXPECT_EQ(bytes.file_offset(), 0u);
 }
 
+// mapped.1
 TEST_F(MappedFile, BeginsAtAnyOffset) {
   write_pattern(path, 3 << 20);
   for (const std::size_t offset : {1u, 63u, 4095u, 4096u, 4097u, 2097151u, 2097153u}) {
@@ -112,6 +113,7 @@ TEST_F(MappedFile, RefusesWhatIsNoRegularFile) {
   EXPECT_EQ(code_of([&] { map_file(path); }), errc::invalid_argument);
 }
 
+// file.1
 TEST_F(MappedFile, OutlivesItsName) {
   write_pattern(path, 5000);
   const storage bytes = map_file(path);
@@ -179,6 +181,7 @@ TEST_F(MappedFile, CopyOnWriteLeavesTheFile) {
   EXPECT_EQ(bytes.data()[0], std::byte{9});
 }
 
+// file.1: `check` asks a descriptor that is still open.
 TEST_F(MappedFile, MapsAnOpenDescriptorAndLeavesItToItsOwner) {
   write_pattern(path, 1000);
   const int reading = ::open(path.c_str(), O_RDONLY);
@@ -196,6 +199,20 @@ TEST_F(MappedFile, MapsAnOpenDescriptorAndLeavesItToItsOwner) {
   ::close(writing);
 }
 
+// file.1
+TEST_F(MappedFile, OfADescriptorIsItsFileWhateverHasTheName) {
+  write_pattern(path, 5000);
+  const int file = ::open(path.c_str(), O_RDONLY);
+  ::unlink(path.c_str());
+  create_file(path, 10);
+  storage bytes = map_file(file, {.length = 100, .reserve_bytes = 5000});
+  ::close(file);
+  bytes.grow(5000);
+  EXPECT_EQ(matching_bytes(bytes, 0), 5000u);
+  bytes.check();
+}
+
+// file.2, mapped.2
 TEST_F(MappedFile, HoldsNoDescriptorOrAddressAfterItself) {
   write_pattern(path, 5 << 20);
   const auto use = [&] {
@@ -232,6 +249,7 @@ TEST_F(MappedFile, IsCreatedWithZerosAndItsSpace) {
   EXPECT_EQ(bytes_of_file(path)[2'999'999], 3);
 }
 
+// file.3
 TEST_F(MappedFile, CreationIsExclusiveUnlessToldOtherwise) {
   write_pattern(path, 100);
   EXPECT_EQ(code_of([&] { create_file(path, 10); }), errc::already_exists);
@@ -300,6 +318,7 @@ class file_size_limit {
   rlimit before_{};
 };
 
+// file.2, file.3
 TEST_F(MappedFile, FileSizeLimitIsAnErrorAndNoSignal) {
   storage bytes = create_file(path, 100'000, {.reserve_bytes = 10 << 20});
   {
@@ -387,6 +406,7 @@ TEST_F(MappedFile, RunsOutOfDescriptorsCleanly) {
 
 // ---- growth -------------------------------------------------------------------------------------
 
+// storage.1
 TEST_F(MappedFile, GrowsInPlaceKeepingEveryByte) {
   storage bytes = create_file(path, 1000, {.reserve_bytes = 20 << 20});
   const std::byte* const address = bytes.data();
@@ -427,6 +447,7 @@ TEST_F(MappedFile, GrowsFromNothingAndFromInsideAPage) {
   EXPECT_EQ(file[104'999], 8);
 }
 
+// file.3
 TEST_F(MappedFile, ReadOnlyGrowthFollowsTheFile) {
   write_pattern(path, 10'000);
   storage bytes = map_file(path, {.length = 100, .reserve_bytes = 20'000});

@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory_resource>
@@ -20,6 +22,7 @@
 
 #include "shale/storage.hpp"
 #include "storage/pool/pool_state.hpp"
+#include "storage/pool/slab_heap.hpp"
 #include "storage/test_support.hpp"
 
 namespace shale {
@@ -142,6 +145,7 @@ rc::Gen<step> any_step() {
                               rc::gen::set(&step::choice, rc::gen::inRange<std::size_t>(0, 1000)));
 }
 
+// pool.1, pool.2, heap.1
 RC_GTEST_PROP(MemoryPool, KeepsItsPromisesOverRandomSequences, ()) {
   const auto steps = *rc::gen::container<std::vector<step>>(any_step());
   pool_state pool({}, pool_state::tending::by_caller);
@@ -192,6 +196,7 @@ RC_GTEST_PROP(MemoryPool, OfLargeBlocksFillsItsLimitExactly, ()) {
   }
 }
 
+// pool.3
 TEST(MemoryPool, LimitThrowsAndLeavesThePoolUsable) {
   memory_pool pool({.limit_bytes = 10 * mib});
   EXPECT_EQ(pool.limit_bytes(), 10 * mib);
@@ -306,8 +311,69 @@ TEST(MemoryPool, ServesAnyAlignment) {
   expect_accounts(pool, blocks);
 }
 
+// ---- its heaps ----------------------------------------------------------------------------------
+
+// Three full slabs of the smallest class, in a heap of their own; blocks in address order.
+class slabs_of_blocks {
+ public:
+  slabs_of_blocks() {
+    for (std::size_t i = 0; i < 3 * per_slab; ++i) blocks.push_back(slabs.allocate(0, now).address);
+    std::sort(blocks.begin(), blocks.end());
+  }
+  // The block in the middle of a slab.
+  std::byte* in_slab(std::size_t which) const { return blocks[which * per_slab + per_slab / 2]; }
+
+  static inline const std::size_t per_slab = detail::slab_bytes(0) / detail::class_bytes(0);
+  const pool_clock::time_point now = pool_clock::now();
+  detail::memory_quota quota{0};
+  detail::segment_heap heap{quota, detail::segment_heap::cutting::to_size};
+  detail::slab_heap slabs{heap};
+  std::vector<std::byte*> blocks;
+};
+
+// slab.1, slab.2
+TEST(SlabHeap, ServesFromTheLowestSlabAndGivesEmptyOnesBack) {
+  slabs_of_blocks of;
+  for (const std::size_t which : {1, 2, 0}) of.slabs.free(of.in_slab(which), of.now);
+  for (const std::size_t which : {0, 1, 2})
+    EXPECT_EQ(of.slabs.allocate(0, of.now).address, of.in_slab(which));
+  for (std::size_t i = 0; i < of.blocks.size(); ++i) {
+    const std::size_t before = of.heap.free_bytes();
+    of.slabs.free(of.blocks[i], of.now);
+    EXPECT_EQ(of.heap.free_bytes() > before, (i + 1) % of.per_slab == 0) << i;
+    EXPECT_TRUE(of.heap.is_consistent());
+    EXPECT_TRUE(of.slabs.is_consistent());
+  }
+  EXPECT_EQ(of.heap.free_bytes(), of.quota.held_bytes());
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they end where malloc does
+// heap.2, slab.3
+TEST(SlabHeap, FreesWhenThereIsNothingToAllocate) {
+  slabs_of_blocks of;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit none{0, 0};
+    ::setrlimit(RLIMIT_AS, &none);
+    void* volatile taken = nullptr;
+    for (std::size_t bytes = mib; bytes > 0; bytes = bytes > 4 * kib ? bytes / 2 : bytes - 8) do
+        taken = std::malloc(bytes);
+      while (taken != nullptr);
+    for (std::size_t i = 0; i < of.blocks.size(); ++i)
+      of.slabs.free(of.blocks[i * 7 % of.blocks.size()], of.now);
+    ::_exit(of.heap.free_bytes() == of.quota.held_bytes() && of.heap.is_consistent() ? 0 : 1);
+  }
+  ASSERT_GT(child, 0);
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  for (std::byte* const each : of.blocks) of.slabs.free(each, of.now);
+}
+#endif
+
 // ---- time ---------------------------------------------------------------------------------------
 
+// heap.3
 TEST(MemoryPool, GivesIdleMemoryBackInSteps) {
   pool_state pool({}, pool_state::tending::by_caller);
   void* const kept = pool.allocate(3 * mib, 64);
@@ -325,6 +391,7 @@ TEST(MemoryPool, GivesIdleMemoryBackInSteps) {
   EXPECT_GT(pool.statistics().mapped_bytes, 300 * mib);
   EXPECT_TRUE(pool.tend(start + 11s));
   EXPECT_TRUE(pool.tend(start + 12s));
+  EXPECT_EQ(pool.idle_bytes(), 0u);  // and none of it comes back
   // All but the segment with the block that is live, whose huge pages around it go as well.
   pool.tend(start + 40s);
   EXPECT_FALSE(pool.tend(start + 41s));
@@ -377,6 +444,7 @@ TEST(MemoryPool, HousekeepingRunsByItself) {
 
 // ---- threads ------------------------------------------------------------------------------------
 
+// slab.1
 TEST(MemoryPool, ThreadExitReturnsItsMagazines) {
   memory_pool pool;
   std::thread([&] {

@@ -137,6 +137,7 @@ TEST_F(SharedMemory, ManualStaysUntilItIsRemoved) {
   EXPECT_FALSE(remove_shared(name));
 }
 
+// segment.3
 TEST_F(SharedMemory, RemovalLeavesAttachedProcessesTheirBytes) {
   storage mine = create_shared(name, 100);
   EXPECT_TRUE(remove_shared(name));
@@ -148,6 +149,7 @@ TEST_F(SharedMemory, RemovalLeavesAttachedProcessesTheirBytes) {
   EXPECT_EQ(open_shared(name).size_bytes(), 50u);
 }
 
+// segment.2, segment.4
 TEST_F(SharedMemory, OfAKilledCreatorIsDeadAndReclaimed) {
   peer creator({"shared-create", name, "5000", "creator"});
   ASSERT_EQ(creator.read_line(), "ready 5000");
@@ -175,6 +177,7 @@ TEST_F(SharedMemory, NameOfAKilledCreatorIsFreeAgain) {
   EXPECT_EQ(create_shared(name, 10).size_bytes(), 10u);
 }
 
+// segment.2, segment.4
 TEST_F(SharedMemory, CountedSurvivesSomeKilledUsersButNotAll) {
   peer first({"shared-create", name, "100", "counted"});
   ASSERT_EQ(first.read_line(), "ready 100");
@@ -289,6 +292,7 @@ TEST_F(SharedMemory, IsNotTakenAwayByAForkedChild) {
   EXPECT_FALSE(listed().at(0).dead);
 }
 
+// segment.1, segment.3: any other error ends a peer with a status of its own.
 TEST_F(SharedMemory, ManyProcessesMayFightForOneName) {
   std::vector<std::unique_ptr<peer>> others;
   for (int i = 0; i < 4; ++i)

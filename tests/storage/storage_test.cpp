@@ -70,6 +70,7 @@ TEST(Storage, CopiesShareTheBytes) {
   EXPECT_FALSE(first.shares_owner_with(storage::allocate(64)));
 }
 
+// storage.2
 TEST(Storage, SliceKeepsItsParentAlive) {
   memory_pool pool;
   storage part;
@@ -117,6 +118,7 @@ TEST(Storage, ReadOnlyHandleMakesReadOnlySlices) {
   fixed.populate({0, 10});
 }
 
+// storage.1
 TEST(Storage, GrowsInsideItsReservationWithoutMoving) {
   memory_pool pool;
   storage bytes = storage::allocate(10, &pool, 100);
@@ -129,6 +131,7 @@ TEST(Storage, GrowsInsideItsReservationWithoutMoving) {
   EXPECT_EQ(bytes.size_bytes(), 100u);
   EXPECT_EQ(bytes.data()[9], std::byte{5});
   EXPECT_EQ(earlier.size_bytes(), 10u);
+  EXPECT_TRUE(bytes.shares_owner_with(earlier));
   std::memset(bytes.data(), 6, 100);
 }
 

@@ -160,8 +160,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", type=pathlib.Path, required=True)
     parser.add_argument("--compiler", default="c++")
-    parser.add_argument("--invariants", action="store_true",
-                        help="also demand that a test cites each numbered invariant")
     arguments = parser.parse_args()
     found = Findings()
     check_floors(arguments.root, found)
@@ -169,8 +167,7 @@ def main():
     check_sources_are_built(arguments.root, found)
     check_documents_are_linked(arguments.root, found)
     check_readme_code_is_compiled(arguments.root, found)
-    if arguments.invariants:
-        check_invariants_are_cited(arguments.root, found)
+    check_invariants_are_cited(arguments.root, found)
     for line in found.lines:
         print(line)
     sys.exit(1 if found.lines else 0)

@@ -2,11 +2,11 @@
 //
 // Each family (arithmetic, casts, …) is one source text, compiled once per instruction set into its
 // own namespace. A unit compiled for more than the baseline must not define anything that the
-// linker could take in place of a baseline definition, so those units keep to three rules:
+// linker could take in place of a baseline definition, so those units are optimised in every build
+// type (even their own lambdas are inlined) and keep to two rules:
 //   isa.1  the only external symbol is the family's `fill_…`; all else is in anonymous namespaces;
-//   isa.2  no inline function or template of a header outside src/ops/kernels is used;
-//   isa.3  they are optimised in every build type, so that even their own lambdas are inlined.
-// tests/ops/isa_symbols_test.cpp checks isa.1 on the object files.
+//   isa.2  no inline function or template of a header outside src/ops/kernels is used.
+// tests/ops/kernels/isa_test.cpp checks isa.1 on the object files.
 #pragma once
 
 #include <cstddef>

@@ -8,7 +8,7 @@
 //           address order, and no two of them are both free (a heap that splits)
 //   heap.2  freeing allocates nothing
 //   heap.3  the memory behind a free block only loses backing (dirty -> lazy -> none) until it is
-//           handed out again
+//           handed out again; blocks that coalesce count as the most backed of them
 #pragma once
 
 #include <boost/intrusive/set.hpp>

@@ -77,6 +77,7 @@ TEST(Isa, FollowsTheEnvironment) {
   }
 }
 
+// isa.1; isa.2 where the compiler did not inline what was used.
 TEST(Isa, UnitsBeyondTheBaselineDefineTheirEntryAlone) {
   std::istringstream objects(SHALE_OPS_OBJECTS);
   int units = 0;
