@@ -49,7 +49,8 @@ axis_map axis_map::sliced(index_t axis, const slice& which) const {
   const slice_range range = resolve(which, shape[axis]);
   axis_map view = *this;
   if (from[axis] >= 0 && range.length > 0) view.base[from[axis]] += range.start * step[axis];
-  view.step[axis] *= range.step;
+  // One position is never stepped from, and its step may be as large as numbers go.
+  if (range.length > 1) view.step[axis] *= range.step;
   view.shape[axis] = range.length;
   return view;
 }

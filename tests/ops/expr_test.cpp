@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <random>
 
@@ -315,6 +316,23 @@ TEST(ReductionTree, HoldsFewPartialsOfLeavesThatComeInOrder) {
       ASSERT_LE(pool.statistics().live_blocks,
                 static_cast<std::uint64_t>(std::bit_width(static_cast<std::uint64_t>(leaves))));
     }
+  }
+}
+
+TEST(Expr, StepsBeyondEveryLengthLeaveOneElement) {
+  constexpr index_t least = std::numeric_limits<index_t>::min();
+  constexpr index_t most = std::numeric_limits<index_t>::max();
+  const tensor x = tensor::of({1.0f, 2.0f, 3.0f, 4.0f});
+  for (const index_t step : {least, least + 1, -most / 2, most / 2, most}) {
+    const auto picked = [&](const expr& from) {
+      return eval(from.index({slice{.step = step}}).index({slice{.step = step}}));
+    };
+    const float wanted = step < 0 ? 4.0f : 1.0f;
+    EXPECT_TRUE(equal_bits(picked(x), tensor::of({wanted}))) << step;
+    EXPECT_TRUE(equal_bits(picked(arange(1, 5, 1, dtype::float32)), tensor::of({wanted}))) << step;
+    EXPECT_TRUE(equal_bits(picked(expr(x).flip({0}).index({slice{.step = 3}})),
+                           tensor::of({step < 0 ? 1.0f : 4.0f})))
+        << step;
   }
 }
 
