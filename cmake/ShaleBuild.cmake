@@ -78,25 +78,25 @@ function(shale_add_library)
   target_link_options(shale PRIVATE LINKER:--exclude-libs,ALL)
 endfunction()
 
-# shale_add_test(NAME FLOOR floor SOURCES … LIBRARIES …): one GoogleTest program, linked to the
-# floor under test and the floors below it only. Tests may include that floor's private headers.
-function(shale_add_test target)
-  cmake_parse_arguments(ARG "" "FLOOR" "SOURCES;LIBRARIES" ${ARGN})
-  if(NOT ARG_SOURCES)
-    return()
-  endif()
-  add_executable(${target} ${ARG_SOURCES})
-  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
-  shale_link_floor(${target} ${ARG_FLOOR})
-  target_link_libraries(${target} PRIVATE shale_options GTest::gtest_main ${ARG_LIBRARIES})
-  gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600 LABELS ${ARG_FLOOR})
-endfunction()
-
-# shale_add_program(NAME FLOOR floor SOURCES …): a program that tests execute as another process.
+# shale_add_program(NAME FLOOR floor SOURCES … LIBRARIES …): a program of the tests, for example one
+# that they execute as another process, linked to the floor under test and the floors below it only.
+# It may include that floor's private headers.
 function(shale_add_program target)
   cmake_parse_arguments(ARG "" "FLOOR" "SOURCES;LIBRARIES" ${ARGN})
   add_executable(${target} ${ARG_SOURCES})
+  if(SHALE_SANITIZE MATCHES thread)
+    target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/thread_sanitizer.cpp)
+  endif()
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
   shale_link_floor(${target} ${ARG_FLOOR})
   target_link_libraries(${target} PRIVATE shale_options ${ARG_LIBRARIES})
+endfunction()
+
+# shale_add_test(NAME FLOOR floor SOURCES … LIBRARIES …): the same as one GoogleTest program, whose
+# tests carry the floor's name as label.
+function(shale_add_test target)
+  cmake_parse_arguments(ARG "" "FLOOR" "SOURCES;LIBRARIES" ${ARGN})
+  shale_add_program(${target} FLOOR ${ARG_FLOOR} SOURCES ${ARG_SOURCES}
+                    LIBRARIES GTest::gtest_main ${ARG_LIBRARIES})
+  gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600 LABELS ${ARG_FLOOR})
 endfunction()

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <limits>
 #include <mutex>
 #include <numeric>
@@ -489,6 +490,25 @@ TEST(Executor, NestedCallsRunInTheSameThreads) {
   EXPECT_LE(threads.size(), 3u);
   for (index_t at = 0; at < 1 << 16; at += 8192) EXPECT_EQ(bits(outer.at({at})), 1u << 16);
 }
+
+#if defined(__SANITIZE_THREAD__)
+// Two tiles meet and then touch one place: what is suppressed of oneTBB must not hide it.
+TEST(ThreadSanitizer, SeesRacesBetweenTiles) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto race = [] {
+    executor on({.threads = 2});
+    std::atomic<int> arrived = 0;
+    int shared = 0;
+    parallel::for_each_tile(on, 2, [&](index_t, int) {
+      arrived.fetch_add(1, std::memory_order_relaxed);
+      while (arrived.load(std::memory_order_relaxed) < 2) std::this_thread::yield();
+      ++shared;
+    });
+    std::exit(shared == 2 ? 0 : 1);
+  };
+  EXPECT_EXIT(race(), testing::ExitedWithCode(66), "data race");
+}
+#endif
 
 }  // namespace
 }  // namespace shale
