@@ -14,6 +14,15 @@ namespace shale::detail {
 
 namespace {
 
+// Whether `held` is the last reference. If so, all that other threads did through theirs happened
+// before: use_count() alone does not say so, but giving a reference back acquires what they released.
+template <class T>
+bool is_last(const std::shared_ptr<T>& held) {
+  if (held.use_count() != 1) return false;
+  { const std::shared_ptr<T> given_back = held; }
+  return true;
+}
+
 // Moves what the node reads to `into`.
 void take_inputs(node& from, std::vector<node_ref>& into) {
   const auto take = [&](node_ref& input) { into.push_back(std::move(input)); };
@@ -27,7 +36,7 @@ void take_inputs(node& from, std::vector<node_ref>& into) {
     for (auto& piece : concat->pieces) take(piece);
   } else if (auto* staged = std::get_if<staged_leaf>(&from.what)) {
     // The last to see a stage takes its input too.
-    if (staged->from.use_count() == 1) take(const_cast<stage&>(*staged->from).input);
+    if (is_last(staged->from)) take(const_cast<stage&>(*staged->from).input);
   }
 }
 
@@ -40,7 +49,7 @@ node::~node() {
   while (!left.empty()) {
     const node_ref last = std::move(left.back());
     left.pop_back();
-    if (last.use_count() == 1) take_inputs(const_cast<node&>(*last), left);
+    if (is_last(last)) take_inputs(const_cast<node&>(*last), left);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <thread>
 
 #include "parallel/executor_state.hpp"
 #include "parallel/worker_team.hpp"
@@ -14,12 +15,20 @@ namespace shale::parallel {
 
 namespace {
 
+// Tiles may load from mappings: a thread that blocks SIGBUS would die of a lost file. oneTBB's threads
+// inherit the mask of whoever made them start; the caller's own mask is the caller's.
+void unblock_once() {
+  static thread_local const bool unblocked = (detail::unblock_fault_signal(), true);
+  (void)unblocked;
+}
+
 struct loop {
   executor::implementation& state;
   const index_t count;
   void (*const body)(void*, index_t, int);
   void* const context;
   const std::uint64_t progress_bytes;
+  const std::thread::id caller = std::this_thread::get_id();
 
   std::atomic<index_t> next = 0;
   std::atomic<index_t> finished = 0;
@@ -55,9 +64,7 @@ struct loop {
 
   void work(int worker) {
     (void)begun.load(std::memory_order_acquire);
-    // Tiles may load from mappings: a thread that blocks SIGBUS would die of a lost file.
-    static thread_local const bool unblocked = (detail::unblock_fault_signal(), true);
-    (void)unblocked;
+    if (std::this_thread::get_id() != caller) unblock_once();
     while (!stop.load(std::memory_order_relaxed)) {
       if (state.cancelled.load(std::memory_order_relaxed)) {
         fail(std::make_exception_ptr(error(errc::cancelled, "the call was cancelled")));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <complex>
@@ -11,7 +12,9 @@
 #include <fstream>
 #include <limits>
 #include <map>
+#include <optional>
 #include <random>
+#include <thread>
 
 #include "ops/graph.hpp"
 #include "ops/reduction_tree.hpp"
@@ -246,6 +249,25 @@ TEST(Expr, MayBeAsDeepAsTheLoopThatBuiltItWasLong) {
   for (int k = 0; k < 5000; ++k) stages = x - min(stages);
   const expr all = sums.transpose(0, 1).reshape({2, 6}) + stages.reshape({2, 6});
   EXPECT_NEAR(eval(all).at({0, 0}).as<double>(), 50000, 1);
+}
+
+TEST(Expr, MayBeDroppedByManyThreadsAtOnce) {
+  const tensor x = fractions({3, 4});
+  for (int repetition = 0; repetition < 200; ++repetition) {
+    std::optional<expr> shared = expr(x);
+    for (int k = 0; k < 20; ++k) shared = *shared + *shared * 0.5f - min(*shared);
+    std::atomic<int> ready = 0;
+    std::vector<std::thread> threads;
+    for (int k = 0; k < 3; ++k)
+      threads.emplace_back([&ready, mine = std::optional<expr>(*shared + 1.0f)]() mutable {
+        ++ready;
+        while (ready < 3) std::this_thread::yield();
+        EXPECT_EQ(mine->shape(), (dims{3, 4}));
+        mine.reset();
+      });
+    shared.reset();
+    for (auto& each : threads) each.join();
+  }
 }
 
 // ---- beneath ------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 #include "shale/apply.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -460,6 +461,26 @@ TEST(Executor, CountsCallsAndBytes) {
   for_each_lane<std::int32_t>(
       &on, 0, [](lane<std::int32_t>) {}, x);
   EXPECT_EQ(on.statistics().bytes_written, 240000u);
+}
+
+TEST(Executor, LeavesTheCallersSignalMaskAlone) {
+  sigset_t mask, before, after;
+  sigemptyset(&mask);
+  sigaddset(&mask, SIGBUS);
+  ASSERT_EQ(pthread_sigmask(SIG_BLOCK, &mask, &before), 0);
+  executor on({.threads = 2});
+  std::atomic<int> arrived = 0;
+  std::atomic<int> blocked = 0;
+  parallel::for_each_tile(on, 2, [&](index_t, int) {
+    ++arrived;
+    while (arrived < 2) std::this_thread::yield();
+    sigset_t here;
+    pthread_sigmask(SIG_BLOCK, nullptr, &here);
+    blocked += sigismember(&here, SIGBUS);
+  });
+  ASSERT_EQ(pthread_sigmask(SIG_SETMASK, &before, &after), 0);
+  EXPECT_EQ(sigismember(&after, SIGBUS), 1) << "the caller's";
+  EXPECT_EQ(blocked, 1) << "the other thread's must let it through";
 }
 
 TEST(Executor, NestedCallsRunInTheSameThreads) {
