@@ -1,0 +1,83 @@
+#include "support/contest.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <stdexcept>
+
+namespace shale::bench {
+
+namespace {
+
+double middle(std::vector<double> of) {
+  std::sort(of.begin(), of.end());
+  const std::size_t half = of.size() / 2;
+  return of.size() % 2 == 1 ? of[half] : (of[half - 1] + of[half]) / 2;
+}
+
+// How many of n sorted values to leave out at each end, so that the median lies between the rest
+// with at least 95 % probability: each value is below it with probability 1/2.
+std::size_t outside(std::size_t n) {
+  double probability = 1;
+  for (std::size_t k = 0; k < n; ++k) probability /= 2;  // no value below
+  double below = probability;
+  std::size_t left_out = 0;
+  while (below <= 0.025) {
+    ++left_out;
+    probability *= static_cast<double>(n - left_out + 1) / static_cast<double>(left_out);
+    below += probability;
+  }
+  return left_out == 0 ? 0 : left_out - 1;
+}
+
+}  // namespace
+
+outcome::outcome(std::map<std::string, std::vector<double>> rounds) : rounds_(std::move(rounds)) {}
+
+const std::vector<double>& outcome::at(const std::string& name) const {
+  const auto found = rounds_.find(name);
+  if (found == rounds_.end()) throw std::logic_error("no contender " + name);
+  return found->second;
+}
+
+double outcome::median(const std::string& name) const { return middle(at(name)); }
+
+double outcome::largest(const std::string& name) const {
+  return *std::max_element(at(name).begin(), at(name).end());
+}
+
+ratio outcome::of(const std::string& name, const std::string& other) const {
+  std::vector<double> ratios;
+  for (std::size_t k = 0; k < at(name).size(); ++k) ratios.push_back(at(name)[k] / at(other)[k]);
+  std::sort(ratios.begin(), ratios.end());
+  const std::size_t left_out = outside(ratios.size());
+  return {middle(ratios), ratios[left_out], ratios[ratios.size() - 1 - left_out]};
+}
+
+const std::string& outcome::best(const std::vector<std::string>& names) const {
+  return *std::min_element(names.begin(), names.end(),
+                           [&](const auto& a, const auto& b) { return median(a) < median(b); });
+}
+
+outcome compete(const std::vector<contender>& contenders, int rounds) {
+  std::map<std::string, std::vector<double>> measured;
+  std::vector<const contender*> order;
+  for (const auto& each : contenders) {
+    each.round();
+    order.push_back(&each);
+  }
+  std::minstd_rand random(1);
+  for (int round = 0; round < rounds; ++round) {
+    std::shuffle(order.begin(), order.end(), random);
+    for (const auto* each : order) measured[each->name].push_back(each->round());
+  }
+  return outcome(std::move(measured));
+}
+
+double seconds_of(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace shale::bench
