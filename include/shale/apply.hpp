@@ -40,6 +40,7 @@ struct lane {
   index_t size = 0;
   index_t stride = 1;  ///< elements between neighbours; may be negative, or 0 for inputs
 
+  /// The element `at` steps from the start, 0 <= at < size. Unchecked.
   T& operator[](index_t at) const noexcept { return data[at * stride]; }
 };
 

@@ -19,8 +19,14 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-enum class array_kind : std::uint8_t { dense, chunked };
+/// How the elements lie in the file.
+enum class array_kind : std::uint8_t {
+  dense,    ///< row-major and bare: mapped without a copy, never compressed
+  chunked,  ///< tiles that are compressed, checked and stored anew one by one
+};
 
+/// What is grouped before compression: equal bytes, or equal bits, of neighbours side by side
+/// compress better.
 enum class shuffle_mode : std::uint8_t { none, byte, bit };
 
 /// How a chunk becomes stored bytes: the stages that are set, in this order.
@@ -61,6 +67,7 @@ dims default_chunk_shape(const dims& shape, dtype type, std::size_t target_bytes
 /// Lifetime keeps its generation pinned
 class array {
  public:
+  /// As recorded in this generation; no element is touched.
   const std::string& name() const noexcept;
   shale::dtype dtype() const noexcept;
   const dims& shape() const noexcept;
@@ -76,12 +83,17 @@ class array {
 
   /// Chunked: the extents of a chunk; dense: the shape.
   const dims& chunk_shape() const noexcept;
+
+  /// The stages that every chunk has passed; none for dense.
   codec_spec codec() const;
+
+  /// What chunks that were never written read as.
   scalar fill_value() const;
 
   /// The generation that last changed it.
   std::uint64_t modified() const noexcept;
 
+  /// The notes that `transaction::set_attribute` left, by key in byte order.
   std::vector<std::pair<std::string, std::string>> attributes() const;
 
   /// Dense: the file's bytes themselves, mapped read-only, not verified. Chunked: read into memory,
@@ -117,6 +129,7 @@ class array {
 ///          touches elements throws
 class writable_array {
  public:
+  /// As the transaction will commit it; `chunk_shape` of dense arrays is the shape.
   const std::string& name() const noexcept;
   shale::dtype dtype() const noexcept;
   const dims& shape() const noexcept;

@@ -26,9 +26,12 @@ namespace [[gnu::visibility("default")]] shale {
 struct timeout {
   std::int64_t ms = 0;
 };
+
+/// Fails at once, or waits ten seconds.
 inline constexpr timeout no_wait{0};
 inline constexpr timeout wait_default{10'000};
 
+/// What a handle may begin.
 enum class open_mode : std::uint8_t {
   read,   ///< needs only read permission; `begin` throws access_denied
   write,  ///< snapshots, and transactions by `begin`
@@ -40,6 +43,7 @@ enum class open_mode : std::uint8_t {
 ///          and the last tensor from it is gone; a long-lived snapshot keeps old bytes on disk
 class snapshot {
  public:
+  /// Counts commits: a later generation has a larger number.
   std::uint64_t generation() const noexcept;
 
   /// The array of that name, or nothing. Cost: O(log arrays) page reads, no element.
@@ -144,6 +148,7 @@ class container {
                                                  open_mode mode = open_mode::read);
   static container open_or_create(const std::string& path);
 
+  /// The path as it was given to `create` or `open`; for messages.
   const std::string& path() const noexcept;
 
   /// 16 bytes, fixed at creation, as lower-case hex with dashes.

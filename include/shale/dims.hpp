@@ -18,14 +18,20 @@ namespace detail {
 /// Throws   invalid_argument from anything that would make it longer than `max_rank`
 class dims {
  public:
+  /// What standard algorithms and containers ask for.
   using value_type = index_t;
   using iterator = index_t*;
   using const_iterator = const index_t*;
 
+  /// No entries.
   constexpr dims() noexcept {}
+
+  /// The given entries in their order.
   constexpr dims(std::initializer_list<index_t> values) : dims(values.begin(), values.end()) {}
   constexpr explicit dims(std::span<const index_t> values)
       : dims(values.data(), values.data() + values.size()) {}
+
+  /// The entries of [first, last).
   constexpr dims(const index_t* first, const index_t* last) {
     check(last - first);
     size_ = static_cast<std::int32_t>(last - first);
@@ -47,6 +53,7 @@ class dims {
     return result;
   }
 
+  /// Entries held: the rank of what they describe.
   constexpr index_t size() const noexcept { return size_; }
   constexpr bool empty() const noexcept { return size_ == 0; }
 
@@ -54,15 +61,19 @@ class dims {
   constexpr index_t& operator[](index_t at) noexcept { return values_[at]; }
   constexpr index_t operator[](index_t at) const noexcept { return values_[at]; }
 
+  /// The entries lie one after another. Pointers live as long as this object.
   constexpr index_t* begin() noexcept { return values_; }
   constexpr index_t* end() noexcept { return values_ + size_; }
   constexpr const index_t* begin() const noexcept { return values_; }
   constexpr const index_t* end() const noexcept { return values_ + size_; }
-  constexpr index_t front() const noexcept { return values_[0]; }
-  constexpr index_t back() const noexcept { return values_[size_ - 1]; }
   constexpr const index_t* data() const noexcept { return values_; }
   constexpr index_t* data() noexcept { return values_; }
 
+  /// Unchecked; there must be an entry.
+  constexpr index_t front() const noexcept { return values_[0]; }
+  constexpr index_t back() const noexcept { return values_[size_ - 1]; }
+
+  /// Adds an entry at the end, or takes the last one away (unchecked; there must be one).
   constexpr void push_back(index_t value) {
     check(size_ + 1);
     values_[size_++] = value;
@@ -76,15 +87,19 @@ class dims {
     values_[at] = value;
     ++size_;
   }
+
+  /// Takes entry `at` away (0 <= at < size()); later ones move forward.
   constexpr void erase(index_t at) noexcept {
     --size_;
     for (index_t i = at; i < size_; ++i) values_[i] = values_[i + 1];
   }
 
+  /// Points into this object.
   constexpr operator std::span<const index_t>() const noexcept {
     return {values_, static_cast<std::size_t>(size_)};
   }
 
+  /// Equal sizes and equal entries.
   friend constexpr bool operator==(const dims& a, const dims& b) noexcept {
     if (a.size_ != b.size_) return false;
     for (index_t i = 0; i < a.size_; ++i)

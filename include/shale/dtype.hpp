@@ -55,6 +55,7 @@ std::optional<dtype> dtype_from_code(std::uint8_t code) noexcept;
 /// Bytes of one element; also its alignment, except for complex types, which align as their parts.
 std::size_t item_bytes(dtype type) noexcept;
 
+/// Decides promotion, and which operations a dtype has.
 dtype_kind kind(dtype type) noexcept;
 
 /// False for the float8 types, which convert but do not compute.
@@ -74,6 +75,8 @@ bool converts_losslessly(dtype from, dtype to) noexcept;
 template <class... Types>
 struct type_list {};
 
+/// The lists by kind; `computing_types` has all that arithmetic takes, `all_types` the float8 types
+/// too.
 using boolean_types = type_list<bool>;
 using integer_types = type_list<std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
                                 std::uint16_t, std::uint32_t, std::uint64_t>;

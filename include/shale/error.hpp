@@ -44,6 +44,7 @@ class error : public std::runtime_error {
   error(const error&) noexcept = default;
   error& operator=(const error&) noexcept = default;
 
+  /// What callers branch on.
   errc code() const noexcept;
 
   /// The `errno` behind the failure, or 0.

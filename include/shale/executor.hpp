@@ -19,6 +19,7 @@ class progress_sink {
   virtual void advance(std::uint64_t done_bytes, std::uint64_t total_bytes) = 0;
 };
 
+/// What an executor is made with; every default asks the machine.
 struct executor_options {
   /// Threads that compute; 0: one for each processor this process may use.
   int threads = 0;
@@ -52,6 +53,7 @@ struct executor_statistics {
 /// Cost     construction starts no thread; the first parallel call does
 class executor {
  public:
+  /// Reads the machine's limits where `options` leaves them open.
   explicit executor(const executor_options& options = {});
   ~executor();
   executor(const executor&) = delete;
@@ -60,9 +62,14 @@ class executor {
   /// The process's executor with default options, made on first use.
   static executor& shared();
 
+  /// As given, or as chosen for the machine at construction.
   int threads() const noexcept;
   std::size_t memory_bytes() const noexcept;
+
+  /// Where temporaries come from.
   memory_pool& pool() const noexcept;
+
+  /// Counted without stopping calls that are running: numbers may be of slightly different moments.
   executor_statistics statistics() const noexcept;
 
   /// Makes every call that is running on this executor, and every later one until `resume`, throw
@@ -71,6 +78,7 @@ class executor {
   void resume() noexcept;
   bool cancelled() const noexcept;
 
+  /// Private to the engine.
   struct implementation;  // src/parallel/executor_state.hpp
   implementation& state() const noexcept { return *implementation_; }
 

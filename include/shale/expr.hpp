@@ -37,14 +37,18 @@ struct node;  // src/ops/graph.hpp
 /// Lifetime keeps its tensors and sources alive
 class expr {
  public:
+  /// A leaf: elements are read when the expression is evaluated, not before.
   expr(const tensor& values);
   expr(std::shared_ptr<const tile_source> source);
+
+  /// A number of rank 0.
   expr(const scalar& value);
   template <class T>
   requires(std::is_arithmetic_v<T>) expr(T value) : expr(scalar(value)) {}
   template <class T>
   expr(const std::complex<T>& value) : expr(scalar(std::complex<double>(value))) {}
 
+  /// Of the value, known without computing it.
   shale::dtype dtype() const noexcept;
   const dims& shape() const noexcept;
   index_t rank() const noexcept { return shape().size(); }
@@ -52,6 +56,7 @@ class expr {
 
   // ---- views: never a copy of an intermediate; rules in layout.hpp ----------------------------
 
+  /// As the members of `layout` and `tensor` with these names: O(rank), axes also from the back.
   expr narrow(index_t axis, index_t start, index_t length) const;
   expr select(index_t axis, index_t index) const;
   expr sliced(index_t axis, const slice& which) const;
@@ -70,7 +75,7 @@ class expr {
   /// A view where every leaf allows it; else the value is computed once into memory first.
   expr reshape(const dims& shape) const;
 
-  // Private to the engine.
+  /// Private to the engine.
   explicit expr(std::shared_ptr<const detail::node> made) noexcept : node_(std::move(made)) {}
   const std::shared_ptr<const detail::node>& node() const noexcept { return node_; }
 
@@ -80,6 +85,7 @@ class expr {
 
 // ---- elementwise ------------------------------------------------------------------------------
 
+/// Integers wrap. On bool, + is "or", * is "and", and - throws.
 expr operator+(const expr& a, const expr& b);
 expr operator-(const expr& a, const expr& b);
 expr operator*(const expr& a, const expr& b);
@@ -89,10 +95,15 @@ expr operator/(const expr& a, const expr& b);
 
 /// Remainder with the sign of the divisor, as Python's. Integers by zero give 0.
 expr operator%(const expr& a, const expr& b);
+
+/// The negative; unsigned integers wrap, bool throws.
 expr operator-(const expr& a);
 
+/// Compared in the promoted dtype; the result is bool. NaN is unequal to everything.
 expr operator==(const expr& a, const expr& b);
 expr operator!=(const expr& a, const expr& b);
+
+/// Order in the promoted dtype; the result is bool. False with NaN; complex throws.
 expr operator<(const expr& a, const expr& b);
 expr operator<=(const expr& a, const expr& b);
 expr operator>(const expr& a, const expr& b);
@@ -106,18 +117,24 @@ expr operator~(const expr& a);
 
 /// Quotient rounded towards minus infinity, in the promoted dtype. Integers by zero give 0.
 expr floor_divide(const expr& a, const expr& b);
+
+/// Integers wrap; a negative exponent gives 0 there, but for the bases 1 and -1.
 expr pow(const expr& a, const expr& b);
+
+/// The angle of the point (x, y), in [-pi, pi]; real, integers as in `sqrt`.
 expr atan2(const expr& y, const expr& x);
 
 /// NaN if either is NaN.
 expr minimum(const expr& a, const expr& b);
 expr maximum(const expr& a, const expr& b);
 
-expr abs(const expr& a);  ///< complex gives the magnitude, real
-expr square(const expr& a);
+expr abs(const expr& a);     ///< complex gives the magnitude, real
+expr square(const expr& a);  ///< integers wrap
+
+/// -1, 0 or 1; NaN for NaN; z / |z| for complex.
 expr sign(const expr& a);
 
-// Integers compute in float64 (8- and 16-bit ones in float32); accuracy in docs/numerics.md.
+/// Integers compute in float64 (8- and 16-bit ones in float32); accuracy in docs/numerics.md.
 expr sqrt(const expr& a);
 expr exp(const expr& a);
 expr log(const expr& a);
@@ -133,14 +150,17 @@ expr sinh(const expr& a);
 expr cosh(const expr& a);
 expr tanh(const expr& a);
 
-// On integers these change nothing.
+/// On integers these change nothing.
 expr floor(const expr& a);
 expr ceil(const expr& a);
 expr trunc(const expr& a);
 expr round(const expr& a);  ///< ties to even
 
+/// The result is bool; numbers of dtypes without NaN and infinity are all finite.
 expr isnan(const expr& a);
 expr isfinite(const expr& a);
+
+/// Whether an element is zero; the result is bool.
 expr logical_not(const expr& a);
 
 /// min(max(a, low), high); NaN in `a` stays.
@@ -158,6 +178,8 @@ expr cast(const expr& a, dtype to);
 /// Throws   invalid_argument for a step of 0 or more than 2^63 - 1 elements
 expr arange(scalar start, scalar stop, scalar step = 1, std::optional<dtype> type = std::nullopt);
 expr arange(scalar stop);
+
+/// One value everywhere; absent `type`: bool, int64 (uint64 beyond it), float64 or complex128.
 expr full(const dims& shape, const scalar& value, std::optional<dtype> type = std::nullopt);
 
 /// `a` laid out `times[i]` times along axis i; missing axes are added in front.
@@ -195,6 +217,7 @@ expr stddev(const expr& a, const axes_option& axes = {}, keep_axes keep = keep_a
 expr min(const expr& a, const axes_option& axes = {}, keep_axes keep = keep_axes::no);
 expr max(const expr& a, const axes_option& axes = {}, keep_axes keep = keep_axes::no);
 
+/// Whether any element, or every one, is not zero (bool), and how many are not (int64).
 expr any(const expr& a, const axes_option& axes = {}, keep_axes keep = keep_axes::no);
 expr all(const expr& a, const axes_option& axes = {}, keep_axes keep = keep_axes::no);
 expr count_nonzero(const expr& a, const axes_option& axes = {}, keep_axes keep = keep_axes::no);
@@ -226,6 +249,8 @@ struct evaluation_plan {
   bool streams = false;  ///< operands exceed the budget: windows are read ahead and dropped behind
   std::string text;      ///< the same for people, a line a pass
 };
+
+/// Plans as `eval` would, and computes nothing.
 evaluation_plan explain(const expr& value, executor* on = nullptr);
 
 }  // namespace shale

@@ -47,6 +47,7 @@ class layout {
   /// Any strides. Throws invalid_argument when the ranks differ or an address overflows.
   layout(const dims& shape, const dims& strides, index_t offset);
 
+  /// The extent of each axis.
   const dims& shape() const noexcept { return shape_; }
 
   /// Elements between neighbours along each axis; 0 where broadcast, negative where reversed.
@@ -55,11 +56,13 @@ class layout {
   /// The position of element (0, …, 0), in elements from the start of the storage.
   index_t offset() const noexcept { return offset_; }
 
+  /// The number of axes.
   index_t rank() const noexcept { return shape_.size(); }
 
   /// The number of elements, counting broadcast ones each time they appear.
   index_t size() const noexcept { return size_; }
 
+  /// Whether an axis has length 0: then no position is touched.
   bool empty() const noexcept { return size_ == 0; }
 
   /// Empty, or right to left, ignoring axes of length 1, every stride is the product so far.
@@ -68,11 +71,13 @@ class layout {
   /// Whether an axis longer than 1 has stride 0.
   bool is_broadcast() const noexcept;
 
-  /// The lowest and highest element positions touched: [first, last]; nothing if empty.
+  /// Element positions [first, last], both included.
   struct bounds {
     index_t first;
     index_t last;
   };
+
+  /// The lowest and highest element positions touched; nothing if empty.
   std::optional<bounds> extent() const noexcept;
 
   /// The position of the element at `index`.
@@ -131,6 +136,8 @@ class layout {
   /// Reverses every axis.
   layout flip() const;
 
+  /// Equal shapes, strides and offsets: also the strides of axes of length 1, which no element tells
+  /// apart.
   friend bool operator==(const layout& a, const layout& b) noexcept {
     return a.shape_ == b.shape_ && a.strides_ == b.strides_ && a.offset_ == b.offset_;
   }

@@ -22,6 +22,7 @@ struct map_options {
   /// Bytes to map; absent: to the end of the file.
   std::optional<std::size_t> length = std::nullopt;
 
+  /// What stores do: see `access`.
   shale::access access = shale::access::read_only;
 
   /// Address space to reserve for `grow`, in bytes; 0: just the length.
@@ -46,6 +47,7 @@ storage map_file(const std::string& path, const map_options& options = {});
 /// description: locks held through that last as long as the mapping.
 storage map_file(int descriptor, const map_options& options = {});
 
+/// What `create_file` does about an existing file, and with what rights it makes one.
 struct create_options {
   /// Refuse if the file exists (already_exists). Otherwise an existing file is kept, and grown if
   /// it is shorter than wanted; or, with `truncate`, replaced by a new one under its name, while

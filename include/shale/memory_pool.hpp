@@ -20,6 +20,7 @@ namespace detail {
 class pool_state;  // src/storage/pool/pool_state.hpp
 }
 
+/// What a pool is made with.
 struct pool_options {
   /// Most bytes the pool may hold from the system (live and cached); 0: no limit of its own.
   std::size_t limit_bytes = 0;
@@ -48,6 +49,7 @@ struct pool_statistics {
 /// Lifetime the pool must outlive its blocks; storages keep the default pool alive by themselves
 class memory_pool final : public std::pmr::memory_resource {
  public:
+  /// Takes nothing from the system yet.
   explicit memory_pool(const pool_options& options = {});
   ~memory_pool() override;
   memory_pool(const memory_pool&) = delete;
@@ -56,7 +58,10 @@ class memory_pool final : public std::pmr::memory_resource {
   /// The process's pool, made on first use, never destroyed.
   static memory_pool& default_pool();
 
+  /// Consistent up to blocks that other threads are taking or giving back at that moment.
   pool_statistics statistics() const;
+
+  /// Starts peak_live_bytes again from what is live now.
   void reset_peak() noexcept;
 
   /// Gives what nobody uses back to the system, also what other threads keep at hand. Returns the
@@ -66,6 +71,8 @@ class memory_pool final : public std::pmr::memory_resource {
   /// Whether everything ever allocated has come back.
   bool all_clear() const noexcept;
 
+  /// Live and cached bytes allowed; 0: no limit. One below what is held trims at once; live blocks
+  /// stay, and allocations throw until there is room.
   std::size_t limit_bytes() const noexcept;
   void set_limit_bytes(std::size_t bytes) noexcept;
 
@@ -74,11 +81,15 @@ class memory_pool final : public std::pmr::memory_resource {
   struct deleter {
     memory_pool* pool = nullptr;
     std::size_t count = 0;
+
+    /// Runs the destructors and gives the bytes back.
     void operator()(T* elements) const noexcept {
       std::destroy_n(elements, count);
       pool->deallocate(elements, count * sizeof(T), alignof(T) > 64 ? alignof(T) : 64);
     }
   };
+
+  /// The owner that `make_unique` hands out; must not outlive the pool.
   template <class T>
   using unique_array = std::unique_ptr<T[], deleter<T>>;
 

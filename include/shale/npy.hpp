@@ -33,6 +33,7 @@ struct npy_header {
   /// Bytes before the first element; `format_npy_header` finds it out by itself.
   std::size_t data_offset = 0;
 
+  /// Elements times their width: what follows the header.
   std::uint64_t data_bytes() const noexcept;
 
   /// Dense strides in the stored order.
@@ -64,6 +65,7 @@ enum class trailing_bytes : std::uint8_t {
   ignore,  ///< left alone: several arrays saved into one file, one after another
 };
 
+/// Where in a file an array begins, and how it is mapped.
 struct npy_read_options {
   /// `read_write` needs elements that can be mapped: stores reach the file.
   shale::access access = access::read_only;
@@ -71,6 +73,7 @@ struct npy_read_options {
   /// Where in the file the header begins.
   std::uint64_t offset = 0;
 
+  /// About bytes behind the last element.
   trailing_bytes trailing = trailing_bytes::refuse;
 };
 
@@ -83,6 +86,7 @@ struct npy_read_options {
 /// Lifetime the tensor keeps the mapping; the file may be removed or replaced meanwhile
 tensor read_npy(const std::string& path, const npy_read_options& options = {});
 
+/// What `write_npy` does about an existing file, and under what it runs.
 struct npy_write_options {
   existing_file existing = existing_file::replace;
 

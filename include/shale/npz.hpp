@@ -14,7 +14,11 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-enum class npz_compression : std::uint8_t { stored, deflate };
+/// How a member lies in the archive.
+enum class npz_compression : std::uint8_t {
+  stored,   ///< as it is: can be mapped
+  deflate,  ///< compressed by zlib: always inflated into memory
+};
 
 /// When a member's CRC-32 is compared with its bytes.
 enum class npz_checksum : std::uint8_t {
@@ -22,6 +26,7 @@ enum class npz_checksum : std::uint8_t {
   always,  ///< also for mapped members, by a pass over their bytes
 };
 
+/// How `npz_file::read` maps and checks.
 struct npz_read_options {
   /// `read_only` or `copy_on_write`: members are not changed in place.
   shale::access access = access::read_only;
@@ -70,11 +75,14 @@ class npz_file {
   std::shared_ptr<const implementation> implementation_;
 };
 
+/// How `write_npz` stores its members.
 struct npz_write_options {
   npz_compression compression = npz_compression::stored;
 
   /// zlib's level, 1 to 9.
   int level = 6;
+
+  /// As in `npy_write_options`.
   existing_file existing = existing_file::replace;
   executor* on = nullptr;
 };

@@ -15,13 +15,18 @@ namespace [[gnu::visibility("default")]] shale {
 
 class executor;
 
+/// What the file does not say about its elements.
 struct raw_read_options {
   /// Row-major extents; absent: one axis from `offset` to the end of the file.
   std::optional<dims> shape = std::nullopt;
 
   /// The byte of the first element.
   std::uint64_t offset = 0;
+
+  /// Of every number (of both parts, if complex); big-endian ones wider than a byte are copied.
   std::endian byte_order = std::endian::little;
+
+  /// `read_write` needs elements that can be mapped: stores reach the file.
   shale::access access = access::read_only;
 };
 
@@ -33,8 +38,11 @@ struct raw_read_options {
 ///          not_found, access_denied, out_of_memory, io
 tensor read_raw(const std::string& path, dtype type, const raw_read_options& options = {});
 
+/// How `write_raw` stores elements.
 struct raw_write_options {
   std::endian byte_order = std::endian::little;
+
+  /// As in `npy_write_options`.
   existing_file existing = existing_file::replace;
   executor* on = nullptr;
 };

@@ -17,8 +17,10 @@ namespace [[gnu::visibility("default")]] shale {
 /// higher one, as in PyTorch and NumPy 2.
 class scalar {
  public:
+  /// The boolean false.
   scalar() noexcept : scalar(false) {}
 
+  /// Holds the value exactly (long double: as a double) and remembers its type.
   template <class T>
   requires(std::is_arithmetic_v<T>) scalar(T value)
   noexcept : type_(dtype_of_arithmetic<T>()) {
@@ -36,6 +38,7 @@ class scalar {
   scalar(std::complex<double> value) noexcept
       : type_(dtype::complex128), floating_{value.real(), value.imag()} {}
 
+  /// The dtype that the value came from.
   dtype type() const noexcept { return type_; }
 
   /// The value as T by the rules of `convert`: rounds, saturates, wraps; never fails.

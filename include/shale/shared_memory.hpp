@@ -20,6 +20,7 @@ enum class shared_lifetime : std::uint8_t {
   manual,   ///< stays until remove_shared
 };
 
+/// How `create_shared` makes a segment.
 struct shared_options {
   shared_lifetime lifetime = shared_lifetime::creator;
 

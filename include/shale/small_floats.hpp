@@ -86,9 +86,15 @@ struct float16 {
   std::uint16_t bits = 0;
 
   constexpr float16() noexcept = default;
+
+  /// Rounds to nearest, ties to even; a NaN stays one.
   constexpr explicit float16(float value) noexcept
       : bits(static_cast<std::uint16_t>(detail::round_float<5, 10, false>(value))) {}
+
+  /// Exact.
   constexpr operator float() const noexcept { return detail::widen_float<5, 10, false>(bits); }
+
+  /// The number with these bits; every pattern is one, or a NaN or an infinity.
   static constexpr float16 from_bits(std::uint16_t bits) noexcept {
     float16 result;
     result.bits = bits;
@@ -101,15 +107,21 @@ struct bfloat16 {
   std::uint16_t bits = 0;
 
   constexpr bfloat16() noexcept = default;
+
+  /// Rounds to nearest, ties to even; a NaN stays one.
   constexpr explicit bfloat16(float value) noexcept {
     const auto wide = std::bit_cast<std::uint32_t>(value);
     // A NaN keeps its sign and upper payload and stays a NaN; rounding could carry it to infinity.
     if ((wide & 0x7fffffffu) > 0x7f800000u) bits = static_cast<std::uint16_t>((wide >> 16) | 0x40u);
     else bits = static_cast<std::uint16_t>((wide + 0x7fffu + ((wide >> 16) & 1u)) >> 16);
   }
+
+  /// Exact.
   constexpr operator float() const noexcept {
     return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
   }
+
+  /// The number with these bits; every pattern is one, or a NaN or an infinity.
   static constexpr bfloat16 from_bits(std::uint16_t bits) noexcept {
     bfloat16 result;
     result.bits = bits;
@@ -124,9 +136,15 @@ struct float8_e4m3fn {
   std::uint8_t bits = 0;
 
   constexpr float8_e4m3fn() noexcept = default;
+
+  /// Rounds to nearest, ties to even; a NaN stays one.
   constexpr explicit float8_e4m3fn(float value) noexcept
       : bits(static_cast<std::uint8_t>(detail::round_float<4, 3, true>(value))) {}
+
+  /// Exact.
   constexpr operator float() const noexcept { return detail::widen_float<4, 3, true>(bits); }
+
+  /// The number with these bits; every pattern is one, or a NaN or an infinity.
   static constexpr float8_e4m3fn from_bits(std::uint8_t bits) noexcept {
     float8_e4m3fn result;
     result.bits = bits;
@@ -140,9 +158,15 @@ struct float8_e5m2 {
   std::uint8_t bits = 0;
 
   constexpr float8_e5m2() noexcept = default;
+
+  /// Rounds to nearest, ties to even; a NaN stays one.
   constexpr explicit float8_e5m2(float value) noexcept
       : bits(static_cast<std::uint8_t>(detail::round_float<5, 2, false>(value))) {}
+
+  /// Exact.
   constexpr operator float() const noexcept { return detail::widen_float<5, 2, false>(bits); }
+
+  /// The number with these bits; every pattern is one, or a NaN or an infinity.
   static constexpr float8_e5m2 from_bits(std::uint8_t bits) noexcept {
     float8_e5m2 result;
     result.bits = bits;

@@ -102,10 +102,14 @@ class storage {
   /// The first byte; null when empty. Not checked: `check` says whether the bytes are still there.
   std::byte* data() noexcept { return bytes_ == 0 ? nullptr : data_; }
   const std::byte* data() const noexcept { return bytes_ == 0 ? nullptr : data_; }
+
+  /// Bytes that this handle shows, which its owner may have more of. A storage of 0 bytes may still
+  /// have an owner, and is true then.
   std::size_t size_bytes() const noexcept { return bytes_; }
   bool empty() const noexcept { return bytes_ == 0; }
   explicit operator bool() const noexcept { return block_ != nullptr; }
 
+  /// `heap` for a storage without an owner.
   storage_kind kind() const noexcept;
 
   /// What this handle may do; a mapping that was made read-only says so through every handle.
@@ -126,6 +130,8 @@ class storage {
 
   /// Counts the engine's writes through any handle of this owner: equal numbers mean unchanged.
   std::uint64_t version() const noexcept;
+
+  /// For whoever writes the bytes by other means.
   void bump_version() noexcept;
 
   /// Grows the owner to `bytes`: the address stays, old bytes stay, new file bytes are zero, new

@@ -13,15 +13,23 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// One entry of `tensor::operator[]`-like indexing: an index, a slice, a new axis, or "…".
+/// Stands for an axis of length 1 that the operand does not have.
 struct newaxis_t {};
+
+/// Stands for all axes that no other entry names.
 struct ellipsis_t {};
+
+/// The entries of `tensor::index` that are no numbers, under NumPy's names.
 inline constexpr newaxis_t newaxis{};
 inline constexpr ellipsis_t ellipsis{};
+
+/// One entry of `tensor::index`: an index, a slice, a new axis, or "…".
 class index_entry {
  public:
+  /// An index, a slice, a new axis, or "…".
   enum class kind : std::uint8_t { position, range, new_axis, rest };
 
+  /// Entries are written as what they stand for: `x.index({2, slice{.step = -1}, newaxis})`.
   template <class Integer>
   requires std::is_integral_v<Integer> index_entry(Integer at)
   noexcept : what_(kind::position), at_(static_cast<index_t>(at)) {}
@@ -29,6 +37,7 @@ class index_entry {
   index_entry(newaxis_t) noexcept : what_(kind::new_axis) {}
   index_entry(ellipsis_t) noexcept : what_(kind::rest) {}
 
+  /// What it is; the members below hold a value for that kind only.
   kind what() const noexcept { return what_; }
   index_t position() const noexcept { return at_; }              ///< for kind::position
   const shale::slice& slice() const noexcept { return which_; }  ///< for kind::range
@@ -73,6 +82,7 @@ class tensor {
   template <class T>
   static tensor of(std::span<const T> values, const dims& shape);
 
+  /// Of this handle's view. Strides and the offset count elements; axes may be negative.
   shale::dtype dtype() const noexcept { return dtype_; }
   const dims& shape() const noexcept { return layout_.shape(); }
   index_t shape(index_t axis) const;
@@ -80,15 +90,26 @@ class tensor {
   index_t stride(index_t axis) const;
   index_t offset() const noexcept { return layout_.offset(); }
   index_t rank() const noexcept { return layout_.rank(); }
+
+  /// Elements, counting broadcast ones each time they appear.
   index_t size() const noexcept { return layout_.size(); }
+
+  /// Bytes of one element.
   std::size_t item_bytes() const noexcept { return shale::item_bytes(dtype_); }
 
   /// size() * item_bytes(): what a contiguous copy would take.
   std::size_t size_bytes() const noexcept;
+
+  /// Whether the elements lie in row-major order without gaps; axes of length 1 do not matter.
   bool is_contiguous() const noexcept { return layout_.is_contiguous(); }
+
+  /// Whether the storage takes stores. Broadcast axes refuse them all the same.
   bool writable() const noexcept { return storage_.writable(); }
 
+  /// Shape, strides and offset as one value.
   const layout& geometry() const noexcept { return layout_; }
+
+  /// The bytes under this tensor and every other view of them.
   const shale::storage& storage() const noexcept { return storage_; }
   shale::storage& storage() noexcept { return storage_; }
 
@@ -133,6 +154,7 @@ class tensor {
 
   // ---- views: O(rank), share the storage; rules in layout.hpp ---------------------------------
 
+  /// As the members of `layout` with these names, which say what each does.
   tensor narrow(index_t axis, index_t start, index_t length) const;
   tensor select(index_t axis, index_t index) const;
   tensor sliced(index_t axis, const shale::slice& which) const;
@@ -143,6 +165,8 @@ class tensor {
   tensor index(std::initializer_list<index_entry> entries) const {
     return index(std::span<const index_entry>(entries.begin(), entries.size()));
   }
+
+  /// As the members of `layout` with these names.
   tensor transpose(index_t axis_a, index_t axis_b) const;
   tensor permute_dims(const dims& axes) const;
   tensor moveaxis(index_t from, index_t to) const;

@@ -18,6 +18,7 @@ class tile_source {
  public:
   virtual ~tile_source();
 
+  /// Fixed for as long as the source lives; the two shapes have one rank.
   virtual shale::dtype dtype() const noexcept = 0;
   virtual const dims& shape() const noexcept = 0;
   virtual const dims& tile_shape() const noexcept = 0;
@@ -29,6 +30,8 @@ class tile_source {
   /// Replaces one whole tile (after cutting).
   /// Throws   access_denied unless writable(), io, out_of_space
   virtual void store(const dims& tile, const tensor& from);
+
+  /// Whether `store` may be called; false unless overridden.
   virtual bool writable() const noexcept { return false; }
 
   /// Starts bringing a tile's stored bytes into the page cache.

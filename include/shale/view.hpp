@@ -18,8 +18,10 @@ class view {
   static_assert(Rank >= 0 && Rank <= max_rank);
 
  public:
+  /// Const for views to read.
   using element_type = T;
 
+  /// `first` is the element at index (0, …, 0), inside `owner`; `tensor::as` checks that.
   view(shale::storage owner, T* first, const std::array<index_t, Rank>& shape,
        const std::array<index_t, Rank>& strides) noexcept
       : first_(first), shape_(shape), strides_(strides), owner_(std::move(owner)) {}
@@ -29,6 +31,7 @@ class view {
     return view<const T, Rank>(owner_, first_, shape_, strides_);
   }
 
+  /// The number of axes, fixed by the type.
   static constexpr int rank() noexcept { return Rank; }
 
   /// The element at the given indices, each 0 <= i < shape(axis). Unchecked.
@@ -40,7 +43,10 @@ class view {
     return first_[position];
   }
 
+  /// The element at index (0, …, 0).
   T* data() const noexcept { return first_; }
+
+  /// The extent of `axis`, 0 <= axis < Rank. Unchecked.
   index_t shape(int axis) const noexcept { return shape_[axis]; }
 
   /// Elements between neighbours along `axis`.

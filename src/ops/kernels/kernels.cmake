@@ -1,5 +1,5 @@
 # The kernels, each family compiled once per instruction set from one source text
-# (rules isa.1 – isa.3 in table.hpp). Sets SHALE_KERNEL_SOURCES and SHALE_KERNEL_LIBRARIES;
+# (rules isa.1 and isa.2 in table.hpp). Sets SHALE_KERNEL_SOURCES and SHALE_KERNEL_LIBRARIES;
 # included by src/ops.
 
 set(SHALE_KERNEL_FAMILIES arithmetic casts comparison elementary extrema moments sums)
@@ -11,7 +11,8 @@ set(SHALE_KERNEL_SOURCES
   kernels/reduce_strided.cpp
   kernels/strided.cpp)
 
-# What the vectoriser needs to take both sides of a select; -O3 also in debug builds (rule isa.3).
+# What the vectoriser needs to take both sides of a select; -O3 also in debug builds, so that
+# inline functions are inlined (rule isa.1).
 # Kernels throw nothing, and tables for unwinding would be weak symbols.
 set(SHALE_KERNEL_OPTIONS -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off
     -fno-exceptions)
