@@ -9,6 +9,7 @@
 #include "parallel/tile_cache.hpp"
 #include "shale/error.hpp"
 #include "shale/expr.hpp"
+#include "shale/tile_source.hpp"
 #include "support/failures.hpp"
 #include "support/random_tensors.hpp"
 

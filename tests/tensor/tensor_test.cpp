@@ -9,6 +9,7 @@
 #include "shale/error.hpp"
 #include "shale/mapped_file.hpp"
 #include "shale/memory_pool.hpp"
+#include "shale/view.hpp"
 
 namespace shale {
 namespace {

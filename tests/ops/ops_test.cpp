@@ -1,0 +1,156 @@
+// fill, copy, full_tensor and equal, element by element.
+#include "shale/ops.hpp"
+
+#include <gtest/gtest.h>
+
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "shale/error.hpp"
+#include "support/failures.hpp"
+#include "support/random_tensors.hpp"
+
+namespace shale::test {
+namespace {
+
+// The gaps between the elements of a random layout belong to somebody else.
+TEST(Fill, StoresIntoEveryElementAndNothingElse) {
+  random_choices choose(1);
+  for (int round = 0; round < 100; ++round) {
+    const dims shape = random_shape(choose);
+    const tensor out = random_tensor<float>(choose, shape, sharing::distinct);
+    auto expected = bytes_of(out.storage());
+    const float value = -3.5f;
+    for (const index_t position : positions_of(out))
+      std::memcpy(expected.data() + position * static_cast<index_t>(sizeof value), &value,
+                  sizeof value);
+    fill(out, value);
+    EXPECT_EQ(bytes_of(out.storage()), expected) << to_string(shape);
+  }
+}
+
+TEST(Fill, ConvertsAnyNumberToAnyDtype) {
+  const scalar values[] = {true,
+                           300,
+                           -1.75,
+                           std::complex<double>(2, 7),
+                           float16(0.5f),
+                           float8_e5m2(2.0f),
+                           float8_e4m3fn(3.0f),
+                           bfloat16(1.5f),
+                           std::numeric_limits<double>::infinity(),
+                           std::uint64_t{1} << 63};
+  for (const scalar& value : values) {
+    const auto expect_filled = [&]<class T>(std::type_identity<T>) {
+      const tensor out = tensor::zeros({3}, dtype_of<T>());
+      fill(out, value);
+      const T wanted = value.as<T>();
+      for (const T& got : elements_of<T>(out))
+        EXPECT_EQ(std::memcmp(&got, &wanted, sizeof wanted), 0)
+            << value.to_string() << " of " << name(value.type()) << " as " << name(dtype_of<T>());
+    };
+    for (int code = 1; code <= 17; ++code)
+      visit(*dtype_from_code(static_cast<std::uint8_t>(code)), all_types{}, expect_filled);
+  }
+}
+
+TEST(Fill, RefusesOutputsThatShareElements) {
+  const tensor row = tensor::zeros({1, 4}, dtype::float32);
+  EXPECT_EQ(code_of([&] { fill(row.expand({3, 4}), 1); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { fill(row.as_strided({2, 3}, {1, 1}, 0), 1); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { fill(row.as_read_only(), 1); }), errc::access_denied);
+  EXPECT_EQ(elements_of<float>(row), std::vector<float>(4, 0));
+}
+
+TEST(Copy, ConvertsAndBroadcastsBetweenAnyLayouts) {
+  random_choices choose(2);
+  for (int round = 0; round < 200; ++round) {
+    const dims shape = random_shape(choose);
+    dims from_shape = shape;
+    for (index_t& extent : from_shape)
+      if (choose(0, 3) == 0) extent = 1;
+    const tensor from = random_tensor<std::int16_t>(choose, from_shape);
+    const tensor to = random_tensor<double>(choose, shape, sharing::distinct);
+    std::vector<double> expected;
+    const auto given = elements_of<std::int16_t>(from);
+    for (const index_t at : broadcast_positions(from_shape, shape))
+      expected.push_back(given[static_cast<std::size_t>(at)]);
+    copy(to, from);
+    EXPECT_EQ(elements_of<double>(to), expected) << to_string(from_shape) << to_string(shape);
+  }
+}
+
+TEST(Copy, OfOverlappingTensorsIsAsIfTheInputHadBeenCopiedFirst) {
+  random_choices choose(3);
+  for (const index_t length : {index_t{7}, index_t{1000}, index_t{100'000}}) {
+    for (const index_t shift : {index_t{1}, index_t{3}}) {
+      for (const bool forwards : {false, true}) {
+        const tensor whole = random_tensor<std::int32_t>(choose, dims{length}, sharing::distinct);
+        auto expected = elements_of<std::int32_t>(whole);
+        const auto before = expected;
+        const index_t from = forwards ? 0 : shift, to = forwards ? shift : 0;
+        for (index_t i = 0; i < length - shift; ++i)
+          expected[static_cast<std::size_t>(to + i)] = before[static_cast<std::size_t>(from + i)];
+        copy(whole.narrow(0, to, length - shift), whole.narrow(0, from, length - shift));
+        EXPECT_EQ(elements_of<std::int32_t>(whole), expected) << length << ' ' << shift;
+      }
+    }
+  }
+  const tensor square = random_tensor<std::int32_t>(choose, dims{50, 50}, sharing::distinct);
+  const auto before = elements_of<std::int32_t>(square);
+  copy(square, square.transpose(0, 1));
+  const auto after = elements_of<std::int32_t>(square);
+  for (std::size_t i = 0; i < 50; ++i)
+    for (std::size_t j = 0; j < 50; ++j) ASSERT_EQ(after[i * 50 + j], before[j * 50 + i]);
+}
+
+TEST(FullTensor, IsRowMajorAndOfItsOwn) {
+  const tensor made = full_tensor({2, 3}, 2.75, dtype::int16);
+  EXPECT_EQ(made.dtype(), dtype::int16);
+  EXPECT_EQ(made.shape(), (dims{2, 3}));
+  EXPECT_TRUE(made.is_contiguous());
+  EXPECT_TRUE(made.writable());
+  EXPECT_EQ(elements_of<std::int16_t>(made), std::vector<std::int16_t>(6, 2));
+  EXPECT_EQ(full_tensor({0, 3}, 1, dtype::float64).size(), 0);
+  EXPECT_EQ(full_tensor({}, 7, dtype::uint8).item(), scalar(7));
+}
+
+TEST(Equal, ComparesNumbersNotBits) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const tensor x = tensor::of<double>({0.0, 1.5, -2.0});
+  EXPECT_TRUE(equal(x, tensor::of<double>({-0.0, 1.5, -2.0})));
+  EXPECT_TRUE(equal(x, tensor::of<float>({0.0f, 1.5f, -2.0f})));
+  EXPECT_FALSE(equal(x, tensor::of<double>({0.0, 1.5, -2.0000000000000004})));
+  EXPECT_FALSE(equal(tensor::of<double>({nan}), tensor::of<double>({nan})));
+  EXPECT_TRUE(equal(x.flip(), tensor::of<double>({-2.0, 1.5, 0.0})));
+}
+
+TEST(Equal, ComparesShapesWithoutBroadcasting) {
+  const tensor one = tensor::of<float>({1.0f});
+  EXPECT_FALSE(equal(one, tensor::of<float>({1.0f, 1.0f})));
+  EXPECT_FALSE(equal(one, one.squeeze()));
+  EXPECT_TRUE(equal(tensor::zeros({0, 2}, dtype::int8), tensor::zeros({0, 2}, dtype::int64)));
+  EXPECT_FALSE(equal(tensor::zeros({0, 2}, dtype::int8), tensor::zeros({2, 0}, dtype::int8)));
+}
+
+// Wherever the one different element of a large tensor is.
+TEST(Equal, SeesEveryElement) {
+  constexpr index_t size = 300'001;
+  const tensor x = tensor::zeros({size}, dtype::int32);
+  const tensor y = tensor::zeros({size}, dtype::int32);
+  for (const index_t at : {index_t{0}, index_t{2047}, size / 2, size - 1}) {
+    tensor changed = y;
+    changed.set({at}, 1);
+    EXPECT_FALSE(equal(x, y)) << at;
+    changed.set({at}, 0);
+    EXPECT_TRUE(equal(x, y)) << at;
+  }
+}
+
+}  // namespace
+}  // namespace shale::test
