@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "array/test_support.hpp"
+#include "shale/array.hpp"
 #include "shale/container.hpp"
 #include "shale/memory_pool.hpp"
 
