@@ -74,6 +74,7 @@ def kind_of(head, scope):
         return None  # copies and moves
     if own and re.match(rf"(constexpr )?{own}& operator=\((const {own}&|{own}&&)", plain):
         return None
+    plain = plain.replace("decltype(auto)", "auto")
     before = plain.split("=")[0] if "operator" not in plain else plain
     function = re.search(r"(operator\s*(?:\(\)|[^\s\w(]+|[\w:<> ,*&]+)|[\w:~]+)\s*\(", before)
     if function:
@@ -81,112 +82,126 @@ def kind_of(head, scope):
         if "::" in name and not name.startswith("operator"):
             return None  # the definition of a member, documented where it is declared
         return "function", name
-    names = re.findall(r"(\w+)\s*(?:\{\}|\[\w*\])?$", before.strip().rstrip(","))
+    names = re.findall(r"(\w+)\s*(?:\{[^}]*\}|\[\w*\])?$", before.strip().rstrip(","))
     return ("field" if scope.kind == "class" else "constant"), names[0] if names else plain
 
 
-def undocumented(text):
-    """(line, kind, name) of every public declaration that no doc comment explains."""
-    clean = without_comments(text)
-    raw = text.splitlines()
-    starts = [0, *(m.end() for m in re.finditer("\n", text))]
+class Scanner:
+    """Walks one header; `undocumented` collects (line, kind, name)."""
 
-    def line_of(position):
-        return bisect.bisect_right(starts, position)
+    def __init__(self, text):
+        self.lines = text.splitlines()
+        self.text = without_comments(text)
+        self.starts = [0, *(found.end() for found in re.finditer("\n", text))]
+        self.scopes = [Scope("namespace", True)]
+        self.known = set()
+        self.undocumented = []
 
-    def is_doc(line):
-        stripped = raw[line - 1].strip() if 0 < line <= len(raw) else ""
-        return stripped.startswith("///") and not stripped.startswith("///<")
+    def line_of(self, position):
+        return bisect.bisect_right(self.starts, position)
 
-    result, known = [], set()
-    scopes = [Scope("namespace", True)]
+    def is_comment(self, line):
+        text = self.lines[line - 1].strip() if 0 < line <= len(self.lines) else ""
+        return text.startswith("///") and not text.startswith("///<")
 
-    def declare(first, last, kind, name, head):
-        """Enters a declaration from position `first` to `last` into the innermost scope."""
-        scope = scopes[-1]
-        begin, end = line_of(first), line_of(last)
+    def declare(self, first, last, head, kind=None, name=""):
+        """Enters what stands from position `first` to `last` into the innermost scope. Returns
+        whether it is documented."""
+        scope = self.scopes[-1]
+        begin, end = self.line_of(first), self.line_of(last)
         adjacent = begin == scope.end_line + 1
         plain = kind in ("field", "enumerator")
-        trailing = any("///<" in raw[line - 1] for line in range(begin, end + 1))
-        run = is_doc(begin - 1) or (adjacent and scope.run_documented) or (
+        trailing = any("///<" in self.lines[line - 1] for line in range(begin, end + 1))
+        scope.run_documented = self.is_comment(begin - 1) or (adjacent and scope.run_documented)
+        documented = trailing or scope.run_documented or (
             adjacent and plain and scope.at_head and scope.documented)
-        scope.run_documented = run
         scope.at_head = scope.at_head and plain and adjacent
         scope.end_line = end
-        text_of = " ".join(head.replace("friend ", "").split())
-        if kind and scope.public:
-            if not (run or trailing) and text_of not in known:
-                result.append((begin, kind, name))
-            known.add(text_of)
-        return run or trailing
+        if kind is not None and scope.public:
+            # A friend is a function of the namespace, and may be declared there once more.
+            friend = head.startswith("friend ")
+            inside = [s.name for s in self.scopes if s.kind == "namespace" or not friend]
+            declared = (*inside, " ".join(head.removeprefix("friend ").split()))
+            if not documented and declared not in self.known:
+                self.undocumented.append((begin, kind, name))
+            self.known.add(declared)
+        return documented
 
-    first, at, depth = None, 0, 0
-    while at < len(clean):
-        character = clean[at]
-        head = clean[first:at] if first is not None else ""
-        if first is None and not character.isspace() and character not in "};,":
-            first = at
-            continue
-        scope = scopes[-1]
-        if character in "([":
-            depth += 1
-        elif character in ")]":
-            depth -= 1
-        elif depth > 0:
-            pass
-        elif scope.kind == "enum" and character in ",}":
-            if first is not None:
-                name = re.match(r"\w+", head).group(0)
-                comma = character == ","
-                declare(first, at if comma else at - len(head) + len(head.rstrip()), "enumerator",
-                        name, f"{scope.name}::{name}")
-                first = None
-            if character == "}":
-                scopes.pop()
-        elif character == "}":
-            scopes.pop()
-            if scopes and scopes[-1].kind != "namespace":
-                scopes[-1].end_line = line_of(at)
-            elif scopes:
-                scopes[-1].end_line = line_of(at)
-        elif character == ":" and head.strip() in ("public", "protected", "private"):
-            scope.public = scopes[-2].public and head.strip() == "public"
-            scope.at_head = False
-            first = None
-        elif character == ";" and first is not None:
-            found = kind_of(head, scope)
-            declare(first, at, *(found or (None, "")), head)
-            first = None
-        elif character == "{":
-            plain = " ".join(without_template_head(head).split())
-            if re.match(r"(inline )?namespace\b", plain):
-                hidden = re.search(r"\bdetail\b|namespace$", plain)
-                scopes.append(Scope("namespace", scope.public and not hidden))
-                first = None
-            elif found := re.match(r"(class|struct|union|enum)\b(?: class\b)? ?(\w*)[^(=]*$", plain):
-                what, name = found.group(1), found.group(2)
-                kind = {"struct": "class"}.get(what, what) if name else None
-                ok = declare(first, at, kind, name, f"{what} {name}")
-                scopes.append(Scope("enum" if what == "enum" else "class",
-                                    scope.public and what != "class", name, ok, line_of(at),
-                                    at_head=True))
-                scope.run_documented = False
-                first = None
-            elif head.rstrip().endswith(("=", "requires")) or re.search(r"[\w>]$", head):
-                at = matching(clean, at)  # an initializer
+    def open_brace(self, first, at):
+        """A `{` outside parentheses. Returns where to go on, and where the declaration that goes
+        on there began (None if another one begins)."""
+        head = self.text[first:at]
+        scope = self.scopes[-1]
+        plain = " ".join(without_template_head(head).split())
+        if re.match(r"(inline )?namespace\b", plain):
+            hidden = re.search(r"\bdetail\b|namespace$", plain)
+            self.scopes.append(Scope("namespace", scope.public and not hidden))
+            return at + 1, None
+        found = re.match(r"(class|struct|union|enum)\b(?: class\b)? ?(\w*)[^(=]*$", plain)
+        if found:
+            what, name = found.groups()
+            kind = None if not name else "class" if what == "struct" else what
+            documented = self.declare(first, at, f"{what} {name}", kind, name)
+            scope.run_documented = False
+            self.scopes.append(Scope("enum" if what == "enum" else "class",
+                                     scope.public and what != "class", name, documented,
+                                     self.line_of(at), at_head=True))
+            return at + 1, None
+        end = matching(self.text, at)
+        # `= {…}`, `name{…}`, `requires {…}`: there is more of the declaration behind it.
+        if head.rstrip().endswith(("=", "requires")) or re.search(r"[\w>]$", head):
+            return end, first
+        self.declare(first, end - 1, head, *(kind_of(head, scope) or ()))
+        return end, None
+
+    def close_brace(self, at):
+        self.scopes.pop()
+        self.scopes[-1].end_line = self.line_of(at)
+
+    def enumerator(self, first, at):
+        head = self.text[first:at].rstrip()
+        name = re.match(r"\w+", head).group(0)
+        self.declare(first, at if self.text[at] == "," else first + len(head), head, "enumerator",
+                     name)
+
+    def scan(self):
+        first, at, depth = None, 0, 0
+        while at < len(self.text):
+            character = self.text[at]
+            scope = self.scopes[-1]
+            if first is None and not character.isspace() and character not in "};,":
+                first = at
+            if character in "([":
+                depth += 1
+            elif character in ")]":
+                depth -= 1
+            elif depth > 0:
+                pass
+            elif character == "{":
+                at, first = self.open_brace(first, at)
                 continue
-            else:  # the body of a function
-                body_end = matching(clean, at) - 1
-                found = kind_of(head, scope)
-                declare(first, body_end, *(found or (None, "")), head)
-                first = None
-                at = body_end
-        at += 1
-    return result
+            elif character in "},;":
+                if first is not None and scope.kind == "enum":
+                    self.enumerator(first, at)
+                elif first is not None and character == ";":
+                    head = self.text[first:at]
+                    self.declare(first, at, head, *(kind_of(head, scope) or ()))
+                if character == "}":
+                    self.close_brace(at)
+                if character != "," or scope.kind == "enum":
+                    first = None
+            elif character == ":" and first is not None:
+                label = self.text[first:at].strip()
+                if label in ("public", "protected", "private"):
+                    scope.public = self.scopes[-2].public and label == "public"
+                    scope.at_head = False
+                    first = None
+            at += 1
+        return self.undocumented
 
 
 def check_documented(house):
     """Every class, function, enumerator, alias and constant of the public headers is explained."""
     for name in house.under("include", suffixes=(".hpp",)):
-        for line, kind, symbol in undocumented(house.text(name)):
+        for line, kind, symbol in Scanner(house.text(name)).scan():
             house.add(f"{name}:{line}", f"{kind} {symbol} has no doc comment (///)")

@@ -38,10 +38,9 @@ class House:
         except (OSError, subprocess.CalledProcessError):
             names = [p.name for p in self.root.iterdir()]
             for top in (*FOLDERS, ".ci"):
-                for folder, folders, inside in os.walk(self.root / top):
-                    folders[:] = [f for f in folders if f != "__pycache__"]
+                for folder, _, inside in os.walk(self.root / top):
                     names += [str(pathlib.Path(folder, f).relative_to(self.root)) for f in inside]
-        return sorted({n for n in names if n and (self.root / n).is_file()})
+        return sorted({n for n in names if (self.root / n).is_file() and "__pycache__/" not in n})
 
     def under(self, *folders, suffixes=("",)):
         starts = tuple(f"{folder}/" for folder in folders)
