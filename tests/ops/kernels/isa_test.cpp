@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -77,35 +79,83 @@ TEST(Isa, FollowsTheEnvironment) {
   }
 }
 
+/// What an object file offers the linker.
+struct offered {
+  int entries = 0;                 ///< `fill_…`, which every unit has one of
+  std::vector<std::string> leaks;  ///< all else that other units could be linked to
+};
+
+offered offered_by(const std::string& object) {
+  offered result;
+  for (const std::string& line : lines_of(SHALE_NM " -C --defined-only '" + object + "'")) {
+    // "address kind name": capitals are external, V, W and u are weak or unique.
+    std::istringstream words(line);
+    std::string address, kind, symbol;
+    words >> address >> kind;
+    std::getline(words, symbol);
+    if (kind.size() != 1) continue;
+    const bool external = (kind >= "A" && kind <= "Z") || kind == "u" || kind == "v" || kind == "w";
+    if (!external) continue;
+    if (kind == "T" && symbol.find("::fill_") != std::string::npos) ++result.entries;
+    else result.leaks.push_back(kind + symbol);
+  }
+  return result;
+}
+
+/// Instructions that name a register beyond the x86-64 baseline.
+std::size_t wide_instructions_of(const std::string& object) {
+  const auto count = lines_of(SHALE_OBJDUMP " -d --no-show-raw-insn '" + object +
+                              "' | grep -cE '%[yz]mm|%k[0-7]'");
+  EXPECT_EQ(count.size(), 1u) << object;
+  return count.empty() ? 0 : std::stoul(count[0]);
+}
+
+/// The object files of libshale's kernels and of what chooses among them, by file name.
+std::map<std::string, std::string> objects_of_ops() {
+  std::map<std::string, std::string> result;
+  std::istringstream objects(SHALE_OPS_OBJECTS);
+  for (std::string object; std::getline(objects, object, ':');)
+    result[object.substr(object.rfind('/') + 1)] = object;
+  return result;
+}
+
+bool is_beyond_baseline(const std::string& file) { return file.find("_avx") != std::string::npos; }
+
 // isa.1; isa.2 where the compiler did not inline what was used.
 TEST(Isa, UnitsBeyondTheBaselineDefineTheirEntryAlone) {
-  std::istringstream objects(SHALE_OPS_OBJECTS);
   int units = 0;
-  for (std::string object; std::getline(objects, object, ':');) {
-    const std::string file = object.substr(object.rfind('/') + 1);
-    if (file.find("_avx") == std::string::npos) continue;
+  for (const auto& [file, object] : objects_of_ops()) {
+    if (!is_beyond_baseline(file)) continue;
     ++units;
-    int entries = 0;
-    for (const std::string& line : lines_of(SHALE_NM " -C --defined-only '" + object + "'")) {
-      // "address kind name": capitals are external, V, W and u are weak or unique.
-      std::istringstream words(line);
-      std::string address, kind, symbol;
-      words >> address >> kind;
-      std::getline(words, symbol);
-      if (kind.size() != 1) continue;
-      const bool external =
-          (kind >= "A" && kind <= "Z") || kind == "u" || kind == "v" || kind == "w";
-      if (!external) continue;
-      ++entries;
-      EXPECT_EQ(kind, "T") << file << ':' << symbol;
-      EXPECT_NE(symbol.find("::fill_"), std::string::npos) << file << ':' << symbol;
-    }
-    EXPECT_EQ(entries, 1) << file;
+    const offered found = offered_by(object);
+    EXPECT_EQ(found.entries, 1) << file;
+    EXPECT_EQ(found.leaks, std::vector<std::string>()) << file;
   }
 #ifdef __x86_64__
   EXPECT_EQ(units, 14);
 #endif
 }
+
+#ifdef __x86_64__
+TEST(Isa, UnitsOfTheBaselineKeepToIt) {
+  int units = 0;
+  for (const auto& [file, object] : objects_of_ops()) {
+    ++units;
+    if (is_beyond_baseline(file)) continue;
+    EXPECT_EQ(wide_instructions_of(object), 0u) << file;
+  }
+  EXPECT_GT(units, 14 + 7);
+}
+
+// The two tests above, of a unit that leaks.
+TEST(Isa, PlantedLeaksAreSeen) {
+  const offered found = offered_by(SHALE_LEAKY_OBJECT);
+  EXPECT_EQ(found.entries, 1);
+  ASSERT_EQ(found.leaks.size(), 1u);
+  EXPECT_EQ(found.leaks[0], "W shale::ops::leaked_sum(float const*, int)");
+  EXPECT_GT(wide_instructions_of(SHALE_LEAKY_OBJECT), 0u);
+}
+#endif
 
 }  // namespace
 }  // namespace shale::test

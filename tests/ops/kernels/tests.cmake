@@ -18,4 +18,11 @@ set_source_files_properties(kernels/arithmetic_test.cpp kernels/reducers_test.cp
   COMPILE_OPTIONS "-O1")
 set_source_files_properties(kernels/isa_test.cpp PROPERTIES
   COMPILE_DEFINITIONS
-    "SHALE_NM=\"${CMAKE_NM}\";SHALE_REPORT_ISA=\"$<TARGET_FILE:report_isa>\";SHALE_OPS_OBJECTS=\"$<JOIN:$<TARGET_OBJECTS:shale_ops>,:>\"")
+    "SHALE_NM=\"${CMAKE_NM}\";SHALE_OBJDUMP=\"${CMAKE_OBJDUMP}\";SHALE_REPORT_ISA=\"$<TARGET_FILE:report_isa>\";SHALE_OPS_OBJECTS=\"$<JOIN:$<TARGET_OBJECTS:shale_ops>,:>\"")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  add_library(leaky_unit OBJECT kernels/leaky_unit.cpp)
+  target_compile_options(leaky_unit PRIVATE -O3 -mavx2)
+  add_dependencies(kernels_test leaky_unit)
+  set_property(SOURCE kernels/isa_test.cpp APPEND PROPERTY COMPILE_DEFINITIONS
+    "SHALE_LEAKY_OBJECT=\"$<TARGET_OBJECTS:leaky_unit>\"")
+endif()
