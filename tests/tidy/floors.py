@@ -39,7 +39,7 @@ def floor_of(name):
 
 
 def check_floors(house):
-    """Nobody includes from a floor above their own; commands and examples see public headers only."""
+    """Nobody includes from a floor above their own; others see public headers only."""
     for name in house.under("include"):
         if name not in FLOOR_OF_HEADER and name != UMBRELLA:
             house.add(name, "belongs to no floor: name it in tests/tidy/floors.py")

@@ -91,7 +91,8 @@ class Tree(Scratch):
 
     def test_include_of_a_higher_floor(self):
         with self.planted("src/core/dims.cpp", '#include "ops/graph.hpp"\n'):
-            self.expect("floors", ("src/core/dims.cpp", "core may not include ops/graph.hpp of ops"))
+            self.expect("floors", ("src/core/dims.cpp",
+                                   "core may not include ops/graph.hpp of ops"))
         with self.planted("src/storage/pages.hpp", "#include <shale/tensor.hpp>\n"):
             self.expect("floors", ("src/storage/pages.hpp",
                                    "storage may not include shale/tensor.hpp of tensor"))
@@ -119,7 +120,8 @@ class Tree(Scratch):
 
     def test_excuse_that_is_none(self):
         with self.planted("tests/core/dims_test.cpp", '#include "parallel/operands.hpp"\n'):
-            self.expect("tested", ("tests/tidy/tested.py", "src/parallel/operands, which has a test"))
+            self.expect("tested", ("tests/tidy/tested.py",
+                                   "src/parallel/operands, which has a test"))
 
     def test_skip_of_no_test(self):
         with self.planted("tests/skips.txt", "Planted.Test  no reason holds\n"):
@@ -269,13 +271,18 @@ class Headers(Scratch):
             self.expect("headers", ("include/shale/planted.hpp", "at most 75000 allowed"))
 
     def test_forbidden_header(self):
-        with self.planted("include/shale/planted.hpp", "#include <iostream>\n"):
+        text = "#include <iostream>\n#include <tbb/version.h>\n#include <zstd.h>\n"
+        with self.planted("include/shale/planted.hpp", text):
+            name = "include/shale/planted.hpp"
             self.expect("headers",
-                        ("include/shale/planted.hpp", "includes iostream, of no public header"),
-                        ("include/shale/planted.hpp", "drags in iostream"))
+                        (f"{name}:1", "includes iostream, of no public header"),
+                        (f"{name}:2", "includes tbb/version.h, of no public header"),
+                        (f"{name}:3", "includes zstd.h, of no public header"),
+                        (name + ": drags in iostream", "iostream"),
+                        (name + ": drags in tbb", "tbb"),
+                        (name + ": drags in zstd.h", "zstd.h"))
 
     def test_forbidden_header_behind_another(self):
-        # <boost/version.hpp> stands for all that the build depends on.
         with self.planted("include/inner.h", "#include <boost/version.hpp>\n"):
             with self.planted("include/shale/planted.hpp", "#include <inner.h>\n"):
                 status, lines = self.tidy("headers")
