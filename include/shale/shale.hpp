@@ -1,13 +1,19 @@
-// Everything: storages, tensors, the engine, expressions, containers.
+// Everything: storages, tensors, the engine, expressions, containers, files of others.
 #pragma once
 
 #include "shale/apply.hpp"
 #include "shale/container.hpp"
+#include "shale/convert.hpp"
 #include "shale/executor.hpp"
 #include "shale/expr.hpp"
+#include "shale/linalg.hpp"
 #include "shale/mapped_file.hpp"
 #include "shale/memory_pool.hpp"
+#include "shale/npy.hpp"
+#include "shale/npz.hpp"
 #include "shale/ops.hpp"
+#include "shale/raw.hpp"
 #include "shale/shared_memory.hpp"
 #include "shale/storage.hpp"
 #include "shale/tensor.hpp"
+#include "shale/version.hpp"

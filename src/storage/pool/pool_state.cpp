@@ -52,15 +52,16 @@ void* pool_state::allocate(std::size_t bytes, std::size_t alignment) {
   }
   if (block.address == nullptr) {
     const std::size_t limit = quota_.limit_bytes();
-    throw error(errc::out_of_memory, "no memory for a block",
-                {fmt::format("wanted {} bytes; {} bytes are live in {} blocks", bytes,
-                             live_bytes_.load(std::memory_order_relaxed),
-                             live_blocks_.load(std::memory_order_relaxed)),
-                 limit != 0 ? fmt::format("the pool's limit is {} bytes, of which it holds {}",
-                                          limit, quota_.held_bytes())
-                            : "the pool has no limit; the system had no more"});
+    throw error(
+        errc::out_of_memory, "no memory for a block",
+        {fmt::format("wanted {} bytes; {} bytes are live in {} blocks", bytes,
+                     live_bytes_.load(std::memory_order_relaxed),
+                     live_blocks_.load(std::memory_order_relaxed) + count_threads().live_blocks),
+         limit != 0 ? fmt::format("the pool's limit is {} bytes, of which it holds {}", limit,
+                                  quota_.held_bytes())
+                    : "the pool has no limit; the system had no more"});
   }
-  count_in(block);
+  count_in(block.bytes);
   unpoison(block.address, bytes);
   return block.address;
 }
@@ -72,8 +73,10 @@ pool_state::served pool_state::serve(block_route route, std::size_t bytes,
       const std::size_t rounded = system_bytes(bytes);
       if (!quota_.take(rounded)) return {};
       void* address = nullptr;
-      if (::posix_memalign(&address, std::max(alignment, block_alignment), rounded) == 0)
+      if (::posix_memalign(&address, std::max(alignment, block_alignment), rounded) == 0) {
+        live_blocks_.fetch_add(1, std::memory_order_relaxed);
         return {address, rounded, false};
+      }
       quota_.give(rounded);
       return {};
     }
@@ -87,61 +90,64 @@ pool_state::served pool_state::serve(block_route route, std::size_t bytes,
   segment_heap& from = route == block_route::heap ? segments_ : mappings_;
   const auto [found, mapped] = from.allocate(bytes, alignment, pool_clock::now());
   if (found == nullptr) return {};
+  live_blocks_.fetch_add(1, std::memory_order_relaxed);
   (mapped ? misses_ : hits_).fetch_add(1, std::memory_order_relaxed);
   return {found->address, found->bytes, mapped};
 }
 
 pool_state::served pool_state::serve_class(std::size_t size_class) noexcept {
-  served block;
-  if (thread_magazines* const mine = magazines_of_this_thread(*this)) {
-    const std::lock_guard lock(mine->lock);
-    mine->used = true;
-    auto& magazine = mine->classes[size_class];
-    if (magazine.count == 0) {
-      block = refill(magazine, size_class);
-    } else {
-      block = {magazine.blocks[--magazine.count], class_bytes(size_class), false};
-      in_magazines_.fetch_sub(block.bytes, std::memory_order_relaxed);
-    }
-  } else {
+  thread_magazines* const mine = magazines_of_this_thread(*this);
+  if (mine == nullptr) {
     const std::lock_guard lock(central_);
     const auto found = slabs_.allocate(size_class, pool_clock::now());
-    block = {found.address, class_bytes(size_class), found.mapped};
+    if (found.address == nullptr) return {};
+    live_blocks_.fetch_add(1, std::memory_order_relaxed);
+    (found.mapped ? misses_ : hits_).fetch_add(1, std::memory_order_relaxed);
+    return {found.address, class_bytes(size_class), found.mapped};
   }
-  if (block.address != nullptr)
-    (block.mapped ? misses_ : hits_).fetch_add(1, std::memory_order_relaxed);
+  const std::lock_guard lock(mine->lock);
+  mine->used = true;
+  auto& magazine = mine->classes[size_class];
+  served block;
+  if (magazine.count == 0) {
+    block = refill(*mine, size_class);
+    if (block.address == nullptr) return {};
+  } else {
+    block = {magazine.blocks[--magazine.count], class_bytes(size_class), false};
+    mine->bytes -= block.bytes;
+  }
+  ++mine->live_blocks;
+  if (block.mapped) misses_.fetch_add(1, std::memory_order_relaxed);
+  else ++mine->hits;
   return block;
 }
 
 // One block for the caller, and up to half a magazine more, as far as that needs no new memory.
-pool_state::served pool_state::refill(thread_magazines::magazine& into,
-                                      std::size_t size_class) noexcept {
+pool_state::served pool_state::refill(thread_magazines& of, std::size_t size_class) noexcept {
   const std::lock_guard lock(central_);
+  auto& into = of.classes[size_class];
   const auto now = pool_clock::now();
   const auto first = slabs_.allocate(size_class, now);
   if (first.address == nullptr) return {};
   const std::size_t bytes = class_bytes(size_class);
   while (into.count + 1 < magazine_blocks(size_class) / 2 && slabs_.has_free(size_class)) {
     into.blocks[into.count++] = slabs_.allocate(size_class, now).address;
-    in_magazines_.fetch_add(bytes, std::memory_order_relaxed);
+    of.bytes += bytes;
   }
   return {first.address, bytes, first.mapped};
 }
 
-void pool_state::count_in(const served& block) noexcept {
-  live_blocks_.fetch_add(1, std::memory_order_relaxed);
-  const std::size_t live =
-      live_bytes_.fetch_add(block.bytes, std::memory_order_relaxed) + block.bytes;
+void pool_state::count_in(std::size_t bytes) noexcept {
+  const std::size_t live = live_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   std::size_t peak = peak_live_bytes_.load(std::memory_order_relaxed);
   while (peak < live &&
          !peak_live_bytes_.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {
   }
 }
 
+// What a thread did with the block happens before the pool is found to be clear.
 void pool_state::count_out(std::size_t bytes) noexcept {
-  live_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
-  // What a thread did with the block happens before the pool is found to be clear.
-  live_blocks_.fetch_sub(1, std::memory_order_release);
+  live_bytes_.fetch_sub(bytes, std::memory_order_release);
 }
 
 // ---- deallocation -------------------------------------------------------------------------------
@@ -152,6 +158,7 @@ void pool_state::deallocate(void* address, std::size_t bytes, std::size_t alignm
     case block_route::system:
       std::free(address);
       quota_.give(system_bytes(bytes));
+      live_blocks_.fetch_sub(1, std::memory_order_relaxed);
       count_out(system_bytes(bytes));
       return;
     case block_route::slab:
@@ -163,6 +170,7 @@ void pool_state::deallocate(void* address, std::size_t bytes, std::size_t alignm
       const std::lock_guard lock(central_);
       segment_heap& to = route == block_route::heap ? segments_ : mappings_;
       auto& block = to.find(address);
+      live_blocks_.fetch_sub(1, std::memory_order_relaxed);
       count_out(block.bytes);
       to.free(block, backing::dirty, pool_clock::now());
     }
@@ -176,11 +184,13 @@ void pool_state::take_back_class(void* address, std::size_t size_class) noexcept
   thread_magazines* const mine = magazines_of_this_thread(*this);
   if (mine == nullptr) {
     const std::lock_guard lock(central_);
+    live_blocks_.fetch_sub(1, std::memory_order_relaxed);
     slabs_.free(address, pool_clock::now());
     return;
   }
   const std::lock_guard lock(mine->lock);
   mine->used = true;
+  --mine->live_blocks;
   auto& magazine = mine->classes[size_class];
   const std::size_t room = magazine_blocks(size_class);
   if (magazine.count == room) {
@@ -192,10 +202,10 @@ void pool_state::take_back_class(void* address, std::size_t size_class) noexcept
     std::move(magazine.blocks.begin() + leaving, magazine.blocks.begin() + magazine.count,
               magazine.blocks.begin());
     magazine.count -= leaving;
-    in_magazines_.fetch_sub(leaving * bytes, std::memory_order_relaxed);
+    mine->bytes -= leaving * bytes;
   }
   magazine.blocks[magazine.count++] = address;
-  in_magazines_.fetch_add(bytes, std::memory_order_relaxed);
+  mine->bytes += bytes;
 }
 
 // ---- threads ------------------------------------------------------------------------------------
@@ -209,6 +219,8 @@ thread_magazines& pool_state::add_thread() {
 void pool_state::remove_thread(thread_magazines& gone) noexcept {
   const std::lock_guard lock(threads_);
   empty_locked(gone);
+  hits_.fetch_add(gone.hits, std::memory_order_relaxed);
+  live_blocks_.fetch_add(gone.live_blocks, std::memory_order_relaxed);
   std::erase_if(magazines_, [&](const auto& each) { return each.get() == &gone; });
 }
 
@@ -219,9 +231,21 @@ void pool_state::empty_locked(thread_magazines& of) noexcept {
   for (std::size_t index = 0; index < size_classes; ++index) {
     auto& magazine = of.classes[index];
     for (std::uint32_t i = 0; i < magazine.count; ++i) slabs_.free(magazine.blocks[i], now);
-    in_magazines_.fetch_sub(magazine.count * class_bytes(index), std::memory_order_relaxed);
     magazine.count = 0;
   }
+  of.bytes = 0;
+}
+
+pool_state::thread_counts pool_state::count_threads() const {
+  thread_counts total;
+  const std::lock_guard lock(threads_);
+  for (const auto& each : magazines_) {
+    const std::lock_guard theirs(each->lock);
+    total.bytes += each->bytes;
+    total.hits += each->hits;
+    total.live_blocks += each->live_blocks;
+  }
+  return total;
 }
 
 // Of all threads, or of those that have not used theirs since the last tick.
@@ -272,9 +296,9 @@ std::size_t pool_state::idle_bytes_allowed() const noexcept {
 }
 
 std::size_t pool_state::idle_bytes() const {
+  const std::size_t in_magazines = count_threads().bytes;
   const std::lock_guard lock(central_);
-  return segments_.dirty_bytes() + mappings_.dirty_bytes() + slabs_.dirty_bytes() +
-         in_magazines_.load(std::memory_order_relaxed);
+  return segments_.dirty_bytes() + mappings_.dirty_bytes() + slabs_.dirty_bytes() + in_magazines;
 }
 
 // The oldest first, until no more is idle than may be.
@@ -313,27 +337,29 @@ bool pool_state::tend(pool_clock::time_point now) noexcept {
     if (!over_since_) over_since_ = now;
     if (now - *over_since_ >= over_allowed) lower_idle_bytes();
   }
+  if (count_threads().bytes > 0) return true;
   const std::lock_guard lock(central_);
-  return in_magazines_.load(std::memory_order_relaxed) > 0 || segments_.is_ageing() ||
-         mappings_.is_ageing() || slabs_.is_ageing();
+  return segments_.is_ageing() || mappings_.is_ageing() || slabs_.is_ageing();
 }
 
 // ---- looking ------------------------------------------------------------------------------------
 
 pool_statistics pool_state::statistics() const {
   pool_statistics now;
+  const thread_counts threads = count_threads();
   const std::lock_guard lock(central_);
-  now.live_bytes = live_bytes_.load(std::memory_order_relaxed);
-  now.live_blocks = live_blocks_.load(std::memory_order_acquire);
+  now.live_bytes = live_bytes_.load(std::memory_order_acquire);
+  now.live_blocks = static_cast<std::size_t>(std::max<std::int64_t>(
+      0, live_blocks_.load(std::memory_order_relaxed) + threads.live_blocks));
   now.peak_live_bytes = peak_live_bytes_.load(std::memory_order_relaxed);
   // Blocks on their way in or out of another thread may be counted on one side only.
   now.mapped_bytes = std::max(quota_.held_bytes(), now.live_bytes);
   now.cached_bytes = now.mapped_bytes - now.live_bytes;
-  now.idle_bytes = segments_.dirty_bytes() + mappings_.dirty_bytes() + slabs_.dirty_bytes() +
-                   in_magazines_.load(std::memory_order_relaxed);
+  now.idle_bytes =
+      segments_.dirty_bytes() + mappings_.dirty_bytes() + slabs_.dirty_bytes() + threads.bytes;
   now.largest_free_bytes = std::max({segments_.largest_free_bytes(), mappings_.largest_free_bytes(),
                                      slabs_.largest_free_bytes()});
-  now.hits = hits_.load(std::memory_order_relaxed);
+  now.hits = hits_.load(std::memory_order_relaxed) + threads.hits;
   now.misses = misses_.load(std::memory_order_relaxed);
   now.splits = segments_.splits();
   now.coalesces = segments_.coalesces();

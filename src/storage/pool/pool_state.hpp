@@ -16,22 +16,26 @@
 
 #include "shale/memory_pool.hpp"
 #include "storage/pool/memory_quota.hpp"
+#include "storage/pool/owned_lock.hpp"
 #include "storage/pool/segment_heap.hpp"
 #include "storage/pool/size_classes.hpp"
 #include "storage/pool/slab_heap.hpp"
 
 namespace shale::detail {
 
-/// Class blocks that one thread keeps at hand. Its lock is contended only while somebody else trims
-/// or counts.
+/// Class blocks that one thread keeps at hand, and what it counted of them. Its lock is contended
+/// only while somebody else trims or counts.
 struct thread_magazines {
   struct magazine {
     std::uint32_t count = 0;
     std::array<void*, magazine_blocks_max> blocks;
   };
-  std::mutex lock;
+  owned_lock lock;
   bool used = false;  // since the last tick
   std::array<magazine, size_classes> classes;
+  std::size_t bytes = 0;  // in all classes
+  std::uint64_t hits = 0;
+  std::int64_t live_blocks = 0;  // allocated less freed here: negative where others allocate
 };
 
 class pool_state {
@@ -51,7 +55,7 @@ class pool_state {
   pool_statistics statistics() const;
   void reset_peak() noexcept;
   std::size_t trim() noexcept;
-  bool all_clear() const noexcept { return live_blocks_.load(std::memory_order_relaxed) == 0; }
+  bool all_clear() const noexcept { return live_bytes_.load(std::memory_order_acquire) == 0; }
   std::size_t limit_bytes() const noexcept { return quota_.limit_bytes(); }
   void set_limit_bytes(std::size_t bytes) noexcept;
 
@@ -83,10 +87,16 @@ class pool_state {
   };
   served serve(block_route route, std::size_t bytes, std::size_t alignment) noexcept;
   served serve_class(std::size_t size_class) noexcept;
-  served refill(thread_magazines::magazine& into, std::size_t size_class) noexcept;
+  served refill(thread_magazines& of, std::size_t size_class) noexcept;
   void take_back_class(void* address, std::size_t size_class) noexcept;
-  void count_in(const served& block) noexcept;
+  void count_in(std::size_t bytes) noexcept;
   void count_out(std::size_t bytes) noexcept;
+  struct thread_counts {
+    std::size_t bytes = 0;
+    std::uint64_t hits = 0;
+    std::int64_t live_blocks = 0;
+  };
+  thread_counts count_threads() const;
   enum class which_threads : std::uint8_t { all, unused };
   void empty_magazines(which_threads which) noexcept;
   void empty_locked(thread_magazines& of) noexcept;
@@ -108,10 +118,10 @@ class pool_state {
   slab_heap slabs_{segments_};
   std::optional<pool_clock::time_point> over_since_;  // under chores_: too much is idle
 
-  std::atomic<std::size_t> in_magazines_ = 0;  // bytes
   std::atomic<std::size_t> live_bytes_ = 0;
-  std::atomic<std::size_t> live_blocks_ = 0;
   std::atomic<std::size_t> peak_live_bytes_ = 0;
+  // What no thread's magazines count.
+  std::atomic<std::int64_t> live_blocks_ = 0;
   std::atomic<std::uint64_t> hits_ = 0;
   std::atomic<std::uint64_t> misses_ = 0;
 };
