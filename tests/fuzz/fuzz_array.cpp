@@ -1,0 +1,294 @@
+// Arrays through the public API. An input is one byte of mode and then changes, as
+// container_changes.hpp tells, to a container of dense and chunked arrays of many dtypes and codecs
+// that is made here.
+//
+// Modes are bits: 1 corrects every checksum afterwards; 2 also writes into every array; 4 puts
+// another zstd frame, of the first change's value, where each compressed chunk was.
+//
+// What must hold: a reader throws corrupt or unsupported, or sees something, and sees it again when
+// it looks again; memory follows the file's bytes. Without mode 1, what it sees is what some
+// generation held: no wrong value, ever.
+#include <zstd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "fuzz/container_changes.hpp"
+#include "fuzz/memory_file.hpp"
+#include "fuzz/require.hpp"
+#include "shale/container.hpp"
+#include "shale/convert.hpp"
+#include "shale/executor.hpp"
+#include "shale/memory_pool.hpp"
+#include "support/observed_part.hpp"
+
+namespace {
+
+using namespace shale;
+using fuzz::content;
+using fuzz::require;
+
+// ---- the sound container
+// ----------------------------------------------------------------------------
+
+struct plain_array {
+  dtype type;
+  dims shape;
+  std::vector<std::byte> elements;
+  std::vector<std::pair<std::string, std::string>> attributes;
+
+  bool operator==(const plain_array&) const = default;
+};
+using plain_state = std::map<std::string, plain_array>;
+
+struct sound_container {
+  content bytes;
+  std::vector<plain_state> states{{}, {}};  // by generation
+};
+
+executor& alone() {
+  static executor one({.threads = 1, .memory_bytes = 64u << 20});
+  return one;
+}
+
+// Rows that compress, with a corner that does not.
+tensor elements(const dims& shape, dtype type, int seed) {
+  const tensor made = tensor::empty(shape, type);
+  visit(type, all_types{}, [&]<class T>(std::type_identity<T>) {
+    int i = seed;
+    for (T& each : made.elements<T>()) {
+      const int number = i % 5 == 0 ? i * 7919 % 101 : i / 9;
+      each = convert<T>(std::is_same_v<T, bool> ? number % 2 : number % 100);
+      ++i;
+    }
+  });
+  return made;
+}
+
+class storyteller {
+ public:
+  storyteller(transaction& in, plain_state& told) : change_(in), told_(told) {}
+
+  void create(const std::string& name, const array_spec& spec, int seed) {
+    const tensor values = elements(spec.shape, spec.dtype, seed);
+    change_.create(name, spec).write(values, &alone());
+    told_[name] = {spec.dtype,
+                   spec.shape,
+                   {values.data(), values.data() + values.size_bytes()},  // row-major
+                   {}};
+  }
+
+  void note(const std::string& name, const std::string& key, const std::string& value) {
+    change_.set_attribute(name, key, value);
+    told_[name].attributes.emplace_back(key, value);
+  }
+
+ private:
+  transaction& change_;
+  plain_state& told_;
+};
+
+array_spec chunked(dtype type, const dims& shape, const dims& chunk, const codec_spec& codec) {
+  return {.dtype = type,
+          .shape = shape,
+          .kind = array_kind::chunked,
+          .chunk_shape = chunk,
+          .codec = codec,
+          .fill_value = 1};
+}
+
+void tell(int step, storyteller&& story) {
+  if (step == 0) {
+    story.create("dense", {.dtype = dtype::int16, .shape = {9, 40}}, 1);
+    story.create("packed", chunked(dtype::int32, {21, 30}, {8, 16}, {}), 2);
+    story.note("packed", "history", std::string(1500, 'h'));  // too long for a cell
+    story.note("packed", "unit", "m");
+    return;
+  }
+  story.create("bits", chunked(dtype::float64, {300}, {128}, {.shuffle = shuffle_mode::bit}), 3);
+  story.create("delta", chunked(dtype::uint16, {5, 7, 11}, {4, 4, 4}, {.delta = true}), 4);
+  story.create("flags", {.dtype = dtype::boolean, .shape = {100}}, 5);
+  story.create("none", {.dtype = dtype::complex64, .shape = {0, 3}}, 6);
+  story.create("one", {.dtype = dtype::bfloat16, .shape = {}}, 7);
+  story.create("raw", chunked(dtype::int8, {200}, {50}, {.zstd_level = {}}), 8);
+}
+
+sound_container make_sound() {
+  std::string folder = (std::filesystem::temp_directory_path() / "fuzz-array-XXXXXX").string();
+  require(::mkdtemp(folder.data()) != nullptr, "there is room for a sound container");
+  const std::string path = folder + "/sound.shale";
+  sound_container made;
+  {
+    container file = container::create(path);
+    for (int step = 0; step < 2; ++step) {
+      made.states.push_back(made.states.back());
+      transaction change = file.begin();
+      tell(step, {change, made.states.back()});
+      change.commit();
+    }
+  }
+  std::ifstream stored(path, std::ios::binary);
+  const std::vector<char> chars{std::istreambuf_iterator<char>(stored), {}};
+  std::filesystem::remove_all(folder);
+  made.bytes.resize(chars.size());
+  std::memcpy(made.bytes.data(), chars.data(), chars.size());
+  return made;
+}
+
+const sound_container& sound() {
+  static const sound_container made = make_sound();
+  return made;
+}
+
+const fuzz::checksums& sums() {
+  static const fuzz::checksums found(sound().bytes);
+  return found;
+}
+
+const std::vector<std::uint64_t>& pages() {
+  static const std::vector<std::uint64_t> found = fuzz::covered_pages(sums());
+  return found;
+}
+
+// Frames of `count` equal bytes, where there is room for them.
+void repack(content& bytes, std::size_t count) {
+  constexpr std::uint32_t magic = 0xfd2fb528;
+  const std::vector<std::byte> elements(count, std::byte{5});
+  content frame(ZSTD_compressBound(count));
+  frame.resize(ZSTD_compress(frame.data(), frame.size(), elements.data(), count, 1));
+  for (const fuzz::site& each : sums().sites()) {
+    if (!each.has_length || each.reference + 16 > bytes.size()) continue;
+    const std::uint64_t at = each.range.offset;
+    const bool fits = at <= bytes.size() && each.range.bytes <= bytes.size() - at &&
+                      each.range.bytes >= frame.size();
+    if (!fits || fuzz::number_at<std::uint32_t>(bytes, at) != magic) continue;
+    std::copy(frame.begin(), frame.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at));
+    fuzz::put(bytes, each.reference + 8, frame.size(), 8);
+  }
+}
+
+// ---- what a reader and a writer make of it
+// --------------------------------------------------------------
+
+void require_refusal(const error& failure) {
+  const bool refused = failure.code() == errc::corrupt || failure.code() == errc::unsupported;
+  if (!refused) std::fprintf(stderr, "%s\n", failure.what());
+  require(refused, "hostile bytes are corrupt or unsupported");
+}
+
+plain_array observe(const array& stored) {
+  const tensor values = stored.read(test::observed_part(stored), &alone());
+  require(values.dtype() == stored.dtype(), "elements have the array's dtype");
+  return {values.dtype(),
+          values.shape(),
+          {values.data(), values.data() + values.size_bytes()},
+          stored.attributes()};
+}
+
+void look_at(const array& stored) {
+  std::uint64_t count = 1;
+  for (const index_t each : stored.shape()) {
+    require(each >= 0, "no length is negative");
+    count *= static_cast<std::uint64_t>(each);
+  }
+  require(stored.rank() <= max_rank, "no rank is beyond the limit");
+  require(stored.size_bytes() == count * item_bytes(stored.dtype()), "sizes are products");
+  (void)stored.fill_value();
+  (void)stored.codec();
+  (void)stored.modified();
+  const plain_array seen = observe(stored);
+  require(seen == observe(stored), "one generation, one content");
+  if (stored.kind() != array_kind::dense || stored.size_bytes() == 0) return;
+  const tensor mapped = stored.as_tensor();
+  require(mapped.shape() == stored.shape(), "a mapping has the array's shape");
+  if (seen.shape == stored.shape())
+    require(std::memcmp(mapped.data(), seen.elements.data(), seen.elements.size()) == 0,
+            "a mapping has the array's elements");
+}
+
+plain_state read(const snapshot& now) {
+  plain_state seen;
+  for (const std::string& name : now.names()) {
+    const array stored = now.at(name);
+    require(stored.name() == name, "an array knows its name");
+    look_at(stored);
+    require(seen.emplace(name, observe(stored)).second, "names are there once");
+  }
+  return seen;
+}
+
+void read(const std::string& path, bool is_corrected) {
+  try {
+    const container file = container::open(path);
+    // Damage is a finding, and never stops the search for more.
+    const bool is_sound = file.verify(&alone()).findings.empty();
+    const snapshot now = file.latest();
+    if (is_corrected) {
+      for (const std::string& name : now.names()) {
+        try {
+          look_at(now.at(name));
+        } catch (const error& failure) {
+          require_refusal(failure);  // the next array may be whole
+        }
+      }
+      return;
+    }
+    const plain_state seen = read(now);
+    const auto& states = sound().states;
+    require(now.generation() < states.size(), "a generation that was committed");
+    require(seen == states[now.generation()], "no wrong value");
+    (void)is_sound;
+  } catch (const error& failure) {
+    require_refusal(failure);
+  }
+}
+
+void write(const std::string& path) {
+  try {
+    container file = container::open(path, open_mode::write);
+    transaction change = file.begin(no_wait);
+    for (const std::string& name : file.latest().names()) {
+      const array stored = *change.find(name);
+      const region where = test::observed_part(stored);
+      change.update(name).write(where, elements(where.shape, stored.dtype(), 11), &alone());
+      require(observe(*change.find(name)).shape == stored.shape(), "a write keeps the shape");
+    }
+    change.create("new", {.dtype = dtype::int16, .shape = {30}})
+        .write(elements({30}, dtype::int16, 1));
+    change.commit();
+    require(file.latest().find("new").has_value(), "what was committed is there");
+  } catch (const error& failure) {
+    // A hostile catalog may have the name, or a number of a generation that has no next.
+    if (failure.code() == errc::already_exists || failure.code() == errc::out_of_space) return;
+    require_refusal(failure);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const bool is_corrected = (data[0] & 1) != 0;
+  content bytes = sound().bytes;
+  if ((data[0] & 4) != 0 && size > 8) repack(bytes, data[6] | std::size_t{data[7]} << 8);
+  fuzz::change(bytes, pages(), {data + 1, size - 1});
+  if (is_corrected) sums().correct(bytes);
+  memory_pool& pool = memory_pool::default_pool();
+  pool.reset_peak();
+  const std::size_t before = pool.statistics().live_bytes;
+  const fuzz::memory_file file({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+  read(file.path(), is_corrected);
+  if ((data[0] & 2) != 0) {
+    write(file.path());
+    if (is_corrected) read(file.path(), true);
+  }
+  // A zstd frame unpacks to 32768 times its bytes at most, and small ones are read here.
+  require(pool.statistics().peak_live_bytes <= before + (std::size_t{64} << 20),
+          "memory follows the bytes of the file");
+  return 0;
+}
