@@ -99,8 +99,8 @@ struct npy_write_options {
 /// Cost     one pass in pieces of 4 MiB; pages of a mapped source larger than half the budget are
 ///          let go behind. Where the source is larger than memory and its fast axis is not the
 ///          file's, every piece touches all of it: copy through npy_writer then
-/// Throws   unsupported (dtype), already_exists, out_of_space, access_denied, io (also from the
-///          source's file)
+/// Throws   unsupported (dtype), already_exists, out_of_space, access_denied, cancelled, io (also
+///          from the source's file)
 void write_npy(const std::string& path, const tensor& values,
                const npy_write_options& options = {});
 

@@ -73,6 +73,7 @@ class element_streamer {
     const storage& source = part.storage();
     const byte_range all = touched_bytes(part);
     for (std::size_t done = 0; done < all.bytes; done += piece_bytes) {
+      if (on_.cancelled()) throw error(errc::cancelled, "the call was cancelled");
       const byte_range piece{all.offset + done, std::min(piece_bytes, all.bytes - done)};
       source.populate(piece);
       const std::byte* first = source.data() + piece.offset;

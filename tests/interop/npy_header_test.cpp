@@ -1,11 +1,10 @@
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
-#include <fstream>
 #include <span>
 
 #include "interop/test_support.hpp"
 #include "shale/npy.hpp"
+#include "support/little_memory.hpp"
 
 namespace shale {
 namespace {
@@ -150,6 +149,25 @@ TEST(NpyHeader, OfAnyOtherTextIsCorrupt) {
   }
 }
 
+// Byte positions in tensors are signed and may be added to each other.
+TEST(NpyHeader, ReachesToTwoToThe62BytesAndNoFurther) {
+  const auto code = [](const std::string& shape, const std::string& descr) {
+    return code_of([&] { parse(framed(dictionary(shape, descr))); });
+  };
+  const npy_header most = parse(framed(dictionary("(1152921504606846976,)")));  // 2^60 * 4
+  EXPECT_EQ(most.data_bytes(), std::uint64_t{1} << 62);
+  EXPECT_EQ(code("(1152921504606846977,)", "'<f4'"), errc::corrupt);
+  EXPECT_EQ(parse(framed(dictionary("(4611686018427387904,)", "'|i1'"))).data_bytes(),
+            std::uint64_t{1} << 62);
+  EXPECT_EQ(code("(4611686018427387905,)", "'|i1'"), errc::corrupt);
+  EXPECT_EQ(code("(2147483648, 2147483648)", "'|u1'"), errc{});         // 2^62
+  EXPECT_EQ(code("(2147483648, 2147483648)", "'<u2'"), errc::corrupt);  // 2^63
+  EXPECT_EQ(code("(4294967296, 4294967296)", "'|u1'"), errc::corrupt);  // 2^64: 0, where it wraps
+  EXPECT_EQ(code("(4294967297, 4294967296)", "'|u1'"), errc::corrupt);  // 2^64 + 2^32
+  EXPECT_EQ(code("(9223372036854775807, 2)", "'|u1'"), errc::corrupt);
+  EXPECT_EQ(code("(9223372036854775807, 3)", "'|u1'"), errc::corrupt);
+}
+
 // npy.3
 TEST(NpyHeader, LongIntegersEndWithVersionTwo) {
   EXPECT_EQ(parse(framed(dictionary("(3L, 4L)"), 2)).shape, (dims{3, 4}));
@@ -179,27 +197,9 @@ TEST(NpyHeader, OfValuesBeyondThisBuildIsUnsupported) {
   }
 }
 
-// Lets the process have 256 MiB more while it lives; a sanitizer has no use for that.
-class little_memory {
- public:
-  little_memory() {
-    ::getrlimit(RLIMIT_AS, &before_);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    rlim_t pages = 0;
-    std::ifstream("/proc/self/statm") >> pages;
-    const rlimit little{pages * 4096 + (256u << 20), before_.rlim_max};
-    ::setrlimit(RLIMIT_AS, &little);
-#endif
-  }
-  ~little_memory() { ::setrlimit(RLIMIT_AS, &before_); }
-
- private:
-  rlimit before_{};
-};
-
 // npy.2
 TEST(NpyHeader, AllocatesNothingThatItDeclares) {
-  const little_memory limit;
+  const test::little_memory limit;
   std::string huge = "\x93NUMPY\x02";
   huge += '\0';
   huge += "\xff\xff\xff\xff{'descr': ";
