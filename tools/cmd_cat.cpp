@@ -51,7 +51,7 @@ void print_block(const tensor& block, bool ends_rows) {
         append_element(text, elements[static_cast<std::size_t>(row * columns + column)]);
         text += column + 1 == columns && ends_rows ? '\n' : ',';
       }
-      std::fwrite(text.data(), 1, text.size(), stdout);
+      print_data(text);
       text.clear();
     }
   });
@@ -95,7 +95,7 @@ int run(const cat_options& options) {
                     .edge_items = options.edge_items,
                     .precision = options.precision};
   const tensor shown = source.elements ? *source.elements : preview(source.values, how, work.on());
-  fmt::print("{}\n", to_string(shown, how));
+  print_data(fmt::format("{}\n", to_string(shown, how)));
   return exit_yes;
 }
 

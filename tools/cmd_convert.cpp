@@ -141,8 +141,7 @@ int run(const convert_options& options) {
       note(fmt::format("{}: {} {}, {} stored", each.label, name(each.values.dtype()),
                        to_string(each.values.shape()), format_bytes(each.done.stored_bytes)));
   }
-  if (options.json)
-    fmt::print("{}\n", nlohmann::json{{"converted", json}, {"cost", cost.to_json()}}.dump(2));
+  if (options.json) print_json(nlohmann::json{{"converted", json}, {"cost", cost.to_json()}});
   else if (!options.engine.quiet) note(cost.to_string());
   return exit_yes;
 }

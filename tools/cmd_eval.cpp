@@ -71,7 +71,7 @@ void bind(const std::string& let, operands& into) {
 
 void print_functions() {
   for (const function& each : functions())
-    fmt::print("{}{}\n", each.signature, each.method ? "   also a method" : "");
+    print_data(fmt::format("{}{}\n", each.signature, each.method ? "   also a method" : ""));
 }
 
 nlohmann::json to_json(const evaluation_plan& plan) {
@@ -86,11 +86,11 @@ nlohmann::json to_json(const evaluation_plan& plan) {
 void print_plan(const expr& value, const eval_options& options, executor& on) {
   const evaluation_plan plan = explain(value, &on);
   if (options.json) {
-    fmt::print("{}\n", to_json(plan).dump(2));
+    print_json(to_json(plan));
     return;
   }
-  fmt::print("{}", plan.text);
-  if (!plan.text.ends_with('\n')) fmt::print("\n");
+  print_data(plan.text);
+  if (!plan.text.ends_with('\n')) print_data("\n");
 }
 
 // What an evaluation is told by: one of the two texts, or all of it as JSON.
@@ -161,10 +161,10 @@ int run(const eval_options& options) {
   cost.disks = std::move(disks);
   if (options.json) {
     result.json["cost"] = cost.to_json();
-    fmt::print("{}\n", result.json.dump(2));
+    print_json(result.json);
     return exit_yes;
   }
-  if (!result.data.empty()) fmt::print("{}\n", result.data);
+  if (!result.data.empty()) print_data(fmt::format("{}\n", result.data));
   if (options.engine.quiet) return exit_yes;
   if (!result.note.empty()) note(result.note);
   note(cost.to_string());

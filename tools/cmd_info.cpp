@@ -86,12 +86,12 @@ void print_file(library& files, const address& where) {
     list.add("arrays", fmt::format("{}, {} stored for {} of elements", arrays.size(),
                                    format_bytes(stored), format_bytes(logical)));
   }
-  fmt::print("{}", list.to_string());
+  print_data(list.to_string());
   if (nameless) return;
   for (const array_facts& each : arrays) {
     facts details;
     add_array(details, each);
-    fmt::print("\n{}\n{}", each.name, details.to_string());
+    print_data(fmt::format("\n{}\n{}", printable(each.name), details.to_string()));
   }
 }
 
@@ -99,7 +99,7 @@ int run(const info_options& options) {
   library files;
   const address where = with_raw_options(parse_whole_address(options.source), options.raw);
   if (options.json) {
-    fmt::print("{}\n", file_json(files, where).dump(2));
+    print_json(file_json(files, where));
   } else if (where.array.empty()) {
     print_file(files, where);
   } else {
@@ -110,7 +110,7 @@ int run(const info_options& options) {
     const std::vector<array_facts> found = files.describe(where);
     list.add("array", found.front().name);
     add_array(list, found.front());
-    fmt::print("{}", list.to_string());
+    print_data(list.to_string());
   }
   return exit_yes;
 }

@@ -34,7 +34,7 @@ int run(const ls_options& options) {
     while (true) {
       const std::vector<std::string> names = generation.names({}, after, 4096);
       if (names.empty()) return exit_yes;
-      for (const std::string& each : names) fmt::print("{}\n", each);
+      for (const std::string& each : names) print_data(fmt::format("{}\n", each));
       after = names.back();
     }
   }
@@ -42,7 +42,7 @@ int run(const ls_options& options) {
   if (options.json) {
     nlohmann::json json = nlohmann::json::array();
     for (const array_facts& each : arrays) json.push_back(each.to_json());
-    fmt::print("{}\n", json.dump(2));
+    print_json(json);
   } else if (options.detailed) {
     table list({{"dtype"},
                 {"shape"},
@@ -59,10 +59,10 @@ int run(const ls_options& options) {
                 each.codec, format_bytes(each.logical_bytes), format_bytes(each.stored_bytes),
                 each.ratio(), each.modified ? fmt::format("{}", *each.modified) : "",
                 each.name.empty() ? where.file : each.name});
-    if (!list.empty()) fmt::print("{}", list.to_string());
+    if (!list.empty()) print_data(list.to_string());
   } else {
     for (const array_facts& each : arrays)
-      fmt::print("{}\n", each.name.empty() ? where.file : each.name);
+      print_data(fmt::format("{}\n", each.name.empty() ? where.file : printable(each.name)));
   }
   return exit_yes;
 }

@@ -110,7 +110,7 @@ int run(const stats_options& options) {
                               {"mean", to_json(found.mean)},
                               {"std", to_json(found.std)},
                               {"cost", cost.to_json()}};
-    fmt::print("{}\n", json.dump(2));
+    print_json(json);
     return exit_yes;
   }
   facts list;
@@ -122,7 +122,7 @@ int run(const stats_options& options) {
   list.add("max", to_text(found.max));
   list.add("mean", to_text(found.mean));
   list.add("std", to_text(found.std));
-  fmt::print("{}", list.to_string());
+  print_data(list.to_string());
   if (!options.engine.quiet) note(cost.to_string());
   return exit_yes;
 }

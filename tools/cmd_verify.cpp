@@ -68,7 +68,7 @@ void print(const std::string& file, const verification& found) {
   list.add("arrays", format_count(found.arrays));
   list.add("chunks", format_count(found.chunks));
   list.add("data", format_bytes(found.data_bytes));
-  fmt::print("{}", list.to_string());
+  print_data(list.to_string());
   const std::uint64_t total = found.live_bytes + found.freed_bytes + found.free_bytes;
   if (total > 0) {
     table space({{"space"},
@@ -82,15 +82,17 @@ void print(const std::string& file, const verification& found) {
     add("freed", found.freed_bytes);
     add("free", found.free_bytes);
     add("file", total);
-    fmt::print("\n{}", space.to_string());
+    print_data(fmt::format("\n{}", space.to_string()));
   }
-  fmt::print("\n");
+  print_data("\n");
   if (found.findings.empty()) {
-    fmt::print("sound\n");
+    print_data("sound\n");
     return;
   }
-  fmt::print("{} finding{}\n", found.findings.size(), found.findings.size() == 1 ? "" : "s");
-  for (const finding& each : found.findings) fmt::print("  [{}] {}\n", name(each.code), each.text);
+  print_data(
+      fmt::format("{} finding{}\n", found.findings.size(), found.findings.size() == 1 ? "" : "s"));
+  for (const finding& each : found.findings)
+    print_data(fmt::format("  [{}] {}\n", name(each.code), each.text));
 }
 
 int run(const verify_options& options) {
@@ -102,7 +104,7 @@ int run(const verify_options& options) {
   const verification found = check(where.file, work.on());
   const report cost = work.finish();
   if (options.json) {
-    fmt::print("{}\n", to_json(where.file, found, cost.seconds).dump(2));
+    print_json(to_json(where.file, found, cost.seconds));
   } else {
     print(where.file, found);
     if (!options.engine.quiet)

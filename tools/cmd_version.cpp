@@ -60,7 +60,7 @@ int run(const version_options& options) {
                         {"compiler", compiler()},
                         {"libraries", nlohmann::json::object()}};
     for (const auto& [name, number] : libraries()) json["libraries"][name] = number;
-    fmt::print("{}\n", json.dump(2));
+    print_json(json);
     return exit_yes;
   }
   facts list;
@@ -69,7 +69,7 @@ int run(const version_options& options) {
   list.add("isa", std::string(instruction_set()));
   list.add("compiler", compiler());
   for (const auto& [name, number] : libraries()) list.add(name, number);
-  fmt::print("{}", list.to_string());
+  print_data(list.to_string());
   return exit_yes;
 }
 

@@ -1,14 +1,26 @@
 #include "command_line.hpp"
 
-#include <fmt/format.h>
-
+#include <cerrno>
 #include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "shale/error.hpp"
 
 namespace shale::tools {
 
-void note(std::string_view line) {
+void print_data(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size()) return;
+  throw error::from_errno(code_for_errno(errno), "write to standard output", errno);
+}
+
+void print_json(const nlohmann::json& json) {
+  print_data(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n');
+}
+
+void note(std::string_view line) noexcept {
   std::fflush(stdout);
-  fmt::print(stderr, "{}\n", line);
+  std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
 }
 
 }  // namespace shale::tools

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
 namespace shale::tools {
@@ -36,9 +37,16 @@ void add_eval(command_line& line);
 void add_verify(command_line& line);
 void add_version(command_line& line);
 
+/// Prints to stdout.
+/// Throws   io, out_of_space: whoever reads it does not get it, so that going on is of no use
+void print_data(std::string_view text);
+
+/// Prints to stdout, indented. Text that is not UTF-8, as attributes may be, has U+FFFD in its place.
+void print_json(const nlohmann::json& json);
+
 /// Prints a line to stderr, behind what has been printed to stdout so far, so that the two read in
-/// order where both go to one place.
-void note(std::string_view line);
+/// order where both go to one place. Nothing is done about a stderr that takes no more.
+void note(std::string_view line) noexcept;
 
 /// What every address option says about itself.
 inline constexpr const char* address_help =

@@ -1,6 +1,8 @@
 // The `shale` command: chooses the subcommand, and turns failures into messages and exit codes.
+#include <fcntl.h>
 #include <fmt/format.h>
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -51,6 +53,14 @@ void add_commands(command_line& line) {
       "`shale COMMAND --help` explains a command with examples.");
 }
 
+// A descriptor that was closed by whoever started this command would be given to the next file that
+// is opened, and messages would land in it. What stands in for it fails when it is used.
+void occupy_standard_descriptors() {
+  for (const int each : {0, 1, 2})
+    if (::fcntl(each, F_GETFD) < 0)
+      (void)::open("/dev/null", (each == 0 ? O_WRONLY : O_RDONLY) | O_NOCTTY);
+}
+
 // Whether what was printed has reached its reader: a full disk behind `> file` shows only here.
 bool flush_output() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
 
@@ -67,14 +77,14 @@ void explain(const CLI::App& app, const CLI::ParseError& wrong, int argc, char**
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   const std::string_view first = argc > 1 ? argv[1] : "";
   if (!chosen.empty()) {
-    fmt::print(stderr, "shale {}: {}\n`shale {} --help` shows how it is used\n",
-               chosen.front()->get_name(), wrong.what(), chosen.front()->get_name());
+    note(fmt::format("shale {}: {}\n`shale {} --help` shows how it is used",
+                     chosen.front()->get_name(), wrong.what(), chosen.front()->get_name()));
   } else if (!first.empty() && first.front() != '-') {
     const std::string meant = similar_command(app, first);
-    fmt::print(stderr, "shale: there is no command '{}'{}\n`shale --help` lists the commands\n",
-               first, meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
+    note(fmt::format("shale: there is no command '{}'{}\n`shale --help` lists the commands", first,
+                     meant.empty() ? "" : fmt::format("; did you mean {}?", meant)));
   } else {
-    fmt::print(stderr, "shale: {}\n`shale --help` lists the commands\n", wrong.what());
+    note(fmt::format("shale: {}\n`shale --help` lists the commands", wrong.what()));
   }
 }
 
@@ -90,7 +100,7 @@ int run(int argc, char** argv) {
     return exit_usage;
   }
   if (!line.chosen) {
-    fmt::print(stderr, "{}", line.app.help());
+    std::fputs(line.app.help().c_str(), stderr);
     return exit_usage;
   }
   return line.chosen();
@@ -99,18 +109,20 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  occupy_standard_descriptors();
+  std::signal(SIGXFSZ,
+              SIG_IGN);  // a file beyond the limit is an error that cleans up behind itself
   int code = exit_failed;
   try {
     code = run(argc, argv);
   } catch (const shale::error& failure) {
-    std::fflush(stdout);
-    fmt::print(stderr, "shale: {}\n", failure.what());
+    note(fmt::format("shale: {}", failure.what()));
     return code_of(failure);
   } catch (const std::bad_alloc&) {
     std::fputs("shale: out of memory\n", stderr);
     return exit_failed;
   } catch (const std::exception& failure) {
-    fmt::print(stderr, "shale: {}\n", failure.what());
+    note(fmt::format("shale: {}", failure.what()));
     return exit_failed;
   }
   if (!flush_output()) {

@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -34,6 +36,14 @@ std::string name_of(const std::string& path) {
   return slash == std::string::npos ? path : path.substr(slash + 1);
 }
 
+// Where a symbolic link leads, so that the link stays and its file is what gets replaced.
+std::string behind_links(const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return path;
+  const std::unique_ptr<char, void (*)(void*)> resolved(::realpath(path.c_str(), nullptr), ::free);
+  return resolved ? std::string(resolved.get()) : path;
+}
+
 [[noreturn]] void throw_exists(const std::string& target) {
   throw error(errc::already_exists, fmt::format("'{}' exists", target), {"-f replaces it"});
 }
@@ -52,12 +62,18 @@ void sync_path(const std::string& path, int flags) {
 partial_file::partial_file(std::string target, replacing policy)
     : target_(std::move(target)), policy_(policy) {
   if (policy_ == replacing::refuse && file_exists(target_)) throw_exists(target_);
+  target_ = behind_links(target_);
+  struct stat status {};
+  if (::stat(target_.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+    throw error(errc::invalid_argument, "only regular files can be replaced", {"file " + target_});
   // Said now rather than after the work.
   const std::string directory = directory_of(target_);
   if (::access(directory.c_str(), W_OK | X_OK) != 0)
     throw error::from_errno(code_for_errno(errno), "cannot write here", errno,
                             {"directory " + directory});
-  path_ = fmt::format("{}/.{}.{}.partial", directory, name_of(target_), ::getpid());
+  constexpr std::size_t longest_kept = 200;  // of the 255 bytes that file systems allow
+  path_ = fmt::format("{}/.{}.{}.partial", directory, name_of(target_).substr(0, longest_kept),
+                      ::getpid());
   ::unlink(path_.c_str());  // of an earlier process with our number, which is dead
   const std::lock_guard lock(registry_mutex);
   registry().push_back(path_);

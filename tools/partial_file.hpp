@@ -12,8 +12,8 @@ enum class replacing : bool { refuse, allow };
 /// Invariant  whoever looks at `target` sees what was there before, or all that was written
 class partial_file {
  public:
-  /// Throws   already_exists (the target, unless it may be replaced), access_denied and not_found
-  ///          (the directory)
+  /// Throws   already_exists (the target, unless it may be replaced), invalid_argument (it is no
+  ///          regular file), access_denied and not_found (the directory)
   partial_file(std::string target, replacing policy);
   ~partial_file();
   partial_file(const partial_file&) = delete;

@@ -4,6 +4,7 @@
 #include <png.h>
 
 #include "shale/error.hpp"
+#include "shale/raw.hpp"
 
 namespace shale::tools {
 
@@ -17,9 +18,15 @@ void write_png(const std::string& path, const image& picture) {
   header.format = picture.kind == pixel_kind::gray  ? PNG_FORMAT_GRAY
                   : picture.kind == pixel_kind::rgb ? PNG_FORMAT_RGB
                                                     : PNG_FORMAT_RGBA;
-  // The simplified interface keeps its longjmp to itself.
-  if (png_image_write_to_file(&header, path.c_str(), 0, picture.pixels.data(), 0, nullptr) == 0)
-    throw error(errc::io, fmt::format("write picture: {}", header.message), {"file " + path});
+  // Into memory first: libpng says of a file that cannot be written neither why nor which. The
+  // simplified interface keeps its longjmp to itself.
+  png_alloc_size_t bytes = PNG_IMAGE_PNG_SIZE_MAX(header);
+  tensor packed = tensor::empty({static_cast<index_t>(bytes)}, dtype::uint8);
+  if (png_image_write_to_memory(&header, packed.data(), &bytes, 0, picture.pixels.data(), 0,
+                                nullptr) == 0)
+    throw error(errc::invalid_argument, fmt::format("write picture: {}", header.message),
+                {"file " + path, fmt::format("{} x {} pixels", picture.width, picture.height)});
+  write_raw(path, packed.narrow(0, 0, static_cast<index_t>(bytes)));
 }
 
 }  // namespace shale::tools

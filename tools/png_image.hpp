@@ -16,7 +16,7 @@ struct image {
   std::vector<std::uint8_t> pixels;  ///< rows from the top, packed
 };
 
-/// Throws   io, invalid_argument (no pixels, or more than PNG can say)
+/// Throws   io, out_of_space, invalid_argument (no pixels, or more than PNG can say)
 void write_png(const std::string& path, const image& picture);
 
 }  // namespace shale::tools

@@ -1,5 +1,7 @@
 #include "table.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace shale::tools {
@@ -19,6 +21,20 @@ void end_line(std::string& text, std::string line) {
   text += '\n';
 }
 
+// Bytes of the UTF-8 character that `text` begins with; 0 if it begins with none.
+std::size_t character_bytes(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text.front());
+  const std::size_t bytes = first < 0x80                    ? 1
+                            : first >= 0xc2 && first < 0xe0 ? 2
+                            : first >> 4 == 0xe             ? 3
+                            : first >= 0xf0 && first < 0xf5 ? 4
+                                                            : 0;
+  if (bytes > text.size()) return 0;
+  for (const char each : text.substr(1, bytes - (bytes > 0 ? 1 : 0)))
+    if (bytes > 0 && (static_cast<unsigned char>(each) & 0xc0u) != 0x80u) return 0;
+  return bytes;
+}
+
 }  // namespace
 
 std::size_t display_width(std::string_view text) noexcept {
@@ -27,7 +43,25 @@ std::size_t display_width(std::string_view text) noexcept {
   }));
 }
 
+std::string printable(std::string_view text) {
+  std::string result;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t bytes = character_bytes(text.substr(at));
+    const auto first = static_cast<unsigned char>(text[at]);
+    const bool is_c1 =
+        bytes == 2 && first == 0xc2 && static_cast<unsigned char>(text[at + 1]) < 0xa0;
+    if (first == '\n') result += "\\n";
+    else if (bytes == 0 || is_c1 || first < 0x20 || first == 0x7f)
+      for (const char each : text.substr(at, std::max<std::size_t>(bytes, 1)))
+        result += fmt::format("\\x{:02x}", static_cast<unsigned char>(each));
+    else result += text.substr(at, bytes);
+    at += std::max<std::size_t>(bytes, 1);
+  }
+  return result;
+}
+
 void table::add(std::vector<std::string> cells) {
+  for (std::string& each : cells) each = printable(each);
   cells.resize(columns_.size());
   rows_.push_back(std::move(cells));
 }

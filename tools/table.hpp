@@ -14,6 +14,10 @@ enum class alignment { left, right };
 /// Columns that a terminal needs for UTF-8 text: one a code point.
 std::size_t display_width(std::string_view text) noexcept;
 
+/// The text as a terminal may show it: control characters, which files from strangers may hold, and
+/// bytes that are not UTF-8 as \xNN, line feeds as \n.
+std::string printable(std::string_view text);
+
 /// Rows under headers, every column as wide as its widest cell.
 class table {
  public:
@@ -24,7 +28,7 @@ class table {
 
   explicit table(std::vector<column> columns) : columns_(std::move(columns)) {}
 
-  /// One cell a column; missing ones are empty.
+  /// One cell a column, printable; missing ones are empty.
   void add(std::vector<std::string> cells);
 
   bool empty() const noexcept { return rows_.empty(); }
@@ -40,8 +44,8 @@ class table {
 /// A list of facts: keys on the left, values aligned behind them; an empty key continues a value.
 class facts {
  public:
-  void add(std::string key, std::string value) {
-    rows_.emplace_back(std::move(key), std::move(value));
+  void add(std::string_view key, std::string_view value) {
+    rows_.emplace_back(printable(key), printable(value));
   }
   std::string to_string() const;
 

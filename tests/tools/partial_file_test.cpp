@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -83,6 +84,38 @@ TEST_F(PartialFile, SaysAtOnceThatADirectoryIsMissing) {
   } catch (const error& failure) {
     EXPECT_EQ(failure.code(), errc::not_found);
   }
+}
+
+TEST_F(PartialFile, ReplacesNothingButRegularFiles) {
+  ASSERT_EQ(::mkfifo(target().c_str(), 0600), 0);
+  for (const std::string& wrong : {target(), directory_, std::string("/dev/null")}) {
+    try {
+      partial_file(wrong, replacing::allow);
+      FAIL() << wrong;
+    } catch (const error& failure) {
+      EXPECT_EQ(failure.code(), errc::invalid_argument);
+    }
+  }
+  EXPECT_TRUE(std::filesystem::is_fifo(target()));
+}
+
+TEST_F(PartialFile, FollowsALinkThatStays) {
+  std::filesystem::create_directory(directory_ + "/below");
+  write(directory_ + "/below/real.png", "old");
+  std::filesystem::create_symlink("below/real.png", target());
+  partial_file file(target(), replacing::allow);
+  write(file.path(), "new");
+  file.publish();
+  EXPECT_TRUE(std::filesystem::is_symlink(target()));
+  EXPECT_EQ(read(directory_ + "/below/real.png"), "new");
+}
+
+TEST_F(PartialFile, TakesTheLongestName) {
+  const std::string longest = directory_ + "/" + std::string(251, 'n') + ".png";
+  partial_file file(longest, replacing::refuse);
+  write(file.path(), "new");
+  file.publish();
+  EXPECT_EQ(read(longest), "new");
 }
 
 TEST_F(PartialFile, RemovesAllBeforeASuddenEnd) {

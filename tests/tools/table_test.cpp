@@ -23,6 +23,25 @@ TEST(Table, MissingCellsAreEmpty) {
   EXPECT_EQ(list.to_string(), "a  b\n1\n");
 }
 
+TEST(Printable, LeavesNoControlCharacterToATerminal) {
+  EXPECT_EQ(printable("höhe 東 𝄞 ~"), "höhe 東 𝄞 ~");
+  EXPECT_EQ(printable("a\nb\tc"), "a\\nb\\x09c");
+  EXPECT_EQ(printable("\x1b[2J\x7f"), "\\x1b[2J\\x7f");
+  EXPECT_EQ(printable("\u009b2J\u00a0"), "\\xc2\\x9b2J\u00a0");  // C1, beside what is none
+  EXPECT_EQ(printable(std::string("\0\xff\xc3", 3)), "\\x00\\xff\\xc3");
+  EXPECT_EQ(printable("\xc3("), "\\xc3(");
+  EXPECT_EQ(printable(""), "");
+}
+
+TEST(Table, ShowsNoControlCharacters) {
+  table list({{"a"}});
+  list.add({"x\x1by"});
+  EXPECT_EQ(list.to_string(), "a\nx\\x1by\n");
+  facts known;
+  known.add("k\r", "v\x1b");
+  EXPECT_EQ(known.to_string(), "k\\x0d  v\\x1b\n");
+}
+
 TEST(Facts, ValuesStandInOneColumn) {
   facts list;
   list.add("dtype", "float32");
