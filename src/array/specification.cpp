@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "format/header.hpp"
 #include "shale/error.hpp"
 #include "shale/layout.hpp"
 
@@ -98,7 +99,13 @@ format::chunked_layout make_chunked(std::string_view name, const array_spec& spe
 
 format::array_record make_record(std::string_view name, const array_spec& spec) {
   format::require_valid_name(name);
-  element_count(spec.shape);  // refuses negative extents and products that overflow
+  // Negative extents and products that overflow are refused by element_count.
+  const auto bytes = checked_mul(static_cast<std::uint64_t>(element_count(spec.shape)),
+                                 std::uint64_t{item_bytes(spec.dtype)});
+  if (!bytes || *bytes > format::file_bytes_max)
+    throw_spec(name, "more elements than any container holds",
+               fmt::format("got shape {} of {}, at most {} bytes are possible",
+                           to_string(spec.shape), shale::name(spec.dtype), format::file_bytes_max));
   format::array_record record;
   record.name = name;
   record.dtype = spec.dtype;

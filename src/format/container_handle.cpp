@@ -186,6 +186,12 @@ chunk_entry decode_chunk_entry(bytes_view value, const array_record& record, std
   if (entry.stored_bytes == 0 || entry.stored_bytes > chunk_bytes(record))
     refuse(
         fmt::format("{} stored bytes, the chunk has {}", entry.stored_bytes, chunk_bytes(record)));
+  // A zstd block takes 4 bytes at least and holds 128 KiB at most. Who reads makes room for a whole
+  // chunk, so this keeps a few bytes from asking for a GiB.
+  constexpr std::uint64_t largest_ratio = 32768;
+  if (chunk_bytes(record) / largest_ratio > entry.stored_bytes)
+    refuse(fmt::format("{} stored bytes cannot hold a chunk of {}", entry.stored_bytes,
+                       chunk_bytes(record)));
   if (entry.offset < first_extent_offset || entry.offset % chunk_alignment != 0 ||
       entry.offset > end_of_file || chunk_space(entry.stored_bytes) > end_of_file - entry.offset)
     refuse(fmt::format("byte {} with {} bytes is not inside the file's {} bytes", entry.offset,

@@ -280,6 +280,12 @@ void space_map::release(std::uint64_t offset, std::uint64_t bytes) {
   released_.add(offset, end);
 }
 
+void space_map::withdraw(const extent& got, std::uint64_t end_before) {
+  release(got.offset, got.bytes);
+  if (end_before < end_) free_.take(end_before, end_);
+  end_ = end_before;
+}
+
 void space_map::add_freed(std::uint64_t first, std::uint64_t end, std::uint64_t born) {
   space_entry entry{end - first, born, generation_};
   const auto joins = [&](const space_entry& other) {

@@ -322,6 +322,7 @@ void transaction::state::put(array_record record) {
 extent transaction::state::allocate(std::uint64_t bytes) {
   require_active();
   if (bytes == 0) return {};
+  const std::uint64_t end_before = space->end_of_file();
   const extent found = space->allocate(bytes, dense_alignment(bytes));
   const std::uint64_t whole = page_space(bytes);
   open_file& file = *base.handle->data;
@@ -336,7 +337,7 @@ extent transaction::state::allocate(std::uint64_t bytes) {
     }
     allocate_space(file, found.offset, whole, path);
   } catch (...) {
-    space->release(found.offset, whole);
+    space->withdraw({found.offset, whole}, end_before);
     throw;
   }
   unclaimed.emplace(found.offset, whole);

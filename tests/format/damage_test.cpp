@@ -185,6 +185,31 @@ TEST_F(Damage, VerifyNamesTheDamagedChunkAndSegment) {
   EXPECT_EQ(report.findings[0].code, errc::corrupt);
 }
 
+// Who reads a chunk makes room for all of it, so a few stored bytes must not ask for a GiB.
+TEST(ChunkEntry, ThatClaimsMoreThanZstdCanPackIsCorrupt) {
+  recording_file_system files;
+  file container = file::create(files, path, {.id = uuid{}});
+  transaction change = container.begin(at_once);
+  const std::vector<std::byte> stored(8, std::byte{1});
+  for (const auto& [name, elements] : {std::pair("most", 65536), {"more", 98304}}) {
+    array_record record = test::chunked_record(name);
+    record.shape = {elements};
+    std::get<chunked_layout>(record.layout).chunk_shape = {elements};
+    std::get<chunked_layout>(record.layout).grid_capacity = {1};
+    change.put(record);
+    change.store_chunk(name, 0, {stored, 0});
+  }
+  change.commit();
+  const generation_view view = container.latest();
+  EXPECT_EQ(view.find_chunk(view.find("most").value(), 0)->stored_bytes, 8u);  // 256 KiB
+  try {
+    view.find_chunk(view.find("more").value(), 0);  // 384 KiB
+    FAIL() << "8 bytes hold three blocks";
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.code(), errc::corrupt);
+  }
+}
+
 TEST_F(Damage, VerifyDoesNotTrustPagesReadBefore) {
   recording_file_system files({{path, sound}});
   file container = file::open(files, path, open_access::read);

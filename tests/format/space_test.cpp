@@ -275,6 +275,25 @@ TEST(SpaceMap, PacksChunksOfOneTransaction) {
 }
 
 // space.3
+// A disk without room for what was asked: the file must not end where it would have.
+TEST(SpaceMap, WithdrawsAnAllocationWithoutATrace) {
+  for (const bool has_free_tail : {false, true}) {
+    for (const std::uint64_t bytes : {page_bytes, 40 * mebibyte}) {
+      history file;
+      file.begin({});
+      const std::uint64_t kept = file.allocate(3 * page_bytes);
+      if (has_free_tail) file.release(file.allocate(2 * page_bytes), 2 * page_bytes);
+      space_map& map = *file.map;
+      const std::uint64_t end = map.end_of_file();
+      map.withdraw(map.allocate(bytes, 2 * mebibyte), end);
+      EXPECT_EQ(map.end_of_file(), end);
+      EXPECT_TRUE(map.allocated_here(kept, 3 * page_bytes));
+      EXPECT_EQ(file.allocate(page_bytes), kept + 3 * page_bytes);
+      file.commit();
+    }
+  }
+}
+
 TEST(SpaceMap, KeepsTransactionsOffEachOthersPages) {
   history file;
   file.begin({});
