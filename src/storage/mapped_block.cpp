@@ -424,8 +424,10 @@ void mapped_block::throw_unpopulated(page_run pages, std::uint64_t file_offset, 
   if (failure == ENOMEM)
     throw error::from_errno(errc::out_of_memory, "a mapped range could not be brought into memory",
                             failure, {place_in(source_.path, lost)});
-  const std::uint64_t present = file_bytes(source_.descriptor, source_.path);
-  if (lost >= present)
+  // A device that is gone does not even know the file's size.
+  struct stat about {};
+  const bool known = ::fstat(source_.descriptor, &about) == 0;
+  if (const auto present = static_cast<std::uint64_t>(about.st_size); known && lost >= present)
     throw error(errc::io, "the file has become shorter than its mapping",
                 {place_in(source_.path, lost), fmt::format("the file now ends at byte {}", present),
                  "another process truncated it while it was mapped"});

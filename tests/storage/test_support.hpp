@@ -1,5 +1,4 @@
-// What the tests of this floor share: patterned files, the helper program, and counts of what a
-// process holds.
+// What the tests of this floor share: patterned files and the helper programs.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +7,8 @@
 
 #include "support/child_process.hpp"
 #include "support/failures.hpp"
+#include "support/helper_process.hpp"
+#include "support/process_footprint.hpp"
 #include "support/scratch_directory.hpp"
 
 namespace shale::test {
@@ -20,15 +21,6 @@ constexpr unsigned char pattern(std::size_t at) {
 /// All bytes of a file.
 std::vector<unsigned char> bytes_of_file(const std::string& path);
 std::size_t file_size(const std::string& path);
-
-/// Open descriptors of this process.
-std::size_t open_descriptors();
-
-/// Mappings of this process whose line in /proc/self/maps contains `what`.
-std::size_t mappings_of(const std::string& what);
-
-/// Bytes of address space that this process has taken.
-std::size_t address_space_bytes();
 
 /// The helper program of these tests, executed as a process of its own.
 class peer : public child_process {

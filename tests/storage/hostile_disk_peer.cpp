@@ -1,0 +1,490 @@
+// Storages on disks that fill up or fail, in a process that mounts them for itself:
+// `hostile_disk_peer VERB DIRECTORY …`. What each verb finds is what docs/storage.md promises.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "shale/mapped_file.hpp"
+#include "shale/shared_memory.hpp"
+#include "storage/fault_guard.hpp"
+#include "storage/file_copy.hpp"
+#include "support/child_process.hpp"
+#include "support/failures.hpp"
+#include "support/helper_process.hpp"
+#include "support/private_mounts.hpp"
+#include "support/process_footprint.hpp"
+
+namespace {
+
+using namespace shale;
+using test::code_of;
+using test::process_footprint;
+using test::require;
+using test::require_equal;
+using test::text_of;
+using test::words;
+
+constexpr std::size_t page = 4096;
+constexpr std::size_t mib = std::size_t{1} << 20;
+
+unsigned char value_at(std::size_t at) { return static_cast<unsigned char>(at * 131 + at / page); }
+
+unsigned char load(const storage& from, std::size_t at) {
+  return static_cast<unsigned char>(
+      *const_cast<const volatile std::byte*>(from.data() + at));
+}
+
+void put(storage& to, std::size_t at, unsigned char value) {
+  *const_cast<volatile std::byte*>(to.data() + at) = static_cast<std::byte>(value);
+}
+
+void fill(storage& to, std::size_t first = 0) {
+  for (std::size_t i = first; i < to.size_bytes(); ++i)
+    to.data()[i] = static_cast<std::byte>(value_at(i));
+}
+
+// How many bytes from the start on are those of `fill`.
+std::size_t filled_bytes(const storage& in) {
+  std::size_t at = 0;
+  while (at < in.size_bytes() && load(in, at) == value_at(at)) ++at;
+  return at;
+}
+
+std::size_t size_of(const std::string& path) {
+  struct stat about {};
+  require(::stat(path.c_str(), &about) == 0, path + " exists");
+  return static_cast<std::size_t>(about.st_size);
+}
+
+bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+std::string place(const std::string& path, std::size_t at) {
+  return "file " + path + ", byte " + std::to_string(at);
+}
+
+// Whether `body` fails with `code`, and says `where`.
+void require_failure(const std::function<void()>& body, errc code, const std::string& where,
+                     const std::string& what,
+                     std::source_location at = std::source_location::current()) {
+  const std::string text = text_of(body);
+  require(!text.empty(), what + " fails", at);
+  require(text.find(std::string("[") + std::string(name(code)) + "]") != std::string::npos &&
+              text.find(where) != std::string::npos,
+          what + " says " + std::string(name(code)) + " and " + where + "; got " + text, at);
+}
+
+std::string make_directory(const std::string& path) {
+  if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST)
+    throw std::runtime_error("no directory " + path);
+  return path;
+}
+
+// Runs `body` once for what is made once, and then again to see whether it leaves anything behind.
+void require_no_leak(const std::function<void()>& body) {
+  body();
+  const auto before = process_footprint::now();
+  const auto guarded = detail::guarded_ranges();
+  for (int i = 0; i < 2; ++i) body();
+  const auto after = process_footprint::now();
+  require(before == after, "nothing leaks: " + to_string(before) + ", then " + to_string(after));
+  require_equal(detail::guarded_ranges(), guarded, "guarded ranges");
+}
+
+// A storage on another disk, which nothing may touch.
+class bystander {
+ public:
+  explicit bystander(const std::string& path) {
+    storage made = create_file(path, 64 * page);
+    fill(made);
+    bytes_ = map_file(path);
+  }
+  void require_sound() const {
+    require(code_of([&] { bytes_.check(); }) == errc{}, "another disk's storage is sound");
+    require_equal(filled_bytes(bytes_), bytes_.size_bytes(), "bytes on another disk");
+  }
+
+ private:
+  storage bytes_;
+};
+
+// ---- full disks ---------------------------------------------------------------------------------
+
+// Takes all space that is left.
+void use_up(const std::string& path) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  const std::vector<char> piece(64 << 10, 'x');
+  for (std::size_t bytes = piece.size(); bytes > 0; bytes /= 2)
+    while (::write(file, piece.data(), bytes) > 0) {
+    }
+  ::fsync(file);
+  ::close(file);
+}
+
+void use_full_disk(const std::string& disk) {
+  const std::string path = disk + "/file";
+  const std::string sparse = disk + "/sparse";
+  constexpr std::size_t hole_bytes = 64 * page;
+  storage bytes = create_file(path, mib, {.reserve_bytes = 64 * mib});
+  fill(bytes);
+  {
+    std::ofstream make(sparse);
+  }
+  require(::truncate(sparse.c_str(), hole_bytes) == 0, "a sparse file can be made");
+  storage holes = map_file(sparse, {.access = access::read_write});
+
+  const std::string big = disk + "/big";
+  require_failure([&] { create_file(big, 64 * mib); }, errc::out_of_space, big, "a large file");
+  require(!exists(big), "no large file is left");
+  require_failure([&] { bytes.grow(64 * mib); }, errc::out_of_space, path, "growth");
+
+  use_up(disk + "/rest");
+  require_failure([&] { bytes.grow(2 * mib); }, errc::out_of_space, path, "growth on a full disk");
+  require_equal(bytes.size_bytes(), mib, "size after failed growth");
+  require_equal(size_of(path), mib, "file size after failed growth");
+  require_failure([&] { create_file(big, mib); }, errc::out_of_space, big, "creation");
+  require(!exists(big), "no file is left on the full disk");
+  require_failure([&] { create_file(path, mib, {.exclusive = false, .truncate = true}); },
+                  errc::out_of_space, path, "replacement");
+  require_equal(filled_bytes(bytes), mib, "bytes after failed growth");
+
+  // Stores into holes: told in advance by populating, survived without.
+  require_failure([&] { holes.populate({0, hole_bytes}, populate_for::store); },
+                  errc::out_of_space, place(sparse, 0), "populating holes");
+  require(!holes.failed(), "populating leaves the mark alone");
+  for (std::size_t at = 0; at < hole_bytes; at += page) put(holes, at, 1);
+  require(holes.failed(), "stores into holes leave a mark");
+  require_failure([&] { holes.check(); }, errc::io, place(sparse, 0), "a check");
+  require_failure([&] { holes.flush(); }, errc::io, place(sparse, 0), "a flush");
+  require(code_of([&] { bytes.check(); }) == errc{}, "the neighbour is sound");
+  require(code_of([&] { bytes.flush(); }) == errc{}, "the neighbour can be flushed");
+
+  // With space again everything works again, but for what was marked.
+  require(::unlink((disk + "/rest").c_str()) == 0, "space can be made");
+  bytes.grow(2 * mib);
+  fill(bytes, mib);
+  bytes.flush();
+  require_equal(filled_bytes(bytes), 2 * mib, "bytes after growth");
+  require(holes.failed(), "a mark stays");
+  storage again = map_file(sparse, {.access = access::read_write});
+  require_equal(load(again, 0), 0, "a store that found no space");
+  again.populate({0, hole_bytes}, populate_for::store);
+  fill(again);
+  again.flush();
+  require_equal(filled_bytes(again), hole_bytes, "bytes of what had been holes");
+  bytes = {};
+  holes = {};
+  again = {};
+  for (const auto& each : {path, sparse}) ::unlink(each.c_str());
+}
+
+void full_disk(const words& arguments) {
+  const std::string& kind = arguments.at(0);
+  const std::string& directory = arguments.at(1);
+  test::enter_private_mounts();
+  const std::string disk = make_directory(directory + "/disk");
+  if (kind == "ext4") test::mount_ext4(directory + "/image", disk, 16 * mib);
+  else test::mount_tmpfs(disk, 16 * mib);
+  const bystander elsewhere(directory + "/elsewhere");
+  require_no_leak([&] { use_full_disk(disk); });
+  elsewhere.require_sound();
+  require(test::unmount(disk), "nothing holds on to the disk");
+}
+
+// ---- full shared memory -------------------------------------------------------------------------
+
+std::size_t free_blocks(const std::string& where) {
+  struct statvfs about {};
+  require(::statvfs(where.c_str(), &about) == 0, "free blocks can be counted");
+  return about.f_bfree;
+}
+
+void use_full_shared_memory(const std::string& disk) {
+  const std::size_t free_before = free_blocks(disk);
+  require_failure([&] { create_shared("big", 64 * mib); }, errc::out_of_space, disk,
+                  "a large segment");
+  require_equal(free_blocks(disk), free_before, "blocks after failed creation");
+  storage bytes = create_shared("kept", mib, {.reserve_bytes = 64 * mib});
+  fill(bytes);
+  require_failure([&] { bytes.grow(64 * mib); }, errc::out_of_space, disk, "growth");
+  use_up(disk + "/rest");
+  require_failure([&] { create_shared("small", 1); }, errc::out_of_space, disk, "a small segment");
+  require_failure([&] { bytes.grow(2 * mib); }, errc::out_of_space, disk, "growth when full");
+  require_equal(list_shared().size(), 1u, "segments");
+  require_equal(filled_bytes(open_shared("kept")), mib, "bytes of the other segment");
+  ::unlink((disk + "/rest").c_str());
+  bytes.grow(2 * mib);
+  fill(bytes, mib);
+  require_equal(filled_bytes(bytes), 2 * mib, "bytes after growth");
+  bytes = {};
+  require_equal(list_shared().size(), 0u, "segments");
+  require_equal(free_blocks(disk), free_before, "blocks at the end");
+}
+
+void full_shared_memory(const words&) {
+  test::enter_private_mounts();
+  const std::string disk = "/dev/shm";
+  test::mount_tmpfs(disk, 8 * mib);
+  require_no_leak([&] { use_full_shared_memory(disk); });
+  require(test::unmount(disk), "nothing holds on to the memory");
+  // Out of inodes, with space left: the directory is one, a segment the other.
+  test::mount_tmpfs(disk, 8 * mib, "nr_inodes=2");
+  storage bytes = create_shared("kept", mib);
+  require_failure([&] { create_shared("more", 1); }, errc::out_of_space, disk, "another segment");
+  bytes = {};
+  bytes = create_shared("more", mib);
+  bytes = {};
+  require(test::unmount(disk), "nothing holds on to the memory");
+}
+
+// ---- failing devices ----------------------------------------------------------------------------
+
+// A file system whose operations fail on command.
+class faulty_disk {
+ public:
+  faulty_disk(const std::string& program, std::string where)
+      : where_(make_directory(where)), server_(program, {where_}) {
+    if (server_.read_line() != "mounted")
+      throw test::unavailable("FUSE cannot be mounted: no /dev/fuse, or not allowed");
+  }
+
+  // The operation fails where it touches a byte of [first, last].
+  void fail(const std::string& operation, std::size_t first, std::size_t last, int number) {
+    say("fail " + operation + " " + std::to_string(first) + " " + std::to_string(last) + " " +
+        std::to_string(number));
+  }
+  void fail(const std::string& operation, int number) {
+    fail(operation, 0, std::size_t{1} << 40, number);
+  }
+  void heal() { say("heal"); }
+
+  // The device goes away in the middle of everything.
+  void vanish() {
+    server_.kill();
+    server_.wait();
+  }
+
+  // A file of the values of `fill`, which no cache has any more.
+  std::string file(const std::string& name, std::size_t bytes) {
+    const std::string path = where_ + "/" + name;
+    ::unlink(path.c_str());
+    storage made = create_file(path, bytes);
+    fill(made);
+    made.flush();
+    made.evict({0, bytes}, eviction::system);
+    require_equal(made.resident_bytes(), 0u, "cached bytes");
+    return path;
+  }
+
+  const std::string& where() const { return where_; }
+
+ private:
+  void say(const std::string& line) {
+    server_.write_line(line);
+    require(server_.read_line() == "ok", "the file system obeys");
+  }
+
+  const std::string where_;
+  test::child_process server_;
+};
+
+// The faulty disk, and a storage on a sound one.
+struct laboratory {
+  explicit laboratory(const words& arguments)
+      : disk((test::enter_private_mounts(), arguments.at(0)), arguments.at(1) + "/faulty"),
+        elsewhere(arguments.at(1) + "/sound") {}
+
+  void examine(const std::function<void()>& body) {
+    require_no_leak([&] {
+      disk.heal();
+      body();
+    });
+    elsewhere.require_sound();
+  }
+
+  faulty_disk disk;
+  bystander elsewhere;
+};
+
+constexpr std::size_t file_bytes = 64 * page;
+constexpr std::size_t bad = 40;  // the page that fails
+
+void device_read(const words& arguments) {
+  laboratory in(arguments);
+  in.examine([&] {
+    const std::string path = in.disk.file("data", file_bytes);
+    in.disk.fail("read", bad * page, bad * page + 10, EIO);
+    const std::string where = place(path, bad * page);
+
+    // Asked first: an error that names the page, and no mark.
+    const storage asked = map_file(path);
+    require_failure([&] { asked.populate({0, file_bytes}); }, errc::io, where, "populating");
+    require(!asked.failed(), "populating leaves the mark alone");
+    require_failure([&] { map_file(path, {.populate = true}); }, errc::io, where,
+                    "mapping and populating");
+    // Read instead of mapped.
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const detail::file_extent all{0, file_bytes};
+    require_failure([&] { detail::copy_extents(file, {&all, 1}, access::read_only, path); },
+                    errc::io, where, "reading");
+    ::close(file);
+    // Touched: zeros from there on, and a mark.
+    for (const auto how : {access::read_only, access::copy_on_write, access::read_write}) {
+      const storage bytes = map_file(path, {.access = how});
+      for (std::size_t at = 0; at < bad * page; ++at)
+        require_equal(load(bytes, at), value_at(at), "a byte before the damage");
+      require(!bytes.failed(), "sound so far");
+      require_equal(load(bytes, bad * page), 0, "a damaged byte");
+      require(bytes.failed(), "a mark");
+      require_equal(load(bytes, file_bytes - 1), 0, "a byte behind the damage");
+      require_failure([&] { bytes.check(); }, errc::io, where, "a check");
+      require(!asked.failed(), "another storage of the file has no mark");
+      require_equal(load(asked, 0), value_at(0), "another storage's byte");
+    }
+    in.disk.heal();
+    require_equal(filled_bytes(map_file(path)), file_bytes, "bytes of the healed file");
+    require_equal(filled_bytes(asked), file_bytes, "bytes of the storage without a mark");
+  });
+}
+
+// A store needs its page first.
+void device_read_for_store(const words& arguments) {
+  laboratory in(arguments);
+  in.examine([&] {
+    const std::string path = in.disk.file("data", file_bytes);
+    in.disk.fail("read", bad * page, bad * page + 10, EIO);
+    storage bytes = map_file(path, {.access = access::read_write});
+    require_failure([&] { bytes.populate({0, file_bytes}, populate_for::store); }, errc::io,
+                    place(path, bad * page), "populating for stores");
+    for (std::size_t i = 0; i < file_bytes / page; ++i) put(bytes, i * page, 200);
+    require(bytes.failed(), "a mark");
+    require_failure([&] { bytes.check(); }, errc::io, place(path, bad * page), "a check");
+    require_failure([&] { bytes.flush(); }, errc::io, place(path, bad * page), "a flush");
+    bytes = {};
+    in.disk.heal();
+    const storage again = map_file(path);
+    for (std::size_t i = 0; i < file_bytes / page; ++i) {
+      require_equal(load(again, i * page), i < bad ? 200 : value_at(i * page), "a stored byte");
+      require_equal(load(again, i * page + 1), value_at(i * page + 1), "a byte beside it");
+    }
+  });
+}
+
+void device_write(const words& arguments) {
+  laboratory in(arguments);
+  in.examine([&] {
+    const std::string path = in.disk.file("data", file_bytes);
+    storage bytes = map_file(path, {.access = access::read_write});
+    const storage other = map_file(path, {.length = page});
+    const auto store = [&] { std::fill_n(bytes.data(), file_bytes, std::byte{5}); };
+
+    store();
+    in.disk.fail("write", bad * page, bad * page + 10, EIO);
+    require_failure([&] { bytes.flush(); }, errc::io, place(path, 0), "a flush");
+    require(!bytes.failed(), "no bytes of the mapping were lost");
+    store();
+    require_failure([&] { bytes.flush({bad * page, page}); }, errc::io, place(path, bad * page),
+                    "a flush of the page");
+    store();
+    bytes.flush(flush_mode::async);
+    require_failure([&] { bytes.finish_writeback({0, file_bytes}); }, errc::io, place(path, 0),
+                    "waiting for writes");
+    in.disk.fail("write", ENOSPC);
+    store();
+    require_failure([&] { bytes.flush(); }, errc::out_of_space, place(path, 0),
+                    "a flush to a full device");
+    in.disk.heal();
+    in.disk.fail("sync", EIO);
+    store();
+    require_failure([&] { bytes.flush(); }, errc::io, place(path, 0), "a flush that cannot sync");
+    in.disk.heal();
+    store();
+    bytes.flush();
+    require(code_of([&] { other.check(); }) == errc{}, "another storage of the file is sound");
+    require_equal(load(other, 0), 5, "another storage's byte");
+    // Let go with stores that cannot be written: no report, no signal.
+    in.disk.fail("write", EIO);
+    store();
+    bytes = {};
+    in.disk.heal();
+  });
+}
+
+void device_growth(const words& arguments) {
+  laboratory in(arguments);
+  in.examine([&] {
+    const std::string path = in.disk.file("data", file_bytes);
+    const std::string fresh = in.disk.where() + "/fresh";
+    storage bytes = map_file(path, {.access = access::read_write, .reserve_bytes = 4 * mib});
+    for (const auto& [number, code] : {std::pair(EIO, errc::io), {ENOSPC, errc::out_of_space}}) {
+      in.disk.fail("allocate", number);
+      require_failure([&] { bytes.grow(mib); }, code, path, "growth");
+      require_equal(size_of(path), file_bytes, "file size after failed growth");
+      require_equal(bytes.size_bytes(), file_bytes, "size after failed growth");
+      require_failure([&] { create_file(fresh, mib); }, code, fresh, "creation");
+      require(!exists(fresh), "no new file is left");
+    }
+    // Where the file system cannot allocate, the C library writes; that can fail half-way.
+    in.disk.fail("allocate", EOPNOTSUPP);
+    in.disk.fail("write", mib / 2, mib / 2 + page, EIO);
+    require_failure([&] { bytes.grow(mib); }, errc::io, path, "growth by writing");
+    require_equal(size_of(path), file_bytes, "file size after growth that failed half-way");
+    require_equal(filled_bytes(bytes), file_bytes, "bytes after failed growth");
+    in.disk.fail("write", std::size_t{1} << 40, std::size_t{1} << 40, EIO);
+    bytes.grow(mib);
+    fill(bytes, file_bytes);
+    bytes.flush();
+    require_equal(filled_bytes(map_file(path)), mib, "bytes after growth");
+  });
+}
+
+void device_gone(const words& arguments) {
+  laboratory in(arguments);
+  const std::string path = in.disk.file("data", file_bytes);
+  const auto before = process_footprint::now();
+  {
+    storage reading = map_file(path, {.reserve_bytes = 4 * mib});
+    storage writing =
+        map_file(path, {.access = access::read_write, .reserve_bytes = 4 * mib});
+    storage asked = map_file(path, {.offset = 5 * page});
+    in.disk.vanish();
+    require_failure([&] { asked.populate({page, 10 * page}); }, errc::io, place(path, 6 * page),
+                    "populating");
+    require_failure([&] { asked.check(); }, errc::io, path, "a check without a fault");
+    require_failure([&] { writing.grow(mib); }, errc::io, path, "growth");
+    for (std::size_t i = bad; i < file_bytes / page; ++i) {
+      require_equal(load(reading, i * page), 0, "a lost byte");
+      put(writing, i * page, 1);
+    }
+    require(reading.failed() && writing.failed(), "marks");
+    require_failure([&] { reading.check(); }, errc::io, place(path, bad * page), "a check");
+    require_failure([&] { writing.flush(); }, errc::io, place(path, bad * page), "a flush");
+    require_failure([&] { map_file(path); }, errc::io, path, "mapping");
+    require_failure([&] { create_file(path + "2", 1); }, errc::io, path + "2", "creation");
+  }
+  const auto after = process_footprint::now();
+  require(after.descriptors <= before.descriptors && after.reserved == before.reserved,
+          "nothing leaks: " + to_string(before) + ", then " + to_string(after));
+  require_equal(test::mappings_of(in.disk.where()), 0u, "mappings of the lost disk");
+  in.elsewhere.require_sound();
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  return shale::test::run_verb({{"full-disk", full_disk},
+                                {"full-shared-memory", full_shared_memory},
+                                {"device-read", device_read},
+                                {"device-read-for-store", device_read_for_store},
+                                {"device-write", device_write},
+                                {"device-growth", device_growth},
+                                {"device-gone", device_gone}},
+                               count, arguments);
+}

@@ -1,0 +1,182 @@
+// A file system in memory whose operations fail on command, on FUSE: `faulty_file_system DIRECTORY`
+// mounts it there, says "mounted", and obeys one line at a time with "ok":
+//
+//   fail OPERATION FIRST LAST ERRNO   OPERATION is read, write, sync or allocate; fails from now on
+//                                     where it touches a byte from FIRST to LAST
+//   heal                              nothing fails any more
+//
+// It unmounts and ends with its input; killed, it leaves a directory that says ENOTCONN.
+#define FUSE_USE_VERSION 31
+
+#include <fuse.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+struct fault {
+  off_t first = 0;
+  off_t last = 0;
+  int number = 0;
+};
+
+// All that follows is used under this lock.
+std::mutex state;
+std::map<std::string, fault> faults;
+std::map<std::string, std::vector<char>> files;  // by name, with the leading slash
+
+// Minus the errno that the operation on [from, from + bytes) is to fail with, or 0.
+int failure_of(const char* operation, off_t from, off_t bytes) {
+  const auto found = faults.find(operation);
+  if (found == faults.end()) return 0;
+  const fault& which = found->second;
+  return from <= which.last && from + bytes > which.first ? -which.number : 0;
+}
+
+std::vector<char>* find(const char* path) {
+  const auto found = files.find(path);
+  return found == files.end() ? nullptr : &found->second;
+}
+
+int get_attributes(const char* path, struct stat* about, fuse_file_info*) {
+  const std::lock_guard lock(state);
+  std::memset(about, 0, sizeof *about);
+  if (std::strcmp(path, "/") == 0) {
+    about->st_mode = S_IFDIR | 0755;
+    about->st_nlink = 2;
+    return 0;
+  }
+  const auto* const bytes = find(path);
+  if (bytes == nullptr) return -ENOENT;
+  about->st_mode = S_IFREG | 0644;
+  about->st_nlink = 1;
+  about->st_size = static_cast<off_t>(bytes->size());
+  about->st_blocks = (about->st_size + 511) / 512;
+  return 0;
+}
+
+int list(const char*, void* into, fuse_fill_dir_t fill, off_t, fuse_file_info*,
+         fuse_readdir_flags) {
+  const std::lock_guard lock(state);
+  for (const auto& each : files)
+    fill(into, each.first.c_str() + 1, nullptr, 0, static_cast<fuse_fill_dir_flags>(0));
+  return 0;
+}
+
+int open_file(const char* path, fuse_file_info*) {
+  const std::lock_guard lock(state);
+  return find(path) != nullptr ? 0 : -ENOENT;
+}
+
+int create(const char* path, mode_t, fuse_file_info*) {
+  const std::lock_guard lock(state);
+  files[path];
+  return 0;
+}
+
+int remove_file(const char* path) {
+  const std::lock_guard lock(state);
+  return files.erase(path) > 0 ? 0 : -ENOENT;
+}
+
+int resize(const char* path, off_t bytes, fuse_file_info*) {
+  const std::lock_guard lock(state);
+  auto* const file = find(path);
+  if (file == nullptr) return -ENOENT;
+  file->resize(static_cast<std::size_t>(bytes));
+  return 0;
+}
+
+int read_bytes(const char* path, char* into, std::size_t bytes, off_t from, fuse_file_info*) {
+  const std::lock_guard lock(state);
+  const auto* const file = find(path);
+  if (file == nullptr) return -ENOENT;
+  if (const int failure = failure_of("read", from, static_cast<off_t>(bytes))) return failure;
+  const auto first = std::min(static_cast<std::size_t>(from), file->size());
+  const auto count = std::min(bytes, file->size() - first);
+  std::copy_n(file->begin() + static_cast<std::ptrdiff_t>(first), count, into);
+  return static_cast<int>(count);
+}
+
+int write_bytes(const char* path, const char* what, std::size_t bytes, off_t at, fuse_file_info*) {
+  const std::lock_guard lock(state);
+  auto* const file = find(path);
+  if (file == nullptr) return -ENOENT;
+  if (const int failure = failure_of("write", at, static_cast<off_t>(bytes))) return failure;
+  const auto first = static_cast<std::size_t>(at);
+  if (file->size() < first + bytes) file->resize(first + bytes);
+  std::copy_n(what, bytes, file->begin() + at);
+  return static_cast<int>(bytes);
+}
+
+int synchronize(const char*, int, fuse_file_info*) {
+  const std::lock_guard lock(state);
+  return failure_of("sync", 0, std::numeric_limits<off_t>::max());
+}
+
+int allocate(const char* path, int mode, off_t from, off_t bytes, fuse_file_info*) {
+  const std::lock_guard lock(state);
+  auto* const file = find(path);
+  if (file == nullptr) return -ENOENT;
+  if (const int failure = failure_of("allocate", from, bytes)) return failure;
+  const auto end = static_cast<std::size_t>(from + bytes);
+  if (mode == 0 && file->size() < end) file->resize(end);
+  return 0;
+}
+
+void obey(const std::string& directory) {
+  for (std::string line; std::getline(std::cin, line);) {
+    std::istringstream in(line);
+    std::string verb, operation;
+    fault which;
+    in >> verb >> operation >> which.first >> which.last >> which.number;
+    {
+      const std::lock_guard lock(state);
+      if (verb == "fail") faults[operation] = which;
+      else faults.clear();
+    }
+    std::puts("ok");
+    std::fflush(stdout);
+  }
+  ::umount2(directory.c_str(), MNT_DETACH);
+  std::_Exit(0);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 2) return 2;
+  fuse_operations operations{};
+  operations.getattr = get_attributes;
+  operations.readdir = list;
+  operations.open = open_file;
+  operations.create = create;
+  operations.unlink = remove_file;
+  operations.truncate = resize;
+  operations.read = read_bytes;
+  operations.write = write_bytes;
+  operations.fsync = synchronize;
+  operations.fallocate = allocate;
+  fuse_args none = FUSE_ARGS_INIT(0, nullptr);
+  if (fuse_opt_add_arg(&none, arguments[0]) != 0) return 1;
+  fuse* const served = fuse_new(&none, &operations, sizeof operations, nullptr);
+  if (served == nullptr || fuse_mount(served, arguments[1]) != 0) return 1;
+  std::thread(obey, std::string(arguments[1])).detach();
+  std::puts("mounted");
+  std::fflush(stdout);
+  return fuse_loop(served);
+}

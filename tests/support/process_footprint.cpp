@@ -1,0 +1,42 @@
+#include "support/process_footprint.hpp"
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include <fstream>
+
+namespace shale::test {
+
+std::size_t open_descriptors() {
+  std::size_t count = 0;
+  DIR* const all = ::opendir("/proc/self/fd");
+  while (::readdir(all) != nullptr) ++count;
+  ::closedir(all);
+  return count;
+}
+
+std::size_t mappings_of(const std::string& what) {
+  std::ifstream maps("/proc/self/maps");
+  std::size_t count = 0;
+  for (std::string line; std::getline(maps, line);)
+    if (line.find(what) != std::string::npos) ++count;
+  return count;
+}
+
+std::size_t address_space_bytes() {
+  std::ifstream about("/proc/self/statm");
+  std::size_t pages = 0;
+  about >> pages;
+  return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+process_footprint process_footprint::now() {
+  return {open_descriptors(), mappings_of(" /"), mappings_of(" ---p ")};
+}
+
+std::string to_string(const process_footprint& held) {
+  return std::to_string(held.descriptors) + " descriptors, " + std::to_string(held.files) +
+         " mappings of files, " + std::to_string(held.reserved) + " reserved";
+}
+
+}  // namespace shale::test
