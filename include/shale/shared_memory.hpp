@@ -60,10 +60,12 @@ struct shared_segment {
 };
 
 /// The segments that this process may look at and whose names begin with `prefix`, by name.
+/// Throws   access_denied, io (descriptors, /dev/shm)
 std::vector<shared_segment> list_shared(std::string_view prefix = {});
 
 /// Removes the names of dead segments, as far as they begin with `prefix`; their memory goes with
 /// the last process attached. Returns how many.
+/// Throws   access_denied, io (descriptors, /dev/shm), busy
 std::size_t reclaim_shared(std::string_view prefix = {});
 
 }  // namespace shale

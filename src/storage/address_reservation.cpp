@@ -27,9 +27,9 @@ address_reservation::address_reservation(std::size_t bytes, std::size_t alignmen
                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
                              : MAP_FAILED;
   if (found == MAP_FAILED)
-    throw error::from_errno(
-        errc::out_of_memory, "no address space for a mapping", padded ? errno : ENOMEM,
-        {fmt::format("wanted {} bytes", bytes), "map less, reserve less, or raise `ulimit -v`"});
+    throw error::from_errno(errc::out_of_memory, "no address space for a mapping",
+                            padded ? errno : ENOMEM,
+                            {fmt::format("wanted {} bytes", bytes), no_address_space_advice});
   auto* const first = static_cast<std::byte*>(found);
   const auto misfit = (remainder - reinterpret_cast<std::uintptr_t>(first)) & (alignment - 1);
   const std::size_t after = *padded - bytes - misfit;

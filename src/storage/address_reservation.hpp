@@ -7,6 +7,10 @@
 
 namespace shale::detail {
 
+/// What to do when the kernel has no room for a mapping: ENOMEM does not say which limit it was.
+inline constexpr char no_address_space_advice[] =
+    "map less, reserve less, or raise `ulimit -v` or the number of mappings (vm.max_map_count)";
+
 class address_reservation {
  public:
   address_reservation() = default;

@@ -139,8 +139,14 @@ void mapped_block::reserve(std::uint64_t first_offset, std::size_t bytes,
                 {fmt::format("file {}", source_.path), fmt::format("wanted {} bytes", capacity)});
   // Equal remainders let the kernel put one large page of the file under one of the processor's.
   const std::size_t alignment = capacity >= huge_page_bytes ? huge_page_bytes : page_bytes();
-  if (capacity > 0)
-    reserved_ = address_reservation(*pages, alignment, first_offset & (alignment - 1));
+  if (capacity > 0) {
+    try {
+      reserved_ = address_reservation(*pages, alignment, first_offset & (alignment - 1));
+    } catch (error& failure) {
+      failure.add_detail(fmt::format("file {}", source_.path));
+      throw;
+    }
+  }
   place(capacity > 0 ? reserved_.address() + skew_ : nullptr, 0, capacity);
 }
 
@@ -251,8 +257,11 @@ void mapped_block::map_pages(std::size_t at, std::size_t bytes, std::uint64_t fi
     const int number = failure.get_native_error();
     errc code = code_for_errno(number);
     if (number == ENODEV) code = errc::unsupported;
-    throw error::from_errno(code, "the file could not be mapped", number,
-                            {place_in(source_.path, file_offset), fmt::format("{} bytes", bytes)});
+    error told =
+        error::from_errno(code, "the file could not be mapped", number,
+                          {place_in(source_.path, file_offset), fmt::format("{} bytes", bytes)});
+    if (code == errc::out_of_memory) told.add_detail(no_address_space_advice);
+    throw told;
   }
   reserved_.claim(at + bytes);
   if (!inherited_by_fork()) ::madvise(address, bytes, MADV_DONTFORK);

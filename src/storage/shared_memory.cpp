@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -61,7 +62,10 @@ std::vector<std::string> segment_names(std::string_view beginning) {
   std::vector<std::string> names;
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(detail::segment_directory),
                                                       &::closedir);
-  if (!directory) return names;
+  if (!directory && errno == ENOENT) return names;
+  if (!directory)
+    throw error::from_errno(code_for_errno(errno), "segments could not be listed", errno,
+                            {fmt::format("directory {}", detail::segment_directory)});
   constexpr std::string_view prefix = detail::segment_prefix;
   while (const dirent* const each = ::readdir(directory.get())) {
     const std::string_view file = each->d_name;

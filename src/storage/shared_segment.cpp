@@ -115,6 +115,11 @@ file_descriptor open_name(const std::string& path, int flags) {
   return file_descriptor(opened);
 }
 
+// Failures to open that say nothing about the file.
+bool is_shortage(int failure) noexcept {
+  return failure == EMFILE || failure == ENFILE || failure == ENOMEM;
+}
+
 // Another description of the same file, whatever its name leads to by now.
 file_descriptor reopen(const file_descriptor& file, int flags, const std::string& path) {
   const std::string link = fmt::format("/proc/self/fd/{}", file.get());
@@ -264,7 +269,8 @@ bool remove_segment(const std::string& path, removal when) {
   for (;;) {
     const file_descriptor file = open_name(path, O_RDWR);
     if (!file && errno == ENOENT) return false;
-    if (!file && when == removal::if_dead) return false;  // not ours to judge
+    // What cannot be opened is not ours to judge, unless it is us who cannot open.
+    if (!file && when == removal::if_dead && !is_shortage(errno)) return false;
     if (!file) throw_unopened(path, errno);
     const auto lifetime = read_header(file.get());
     if (!lifetime && when == removal::if_dead) return false;
@@ -281,6 +287,7 @@ bool remove_segment(const std::string& path, removal when) {
 
 std::optional<shared_segment> look_at_segment(const std::string& path) {
   const file_descriptor file = open_name(path, O_RDONLY);
+  if (!file && is_shortage(errno)) throw_unopened(path, errno);
   if (!file) return std::nullopt;
   const auto lifetime = read_header(file.get());
   if (!lifetime) return std::nullopt;

@@ -14,106 +14,23 @@
 
 #include "shale/mapped_file.hpp"
 #include "shale/shared_memory.hpp"
-#include "storage/fault_guard.hpp"
 #include "storage/file_copy.hpp"
+#include "storage/peer_support.hpp"
 #include "support/child_process.hpp"
-#include "support/failures.hpp"
-#include "support/helper_process.hpp"
 #include "support/private_mounts.hpp"
-#include "support/process_footprint.hpp"
 
 namespace {
 
 using namespace shale;
-using test::code_of;
-using test::process_footprint;
-using test::require;
-using test::require_equal;
-using test::text_of;
-using test::words;
+using namespace shale::test;
 
-constexpr std::size_t page = 4096;
 constexpr std::size_t mib = std::size_t{1} << 20;
-
-unsigned char value_at(std::size_t at) { return static_cast<unsigned char>(at * 131 + at / page); }
-
-unsigned char load(const storage& from, std::size_t at) {
-  return static_cast<unsigned char>(
-      *const_cast<const volatile std::byte*>(from.data() + at));
-}
-
-void put(storage& to, std::size_t at, unsigned char value) {
-  *const_cast<volatile std::byte*>(to.data() + at) = static_cast<std::byte>(value);
-}
-
-void fill(storage& to, std::size_t first = 0) {
-  for (std::size_t i = first; i < to.size_bytes(); ++i)
-    to.data()[i] = static_cast<std::byte>(value_at(i));
-}
-
-// How many bytes from the start on are those of `fill`.
-std::size_t filled_bytes(const storage& in) {
-  std::size_t at = 0;
-  while (at < in.size_bytes() && load(in, at) == value_at(at)) ++at;
-  return at;
-}
-
-std::size_t size_of(const std::string& path) {
-  struct stat about {};
-  require(::stat(path.c_str(), &about) == 0, path + " exists");
-  return static_cast<std::size_t>(about.st_size);
-}
-
-bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
-
-std::string place(const std::string& path, std::size_t at) {
-  return "file " + path + ", byte " + std::to_string(at);
-}
-
-// Whether `body` fails with `code`, and says `where`.
-void require_failure(const std::function<void()>& body, errc code, const std::string& where,
-                     const std::string& what,
-                     std::source_location at = std::source_location::current()) {
-  const std::string text = text_of(body);
-  require(!text.empty(), what + " fails", at);
-  require(text.find(std::string("[") + std::string(name(code)) + "]") != std::string::npos &&
-              text.find(where) != std::string::npos,
-          what + " says " + std::string(name(code)) + " and " + where + "; got " + text, at);
-}
 
 std::string make_directory(const std::string& path) {
   if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST)
     throw std::runtime_error("no directory " + path);
   return path;
 }
-
-// Runs `body` once for what is made once, and then again to see whether it leaves anything behind.
-void require_no_leak(const std::function<void()>& body) {
-  body();
-  const auto before = process_footprint::now();
-  const auto guarded = detail::guarded_ranges();
-  for (int i = 0; i < 2; ++i) body();
-  const auto after = process_footprint::now();
-  require(before == after, "nothing leaks: " + to_string(before) + ", then " + to_string(after));
-  require_equal(detail::guarded_ranges(), guarded, "guarded ranges");
-}
-
-// A storage on another disk, which nothing may touch.
-class bystander {
- public:
-  explicit bystander(const std::string& path) {
-    storage made = create_file(path, 64 * page);
-    fill(made);
-    bytes_ = map_file(path);
-  }
-  void require_sound() const {
-    require(code_of([&] { bytes_.check(); }) == errc{}, "another disk's storage is sound");
-    require_equal(filled_bytes(bytes_), bytes_.size_bytes(), "bytes on another disk");
-  }
-
- private:
-  storage bytes_;
-};
 
 // ---- full disks ---------------------------------------------------------------------------------
 
@@ -134,9 +51,7 @@ void use_full_disk(const std::string& disk) {
   constexpr std::size_t hole_bytes = 64 * page;
   storage bytes = create_file(path, mib, {.reserve_bytes = 64 * mib});
   fill(bytes);
-  {
-    std::ofstream make(sparse);
-  }
+  { std::ofstream make(sparse); }
   require(::truncate(sparse.c_str(), hole_bytes) == 0, "a sparse file can be made");
   storage holes = map_file(sparse, {.access = access::read_write});
 
@@ -156,8 +71,11 @@ void use_full_disk(const std::string& disk) {
   require_equal(filled_bytes(bytes), mib, "bytes after failed growth");
 
   // Stores into holes: told in advance by populating, survived without.
-  require_failure([&] { holes.populate({0, hole_bytes}, populate_for::store); },
-                  errc::out_of_space, place(sparse, 0), "populating holes");
+  require_failure(
+      [&] {
+        holes.populate({0, hole_bytes}, populate_for::store);
+      },
+      errc::out_of_space, place(sparse, 0), "populating holes");
   require(!holes.failed(), "populating leaves the mark alone");
   for (std::size_t at = 0; at < hole_bytes; at += page) put(holes, at, 1);
   require(holes.failed(), "stores into holes leave a mark");
@@ -188,14 +106,14 @@ void use_full_disk(const std::string& disk) {
 void full_disk(const words& arguments) {
   const std::string& kind = arguments.at(0);
   const std::string& directory = arguments.at(1);
-  test::enter_private_mounts();
+  enter_private_mounts();
   const std::string disk = make_directory(directory + "/disk");
-  if (kind == "ext4") test::mount_ext4(directory + "/image", disk, 16 * mib);
-  else test::mount_tmpfs(disk, 16 * mib);
+  if (kind == "ext4") mount_ext4(directory + "/image", disk, 16 * mib);
+  else mount_tmpfs(disk, 16 * mib);
   const bystander elsewhere(directory + "/elsewhere");
   require_no_leak([&] { use_full_disk(disk); });
   elsewhere.require_sound();
-  require(test::unmount(disk), "nothing holds on to the disk");
+  require(unmount(disk), "nothing holds on to the disk");
 }
 
 // ---- full shared memory -------------------------------------------------------------------------
@@ -229,19 +147,19 @@ void use_full_shared_memory(const std::string& disk) {
 }
 
 void full_shared_memory(const words&) {
-  test::enter_private_mounts();
+  enter_private_mounts();
   const std::string disk = "/dev/shm";
-  test::mount_tmpfs(disk, 8 * mib);
+  mount_tmpfs(disk, 8 * mib);
   require_no_leak([&] { use_full_shared_memory(disk); });
-  require(test::unmount(disk), "nothing holds on to the memory");
+  require(unmount(disk), "nothing holds on to the memory");
   // Out of inodes, with space left: the directory is one, a segment the other.
-  test::mount_tmpfs(disk, 8 * mib, "nr_inodes=2");
+  mount_tmpfs(disk, 8 * mib, "nr_inodes=2");
   storage bytes = create_shared("kept", mib);
   require_failure([&] { create_shared("more", 1); }, errc::out_of_space, disk, "another segment");
   bytes = {};
   bytes = create_shared("more", mib);
   bytes = {};
-  require(test::unmount(disk), "nothing holds on to the memory");
+  require(unmount(disk), "nothing holds on to the memory");
 }
 
 // ---- failing devices ----------------------------------------------------------------------------
@@ -252,7 +170,7 @@ class faulty_disk {
   faulty_disk(const std::string& program, std::string where)
       : where_(make_directory(where)), server_(program, {where_}) {
     if (server_.read_line() != "mounted")
-      throw test::unavailable("FUSE cannot be mounted: no /dev/fuse, or not allowed");
+      throw unavailable("FUSE cannot be mounted: no /dev/fuse, or not allowed");
   }
 
   // The operation fails where it touches a byte of [first, last].
@@ -292,13 +210,13 @@ class faulty_disk {
   }
 
   const std::string where_;
-  test::child_process server_;
+  child_process server_;
 };
 
 // The faulty disk, and a storage on a sound one.
 struct laboratory {
   explicit laboratory(const words& arguments)
-      : disk((test::enter_private_mounts(), arguments.at(0)), arguments.at(1) + "/faulty"),
+      : disk((enter_private_mounts(), arguments.at(0)), arguments.at(1) + "/faulty"),
         elsewhere(arguments.at(1) + "/sound") {}
 
   void examine(const std::function<void()>& body) {
@@ -332,8 +250,11 @@ void device_read(const words& arguments) {
     // Read instead of mapped.
     const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     const detail::file_extent all{0, file_bytes};
-    require_failure([&] { detail::copy_extents(file, {&all, 1}, access::read_only, path); },
-                    errc::io, where, "reading");
+    require_failure(
+        [&] {
+          detail::copy_extents(file, {&all, 1}, access::read_only, path);
+        },
+        errc::io, where, "reading");
     ::close(file);
     // Touched: zeros from there on, and a mark.
     for (const auto how : {access::read_only, access::copy_on_write, access::read_write}) {
@@ -361,8 +282,11 @@ void device_read_for_store(const words& arguments) {
     const std::string path = in.disk.file("data", file_bytes);
     in.disk.fail("read", bad * page, bad * page + 10, EIO);
     storage bytes = map_file(path, {.access = access::read_write});
-    require_failure([&] { bytes.populate({0, file_bytes}, populate_for::store); }, errc::io,
-                    place(path, bad * page), "populating for stores");
+    require_failure(
+        [&] {
+          bytes.populate({0, file_bytes}, populate_for::store);
+        },
+        errc::io, place(path, bad * page), "populating for stores");
     for (std::size_t i = 0; i < file_bytes / page; ++i) put(bytes, i * page, 200);
     require(bytes.failed(), "a mark");
     require_failure([&] { bytes.check(); }, errc::io, place(path, bad * page), "a check");
@@ -390,12 +314,18 @@ void device_write(const words& arguments) {
     require_failure([&] { bytes.flush(); }, errc::io, place(path, 0), "a flush");
     require(!bytes.failed(), "no bytes of the mapping were lost");
     store();
-    require_failure([&] { bytes.flush({bad * page, page}); }, errc::io, place(path, bad * page),
-                    "a flush of the page");
+    require_failure(
+        [&] {
+          bytes.flush({bad * page, page});
+        },
+        errc::io, place(path, bad * page), "a flush of the page");
     store();
     bytes.flush(flush_mode::async);
-    require_failure([&] { bytes.finish_writeback({0, file_bytes}); }, errc::io, place(path, 0),
-                    "waiting for writes");
+    require_failure(
+        [&] {
+          bytes.finish_writeback({0, file_bytes});
+        },
+        errc::io, place(path, 0), "waiting for writes");
     in.disk.fail("write", ENOSPC);
     store();
     require_failure([&] { bytes.flush(); }, errc::out_of_space, place(path, 0),
@@ -451,12 +381,14 @@ void device_gone(const words& arguments) {
   const auto before = process_footprint::now();
   {
     storage reading = map_file(path, {.reserve_bytes = 4 * mib});
-    storage writing =
-        map_file(path, {.access = access::read_write, .reserve_bytes = 4 * mib});
+    storage writing = map_file(path, {.access = access::read_write, .reserve_bytes = 4 * mib});
     storage asked = map_file(path, {.offset = 5 * page});
     in.disk.vanish();
-    require_failure([&] { asked.populate({page, 10 * page}); }, errc::io, place(path, 6 * page),
-                    "populating");
+    require_failure(
+        [&] {
+          asked.populate({page, 10 * page});
+        },
+        errc::io, place(path, 6 * page), "populating");
     require_failure([&] { asked.check(); }, errc::io, path, "a check without a fault");
     require_failure([&] { writing.grow(mib); }, errc::io, path, "growth");
     for (std::size_t i = bad; i < file_bytes / page; ++i) {
@@ -472,19 +404,19 @@ void device_gone(const words& arguments) {
   const auto after = process_footprint::now();
   require(after.descriptors <= before.descriptors && after.reserved == before.reserved,
           "nothing leaks: " + to_string(before) + ", then " + to_string(after));
-  require_equal(test::mappings_of(in.disk.where()), 0u, "mappings of the lost disk");
+  require_equal(mappings_of(in.disk.where()), 0u, "mappings of the lost disk");
   in.elsewhere.require_sound();
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
-  return shale::test::run_verb({{"full-disk", full_disk},
-                                {"full-shared-memory", full_shared_memory},
-                                {"device-read", device_read},
-                                {"device-read-for-store", device_read_for_store},
-                                {"device-write", device_write},
-                                {"device-growth", device_growth},
-                                {"device-gone", device_gone}},
-                               count, arguments);
+  return run_verb({{"full-disk", full_disk},
+                   {"full-shared-memory", full_shared_memory},
+                   {"device-read", device_read},
+                   {"device-read-for-store", device_read_for_store},
+                   {"device-write", device_write},
+                   {"device-growth", device_growth},
+                   {"device-gone", device_gone}},
+                  count, arguments);
 }

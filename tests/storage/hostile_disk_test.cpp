@@ -12,13 +12,8 @@ namespace {
 
 class HostileDisk : public testing::Test {
  protected:
-  // Skips where the helper says why it cannot look.
   static void expect_so(const std::vector<std::string>& arguments) {
-    test::child_process helper(SHALE_HOSTILE_DISK_PEER, arguments);
-    const std::string reason = helper.read_line();
-    const int status = helper.wait();
-    if (status == test::status_unavailable) GTEST_SKIP() << reason;
-    EXPECT_EQ(status, 0);
+    test::expect_found(SHALE_HOSTILE_DISK_PEER, arguments);
   }
 
   test::scratch_directory directory;

@@ -1,6 +1,8 @@
 // What the tests of this floor share: patterned files and the helper programs.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -31,5 +33,15 @@ class peer : public child_process {
 
 /// Runs the helper to its end.
 int run_peer(const std::vector<std::string>& arguments);
+
+/// Expects that another helper program finds what it is asked for; skips the test where that program
+/// says why it cannot look.
+inline void expect_found(const std::string& program, const std::vector<std::string>& arguments) {
+  child_process helper(program, arguments);
+  const std::string reason = helper.read_line();
+  const int status = helper.wait();
+  if (status == status_unavailable) GTEST_SKIP() << reason;
+  EXPECT_EQ(status, 0);
+}
 
 }  // namespace shale::test

@@ -25,7 +25,8 @@ struct unavailable : std::runtime_error {
 inline void require(bool so, const std::string& what,
                     std::source_location where = std::source_location::current()) {
   if (so) return;
-  throw std::runtime_error("line " + std::to_string(where.line()) + ": not so: " + what);
+  throw std::runtime_error(std::string(where.file_name()) + ":" + std::to_string(where.line()) +
+                           ": not so: " + what);
 }
 
 /// Unless the two are equal.
