@@ -114,6 +114,9 @@ void address_space(const words& arguments) {
 class mapping_hoard {
  public:
   mapping_hoard() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    throw unavailable("a sanitizer ends the process that has no mappings left for it");
+#endif
     std::size_t limit = 0;
     std::ifstream("/proc/sys/vm/max_map_count") >> limit;
     if (limit == 0 || limit > 1'000'000) throw unavailable("no limit of mappings to reach");

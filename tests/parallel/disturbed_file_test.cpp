@@ -1,0 +1,48 @@
+// Another process truncates, grows and rewrites a file at random instants inside kernels that run
+// over it: the process lives, and every call either is right or says what was lost.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "support/child_process.hpp"
+#include "support/scratch_directory.hpp"
+
+namespace shale {
+namespace {
+
+class DisturbedFile : public testing::Test {
+ protected:
+  // A thousand disturbances; SHALE_LONG asks for ten times as many.
+  static int rounds() {
+    const char* const wish = std::getenv("SHALE_LONG");
+    const int usual = 1000;
+    return wish != nullptr && std::string(wish) == "1" ? 10 * usual : usual;
+  }
+
+  void expect_survival(const std::string& verb) {
+    test::child_process engine(SHALE_DISTURBED_FILE_PEER,
+                               {verb, std::to_string(rounds()), directory.path()});
+    const std::string line = engine.read_line();
+    EXPECT_EQ(engine.wait(), 0);
+    int threw = 0, shortened = 0, untouched = 0, streamed = 0;
+    ASSERT_EQ(std::sscanf(line.c_str(), "%d %d %d %d", &threw, &shortened, &untouched, &streamed),
+              4);
+    EXPECT_EQ(shortened + untouched, rounds());
+    EXPECT_GT(untouched, 0);
+    EXPECT_GT(threw, 0);
+    EXPECT_EQ(streamed, 1);
+  }
+
+  test::scratch_directory directory;
+};
+
+// storage.3
+TEST_F(DisturbedFile, IsSurvivedByKernelsThatLoad) { expect_survival("loads"); }
+
+// storage.3
+TEST_F(DisturbedFile, IsSurvivedByKernelsThatStore) { expect_survival("stores"); }
+
+}  // namespace
+}  // namespace shale
