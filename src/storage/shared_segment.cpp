@@ -131,7 +131,9 @@ file_descriptor reopen(const file_descriptor& file, int flags, const std::string
 }
 
 [[noreturn]] void throw_unopened(const std::string& path, int failure) {
-  const errc code = failure == ELOOP ? errc::corrupt : code_for_errno(failure);
+  // A symbolic link, a directory, a socket: not what we put there.
+  const bool foreign = failure == ELOOP || failure == EISDIR || failure == ENXIO;
+  const errc code = foreign ? errc::corrupt : code_for_errno(failure);
   throw error::from_errno(code, "the segment could not be opened", failure,
                           {fmt::format("file {}", path)});
 }
@@ -159,8 +161,10 @@ shared_lifetime checked_header(int descriptor, const std::string& path) {
   return *lifetime;
 }
 
+// Nothing, if somebody has cut it into its header since that was read.
 std::size_t data_bytes(int descriptor, const std::string& path) {
-  return static_cast<std::size_t>(file_bytes(descriptor, path)) - segment_header_bytes;
+  const auto all = static_cast<std::size_t>(file_bytes(descriptor, path));
+  return all - std::min(all, segment_header_bytes);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -253,11 +254,42 @@ TEST_F(SharedMemory, RefusesWhatIsNoSegment) {
   EXPECT_TRUE(named());
 }
 
+TEST_F(SharedMemory, RefusesWhatIsNoFile) {
+  const auto expect_refusal = [&] {
+    EXPECT_EQ(code_of([&] { open_shared(name); }), errc::corrupt);
+    EXPECT_EQ(code_of([&] { remove_shared(name); }), errc::corrupt);
+    EXPECT_EQ(code_of([&] { create_shared(name, 1); }), errc::already_exists);
+    EXPECT_TRUE(listed().empty());
+    EXPECT_EQ(reclaim_shared(name), 0u);
+    EXPECT_TRUE(named());
+  };
+  ASSERT_EQ(::mkdir(file().c_str(), 0700), 0);
+  expect_refusal();
+  ASSERT_EQ(::rmdir(file().c_str()), 0);
+  ASSERT_EQ(::mkfifo(file().c_str(), 0600), 0);
+  expect_refusal();
+}
+
+TEST_F(SharedMemory, RefusesASegmentCutIntoItsHeader) {
+  storage bytes = create_shared(name, 100'000, {.lifetime = shared_lifetime::manual});
+  ASSERT_EQ(test::run_peer({"truncate", file(), "100"}), 0);
+  EXPECT_EQ(code_of([&] { open_shared(name); }), errc::corrupt);
+  EXPECT_TRUE(listed().empty());
+  EXPECT_EQ(static_cast<std::byte>(static_cast<volatile std::byte*>(bytes.data())[5]),
+            std::byte{0});
+  EXPECT_EQ(code_of([&] { bytes.check(); }), errc::io);
+}
+
 TEST_F(SharedMemory, FollowsNoSymbolicLink) {
   const storage other = create_shared(name + ".target", 10);
   ASSERT_EQ(::symlink((file() + ".target").c_str(), file().c_str()), 0);
   EXPECT_EQ(code_of([&] { open_shared(name); }), errc::corrupt);
   EXPECT_EQ(code_of([&] { create_shared(name, 10); }), errc::already_exists);
+  // Nor one that leads nowhere yet.
+  ASSERT_TRUE(remove_shared(name + ".target"));
+  EXPECT_EQ(code_of([&] { open_shared(name); }), errc::corrupt);
+  EXPECT_EQ(code_of([&] { create_shared(name, 10); }), errc::already_exists);
+  EXPECT_NE(::access((file() + ".target").c_str(), F_OK), 0);
 }
 
 TEST_F(SharedMemory, DeniesOtherUsers) {
@@ -304,6 +336,34 @@ TEST_F(SharedMemory, ManyProcessesMayFightForOneName) {
   }
   EXPECT_GT(created, 0);
   EXPECT_FALSE(named());
+}
+
+// segment.2, segment.4: killed in the middle of anything.
+TEST_F(SharedMemory, NothingOutlivesKilledProcessesButWhatIsReclaimed) {
+  constexpr int lives = 60;
+  std::vector<std::unique_ptr<peer>> others;
+  for (int i = 0; i < lives; ++i) {
+    others.push_back(
+        std::make_unique<peer>(std::vector<std::string>{"shared-life", name, std::to_string(i)}));
+    if (others.size() < 4) continue;
+    peer& victim = *others[static_cast<std::size_t>(i) % others.size()];
+    for (int lines = 1 + i % 7; lines > 0; --lines) ASSERT_EQ(victim.read_line(), "alive");
+    victim.kill();
+    ASSERT_EQ(victim.wait(), -SIGKILL);
+    others.erase(others.begin() + i % static_cast<int>(others.size()));
+  }
+  for (auto& each : others) {
+    ASSERT_EQ(each->read_line(), "alive");
+    each->kill();
+    ASSERT_EQ(each->wait(), -SIGKILL);
+  }
+  for (const auto& each : list_shared(name)) {
+    EXPECT_TRUE(each.dead) << each.name;
+    EXPECT_FALSE(each.attached) << each.name;
+  }
+  reclaim_shared(name);
+  for (const auto& each : std::filesystem::directory_iterator("/dev/shm"))
+    EXPECT_EQ(each.path().string().find(name), std::string::npos) << each.path();
 }
 
 }  // namespace

@@ -6,9 +6,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <map>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -23,6 +26,19 @@ constexpr std::size_t page = 4096;
 
 int truncate_file(const words& arguments) {
   return ::truncate(arguments.at(0).c_str(), std::atoll(arguments.at(1).c_str())) == 0 ? 0 : 1;
+}
+
+int remove_file(const words& arguments) { return ::unlink(arguments.at(0).c_str()) == 0 ? 0 : 1; }
+
+// Puts another file, of so many bytes of 7, under the name.
+int replace_file(const words& arguments) {
+  const std::string fresh = arguments.at(0) + ".fresh";
+  {
+    std::ofstream file(fresh, std::ios::binary);
+    file << std::string(static_cast<std::size_t>(std::atoll(arguments.at(1).c_str())), '\7');
+    if (!file.flush()) return 1;
+  }
+  return std::rename(fresh.c_str(), arguments.at(0).c_str()) == 0 ? 0 : 2;
 }
 
 // Truncates, grows and rewrites the file, as fast as it can, until it is told to stop.
@@ -250,7 +266,11 @@ int shared_churn(const words& arguments) {
       if (failure.code() != shale::errc::already_exists) throw;
       try {
         auto theirs = shale::open_shared(arguments.at(0));
+        // All of it is there from the first moment on, as it was made.
         if (theirs.size_bytes() != 4096) return 1;
+        if (!std::all_of(theirs.data() + 2, theirs.data() + 4096,
+                         [](std::byte each) { return each == std::byte{0}; }))
+          return 2;
         theirs.data()[1] = std::byte{1};
       } catch (const shale::error& second) {
         if (second.code() != shale::errc::not_found) throw;
@@ -261,12 +281,42 @@ int shared_churn(const words& arguments) {
   return 0;
 }
 
+// Makes, finds and lets go of segments whose names begin so, a line for each, until it is killed.
+int shared_life(const words& arguments) {
+  std::mt19937 random(static_cast<unsigned>(std::atoi(arguments.at(1).c_str())));
+  std::vector<shale::storage> held(4);
+  for (;;) {
+    shale::storage& mine = held[random() % held.size()];
+    mine = {};
+    const std::string name = arguments.at(0) + "." + std::to_string(random() % 3);
+    try {
+      if (random() % 2 == 0) {
+        mine =
+            shale::create_shared(name, 1 + random() % 100'000,
+                                 {.lifetime = random() % 2 == 0 ? shale::shared_lifetime::creator
+                                                                : shale::shared_lifetime::counted});
+        mine.data()[0] = std::byte{1};
+      } else {
+        mine = shale::open_shared(name);
+        mine.data()[0] = std::byte{2};
+      }
+    } catch (const shale::error& failure) {
+      if (failure.code() != shale::errc::already_exists && failure.code() != shale::errc::not_found)
+        throw;
+    }
+    std::printf("alive\n");
+    std::fflush(stdout);
+  }
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
   const words all(arguments + 1, arguments + count);
   const std::map<std::string, int (*)(const words&)> verbs{
       {"truncate", truncate_file},
+      {"remove", remove_file},
+      {"replace", replace_file},
       {"disturb", disturb},
       {"fault-before", fault_before},
       {"fault-after-chaining", fault_after_chaining},
@@ -278,6 +328,7 @@ int main(int count, char** arguments) {
       {"shared-create", shared_create},
       {"shared-open", shared_open},
       {"shared-churn", shared_churn},
+      {"shared-life", shared_life},
   };
   try {
     return verbs.at(all.at(0))(words(all.begin() + 1, all.end()));
