@@ -10,7 +10,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <string>
 
@@ -78,6 +81,30 @@ TEST_F(MappedFile, OfLargeFilesAgreesWithTheFileModuloHugePages) {
     EXPECT_EQ((reinterpret_cast<std::uintptr_t>(bytes.data()) - offset) % (2 << 20), 0u);
     EXPECT_EQ(matching_bytes(bytes, offset), bytes.size_bytes());
   }
+}
+
+// What the kernel was told of the mapping at `address`: two letters each.
+std::string mapping_flags(const void* address) {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  std::ifstream maps("/proc/self/smaps");
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t first = 0;
+    std::uintptr_t last = 0;
+    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " ", &first, &last) == 2)
+      inside = first <= at && at < last;
+    else if (inside && line.rfind("VmFlags:", 0) == 0) return line + " ";
+  }
+  return {};
+}
+
+TEST_F(MappedFile, OfLargeFilesIsAdvisedToUseHugePages) {
+  if (::access("/sys/kernel/mm/transparent_hugepage", F_OK) != 0)
+    GTEST_SKIP() << "this kernel has no transparent huge pages";
+  write_pattern(path, 4 << 20);
+  EXPECT_NE(mapping_flags(map_file(path).data()).find(" hg "), std::string::npos);
+  EXPECT_EQ(mapping_flags(map_file(path, {.length = 1 << 20}).data()).find(" hg "),
+            std::string::npos);
 }
 
 TEST_F(MappedFile, RefusesRangesOutsideTheFile) {
