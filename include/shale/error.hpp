@@ -69,8 +69,8 @@ class error : public std::runtime_error {
 };
 
 /// The code for an `errno` that a file or memory call left behind: ENOENT -> not_found,
-/// EACCES / EPERM / EROFS -> access_denied, EEXIST -> already_exists, ENOSPC / EDQUOT ->
-/// out_of_space, ENOMEM -> out_of_memory, EAGAIN / EBUSY -> busy, EINVAL -> invalid_argument,
+/// EACCES / EPERM / EROFS -> access_denied, EEXIST -> already_exists, ENOSPC / EDQUOT /
+/// EFBIG -> out_of_space, ENOMEM -> out_of_memory, EAGAIN / EBUSY -> busy, EINVAL -> invalid_argument,
 /// anything else -> io.
 errc code_for_errno(int os_errno) noexcept;
 

@@ -108,6 +108,7 @@ errc code_for_errno(int os_errno) noexcept {
       return errc::already_exists;
     case ENOSPC:
     case EDQUOT:
+    case EFBIG:
       return errc::out_of_space;
     case ENOMEM:
       return errc::out_of_memory;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "format/file_system.hpp"
+#include "storage/file_size_signal.hpp"
 
 namespace shale::format {
 namespace {
@@ -71,6 +72,7 @@ class posix_file final : public open_file {
   }
 
   os_result pwrite(bytes_view from, std::uint64_t offset) noexcept override {
+    const detail::no_file_size_signal guard;
     return answer(::pwrite(descriptor_, from.data(), std::min(from.size(), transfer_bytes_max),
                            static_cast<off_t>(offset)));
   }
@@ -78,6 +80,7 @@ class posix_file final : public open_file {
   os_result allocate(std::uint64_t offset, std::uint64_t bytes) noexcept override {
     const os_result before = size();
     if (before < 0) return before;
+    const detail::no_file_size_signal guard;
     const int failed =
         ::posix_fallocate(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(bytes));
     if (failed == 0) return 0;
@@ -98,6 +101,7 @@ class posix_file final : public open_file {
   os_result sync_data() noexcept override { return answer(::fdatasync(descriptor_)); }
 
   os_result truncate(std::uint64_t bytes) noexcept override {
+    const detail::no_file_size_signal guard;
     return answer(::ftruncate(descriptor_, static_cast<off_t>(bytes)));
   }
 

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "shale/error.hpp"
+#include "storage/file_size_signal.hpp"
 
 namespace shale::interop {
 
@@ -164,6 +165,7 @@ void output_file::flush() {
 }
 
 void output_file::write_at(std::span<const std::byte> bytes, std::uint64_t offset) {
+  const detail::no_file_size_signal guard;
   std::size_t done = 0;
   while (done < bytes.size()) {
     constexpr std::size_t most_bytes = std::size_t{1} << 30;

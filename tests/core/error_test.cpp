@@ -79,7 +79,7 @@ TEST(Error, MapsErrnoToCodes) {
   for (const int denied : {EACCES, EPERM, EROFS})
     EXPECT_EQ(shale::code_for_errno(denied), errc::access_denied);
   EXPECT_EQ(shale::code_for_errno(EEXIST), errc::already_exists);
-  for (const int full : {ENOSPC, EDQUOT})
+  for (const int full : {ENOSPC, EDQUOT, EFBIG})
     EXPECT_EQ(shale::code_for_errno(full), errc::out_of_space);
   EXPECT_EQ(shale::code_for_errno(ENOMEM), errc::out_of_memory);
   for (const int busy : {EAGAIN, EBUSY}) EXPECT_EQ(shale::code_for_errno(busy), errc::busy);

@@ -16,7 +16,7 @@
 #include "shale/shared_memory.hpp"
 #include "storage/file_copy.hpp"
 #include "storage/peer_support.hpp"
-#include "support/child_process.hpp"
+#include "support/faulty_disk.hpp"
 #include "support/private_mounts.hpp"
 
 namespace {
@@ -25,12 +25,6 @@ using namespace shale;
 using namespace shale::test;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
-
-std::string make_directory(const std::string& path) {
-  if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST)
-    throw std::runtime_error("no directory " + path);
-  return path;
-}
 
 // ---- full disks ---------------------------------------------------------------------------------
 
@@ -164,54 +158,20 @@ void full_shared_memory(const words&) {
 
 // ---- failing devices ----------------------------------------------------------------------------
 
-// A file system whose operations fail on command.
-class faulty_disk {
- public:
-  faulty_disk(const std::string& program, std::string where)
-      : where_(make_directory(where)), server_(program, {where_}) {
-    if (server_.read_line() != "mounted")
-      throw unavailable("FUSE cannot be mounted: no /dev/fuse, or not allowed");
-  }
+constexpr std::size_t file_bytes = 64 * page;
+constexpr std::size_t bad = 40;  // the page that fails
 
-  // The operation fails where it touches a byte of [first, last].
-  void fail(const std::string& operation, std::size_t first, std::size_t last, int number) {
-    say("fail " + operation + " " + std::to_string(first) + " " + std::to_string(last) + " " +
-        std::to_string(number));
-  }
-  void fail(const std::string& operation, int number) {
-    fail(operation, 0, std::size_t{1} << 40, number);
-  }
-  void heal() { say("heal"); }
-
-  // The device goes away in the middle of everything.
-  void vanish() {
-    server_.kill();
-    server_.wait();
-  }
-
-  // A file of the values of `fill`, which no cache has any more.
-  std::string file(const std::string& name, std::size_t bytes) {
-    const std::string path = where_ + "/" + name;
-    ::unlink(path.c_str());
-    storage made = create_file(path, bytes);
-    fill(made);
-    made.flush();
-    made.evict({0, bytes}, eviction::system);
-    require_equal(made.resident_bytes(), 0u, "cached bytes");
-    return path;
-  }
-
-  const std::string& where() const { return where_; }
-
- private:
-  void say(const std::string& line) {
-    server_.write_line(line);
-    require(server_.read_line() == "ok", "the file system obeys");
-  }
-
-  const std::string where_;
-  child_process server_;
-};
+// A file of the values of `fill`, which no cache has any more.
+std::string cold_file(const faulty_disk& disk, const std::string& name) {
+  const std::string path = disk.where() + "/" + name;
+  ::unlink(path.c_str());
+  storage made = create_file(path, file_bytes);
+  fill(made);
+  made.flush();
+  made.evict({0, file_bytes}, eviction::system);
+  require_equal(made.resident_bytes(), 0u, "cached bytes");
+  return path;
+}
 
 // The faulty disk, and a storage on a sound one.
 struct laboratory {
@@ -231,13 +191,10 @@ struct laboratory {
   bystander elsewhere;
 };
 
-constexpr std::size_t file_bytes = 64 * page;
-constexpr std::size_t bad = 40;  // the page that fails
-
 void device_read(const words& arguments) {
   laboratory in(arguments);
   in.examine([&] {
-    const std::string path = in.disk.file("data", file_bytes);
+    const std::string path = cold_file(in.disk, "data");
     in.disk.fail("read", bad * page, bad * page + 10, EIO);
     const std::string where = place(path, bad * page);
 
@@ -279,7 +236,7 @@ void device_read(const words& arguments) {
 void device_read_for_store(const words& arguments) {
   laboratory in(arguments);
   in.examine([&] {
-    const std::string path = in.disk.file("data", file_bytes);
+    const std::string path = cold_file(in.disk, "data");
     in.disk.fail("read", bad * page, bad * page + 10, EIO);
     storage bytes = map_file(path, {.access = access::read_write});
     require_failure(
@@ -304,7 +261,7 @@ void device_read_for_store(const words& arguments) {
 void device_write(const words& arguments) {
   laboratory in(arguments);
   in.examine([&] {
-    const std::string path = in.disk.file("data", file_bytes);
+    const std::string path = cold_file(in.disk, "data");
     storage bytes = map_file(path, {.access = access::read_write});
     const storage other = map_file(path, {.length = page});
     const auto store = [&] { std::fill_n(bytes.data(), file_bytes, std::byte{5}); };
@@ -350,7 +307,7 @@ void device_write(const words& arguments) {
 void device_growth(const words& arguments) {
   laboratory in(arguments);
   in.examine([&] {
-    const std::string path = in.disk.file("data", file_bytes);
+    const std::string path = cold_file(in.disk, "data");
     const std::string fresh = in.disk.where() + "/fresh";
     storage bytes = map_file(path, {.access = access::read_write, .reserve_bytes = 4 * mib});
     for (const auto& [number, code] : {std::pair(EIO, errc::io), {ENOSPC, errc::out_of_space}}) {
@@ -377,7 +334,7 @@ void device_growth(const words& arguments) {
 
 void device_gone(const words& arguments) {
   laboratory in(arguments);
-  const std::string path = in.disk.file("data", file_bytes);
+  const std::string path = cold_file(in.disk, "data");
   const auto before = process_footprint::now();
   {
     storage reading = map_file(path, {.reserve_bytes = 4 * mib});

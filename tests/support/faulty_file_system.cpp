@@ -9,6 +9,7 @@
 #define FUSE_USE_VERSION 31
 
 #include <fuse.h>
+#include <linux/falloc.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
@@ -134,7 +135,14 @@ int allocate(const char* path, int mode, off_t from, off_t bytes, fuse_file_info
   if (file == nullptr) return -ENOENT;
   if (const int failure = failure_of("allocate", from, bytes)) return failure;
   const auto end = static_cast<std::size_t>(from + bytes);
-  if (mode == 0 && file->size() < end) file->resize(end);
+  if (mode == 0) {
+    if (file->size() < end) file->resize(end);
+    return 0;
+  }
+  if (mode != (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE)) return -EOPNOTSUPP;
+  if (static_cast<std::size_t>(from) < file->size())
+    std::fill(file->begin() + from,
+              file->begin() + static_cast<std::ptrdiff_t>(std::min(end, file->size())), '\0');
   return 0;
 }
 

@@ -5,11 +5,13 @@
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <stdexcept>
 
 #include "support/child_process.hpp"
 #include "support/helper_process.hpp"
@@ -83,6 +85,12 @@ void mount_ext4(const std::string& image, const std::string& where, std::size_t 
   ::close(file);
   if (::mount(device.c_str(), where.c_str(), "ext4", 0, nullptr) != 0)
     give_up("ext4 cannot be mounted");
+}
+
+std::string make_directory(const std::string& path) {
+  if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST)
+    throw std::runtime_error("no directory " + path);
+  return path;
 }
 
 bool unmount(const std::string& where) { return ::umount2(where.c_str(), 0) == 0; }

@@ -14,6 +14,9 @@ void enter_private_mounts();
 void mount_tmpfs(const std::string& where, std::size_t bytes, const std::string& options = {});
 void mount_ext4(const std::string& image, const std::string& where, std::size_t bytes);
 
+/// Makes the directory, unless it is there; its path.
+std::string make_directory(const std::string& path);
+
 /// Whether the file system could be unmounted: nothing in it was in use any more.
 bool unmount(const std::string& where);
 
