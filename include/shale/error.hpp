@@ -70,8 +70,8 @@ class error : public std::runtime_error {
 
 /// The code for an `errno` that a file or memory call left behind: ENOENT -> not_found,
 /// EACCES / EPERM / EROFS -> access_denied, EEXIST -> already_exists, ENOSPC / EDQUOT /
-/// EFBIG -> out_of_space, ENOMEM -> out_of_memory, EAGAIN / EBUSY -> busy, EINVAL -> invalid_argument,
-/// anything else -> io.
+/// EFBIG -> out_of_space, ENOMEM -> out_of_memory, EAGAIN / EBUSY -> busy, EINVAL ->
+/// invalid_argument, anything else -> io.
 errc code_for_errno(int os_errno) noexcept;
 
 /// Runs `body`; an `error` that leaves it gets `frame` (a string, or a callable that makes one, so

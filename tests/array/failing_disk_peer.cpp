@@ -1,5 +1,5 @@
-// A container on a disk that fails on command: `failing_disk_peer VERB FILE_SYSTEM DIRECTORY`. Every
-// read is right or an error, every commit is all there or not at all.
+// A container on a disk that fails on command: `failing_disk_peer VERB FILE_SYSTEM DIRECTORY`.
+// Every read is right or an error, every commit is all there or not at all.
 #include <cerrno>
 #include <functional>
 #include <string>

@@ -193,8 +193,8 @@ class experiment {
     require(other_.read_line() == "ready", "the other process runs");
   }
 
-  // `kernel(tensor, executor, disturbance)` runs under disturbances; `judge(threw)` looks at what it
-  // left.
+  // `kernel(tensor, executor, disturbance)` runs under disturbances; `judge(threw)` looks at what
+  // it left.
   template <class Kernel, class Judge>
   void run(std::uint32_t rounds, shale::access allowed, Kernel kernel, Judge judge) {
     process_footprint before;

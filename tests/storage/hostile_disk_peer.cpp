@@ -1,5 +1,5 @@
 // Storages on disks that fill up or fail, in a process that mounts them for itself:
-// `hostile_disk_peer VERB DIRECTORY …`. What each verb finds is what docs/storage.md promises.
+// `hostile_disk_peer VERB ARGUMENT…`. What each verb finds is what docs/storage.md promises.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>

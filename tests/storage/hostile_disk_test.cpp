@@ -1,5 +1,5 @@
-// Disks that are full, fail or vanish under storages. A helper mounts them for itself alone, so that
-// the machine's own mounts stay as they are whatever happens.
+// Disks that are full, fail or vanish under storages. A helper mounts them for itself alone, so
+// that the machine's own mounts stay as they are whatever happens.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,5 +1,5 @@
-// What the helper processes of this floor's tests share: bytes to know again, and what a failure has
-// to say and to leave behind.
+// What the helper processes of this floor's tests share: bytes to know again, and what a failure
+// has to say and to leave behind.
 #pragma once
 
 #include <sys/stat.h>

@@ -34,8 +34,8 @@ class peer : public child_process {
 /// Runs the helper to its end.
 int run_peer(const std::vector<std::string>& arguments);
 
-/// Expects that another helper program finds what it is asked for; skips the test where that program
-/// says why it cannot look.
+/// Expects that another helper program finds what it is asked for; skips the test where that
+/// program says why it cannot look.
 inline void expect_found(const std::string& program, const std::vector<std::string>& arguments) {
   child_process helper(program, arguments);
   const std::string reason = helper.read_line();

@@ -1,5 +1,5 @@
-// What this process holds of the system: descriptors, mappings, addresses. Counted before and after,
-// they show what leaks.
+// What this process holds of the system: descriptors, mappings, addresses. Counted before and
+// after, they show what leaks.
 #pragma once
 
 #include <cstddef>
