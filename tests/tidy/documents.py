@@ -66,3 +66,19 @@ def check_invariants(house):
             for invariant in citation.findall(comment.group(0)) if comment and citation else ():
                 if invariant not in stated:
                     house.add(f"{name}:{number}", f"cites invariant {invariant}, which none states")
+
+
+def check_named_tests(house):
+    """A test that a document names, as `Suite.Name` or as `…Name` of the suite before, exists."""
+    tests = set()
+    for name in house.under("tests", suffixes=(".cpp",)):
+        tests.update(re.findall(r"^TEST(?:_F|_P)?\((\w+),\s*(\w+)\)", house.text(name), re.M))
+    suites = {suite for suite, _ in tests}
+    for name in house.under("docs", suffixes=(".md",)):
+        suite = None
+        for number, line in house.lines(name):
+            for named in re.finditer(r"`(?:([A-Z]\w+)\.|…)([A-Z]\w+)`", line):
+                suite = named.group(1) or suite
+                if suite in suites and (suite, named.group(2)) not in tests:
+                    house.add(f"{name}:{number}",
+                              f"names test {suite}.{named.group(2)}, which is not there")

@@ -10,7 +10,7 @@ import sys
 sys.dont_write_bytecode = True
 
 from documented import check_documented
-from documents import check_documents, check_invariants, check_readme
+from documents import check_documents, check_invariants, check_named_tests, check_readme
 from floors import check_floors
 from headers import check_headers
 from house import House
@@ -25,6 +25,7 @@ CHECKS = {
     "references": check_references,
     "documented": check_documented,
     "documents": check_documents,
+    "named": check_named_tests,
     "readme": check_readme,
     "invariants": check_invariants,
 }
