@@ -22,7 +22,7 @@ struct row {
   std::string work;
   std::uint64_t bytes = 0;               ///< that one round works through
   double seconds = 0;                    ///< Shale's median round
-  std::optional<ratio> limit{};            ///< Shale's speed as a part of what the hardware does
+  std::optional<ratio> limit{};          ///< Shale's speed as a part of what the hardware does
   std::map<std::string, ratio> peers{};  ///< peer's seconds / Shale's: above 1, Shale is faster
   std::optional<target> reach{};
   std::uint64_t peak_rss_bytes = 0;
