@@ -59,7 +59,7 @@ struct file::state {
   }
 
   std::shared_ptr<container_handle> follow_name();
-  std::unique_ptr<open_file> take_writer_lock(patience wait);
+  transaction_base take_writer_lock(patience wait);
   std::optional<generation_view> try_latest();
 
   file_system& files;
@@ -128,10 +128,10 @@ std::optional<generation_view> file::state::try_latest() {
   return generation_view(made);
 }
 
-// commit.1: the lock, on a description of its own, of the file that the name leads to. A writer
+// commit.1: the lock, on a description of its own, and the handle of the same file. A writer
 // that has to wait holds the queue byte meanwhile, and nobody goes past it: without that, a process
 // that begins again as soon as it has committed would starve all others.
-std::unique_ptr<open_file> file::state::take_writer_lock(patience wait) {
+transaction_base file::state::take_writer_lock(patience wait) {
   const auto try_exclusive = [&](open_file& description, std::uint64_t byte) {
     const os_result result =
         uninterrupted([&] { return description.try_lock(byte, lock_mode::exclusive); });
@@ -162,8 +162,11 @@ std::unique_ptr<open_file> file::state::take_writer_lock(patience wait) {
       waited += step;
       if (in_queue == nullptr) step *= 2;  // the next in turn looks often
     }
-    if (identity_of(*lock, path) == identity_of(files, path)) return lock;
-    // The name was given to another file while this one waited for the lock of the old one.
+    transaction_base base;
+    base.handle = follow_name();
+    base.lock = std::move(lock);
+    if (identity_of(*base.lock, path) == base.handle->identity) return base;
+    // The name was given to another file since the lock's was opened.
   }
 }
 
@@ -238,9 +241,7 @@ transaction file::begin(patience wait) {
       throw error(errc::io, "an earlier sync of this container failed",
                   {"file " + self.path,
                    "what it should have made durable may be lost: open the container anew"});
-    transaction_base base;
-    base.lock = self.take_writer_lock(wait);
-    base.handle = self.follow_name();
+    transaction_base base = self.take_writer_lock(wait);
     base.poisoned = self.poisoned;
     open_file& data = *base.handle->data;
     base.both = read_slots(data, self.id, self.path);

@@ -8,19 +8,23 @@
 #include <random>
 #include <thread>
 
+#include "format/after_crash.hpp"
 #include "format/bytes.hpp"
 #include "format/header.hpp"
 #include "format/small_history.hpp"
 #include "shale/error.hpp"
+#include "support/failures.hpp"
 #include "support/recording_file_system.hpp"
 
 namespace shale::format {
 namespace {
 
 using test::fault;
+using test::look;
 using test::observe;
 using test::plain_state;
 using test::recording_file_system;
+using test::sighting;
 
 constexpr patience at_once{0};
 const std::string path = "/box/history.shale";
@@ -61,36 +65,6 @@ struct telling {
   }
 };
 
-// Opens an image and says which of the told generations it shows.
-struct sighting {
-  std::uint64_t generation = 0;  // 0: there is no file
-  plain_state state;
-};
-
-sighting look(const recording_file_system::image& image) {
-  recording_file_system files(image);
-  if (image.empty()) return {};
-  file container = file::open(files, path, open_access::write);
-  const generation_view view = container.latest();
-  sighting seen{view.generation(), observe(view)};
-  EXPECT_EQ(test::unsound(view), "");
-  // The next writer finds its feet, and what it makes is sound too.
-  transaction change = container.begin(at_once);
-  plain_state next = seen.state;
-  test::storyteller story(change, next);
-  story.create_chunked("after the crash");
-  story.chunk("after the crash", 3, 200);
-  story.dense("dense after the crash", 700, 201);
-  change.commit();
-  const generation_view after = container.latest();
-  EXPECT_EQ(after.generation(), seen.generation + 1);
-  EXPECT_EQ(observe(after), next);
-  EXPECT_EQ(test::unsound(after), "");
-  // Nor did making it touch the generation before.
-  EXPECT_EQ(observe(view), seen.state);
-  return seen;
-}
-
 // A crash after `count` changes may show the last generation that was reported by then, or the one
 // that was being made.
 void expect_old_or_new(const telling& history, std::size_t count,
@@ -98,7 +72,7 @@ void expect_old_or_new(const telling& history, std::size_t count,
   std::size_t reported = 0;  // generations that had been reported
   while (reported < history.generations.size() && history.generations[reported].published <= count)
     ++reported;
-  const sighting seen = look(image);
+  const sighting seen = look(image, path);
   ASSERT_GE(seen.generation, reported) << "after " << count << " changes";
   ASSERT_LE(seen.generation, reported + 1) << "after " << count << " changes";
   if (seen.generation == 0 || seen.generation > history.generations.size()) return;
@@ -111,7 +85,7 @@ TEST(Commit, TellsTheHistoryWithoutAnyCrash) {
   telling history;
   history.run(files);
   ASSERT_FALSE(history.stopped_by);
-  const sighting seen = look(files.now());
+  const sighting seen = look(files.now(), path);
   EXPECT_EQ(seen.generation, static_cast<std::uint64_t>(test::history_steps) + 1);
   EXPECT_EQ(seen.state, history.generations.back().state);
 }
@@ -159,9 +133,23 @@ TEST(Commit, AnnouncesOnlyWhatIsDurable) {
     if (found == seen.end() || found->second.size() < live_page_offset + 4) continue;
     announced = load<std::uint32_t>(found->second.data() + live_page_offset);
     if (announced < 2) continue;  // as it was created
-    ASSERT_GE(look(crash.after_power_cut(nullptr)).generation, announced);
+    ASSERT_GE(look(crash.after_power_cut(nullptr), path).generation, announced);
   } while (crash.next());
   EXPECT_EQ(announced, history.generations.size());
+}
+
+// Waiters that are woken find what they were woken for, whatever happens then.
+TEST(Commit, WakesWaitersOnceItIsDurable) {
+  recording_file_system files;
+  telling history;
+  history.run(files);
+  ASSERT_EQ(files.wakes().size(), history.generations.size());
+  recording_file_system::replay crash(files);
+  for (std::size_t i = 0; i < files.wakes().size(); ++i) {
+    while (crash.count() < files.wakes()[i]) crash.next();
+    if (i == 0) continue;  // of a file that has no name yet
+    EXPECT_GE(look(crash.after_power_cut(nullptr), path).generation, i + 1);
+  }
 }
 
 // Every write arrives in halves, so that a superblock can be met half-written, too.
@@ -177,6 +165,39 @@ TEST(Commit, SurvivesDeathInTheMiddleOfAnyWrite) {
     expect_old_or_new(history, crash.count(), crash.after_kill());
     expect_old_or_new(history, crash.count(), crash.after_power_cut(&random));
   } while (crash.next());
+}
+
+// commit.1: the superblock that a writer builds on may have failed to reach the device. It must be
+// there before the other slot is written, in the middle of which this writer dies.
+TEST(Commit, SurvivesDeathAfterAFailedSync) {
+  std::mt19937_64 random(5);
+  bool more = true;
+  for (std::uint64_t death = 0; more; ++death) {
+    recording_file_system files;
+    telling history;
+    history.run(files, 1);
+    plain_state state = history.generations.back().state;
+    {
+      file writer = file::open(files, path, open_access::write);
+      transaction change = writer.begin(at_once);
+      test::tell(1, {change, state});
+      files.fail_sync(1);  // after that of the data
+      ASSERT_EQ(test::code_of([&] { change.commit(); }), errc::io);
+      files.fail_sync(1'000'000);
+    }
+    {
+      file writer = file::open(files, path, open_access::write);
+      const std::uint64_t start = files.calls();
+      files.fail_call(start + death, fault::death);
+      more = test::code_of([&] {
+               transaction change = writer.begin(at_once);
+               test::tell(2, {change, state});
+               change.commit();
+             }) != errc{};
+    }
+    for (int sample = 0; sample < 8; ++sample)
+      ASSERT_GE(look(files.after_power_cut(&random), path).generation, 2u) << "call " << death;
+  }
 }
 
 // ---- failing calls ----------------------------------------------------------------------------
@@ -217,7 +238,7 @@ TEST_P(FailingCall, LeavesTheOldGenerationOrTheNew) {
     const std::size_t reported = history.generations.size();
     for (const auto& image :
          {files.now(), files.after_power_cut(nullptr), files.after_power_cut(&random)}) {
-      const sighting seen = look(image);
+      const sighting seen = look(image, path);
       ASSERT_GE(seen.generation, reported);
       ASSERT_LE(seen.generation, reported + 1);
       if (seen.generation == 0) continue;
@@ -396,6 +417,85 @@ TEST(Abort, FollowsAFailedWriteOfData) {
   EXPECT_EQ(container.latest().generation(), 1u);
 }
 
+// A change that failed half-way may have left the books wrong.
+TEST(Abort, FollowsAChangeThatFailedHalfWay) {
+  recording_file_system files;
+  file container = file::create(files, path, {.id = uuid{}});
+  plain_state state;
+  {
+    transaction change = container.begin(at_once);
+    test::tell(0, {change, state});
+    test::storyteller(change, state).note("a", "long", std::string(6000, 'x'));
+    change.commit();
+  }
+  bool failed = false;
+  for (std::uint64_t at = 0; at < 8; ++at) {
+    file again = file::open(files, path, open_access::write);
+    transaction change = again.begin(at_once);
+    const std::uint64_t end = files.calls();
+    files.fail_call(end + at, fault::error, EIO);
+    plain_state ignored = state;
+    try {
+      test::storyteller(change, ignored).note("a", "long", std::string(7000, 'y'));
+    } catch (const error& failure) {
+      EXPECT_EQ(failure.code(), errc::io);
+      failed = true;
+    }
+    files.fail_call(UINT64_MAX, fault::none);
+    if (ignored != state) break;  // nothing is left to fail
+    try {
+      change.commit();
+      // What failed came before the change: a read.
+      EXPECT_EQ(observe(again.latest()), state);
+    } catch (const error& refused) {
+      EXPECT_EQ(refused.code(), errc::io);
+      EXPECT_NE(std::string(refused.what()).find("an earlier change"), std::string::npos);
+    }
+    EXPECT_EQ(observe(again.latest()), state);
+    EXPECT_EQ(test::unsound(again.latest()), "");
+  }
+  EXPECT_TRUE(failed);
+}
+
+// ---- creating -----------------------------------------------------------------------------------
+
+// A call that fails leaves nothing behind, or the whole container.
+TEST(Create, LeavesAWholeFileOrNone) {
+  for (const fault how : {fault::error, fault::death}) {
+    for (std::uint64_t at = 0;; ++at) {
+      recording_file_system files;
+      files.fail_call(at, how, ENOSPC);
+      std::optional<errc> failed;
+      try {
+        file::create(files, path, {.id = uuid{}});
+      } catch (const error& failure) {
+        failed = failure.code();
+        EXPECT_NE(std::string(failure.what()).find(path), std::string::npos) << failure.what();
+      }
+      EXPECT_EQ(files.open_files(), 0);
+      const std::string call = files.failed_call();
+      files.fail_call(UINT64_MAX, fault::none);
+      if (files.calls() <= at) break;  // it was never made
+      const auto left = files.now();
+      if (left.empty()) continue;
+      ASSERT_EQ(left.size(), 1u) << call;
+      EXPECT_EQ(look(left, path).generation, 1u) << call;
+      // A name that may go with the power is taken away at once.
+      if (how == fault::error) {
+        EXPECT_NE(call, "sync_directory");
+      }
+    }
+  }
+}
+
+TEST(Create, NeedsLocksThatOthersSee) {
+  recording_file_system files;
+  file::create(files, path, {.id = uuid{}});
+  files.honours_locks = false;
+  for (const open_access access : {open_access::read, open_access::write})
+    EXPECT_EQ(test::code_of([&] { file::open(files, path, access); }), errc::unsupported);
+}
+
 // ---- interleavings ------------------------------------------------------------------------------
 
 // A whole writer's transaction runs before call number `at` of a reader's opening, for every `at`.
@@ -553,6 +653,151 @@ TEST(Interleaving, ReadersAndWritersMeetAtEveryPairOfSteps) {
           << "reader's call " << reader_stop << ", writer's call " << writer_stop;
       view.reset();
       ASSERT_EQ(test::unsound(writer.latest()), "");
+    }
+  }
+}
+
+class Renaming : public testing::Test {
+ protected:
+  // A container of generation `commits` + 1.
+  static plain_state make(recording_file_system& files, const std::string& name, int commits) {
+    file container = file::create(files, name, {.id = uuid{}});
+    plain_state state;
+    for (int step = 0; step < commits; ++step) {
+      transaction change = container.begin(at_once);
+      test::tell(step, {change, state});
+      change.commit();
+    }
+    return state;
+  }
+
+  const std::string compacted = "/box/compacted";
+};
+
+// A compacted file takes the name, and another process its lock, before any call of a transaction's
+// beginning: nobody else writes into that file.
+TEST_F(Renaming, TheWriterLockIsThatOfTheFileBehindTheName) {
+  bool refused = false;
+  for (std::uint64_t at = 0;; ++at) {
+    recording_file_system files;
+    make(files, path, 1);
+    make(files, compacted, 3);
+    file writer = file::open(files, path, open_access::write);
+    std::optional<file> other;
+    std::optional<transaction> others;
+    const std::uint64_t start = files.calls();
+    files.before_call = [&] {
+      if (other || files.calls() != start + at) return;
+      files.rename(compacted, path);
+      other = file::open(files, path, open_access::write);
+      others = other->begin(at_once);
+    };
+    try {
+      const transaction change = writer.begin(at_once);
+      EXPECT_EQ(change.generation(), 3u) << "two writers of one file, call " << at;
+    } catch (const error& failure) {
+      EXPECT_EQ(failure.code(), errc::busy) << failure.what();
+      refused = true;
+    }
+    files.before_call = nullptr;
+    if (!other) break;
+  }
+  EXPECT_TRUE(refused);
+}
+
+// A compacted file takes the name before any call of a reader's, and writers use it at once.
+TEST_F(Renaming, APinIsOnTheFileThatIsRead) {
+  for (std::uint64_t at = 0;; ++at) {
+    recording_file_system files;
+    const plain_state before = make(files, path, 2);
+    const plain_state compact = make(files, compacted, 3);
+    file reader = file::open(files, path, open_access::read);
+    // The newest generation is read once more.
+    plain_state after = before;
+    {
+      file writer = file::open(files, path, open_access::write);
+      transaction change = writer.begin(at_once);
+      test::storyteller(change, after).dense("e", 300, 2);
+      change.commit();
+    }
+    std::optional<file> other;
+    const std::uint64_t start = files.calls();
+    files.before_call = [&] {
+      if (other || files.calls() != start + at) return;
+      files.rename(compacted, path);
+      other = file::open(files, path, open_access::write);
+    };
+    const generation_view view = reader.latest();
+    files.before_call = nullptr;
+    if (!other) break;
+    EXPECT_EQ(view.generation(), 4u);
+    const plain_state seen = observe(view);
+    EXPECT_TRUE(seen == after || seen == compact) << "call " << at;
+    // A view of the file that has the name is seen by those who write it.
+    if (seen == compact) {
+      EXPECT_EQ(other->pinned(), (std::vector<generation_range>{{4, 4}})) << "call " << at;
+    } else {
+      EXPECT_TRUE(other->pinned().empty()) << "call " << at;
+    }
+  }
+}
+
+// commit.1, docs/decisions/0021: a slot that a dying writer left torn, and that the kernel could not
+// write, may come back as it was. Nobody may have used its generation's space by then.
+TEST(Interleaving, AReaderIsNotMisledByASlotThatComesBack) {
+  bool reader_has_more = true;
+  for (std::uint64_t at = 0; reader_has_more; ++at) {
+    bool writer_has_more = true;
+    for (std::uint64_t death = 0; writer_has_more && reader_has_more; ++death) {
+      recording_file_system files;
+      file writer = file::create(files, path, {.id = uuid{}});
+      std::vector<plain_state> told{{}};
+      const auto change_all = [&](transaction& change) {
+        told.resize(change.generation() - 1);
+        told.push_back(told.back());
+        test::storyteller story(change, told.back());
+        if (told.size() == 2) story.create_chunked("a");
+        for (unsigned i = 0; i < 3; ++i)
+          story.chunk("a", i, static_cast<unsigned>(told.size() * 16) + i);
+      };
+      const auto commit_one = [&] {
+        transaction change = writer.begin(at_once);
+        change_all(change);
+        change.commit();
+      };
+      for (int i = 0; i < 2; ++i) commit_one();
+      file reader = file::open(files, path, open_access::read);
+      commit_one();  // generation 4, in slot 1: the reader picks it
+
+      reader_has_more = false;
+      const std::uint64_t start = files.calls();
+      files.before_call = [&] {
+        if (reader_has_more || files.calls() != start + at) return;
+        reader_has_more = true;
+        commit_one();  // generation 5, in slot 0
+        {              // generation 6 dies, maybe in the middle of its superblock
+          transaction change = writer.begin(at_once);
+          change_all(change);
+          files.fail_call(files.calls() + death, fault::death);
+          writer_has_more = test::code_of([&] { change.commit(); }) != errc{};
+        }
+        files.fail_call(UINT64_MAX, fault::none);
+        {  // the next writer's first sync fails
+          file next = file::open(files, path, open_access::write);
+          files.fail_sync(0);
+          EXPECT_EQ(test::code_of([&] { next.begin(at_once); }), errc::io);
+          files.fail_sync(1'000'000);
+        }
+        // The one after it has written its data when the kernel looks at the device again.
+        file last = file::open(files, path, open_access::write);
+        transaction change = last.begin(at_once);
+        change_all(change);
+        files.evict_lost();
+      };
+      const generation_view view = reader.latest();
+      files.before_call = nullptr;
+      ASSERT_EQ(observe(view), told[view.generation() - 1])
+          << "reader's call " << at << ", writer's call " << death;
     }
   }
 }

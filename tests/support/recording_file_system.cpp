@@ -90,7 +90,16 @@ class device {
       }
       case change::failed_sync:
         for (part& each : pending_)
-          if (each.inode == happened.inode) each.lost = true;
+          // The size is the file system's own record, which stays to be written.
+          if (each.inode == happened.inode && !each.size) each.lost = true;
+        break;
+      case change::evict:
+        std::erase_if(pending_, [](const part& each) { return each.lost; });
+        for (auto& [inode, bytes] : seen_) {
+          const std::size_t size = bytes.size();
+          bytes = cached(inode);
+          bytes.resize(size);
+        }
         break;
       case change::link:
         unsynced_names_[happened.name] = happened.inode;
@@ -140,6 +149,15 @@ class device {
     bool lost;
   };
 
+  // What is on the device or on its way there.
+  content cached(std::uint64_t inode) const {
+    const auto found = durable_.find(inode);
+    content bytes = found == durable_.end() ? content() : found->second;
+    for (const part& each : pending_)
+      if (each.inode == inode && !each.lost) put(bytes, each);
+    return bytes;
+  }
+
   static void put(content& file, const part& each) {
     if (each.size) {
       file.resize(*each.size);
@@ -188,9 +206,12 @@ class recorded_file final : public open_file {
  public:
   recorded_file(recording_file_system& in, std::shared_ptr<recording_file_system::inode> of,
                 open_access access)
-      : in_(in), of_(std::move(of)), access_(access) {}
+      : in_(in), of_(std::move(of)), access_(access) {
+    ++in_.open_files_;
+  }
 
   ~recorded_file() override {
+    --in_.open_files_;
     std::erase_if(of_->locks, [this](const held_lock& lock) { return lock.owner == this; });
   }
 
@@ -229,6 +250,7 @@ class recorded_file final : public open_file {
     auto failed = in_.begin_call("sync");
     take_over_stores();
     if (in_.good_syncs_ && (*in_.good_syncs_)-- == 0) failed = -EIO;
+    if (failed && in_.fault_ == fault::death) return *failed;  // it was never made
     if (failed) {
       in_.record({change::failed_sync, of_->number, 0, {}, {}, {}});
       in_.syncs_.push_back({in_.log_.size(), false});
@@ -259,6 +281,7 @@ class recorded_file final : public open_file {
   os_result try_lock(std::uint64_t byte, lock_mode mode) noexcept override {
     if (mode == lock_mode::exclusive && access_ != open_access::write) return -EBADF;
     if (const auto failed = in_.begin_call("try_lock")) return *failed;
+    if (!in_.honours_locks) return 0;
     held_lock* mine = nullptr;
     for (held_lock& lock : of_->locks) {
       if (lock.byte != byte) continue;
@@ -284,7 +307,10 @@ class recorded_file final : public open_file {
   void wait_word(std::uint64_t, std::uint32_t, std::chrono::milliseconds) noexcept override {
     (void)in_.begin_call("wait_word", false);
   }
-  void wake_word(std::uint64_t) noexcept override { (void)in_.begin_call("wake_word", false); }
+  void wake_word(std::uint64_t) noexcept override {
+    (void)in_.begin_call("wake_word", false);
+    in_.wakes_.push_back(in_.changes());
+  }
 
   void note_mapped_write(std::uint64_t offset, std::uint64_t bytes) noexcept override {
     const std::uint64_t first = offset / page_bytes * page_bytes;
@@ -379,6 +405,9 @@ std::optional<os_result> recording_file_system::begin_call(const char* what, boo
     case fault::partial:
       partial_now_ = true;
       return std::nullopt;
+    case fault::death:
+      partial_now_ = number == *fault_at_ && failed_call_ == "pwrite";
+      return partial_now_ ? std::nullopt : std::optional<os_result>(-EIO);
     default:
       return std::nullopt;
   }
@@ -386,9 +415,10 @@ std::optional<os_result> recording_file_system::begin_call(const char* what, boo
 
 void recording_file_system::fail_call(std::uint64_t at, fault how, int error_number, bool lasting) {
   fault_at_ = at;
+  failed_call_.clear();
   fault_ = how;
   error_number_ = error_number;
-  lasting_ = lasting;
+  lasting_ = lasting || how == fault::death;
 }
 
 void recording_file_system::record(event&& happened) { log_.push_back(std::move(happened)); }
@@ -496,12 +526,11 @@ recording_file_system::image recording_file_system::now() const {
 }
 
 void recording_file_system::evict_lost() {
-  const image on_device = after_power_cut(nullptr);
-  for (auto& [name, of] : names_) {
-    const auto found = on_device.find(name);
-    if (found == on_device.end()) continue;
-    of->bytes = found->second;
+  record({change::evict, 0, 0, {}, {}, {}});
+  replay all(*this);
+  while (all.next()) {
   }
+  for (const auto& [name, bytes] : all.after_kill()) find(name)->bytes = bytes;
 }
 
 void recording_file_system::flip(const std::string& path, std::uint64_t offset, std::byte mask) {

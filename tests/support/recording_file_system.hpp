@@ -33,6 +33,7 @@ enum class fault : std::uint8_t {
   error,        ///< answers -error_number and changes nothing
   interrupted,  ///< answers -EINTR once, and changes nothing
   partial,      ///< pread and pwrite move only a part; other calls succeed
+  death,        ///< pwrite moves only a part; other calls, and all later ones, answer -EIO
 };
 
 class recording_file_system final : public format::file_system {
@@ -80,6 +81,12 @@ class recording_file_system final : public format::file_system {
   /// The same, but before every call: for callers that hand each other turns between threads.
   std::function<void()> before_each_call;
 
+  /// Whether locks of one description are seen by others; where not, every one is granted.
+  bool honours_locks = true;
+
+  /// Open files that exist now.
+  int open_files() const noexcept { return open_files_; }
+
   /// What the call that went wrong was.
   const std::string& failed_call() const noexcept { return failed_call_; }
 
@@ -122,7 +129,7 @@ class recording_file_system final : public format::file_system {
   image now() const;
 
   /// The kernel drops what it could not write: what failed syncs left uncertain is read back from
-  /// the device, where none of it is.
+  /// the device, where none of it is. Recorded.
   void evict_lost();
 
   /// Changes one byte of a file, unrecorded.
@@ -135,6 +142,9 @@ class recording_file_system final : public format::file_system {
   };
   const std::vector<sync_mark>& syncs() const noexcept { return syncs_; }
 
+  /// How many changes had been recorded whenever waiters were woken.
+  const std::vector<std::size_t>& wakes() const noexcept { return wakes_; }
+
   struct inode;
 
   /// One recorded change.
@@ -144,6 +154,7 @@ class recording_file_system final : public format::file_system {
       resize,  ///< `offset` is the new size
       sync,
       failed_sync,
+      evict,  ///< of all files
       link,
       rename,
       remove,
@@ -169,6 +180,8 @@ class recording_file_system final : public format::file_system {
   std::vector<std::shared_ptr<inode>> inodes_;
   std::vector<event> log_;
   std::vector<sync_mark> syncs_;
+  std::vector<std::size_t> wakes_;
+  int open_files_ = 0;
   std::uint64_t calls_ = 0;
   std::optional<std::uint64_t> fault_at_;
   fault fault_ = fault::none;
