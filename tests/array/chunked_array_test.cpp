@@ -275,6 +275,26 @@ TEST_F(ChunkedArray, DamageIsNamedByChunk) {
   EXPECT_TRUE(equal_bits(stored.read({{32, 0}, {32, 64}}), values.narrow(0, 32, 32)));
 }
 
+TEST_F(ChunkedArray, DamageIsFoundByTransactionsToo) {
+  const tensor values = counting({64, 64}, dtype::int64);
+  {
+    transaction change = file_.begin();
+    change.create("dem", spec(dtype::int64, {64, 64}, {16, 16}, {.zstd_level = std::nullopt}))
+        .write(values);
+    change.commit();
+  }
+  const tensor chunk = box_of(values, {{16, 48}, {16, 16}}).clone();
+  test::flip_byte(path_, position_of(path_, {chunk.data(), chunk.size_bytes()}) + 777);
+  transaction change = file_.begin();
+  const writable_array dem = change.update("dem");
+  EXPECT_EQ(code_of([&] { change.find("dem")->read(); }), errc::corrupt);
+  // A part of the chunk cannot be changed without reading the rest.
+  EXPECT_EQ(code_of([&] {
+              dem.write({{16, 48}, {1, 1}}, counting({1, 1}, dtype::int64));
+            }),
+            errc::corrupt);
+}
+
 TEST_F(ChunkedArray, SpecsThatMakeNoSenseAreRefused) {
   transaction change = file_.begin();
   const auto refuses = [&](const array_spec& what) {

@@ -312,6 +312,21 @@ TEST_F(DenseArray, LostBytesAreNotCommitted) {
   EXPECT_TRUE(equal_bits(at("b").read(), test::seeded({100}, 2)));
 }
 
+// The file is long enough again, so that nothing but the mark tells of the loss.
+TEST_F(DenseArray, LostBytesAreNotCommittedThoughTheirSpaceIsBack) {
+  transaction change = file_.begin();
+  const tensor made = change.create("a", {.shape = {1 << 20}}).as_tensor();
+  const auto elements = made.as<float, 1>();
+  elements(1 << 19) = 2;
+  const auto bytes = static_cast<off_t>(test::bytes_of_file(path_).size());
+  ASSERT_EQ(::truncate(path_.c_str(), bytes - (3 << 20)), 0);
+  elements(1 << 19) = 3;  // survives, and leaves a mark
+  ASSERT_EQ(::truncate(path_.c_str(), bytes), 0);
+  EXPECT_EQ(code_of([&] { change.commit(); }), errc::io);
+  EXPECT_FALSE(file_.latest().find("a"));
+  EXPECT_EQ(findings_of(file_), "");
+}
+
 TEST_F(DenseArray, DamageIsFoundByVerifyAndByReading) {
   const tensor values = test::seeded({3, 1 << 18}, 2);  // three segments
   write("dem", values);

@@ -238,6 +238,39 @@ TEST_F(ContainerFile, GivesBackWhatNothingNames) {
   EXPECT_LT(verify(container.latest()).live_bytes, first_extent_offset + 10 * page_bytes);
 }
 
+TEST_F(ContainerFile, IsAsLongAsItSaysWhateverWasNotWritten) {
+  commit([&](transaction& change) {
+    storyteller(change, told).create_chunked("a");
+    change.allocate_chunk(1'000'000);  // at the end, never written, named by nothing
+  });
+  EXPECT_GE(files.now().at(path).size(), container.latest().end_of_file());
+  EXPECT_EQ(observe(file::open(files, path, open_access::read).latest()), told);
+  expect_sound();
+}
+
+TEST_F(ContainerFile, LongValuesShowNoOldBytesBehindThem) {
+  const auto long_note = [&](std::size_t bytes, char letter) {
+    commit([&](transaction& change) {
+      storyteller story(change, told);
+      if (!told.contains("a")) story.create_chunked("a");
+      story.note("a", "long", std::string(bytes, letter));
+    });
+  };
+  for (int round = 0; round < 8; ++round) {  // until old space is used again
+    long_note(8100, 'x');
+    long_note(4200, 'y');
+    const auto& bytes = files.now().at(path);
+    const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const std::size_t last = text.rfind(std::string(4000, 'y'));
+    ASSERT_NE(last, std::string::npos);
+    std::size_t end = last + 4000;
+    while (text[end] == 'y') ++end;
+    // The rest of the descriptor is short; what follows it in its page is nothing.
+    const std::size_t page_end = (end + page_bytes - 1) / page_bytes * page_bytes;
+    ASSERT_EQ(text.substr(end, page_end - end).find("xxxx"), std::string::npos) << round;
+  }
+}
+
 TEST_F(ContainerFile, TakesOnlyExtentsThatItGave) {
   commit([&](transaction& change) { storyteller(change, told).dense("d", 5000, 1); });
   const extent taken = container.latest().find("d")->dense().extents.at(0);

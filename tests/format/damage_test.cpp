@@ -5,10 +5,13 @@
 
 #include <random>
 
+#include "format/bytes.hpp"
+#include "format/checksum.hpp"
 #include "format/header.hpp"
 #include "format/small_history.hpp"
 #include "format/superblock.hpp"
 #include "shale/error.hpp"
+#include "support/failures.hpp"
 #include "support/recording_file_system.hpp"
 
 namespace shale::format {
@@ -208,6 +211,103 @@ TEST(ChunkEntry, ThatClaimsMoreThanZstdCanPackIsCorrupt) {
   } catch (const error& failure) {
     EXPECT_EQ(failure.code(), errc::corrupt);
   }
+}
+
+TEST_F(Damage, OfADenseArraysChecksumsIsToldFromDamageOfItsData) {
+  recording_file_system files({{path, sound}});
+  file container = file::open(files, path, open_access::read);
+  const generation_view view = container.latest();
+  const array_record dense = view.find("e").value();
+  files.flip(path, dense.dense().checksums.offset, std::byte{1});
+  const verify_report report = verify(view);
+  ASSERT_EQ(report.findings.size(), 1u);
+  EXPECT_NE(report.findings[0].text.find("segment checksums"), std::string::npos);
+  EXPECT_EQ(test::code_of([&] { (void)view.dense_checksums(dense); }), errc::corrupt);
+}
+
+TEST_F(Damage, OfALongValueIsFound) {
+  const std::vector<std::byte> run(3000, std::byte{'h'});
+  recording_file_system files({{path, sound}});
+  auto from = sound.begin();
+  for (;;) {  // older generations have theirs
+    from = std::search(from, sound.end(), run.begin(), run.end());
+    if (from == sound.end()) break;
+    files.flip(path, static_cast<std::uint64_t>(from - sound.begin()) + 1000, std::byte{1});
+    from += 3000;
+  }
+  EXPECT_EQ(read(files).code, errc::corrupt);
+}
+
+TEST_F(Damage, ReadingBehindTheEndOfAFileIsAFailure) {
+  recording_file_system files({{path, sound}});
+  file container = file::open(files, path, open_access::read);
+  const generation_view view = container.latest();
+  const extent where = view.find("e")->dense().extents.at(0);
+  std::vector<std::byte> bytes(where.bytes);
+  view.read(where.offset, bytes);
+  std::unique_ptr<open_file> raw;
+  ASSERT_GE(files.open(path, open_access::write, raw), 0);
+  raw->truncate(where.end() - 1);
+  EXPECT_EQ(test::code_of([&] { view.read(where.offset, bytes); }), errc::io);
+}
+
+// Files in which every checksum is right: what somebody makes who means harm.
+class Forgery : public Damage {
+ protected:
+  Forgery() {
+    std::copy_n(at(superblock_offsets[newest_slot]), 512, sector_.begin());
+    fields_ = valid(sector_, uuid{}, static_cast<std::uint32_t>(newest_slot)).value();
+    catalog_ = load_page_ref(&bytes_[fields_.root.offset + 32]);
+  }
+
+  std::vector<std::byte>::iterator at(std::uint64_t offset) {
+    return bytes_.begin() + static_cast<std::ptrdiff_t>(offset);
+  }
+
+  // Sets the checksums of catalog, root and superblock right, and opens the file.
+  errc code() {
+    if (catalog_.offset + page_bytes <= bytes_.size())
+      catalog_.checksum = checksum_metadata({&bytes_[catalog_.offset], page_bytes});
+    store_page_ref(&bytes_[fields_.root.offset + 32], catalog_);
+    fields_.root_checksum = checksum_metadata({&bytes_[fields_.root.offset], page_bytes});
+    sector_ = encode_superblock(fields_, uuid{}, static_cast<std::uint32_t>(newest_slot));
+    std::copy(sector_.begin(), sector_.end(), at(superblock_offsets[newest_slot]));
+    recording_file_system files({{path, bytes_}});
+    return read(files).code;
+  }
+
+  std::vector<std::byte> bytes_ = sound;
+  superblock_sector sector_;
+  superblock fields_;
+  page_ref catalog_;
+};
+
+TEST_F(Forgery, IsReadWhenNothingIsChanged) { EXPECT_EQ(code(), errc{}); }
+
+TEST_F(Forgery, OfARootOfAnotherGenerationIsCorrupt) {
+  bytes_[fields_.root.offset + 8] ^= std::byte{1};
+  EXPECT_EQ(code(), errc::corrupt);
+}
+
+TEST_F(Forgery, OfAPageForAnotherPlaceIsCorrupt) {
+  bytes_[catalog_.offset + 17] ^= std::byte{0x10};
+  EXPECT_EQ(code(), errc::corrupt);
+}
+
+TEST_F(Forgery, OfAPageWithRubbishBehindItsCellsIsCorrupt) {
+  bytes_[catalog_.offset + page_bytes - 1] = std::byte{1};
+  EXPECT_EQ(code(), errc::corrupt);
+}
+
+TEST_F(Forgery, OfAReferenceBehindTheGenerationsEndIsCorrupt) {
+  const std::uint64_t place = (sound.size() + page_bytes - 1) / page_bytes * page_bytes;
+  bytes_.resize(place + page_bytes);
+  std::copy_n(at(catalog_.offset), page_bytes, at(place));
+  store(&bytes_[place + 16], place);
+  catalog_.offset = place;
+  EXPECT_EQ(code(), errc::corrupt);
+  catalog_.offset = UINT64_MAX - page_bytes + 1;
+  EXPECT_EQ(code(), errc::corrupt);
 }
 
 TEST_F(Damage, VerifyDoesNotTrustPagesReadBefore) {

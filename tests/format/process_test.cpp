@@ -15,6 +15,7 @@
 #include "format/small_history.hpp"
 #include "shale/error.hpp"
 #include "support/child_process.hpp"
+#include "support/recording_file_system.hpp"
 #include "support/scratch_directory.hpp"
 
 namespace shale::format {
@@ -103,6 +104,21 @@ TEST_F(Processes, ScanFindsEveryPinnedGeneration) {
   EXPECT_EQ(container.pinned(), expected);
   pins.clear();
   EXPECT_TRUE(container.pinned().empty());
+}
+
+// A kernel may name any lock of a range.
+TEST(Pins, AreFoundInWhateverOrderTheyAreNamed) {
+  test::recording_file_system files;  // names the latest one first
+  const std::string name = "/box/pins.shale";
+  const file container = file::create(files, name);
+  std::vector<std::unique_ptr<pin>> pins;
+  for (const std::uint64_t generation : {70, 3, 900, 1, 71, 4, 2})
+    pins.push_back(
+        std::make_unique<pin>(open_existing(files, name, open_access::read), generation, name));
+  std::vector<generation_range> expected;
+  for (const std::uint64_t generation : {1, 2, 3, 4, 70, 71, 900})
+    expected.push_back({generation, generation});
+  EXPECT_EQ(container.pinned(), expected);
 }
 
 TEST_F(Processes, KilledWritersLeaveTheOldGenerationOrTheNew) {
