@@ -1,0 +1,225 @@
+#!/usr/bin/python3
+"""Shows that the tests would notice: leaves one safeguard of src/format and src/array out at a time,
+and expects tests to fail.
+
+Builds one program from the tests of both floors and from mutated copies of the sources that table.py
+names. In a copy every mutation is an alternative that SHALE_MUTATION chooses as the program starts,
+so the copies are compiled once, and all other objects are the build's own. Without SHALE_MUTATION the
+tests must pass; with each mutation the ones that the table names must fail, and not by hanging.
+`--list` prints the table as markdown."""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+
+from table import MUTATIONS
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+PREAMBLE = """#include <cstdlib>
+namespace {
+[[maybe_unused]] bool mutated(int number) {
+  static const int chosen = std::atoi(std::getenv("SHALE_MUTATION") ?: "0");
+  return number == chosen;
+}
+}  // namespace
+"""
+
+# Objects of the two test programs that do not go into one: suites of the same name, and programs
+# that only other processes would run.
+LEFT_OUT = {"array": ["processes_test.cpp.o", "specification_test.cpp.o"],
+            "format": ["child_process.cpp.o"]}
+
+TIMEOUT_S = 60
+
+
+def numbered():
+    return list(enumerate(MUTATIONS, 1))
+
+
+def mutate(root, path):
+    """The source with all of its mutations as alternatives."""
+    text = (root / path).read_text()
+    by_place = {}
+    for number, each in numbered():
+        for original, changed in each.places if each.file == path else ():
+            plain = original.replace("⟦", "").replace("⟧", "")
+            if text.count(plain) != 1:
+                sys.exit(f"{path} holds the text of {each.name} {text.count(plain)} times, not "
+                         f"once: correct tests/mutations/table.py\n{plain}")
+            first = text.index(plain)
+            end = first + len(plain)
+            if "⟦" in original:
+                end = first + original.index("⟧") - 1
+                first += original.index("⟦")
+            by_place.setdefault((first, end), []).append((number, changed))
+    places = [(first, end, alternatives) for (first, end), alternatives in by_place.items()]
+    places.sort(key=lambda place: place[0])
+    pieces = [PREAMBLE]
+    done = 0
+    for first, end, alternatives in places:
+        if first < done:
+            sys.exit(f"{path}: mutation {alternatives[0][0]} overlaps another: {text[first:end]}")
+        pieces.append(text[done:first])
+        original = text[first:end]
+        is_statement = original.endswith((";", "}"))
+        for number, changed in alternatives:
+            if is_statement:
+                pieces.append(f"if (mutated({number})) {{ {changed} }} else ")
+            else:
+                pieces.append(f"(mutated({number}) ? ({changed}) : ")
+        pieces.append(f"{{ {original} }}" if is_statement
+                      else f"({original})" + ")" * len(alternatives))
+        done = end
+    pieces.append(text[done:])
+    return "".join(pieces)
+
+
+def run(command, **options):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace", **options)
+    if done.returncode != 0:
+        sys.exit(f"{shlex.join(map(str, command))}\nended with {done.returncode}\n{done.stdout}")
+    return done.stdout
+
+
+def last_command(build, target):
+    """The words of the command that links a target."""
+    lines = run(["ninja", "-C", build, "-t", "commands", target]).splitlines()
+    words = shlex.split(lines[-1])
+    if words[:2] == [":", "&&"]:
+        words = words[2:words.index("&&", 2)]
+    return words
+
+
+def build_program(root, build, jobs):
+    """Compiles the mutated copies and links them with the build's other objects."""
+    scratch = build / "tests/mutations"
+    commands = {entry["file"]: entry for entry in
+                json.loads((build / "compile_commands.json").read_text())}
+    launcher = ["ccache"] if shutil.which("ccache") else []
+    objects = {}
+    compilations = []
+    for path in sorted({each.file for each in MUTATIONS}):
+        entry = commands[str(root / path)]
+        source = scratch / path
+        source.parent.mkdir(parents=True, exist_ok=True)
+        text = mutate(root, path)
+        if not source.exists() or source.read_text() != text:
+            source.write_text(text)
+        words = shlex.split(entry["command"])
+        at = words.index("-o") + 1
+        target = scratch / (path + ".o")
+        objects[words[at]] = str(target)
+        words[at] = str(target)
+        words[words.index(str(root / path))] = str(source)
+        # Alternatives leave names unused and branches without a value; compiling takes most of the
+        # time.
+        words = [word for word in words if word != "-Werror"] + ["-w", "-O1"]
+        compilations.append((launcher + words, entry["directory"]))
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(lambda each: run(each[0], cwd=each[1]), compilations))
+
+    def wanted(word, floor):
+        return not any(word.endswith("/" + name) for name in LEFT_OUT[floor])
+
+    link = [word for word in last_command(build, "array_test") if wanted(word, "array")]
+    own = [word for word in last_command(build, "format_test")
+           if "/format_test.dir/" in word and wanted(word, "format")]
+    at = link.index("-o")
+    program = scratch / "mutation_test"
+    link[at + 1] = str(program)
+    link[at:at] = own
+    run([objects.get(word, word) for word in link], cwd=build)
+    return program
+
+
+def test(program, number, tests, environment, timeout_s):
+    """How a run of the tests ends: the status ("passed", "failed", …), and the first test to fail."""
+    environment = dict(environment, SHALE_MUTATION=str(number))
+    command = [program, f"--gtest_filter={tests}", "--gtest_fail_fast", "--gtest_brief=1"]
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace", timeout=timeout_s, env=environment)
+    except subprocess.TimeoutExpired as hung:
+        return "hangs", "", (hung.stdout or b"").decode(errors="replace")
+    failed = re.search(r"\[  FAILED  \] ([^\s,]+)", done.stdout)
+    if done.returncode == 0:
+        ran = re.search(r"\[==========\] (\d+) test", done.stdout)
+        if ran and ran.group(1) == "0":
+            return "no test", f"is called {tests}", ""
+        return "passed", "", done.stdout
+    how = "fails" if done.returncode > 0 else f"ends by signal {-done.returncode}"
+    return how, failed.group(1) if failed else "", done.stdout
+
+
+def cell(text):
+    return re.sub(r"\s+", " ", text).strip().replace("|", "\\|")
+
+
+def list_table():
+    print("| mutation | where | left out or changed | must fail |\n|---|---|---|---|")
+    for each in MUTATIONS:
+        tests = ", ".join(f"`{name}`" for name in each.tests.split(":"))
+        print(f"| {each.name} | `{each.file.removeprefix('src/')}`, {each.function} | "
+              f"{cell(each.what)} | {tests} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--source", type=pathlib.Path, default=HERE.parent.parent)
+    parser.add_argument("--build", type=pathlib.Path)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--list", action="store_true", help="print the table as markdown")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="only these mutations")
+    parser.add_argument("--output", action="store_true", help="show what the tests print")
+    arguments = parser.parse_args()
+    if arguments.list:
+        return list_table()
+    if arguments.build is None:
+        parser.error("--build is needed to run")
+    chosen = [(number, each) for number, each in numbered()
+              if not arguments.only or each.name in arguments.only]
+    started = time.monotonic()
+    program = build_program(arguments.source.resolve(), arguments.build.resolve(), arguments.jobs)
+    print(f"built in {time.monotonic() - started:.0f} s")
+
+    # Fixed, so that what is found once is found always.
+    environment = dict(os.environ, RC_PARAMS="seed=1 max_success=40")
+    environment.pop("SHALE_LONG", None)
+    everything = ":".join(sorted({name for _, each in chosen for name in each.tests.split(":")}))
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        sound = pool.submit(test, program, 0, everything, environment, 5 * TIMEOUT_S)
+
+        def judge(entry):
+            number, each = entry
+            began = time.monotonic()
+            return (each, *test(program, number, each.tests, environment, TIMEOUT_S),
+                    time.monotonic() - began)
+
+        survivors = []
+        for each, how, by, output, seconds in pool.map(judge, chosen):
+            print(f"{each.name}: {how} {by} ({seconds:.1f} s)", flush=True)
+            if arguments.output:
+                print(output)
+            if how in ("passed", "hangs", "no test"):
+                survivors.append(f"{each.name} {how}: {each.file}, {each.function}: {each.what}")
+    how, by, output, = sound.result()
+    print(f"without mutation: {how} {by}; {time.monotonic() - started:.0f} s in all")
+    if how != "passed":
+        sys.exit("the tests fail without any mutation\n" + output)
+    if survivors:
+        sys.exit("not caught:\n" + "\n".join(survivors))
+    print(f"all {len(chosen)} mutations are caught")
+
+
+if __name__ == "__main__":
+    main()
