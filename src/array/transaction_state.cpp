@@ -85,7 +85,8 @@ void transaction_state::open_dense(written_array& array) {
     array.owner->descriptor =
         detail::file_descriptor(::fcntl(inner_->descriptor(), F_DUPFD_CLOEXEC, 0));
     if (!array.owner->descriptor)
-      throw error::from_errno(errc::io, "cannot open the file once more", errno, {path()});
+      throw error::from_errno(code_for_errno(errno), "cannot open the file once more", errno,
+                              {"file " + path()});
   }
   array.bytes = map_dense(array.owner->descriptor.get(), array.record, access::read_write, path(),
                           array.owner);
@@ -115,7 +116,7 @@ std::shared_ptr<written_array> transaction_state::create(format::array_record re
       inner_->put(made);
     } catch (...) {
       cut_off(*array);
-      for (const auto& each : made.dense().extents) inner_->release(each);
+      give_back(made.dense());
       throw;
     }
   } else {
@@ -154,7 +155,7 @@ std::shared_ptr<written_array> transaction_state::update(std::string_view name) 
       inner_->put(changed);
     } catch (...) {
       cut_off(*array);
-      for (const auto& each : changed.dense().extents) inner_->release(each);
+      give_back(changed.dense());
       throw;
     }
   }
@@ -177,6 +178,15 @@ std::optional<transaction_state::found_array> transaction_state::find(std::strin
     found.base.reset();
   }
   return found;
+}
+
+// Of an array that could not be made. What cannot be given back now is so when the transaction ends.
+void transaction_state::give_back(const format::dense_layout& unused) noexcept {
+  try {
+    for (const auto& each : unused.extents) inner_->release(each);
+  } catch (...) {
+    // The array may have got as far as the catalog: then the transaction can only be aborted.
+  }
 }
 
 void transaction_state::remove(std::string_view name) {

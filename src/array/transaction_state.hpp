@@ -99,6 +99,7 @@ class transaction_state : public std::enable_shared_from_this<transaction_state>
   void open_dense(written_array& array);
   std::shared_ptr<written_array> adopt(format::array_record record);
   void cut_off(written_array& array) noexcept;
+  void give_back(const format::dense_layout& unused) noexcept;
   void checksum(written_array& array);
   void check_mappings() const;
   void keep_mappings() noexcept;

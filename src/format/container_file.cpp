@@ -205,7 +205,7 @@ file file::create(file_system& files, const std::string& path, const create_opti
 
     result = uninterrupted([&] { return files.link(*handle->data, path); });
     if (result < 0) throw failure("give the container its name", result, path);
-    result = uninterrupted([&] { return files.sync_directory_of(path); });
+    result = files.sync_directory_of(path);  // not repeated either: see sync_data
     if (result < 0) {
       files.remove(path);  // whole or not at all
       throw failure("make the container's name durable", result, path);

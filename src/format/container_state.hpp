@@ -82,7 +82,10 @@ struct transaction::state final : public page_sink {
   void drop_chunks(std::string_view name, const array_record& record);
   void put(array_record record);
 
+  template <class Body>
+  decltype(auto) enter_in_books(Body&& body);
   extent allocate(std::uint64_t bytes);
+  void release_unclaimed(const extent& unused);
   superblock write_everything();
   std::uint64_t commit(const std::function<void()>& after_sync);
   void finish() noexcept;

@@ -1,6 +1,7 @@
 #include "format/pins.hpp"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "format/file_io.hpp"
 #include "shale/error.hpp"
@@ -40,7 +41,11 @@ void probe_locks(open_file& first, open_file& second, const std::string& path) {
   lock_range found;
   if (result >= 0)
     result = uninterrupted([&] { return first.find_lock({probe_lock, probe_lock}, found); });
-  if (result <= 0)
+  // What a kernel or a file system says that knows no such locks; the rest is a failure of this call.
+  const bool unknown = result == 0 || result == -EINVAL || result == -ENOLCK ||
+                       result == -EOPNOTSUPP || result == -ENOSYS;
+  if (result < 0 && !unknown) throw failure("try a lock", result, path);
+  if (unknown)
     throw error(errc::unsupported,
                 "the file system does not honour locks of open file descriptions",
                 {"file " + path,

@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <ctime>
 #include <mutex>
+#include <new>
 #include <vector>
 
 #include "format/file_system.hpp"
@@ -229,6 +230,59 @@ class posix_file_system final : public file_system {
 
   os_result create_unnamed(const std::string& path, unsigned mode,
                            std::unique_ptr<open_file>& created) noexcept override {
+    return unless_out_of_memory([&] { return try_create_unnamed(path, mode, created); });
+  }
+
+  os_result link(open_file& file, const std::string& path) noexcept override {
+    return static_cast<posix_file&>(file).give_name(path);
+  }
+
+  os_result rename(const std::string& from, const std::string& to) noexcept override {
+    return answer(::rename(from.c_str(), to.c_str()));
+  }
+
+  os_result remove(const std::string& path) noexcept override {
+    return answer(::unlink(path.c_str()));
+  }
+
+  os_result sync_directory_of(const std::string& path) noexcept override {
+    return unless_out_of_memory([&]() -> os_result {
+      const std::string directory = directory_of(path);
+      int descriptor;  // opening may be repeated, but not the sync
+      do descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+      while (descriptor < 0 && errno == EINTR);
+      if (descriptor < 0) return -errno;
+      const os_result result = answer(::fsync(descriptor));
+      ::close(descriptor);
+      return result;
+    });
+  }
+
+  os_result identify(const std::string& path, file_identity& identity) noexcept override {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) < 0) return -errno;
+    identity = identity_from(status);
+    return 0;
+  }
+
+  void pause(std::chrono::milliseconds duration) noexcept override {
+    timespec time = to_timespec(duration);
+    ::nanosleep(&time, nullptr);
+  }
+
+ private:
+  // Names are made of other names here, which takes memory.
+  template <class Body>
+  static os_result unless_out_of_memory(Body&& body) noexcept {
+    try {
+      return body();
+    } catch (const std::bad_alloc&) {
+      return -ENOMEM;
+    }
+  }
+
+  static os_result try_create_unnamed(const std::string& path, unsigned mode,
+                                      std::unique_ptr<open_file>& created) {
     const std::string directory = directory_of(path);
     // A nameless file gets its name through /proc: without it, only a temporary name is left.
     if (::access("/proc/self/fd", X_OK) == 0) {
@@ -249,47 +303,18 @@ class posix_file_system final : public file_system {
     return -EEXIST;
   }
 
-  os_result link(open_file& file, const std::string& path) noexcept override {
-    return static_cast<posix_file&>(file).give_name(path);
-  }
-
-  os_result rename(const std::string& from, const std::string& to) noexcept override {
-    return answer(::rename(from.c_str(), to.c_str()));
-  }
-
-  os_result remove(const std::string& path) noexcept override {
-    return answer(::unlink(path.c_str()));
-  }
-
-  os_result sync_directory_of(const std::string& path) noexcept override {
-    const int descriptor = ::open(directory_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (descriptor < 0) return -errno;
-    const os_result result = answer(::fsync(descriptor));
-    ::close(descriptor);
-    return result;
-  }
-
-  os_result identify(const std::string& path, file_identity& identity) noexcept override {
-    struct stat status {};
-    if (::stat(path.c_str(), &status) < 0) return -errno;
-    identity = identity_from(status);
-    return 0;
-  }
-
-  void pause(std::chrono::milliseconds duration) noexcept override {
-    timespec time = to_timespec(duration);
-    ::nanosleep(&time, nullptr);
-  }
-
- private:
+  // Takes the descriptor and, if it has one, its temporary name; gives both up on failure.
   static os_result adopt(int descriptor, std::string temporary, os_result result,
                          std::unique_ptr<open_file>& into) noexcept {
-    if (result < 0) {
-      ::close(descriptor);
-      return result;
+    if (result >= 0) {
+      // Without memory nothing is moved from the name.
+      into.reset(new (std::nothrow) posix_file(descriptor, std::move(temporary)));
+      if (into != nullptr) return 0;
+      result = -ENOMEM;
     }
-    into = std::make_unique<posix_file>(descriptor, std::move(temporary));
-    return 0;
+    if (!temporary.empty()) ::unlink(temporary.c_str());
+    ::close(descriptor);
+    return result;
   }
 };
 

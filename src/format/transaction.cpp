@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 
 #include "format/bytes.hpp"
 #include "format/checksum.hpp"
@@ -319,12 +320,28 @@ void transaction::state::put(array_record record) {
   });
 }
 
+// Runs a change of the space map and of what is unclaimed in it; without memory for the second, the
+// first is wrong.
+template <class Body>
+decltype(auto) transaction::state::enter_in_books(Body&& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    broken = true;
+    throw;
+  }
+}
+
 extent transaction::state::allocate(std::uint64_t bytes) {
   require_active();
   if (bytes == 0) return {};
   const std::uint64_t end_before = space->end_of_file();
-  const extent found = space->allocate(bytes, dense_alignment(bytes));
   const std::uint64_t whole = page_space(bytes);
+  const extent found = enter_in_books([&] {
+    const extent taken = space->allocate(bytes, dense_alignment(bytes));
+    unclaimed.emplace(taken.offset, whole);
+    return taken;
+  });
   open_file& file = *base.handle->data;
   const std::string& path = base.handle->path;
   try {
@@ -337,11 +354,20 @@ extent transaction::state::allocate(std::uint64_t bytes) {
     }
     allocate_space(file, found.offset, whole, path);
   } catch (...) {
-    space->withdraw({found.offset, whole}, end_before);
+    enter_in_books([&] { space->withdraw({found.offset, whole}, end_before); });
+    unclaimed.erase(found.offset);
     throw;
   }
-  unclaimed.emplace(found.offset, whole);
   return found;
+}
+
+void transaction::state::release_unclaimed(const extent& unused) {
+  const auto found = unclaimed.find(unused.offset);
+  if (found == unclaimed.end())
+    throw error(errc::invalid_argument, "an extent that is not this transaction's to give back",
+                {fmt::format("byte {} with {} bytes", unused.offset, unused.bytes)});
+  enter_in_books([&] { space->release(found->first, found->second); });
+  unclaimed.erase(found);
 }
 
 // ---- the handle -------------------------------------------------------------------------------
@@ -414,19 +440,16 @@ extent transaction::allocate_chunk(std::uint64_t stored_bytes) {
   if (stored_bytes == 0 || stored_bytes > chunk_bytes_max)
     throw error(errc::invalid_argument, "not the size of a chunk",
                 {fmt::format("1 to {} bytes, got {}", chunk_bytes_max, stored_bytes)});
-  const extent found = state_->space->allocate_chunk(stored_bytes);
-  state_->unclaimed.emplace(found.offset, chunk_space(stored_bytes));
-  return found;
+  return state_->enter_in_books([&] {
+    const extent found = state_->space->allocate_chunk(stored_bytes);
+    state_->unclaimed.emplace(found.offset, chunk_space(stored_bytes));
+    return found;
+  });
 }
 
 void transaction::release(const extent& unused) {
   state_->require_active();
-  const auto found = state_->unclaimed.find(unused.offset);
-  if (found == state_->unclaimed.end())
-    throw error(errc::invalid_argument, "an extent that is not this transaction's to give back",
-                {fmt::format("byte {} with {} bytes", unused.offset, unused.bytes)});
-  state_->space->release(found->first, found->second);
-  state_->unclaimed.erase(found);
+  state_->release_unclaimed(unused);
 }
 
 void transaction::write(std::uint64_t offset, bytes_view bytes) const {

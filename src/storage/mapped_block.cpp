@@ -312,7 +312,8 @@ void mapped_block::make_read_only() {
     each.guard.change(PROT_READ, replacement::zeros);
     if (::mprotect(reserved_.address() + each.at, align_up(each.bytes, page_bytes()), PROT_READ) !=
         0)
-      throw error::from_errno(errc::io, "a mapping could not be made read-only", errno,
+      throw error::from_errno(errno == ENOMEM ? errc::out_of_memory : errc::io,
+                              "a mapping could not be made read-only", errno,
                               {place_in(source_.path, each.file_offset)});
   }
 }

@@ -38,7 +38,8 @@ storage map_extents(int descriptor, std::span<const file_extent> extents,
   if (options.keep_alive == nullptr) {
     source.owned = file_descriptor(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
     if (!source.owned)
-      throw error::from_errno(errc::io, "the file's descriptor could not be duplicated", errno,
+      throw error::from_errno(code_for_errno(errno),
+                              "the file's descriptor could not be duplicated", errno,
                               {fmt::format("file {}", options.path)});
   }
   source.descriptor = source.owned ? source.owned.get() : descriptor;

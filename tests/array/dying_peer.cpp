@@ -1,0 +1,25 @@
+// A process that dies in front of its n-th call to the operating system:
+//
+//   dying_peer PATH STEP N   step of the history in array_history.hpp; says "done" if it lives on
+#include <cstdio>
+#include <cstdlib>
+
+#include "array/array_history.hpp"
+#include "support/failing_calls.hpp"
+
+int main(int count, char** words) {
+  using namespace shale;
+  if (count != 4) return 2;
+  const int step = std::atoi(words[2]);
+  test::fail_calls(test::failing::by_death, static_cast<std::uint64_t>(std::atoll(words[3])));
+  if (step == 0) {
+    container::create(words[1]);
+  } else {
+    container file = container::open(words[1], open_mode::write);
+    transaction change = file.begin();
+    test::tell_step(step, change);
+    change.commit();
+  }
+  test::stop_failing();
+  std::puts("done");
+}

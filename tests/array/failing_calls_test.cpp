@@ -1,0 +1,298 @@
+// Every call to the operating system and every allocation fails in turn while containers are created,
+// changed and read: then there is a clear error or none, nothing leaks, and the file holds the old
+// generation or the new one.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+#include "array/array_history.hpp"
+#include "array/test_support.hpp"
+#include "support/failing_calls.hpp"
+
+namespace shale {
+namespace {
+
+using test::failing;
+using test::held_after;
+using test::held_arrays;
+using test::held_by;
+
+bool run_long() {
+  const char* const text = std::getenv("SHALE_LONG");
+  return text != nullptr && std::string(text) == "1";
+}
+
+int open_descriptors() {
+  int count = 0;
+  for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator("/proc/self/fd"))
+    ++count;
+  return count;
+}
+
+// How often the file is mapped.
+int mappings_of(const std::string& path) {
+  std::ifstream maps("/proc/self/maps");
+  int count = 0;
+  for (std::string line; std::getline(maps, line);) count += line.find(path) != std::string::npos;
+  return count;
+}
+
+// How something ended: well, or with an error.
+struct outcome {
+  std::optional<errc> code;  // nothing: it went well
+  std::string text;
+};
+
+template <class Body>
+outcome outcome_of(Body&& body) {
+  try {
+    body();
+    return {};
+  } catch (const error& failure) {
+    return {failure.code(), failure.what()};
+  } catch (const std::bad_alloc& failure) {
+    return {errc::out_of_memory, failure.what()};
+  }
+}
+
+// Files in memory, where there are such: what is synced thousands of times need not survive.
+[[maybe_unused]] const bool in_memory =
+    ::access("/dev/shm", W_OK) == 0 && ::setenv("TMPDIR", "/dev/shm", 1) == 0;
+
+class FailingCalls : public testing::Test {
+ protected:
+  FailingCalls() {
+    // What is made once in a process is made before anything fails.
+    const auto file = container::create(path_);
+    file_bytes_.push_back(test::read_file(path_));
+    for (int step = 1; step <= test::array_steps; ++step) {
+      container writer = container::open(path_, open_mode::write);
+      transaction change = writer.begin();
+      test::tell_step(step, change);
+      change.commit();
+      EXPECT_EQ(held_by(writer.latest()), held_after(step));
+      file_bytes_.push_back(test::read_file(path_));
+    }
+  }
+  ~FailingCalls() override { test::let_files_be_unnamed(true); }
+
+  // Step 0 is creating; the last one but one is the last transaction; the last is reading.
+  static constexpr int reading = test::array_steps + 1;
+
+  // The file as it is before a step, made anew.
+  void prepare(int step) {
+    for (const std::string& name : directory_.names()) std::filesystem::remove(directory_ / name);
+    if (step > 0) test::write_file(path_, file_bytes_[static_cast<std::size_t>(step) - 1]);
+  }
+
+  // A step; `file` is the container once it is open.
+  void run(int step, std::optional<container>& file, bool& reported) {
+    if (step == 0) {
+      file = container::create(path_);
+      reported = true;
+      return;
+    }
+    file = container::open(path_, step == reading ? open_mode::read : open_mode::write);
+    if (step == reading) {
+      if (held_by(file->latest()) != held_after(test::array_steps))
+        throw std::logic_error("read something else");
+      return;
+    }
+    transaction change = file->begin();
+    test::tell_step(step, change);
+    change.commit();
+    reported = true;
+  }
+
+  // The file shows what it held before the step or after it, and only the latter if that was
+  // reported.
+  void expect_old_or_new(int step, bool reported) {
+    const auto names = directory_.names();
+    if (step == 0 && names.empty() && !reported) return;
+    ASSERT_EQ(names, std::vector<std::string>{"failing.shale"});
+    const container file = container::open(path_, open_mode::write);
+    const snapshot now = file.latest();
+    const int last = std::min(step, test::array_steps);
+    const auto generation = static_cast<int>(now.generation());
+    ASSERT_TRUE(generation == last + 1 || (generation == last && step > 0 && !reported))
+        << generation;
+    ASSERT_EQ(held_by(now), held_after(generation - 1));
+    ASSERT_EQ(test::findings_of(file), "");
+  }
+
+  // Whoever goes on with the same object gets a whole generation more, or is told to open anew.
+  void expect_to_go_on(container& file) {
+    const auto before = file.latest().generation();
+    const outcome went = outcome_of([&] {
+      transaction change = file.begin();
+      change.create("after", {.dtype = dtype::float32, .shape = {100}}).write(expr(9));
+      change.commit();
+    });
+    if (went.code) {
+      ASSERT_EQ(went.code, errc::io) << went.text;
+      ASSERT_NE(went.text.find("open the container anew"), std::string::npos) << went.text;
+      ASSERT_EQ(file.latest().generation(), before);
+    } else {
+      ASSERT_EQ(file.latest().generation(), before + 1);
+      ASSERT_EQ(held_by(file.latest()).at("after"), std::vector<float>(100, 9));
+      ASSERT_EQ(test::findings_of(file), "");
+    }
+  }
+
+  // Lets call after call fail, in every step. `allowed` says whether an outcome is right.
+  template <class Allowed>
+  void fail_each(failing how, int number, Allowed allowed) {
+    int failures = 0;
+    for (int step = 0; step <= reading; ++step) {
+      for (std::uint64_t at = 0;; ++at) {
+        SCOPED_TRACE("step " + std::to_string(step) + ", call " + std::to_string(at));
+        prepare(step);
+        const int descriptors = open_descriptors();
+        bool reported = false;
+        outcome went;
+        std::string failed;
+        {
+          std::optional<container> file;
+          test::fail_calls(how, at, number);
+          went = outcome_of([&] { run(step, file, reported); });
+          test::stop_failing();
+          failed = test::failed_call();
+          failures += went.code.has_value();
+          ASSERT_TRUE(allowed(went, failed)) << failed << ": " << went.text;
+          if (how != failing::partially && (failed == "fdatasync" || failed == "fsync")) {
+            ASSERT_TRUE(went.code) << "a failed sync was passed over";
+          }
+          if (went.code) {
+            ASSERT_EQ(went.text.find("[corrupt]"), std::string::npos) << went.text;
+          }
+          if (at % 2 == 0 && file && step > 0 && step < reading) {
+            ASSERT_NO_FATAL_FAILURE(expect_to_go_on(*file)) << failed << ": " << went.text;
+            file.reset();
+          } else {
+            file.reset();
+            ASSERT_NO_FATAL_FAILURE(expect_old_or_new(step, reported))
+                << failed << ": " << went.text;
+          }
+        }
+        ASSERT_EQ(open_descriptors(), descriptors) << failed;
+        ASSERT_EQ(mappings_of(path_), 0) << failed;
+        if (failed.empty()) break;  // the step has no more calls
+      }
+    }
+    failures_ = failures;
+  }
+
+  // An error names the file; but for what is no call on it.
+  bool names_file(const outcome& went) const {
+    return went.text.find("random bytes") != std::string::npos ||
+           went.text.find(path_) != std::string::npos ||
+           went.text.find(directory_.path()) != std::string::npos;
+  }
+
+  test::scratch_directory directory_;
+  const std::string path_ = directory_ / "failing.shale";
+  std::vector<std::string> file_bytes_;  // after each step
+  int failures_ = 0;
+};
+
+TEST_F(FailingCalls, WithAnIoErrorOnce) {
+  fail_each(failing::once, EIO, [&](const outcome& went, const std::string& failed) {
+    // Hints may fail, and so may what only tidies up.
+    return !went.code || (went.code == errc::io && names_file(went)) || failed == "mmap";
+  });
+  EXPECT_GT(failures_, 50);
+}
+
+TEST_F(FailingCalls, WithoutSpaceEverAfter) {
+  fail_each(failing::ever_after, ENOSPC, [&](const outcome& went, const std::string&) {
+    return !went.code || names_file(went) || went.code == errc::out_of_memory;
+  });
+  EXPECT_GT(failures_, 50);
+}
+
+TEST_F(FailingCalls, WithoutDescriptorsOnce) {
+  fail_each(failing::once, EMFILE, [&](const outcome& went, const std::string& failed) {
+    return !went.code || (went.code == errc::io && names_file(went)) || failed == "mmap";
+  });
+}
+
+TEST_F(FailingCalls, WithoutMemoryOnce) {
+  fail_each(failing::once, ENOMEM, [&](const outcome& went, const std::string& failed) {
+    return !went.code || went.code == errc::out_of_memory || failed == "fdatasync" ||
+           failed == "fstat" || failed == "getrandom";
+  });
+  EXPECT_GT(failures_, 20);
+}
+
+TEST_F(FailingCalls, WithAnInterruptionOnceGoWell) {
+  fail_each(failing::once, EINTR, [&](const outcome& went, const std::string& failed) {
+    for (const char* const repeated : {"pread", "pwrite", "open", "fallocate", "posix_fallocate"})
+      if (failed == repeated) return !went.code.has_value();
+    // Syncs are not repeated; other calls are never interrupted.
+    return !went.code || went.code == errc::io || failed == "mmap";
+  });
+}
+
+TEST_F(FailingCalls, WithAShortTransferOnceGoWell) {
+  fail_each(failing::partially, 0,
+            [&](const outcome& went, const std::string&) { return !went.code; });
+}
+
+TEST_F(FailingCalls, WhereFilesHaveTemporaryNamesFirst) {
+  test::let_files_be_unnamed(false);
+  for (const int number : {EIO, ENOSPC}) {
+    for (std::uint64_t at = 0;; ++at) {
+      SCOPED_TRACE(at);
+      prepare(0);
+      const int descriptors = open_descriptors();
+      std::optional<container> file;
+      bool reported = false;
+      test::fail_calls(failing::once, at, number);
+      const outcome went = outcome_of([&] { run(0, file, reported); });
+      test::stop_failing();
+      file.reset();
+      if (test::failed_call().empty()) break;
+      EXPECT_TRUE(!went.code || names_file(went)) << went.text;
+      ASSERT_NO_FATAL_FAILURE(expect_old_or_new(0, reported)) << test::failed_call() << went.text;
+      ASSERT_EQ(open_descriptors(), descriptors) << test::failed_call();
+    }
+  }
+}
+
+// SIGKILL in front of every call; and a reader beside the writer keeps what it has.
+TEST_F(FailingCalls, ThatAreTheLastLeaveTheOldGenerationOrTheNew) {
+  const std::uint64_t stride = run_long() ? 1 : 5;
+  for (int step = 0; step <= test::array_steps; ++step) {
+    bool done = false;
+    for (std::uint64_t at = static_cast<std::uint64_t>(step); !done; at += stride) {
+      SCOPED_TRACE("step " + std::to_string(step) + ", call " + std::to_string(at));
+      prepare(step);
+      std::optional<snapshot> reader;
+      if (step > 0) reader = container::open(path_).latest();
+      test::child_process writer(SHALE_DYING_PEER,
+                                 {path_, std::to_string(step), std::to_string(at)});
+      done = writer.read_line() == "done";
+      ASSERT_EQ(writer.wait(), done ? 0 : -SIGKILL);
+      if (reader) {
+        ASSERT_EQ(held_by(*reader), held_after(step - 1));
+      }
+      reader.reset();
+      ASSERT_NO_FATAL_FAILURE(expect_old_or_new(step, done));
+    }
+  }
+}
+
+TEST_F(FailingCalls, OfOperatorNewLeaveWholeContainers) {
+  fail_each(failing::allocation, 0, [](const outcome& went, const std::string&) {
+    return !went.code || went.code == errc::out_of_memory;
+  });
+  EXPECT_GT(failures_, 20);
+}
+
+}  // namespace
+}  // namespace shale

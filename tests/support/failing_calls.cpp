@@ -1,0 +1,210 @@
+#include "support/failing_calls.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdarg>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace shale::test {
+namespace {
+
+// Read and written from any thread; nothing here may allocate.
+std::atomic<failing> how_now = failing::nothing;
+std::atomic<std::uint64_t> calls = 0;
+std::atomic<std::uint64_t> allocations = 0;
+std::atomic<std::uint64_t> fail_at = 0;
+std::atomic<int> number = 0;
+std::atomic<const char*> failed = nullptr;
+std::atomic<bool> unnamed_files = true;
+
+enum class fate : std::uint8_t { lives, fails, halves };
+
+fate next_call(const char* what) noexcept {
+  const std::uint64_t mine = calls.fetch_add(1);
+  const failing how = how_now.load();
+  const std::uint64_t at = fail_at.load();
+  const bool is_it = how == failing::ever_after ? mine >= at : mine == at;
+  if (!is_it || how == failing::nothing || how == failing::allocation) return fate::lives;
+  if (mine == at) failed.store(what);
+  if (how == failing::by_death) ::raise(SIGKILL);
+  if (how == failing::partially) return fate::halves;
+  errno = number.load();
+  return fate::fails;
+}
+
+bool fails(const char* what) noexcept { return next_call(what) == fate::fails; }
+
+void* allocate(std::size_t bytes, std::size_t alignment) {
+  const std::uint64_t mine = allocations.fetch_add(1);
+  if (how_now.load() == failing::allocation && mine == fail_at.load()) {
+    failed.store("operator new");
+    return nullptr;
+  }
+  if (bytes == 0) bytes = 1;
+  if (alignment <= alignof(std::max_align_t)) return std::malloc(bytes);
+  void* made = nullptr;
+  return ::posix_memalign(&made, alignment, bytes) == 0 ? made : nullptr;
+}
+
+void* allocate_or_throw(std::size_t bytes, std::size_t alignment) {
+  if (void* const made = allocate(bytes, alignment)) return made;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void fail_calls(failing how, std::uint64_t at, int error_number) {
+  how_now = failing::nothing;
+  calls = 0;
+  allocations = 0;
+  fail_at = at;
+  number = error_number;
+  failed = nullptr;
+  how_now = how;
+}
+
+std::uint64_t stop_failing() {
+  const failing how = how_now.exchange(failing::nothing);
+  return how == failing::allocation ? allocations.load() : calls.load();
+}
+
+std::string failed_call() {
+  const char* const what = failed.load();
+  return what == nullptr ? "" : what;
+}
+
+void let_files_be_unnamed(bool allowed) { unnamed_files = allowed; }
+
+}  // namespace shale::test
+
+// ---- calls of the system: the linker sends NAME to __wrap_NAME, and __real_NAME to NAME ---------
+
+#define SHALE_WRAP(type, name, parameters, ...)                  \
+  extern "C" type __real_##name parameters;                      \
+  extern "C" type __wrap_##name parameters;                      \
+  extern "C" type __wrap_##name parameters {                     \
+    if (shale::test::fails(#name)) return static_cast<type>(-1); \
+    return __real_##name(__VA_ARGS__);                           \
+  }
+
+SHALE_WRAP(int, fstat, (int file, struct stat* about), file, about)
+SHALE_WRAP(int, stat, (const char* path, struct stat* about), path, about)
+SHALE_WRAP(int, fstatfs, (int file, struct statfs* about), file, about)
+SHALE_WRAP(int, fdatasync, (int file), file)
+SHALE_WRAP(int, fsync, (int file), file)
+SHALE_WRAP(int, ftruncate, (int file, off_t bytes), file, bytes)
+SHALE_WRAP(int, fallocate, (int file, int mode, off_t at, off_t bytes), file, mode, at, bytes)
+SHALE_WRAP(int, link, (const char* from, const char* to), from, to)
+SHALE_WRAP(int, linkat, (int from, const char* name, int to, const char* other, int flags), from,
+           name, to, other, flags)
+SHALE_WRAP(int, mprotect, (void* at, std::size_t bytes, int allowed), at, bytes, allowed)
+SHALE_WRAP(int, madvise, (void* at, std::size_t bytes, int advice), at, bytes, advice)
+SHALE_WRAP(ssize_t, getrandom, (void* into, std::size_t bytes, unsigned flags), into, bytes, flags)
+
+extern "C" {
+
+int __real_posix_fallocate(int file, off_t at, off_t bytes);
+int __wrap_posix_fallocate(int file, off_t at, off_t bytes);
+int __wrap_posix_fallocate(int file, off_t at, off_t bytes) {
+  if (shale::test::fails("posix_fallocate")) return errno;
+  return __real_posix_fallocate(file, at, bytes);
+}
+
+void* __real_mmap(void* at, std::size_t bytes, int allowed, int flags, int file, off_t offset);
+void* __wrap_mmap(void* at, std::size_t bytes, int allowed, int flags, int file, off_t offset);
+void* __wrap_mmap(void* at, std::size_t bytes, int allowed, int flags, int file, off_t offset) {
+  if (shale::test::fails("mmap")) return MAP_FAILED;
+  return __real_mmap(at, bytes, allowed, flags, file, offset);
+}
+
+ssize_t __real_pread(int file, void* into, std::size_t bytes, off_t at);
+ssize_t __wrap_pread(int file, void* into, std::size_t bytes, off_t at);
+ssize_t __wrap_pread(int file, void* into, std::size_t bytes, off_t at) {
+  const auto fate = shale::test::next_call("pread");
+  if (fate == shale::test::fate::fails) return -1;
+  if (fate == shale::test::fate::halves && bytes > 1) bytes /= 2;
+  return __real_pread(file, into, bytes, at);
+}
+
+ssize_t __real_pwrite(int file, const void* from, std::size_t bytes, off_t at);
+ssize_t __wrap_pwrite(int file, const void* from, std::size_t bytes, off_t at);
+ssize_t __wrap_pwrite(int file, const void* from, std::size_t bytes, off_t at) {
+  const auto fate = shale::test::next_call("pwrite");
+  if (fate == shale::test::fate::fails) return -1;
+  if (fate == shale::test::fate::halves && bytes > 1) bytes /= 2;
+  return __real_pwrite(file, from, bytes, at);
+}
+
+int __real_open(const char* path, int flags, ...);
+int __wrap_open(const char* path, int flags, ...);
+int __wrap_open(const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const unsigned mode =
+      (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(rest, unsigned) : 0;
+  va_end(rest);
+  if ((flags & O_TMPFILE) == O_TMPFILE && !shale::test::unnamed_files) {
+    errno = EOPNOTSUPP;
+    return -1;
+  }
+  if (shale::test::fails("open")) return -1;
+  return __real_open(path, flags, mode);
+}
+
+int __real_fcntl(int file, int command, ...);
+int __wrap_fcntl(int file, int command, ...);
+int __wrap_fcntl(int file, int command, ...) {
+  va_list rest;
+  va_start(rest, command);
+  void* const argument = va_arg(rest, void*);
+  va_end(rest);
+  if (shale::test::fails("fcntl")) return -1;
+  return __real_fcntl(file, command, argument);
+}
+
+}  // extern "C"
+
+// ---- operator new -------------------------------------------------------------------------------
+
+using shale::test::allocate;
+using shale::test::allocate_or_throw;
+
+constexpr std::size_t usual_alignment = alignof(std::max_align_t);
+
+void* operator new(std::size_t bytes) { return allocate_or_throw(bytes, usual_alignment); }
+void* operator new[](std::size_t bytes) { return allocate_or_throw(bytes, usual_alignment); }
+void* operator new(std::size_t bytes, std::align_val_t to) {
+  return allocate_or_throw(bytes, static_cast<std::size_t>(to));
+}
+void* operator new[](std::size_t bytes, std::align_val_t to) {
+  return allocate_or_throw(bytes, static_cast<std::size_t>(to));
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return allocate(bytes, usual_alignment);
+}
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
+  return allocate(bytes, usual_alignment);
+}
+void* operator new(std::size_t bytes, std::align_val_t to, const std::nothrow_t&) noexcept {
+  return allocate(bytes, static_cast<std::size_t>(to));
+}
+void* operator new[](std::size_t bytes, std::align_val_t to, const std::nothrow_t&) noexcept {
+  return allocate(bytes, static_cast<std::size_t>(to));
+}
+void operator delete(void* at) noexcept { std::free(at); }
+void operator delete[](void* at) noexcept { std::free(at); }
+void operator delete(void* at, std::size_t) noexcept { std::free(at); }
+void operator delete[](void* at, std::size_t) noexcept { std::free(at); }
+void operator delete(void* at, std::align_val_t) noexcept { std::free(at); }
+void operator delete[](void* at, std::align_val_t) noexcept { std::free(at); }
+void operator delete(void* at, std::size_t, std::align_val_t) noexcept { std::free(at); }
+void operator delete[](void* at, std::size_t, std::align_val_t) noexcept { std::free(at); }
