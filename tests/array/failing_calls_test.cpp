@@ -294,5 +294,67 @@ TEST_F(FailingCalls, OfOperatorNewLeaveWholeContainers) {
   EXPECT_GT(failures_, 20);
 }
 
+// Whoever commits in spite of an error is refused, or gets a sound generation.
+TEST_F(FailingCalls, OfOperatorNewAndACommitAllTheSame) {
+  int refused = 0;
+  for (int step = 1; step <= test::array_steps; ++step) {
+    for (std::uint64_t at = 0;; ++at) {
+      SCOPED_TRACE("step " + std::to_string(step) + ", allocation " + std::to_string(at));
+      prepare(step);
+      container file = container::open(path_, open_mode::write);
+      {
+        transaction change = file.begin();
+        test::fail_calls(failing::allocation, at);
+        const outcome went = outcome_of([&] { test::tell_step(step, change); });
+        test::stop_failing();
+        if (test::failed_call().empty()) break;
+        const outcome end = outcome_of([&] { change.commit(); });
+        ASSERT_TRUE(!end.code || end.code == errc::io) << end.text;
+        refused += end.code.has_value();
+        if (!went.code && !end.code) {
+          ASSERT_EQ(held_by(file.latest()), held_after(step));
+        }
+      }
+      ASSERT_EQ(test::findings_of(file), "");
+      held_by(file.latest());
+      ASSERT_NO_FATAL_FAILURE(expect_to_go_on(file));
+    }
+  }
+  EXPECT_GT(refused, 10);
+}
+
+// What a mapping loses while the data is synced is noticed before the superblock is written: commit.3.
+class LostMapping : public testing::Test {
+ protected:
+  // In front of a commit's first sync, the file is short for a moment in which it is read.
+  static void lose(const char* call) {
+    if (std::string(call) != "fdatasync") return;
+    test::run_before_calls(nullptr);
+    const auto bytes = static_cast<off_t>(std::filesystem::file_size(path_));
+    ASSERT_EQ(::truncate(path_.c_str(), bytes - (3 << 20)), 0);
+    volatile std::byte seen = lost_->data()[(2 << 20) + 5];
+    (void)seen;
+    ASSERT_EQ(::truncate(path_.c_str(), bytes), 0);
+  }
+
+  static inline std::string path_;
+  static inline const tensor* lost_ = nullptr;
+  test::scratch_directory directory_;
+};
+
+TEST_F(LostMapping, DuringTheSyncIsNotCommitted) {
+  path_ = directory_ / "lost.shale";
+  container file = container::create(path_);
+  transaction change = file.begin();
+  const writable_array made = change.create("a", {.dtype = dtype::float32, .shape = {1 << 20}});
+  made.write(expr(3));
+  const tensor mapped = made.as_tensor();
+  lost_ = &mapped;
+  test::run_before_calls(&LostMapping::lose);
+  EXPECT_EQ(test::code_of([&] { change.commit(); }), errc::io);
+  EXPECT_FALSE(file.latest().find("a"));
+  EXPECT_EQ(test::findings_of(file), "");
+}
+
 }  // namespace
 }  // namespace shale

@@ -33,10 +33,11 @@ namespace {
 }  // namespace
 """
 
-# Objects of the two test programs that do not go into one: suites of the same name, and programs
-# that only other processes would run.
-LEFT_OUT = {"array": ["processes_test.cpp.o", "specification_test.cpp.o"],
-            "format": ["child_process.cpp.o"]}
+# Of the test programs that become one: suites of the same name, and what all of them bring along.
+LEFT_OUT = ("array_test.dir/processes_test.cpp.o", "array_test.dir/specification_test.cpp.o",
+            "failing_calls_test.dir/test_support.cpp.o",
+            "failing_calls_test.dir/__/support/child_process.cpp.o",
+            "format_test.dir/__/support/child_process.cpp.o")
 
 TIMEOUT_S = 60
 
@@ -91,16 +92,16 @@ def run(command, **options):
     return done.stdout
 
 
-def last_command(build, target):
+def last_command(ninja, build, target):
     """The words of the command that links a target."""
-    lines = run(["ninja", "-C", build, "-t", "commands", target]).splitlines()
+    lines = run([ninja, "-C", build, "-t", "commands", target]).splitlines()
     words = shlex.split(lines[-1])
     if words[:2] == [":", "&&"]:
         words = words[2:words.index("&&", 2)]
     return words
 
 
-def build_program(root, build, jobs):
+def build_program(root, build, ninja, jobs):
     """Compiles the mutated copies and links them with the build's other objects."""
     scratch = build / "tests/mutations"
     commands = {entry["file"]: entry for entry in
@@ -128,12 +129,12 @@ def build_program(root, build, jobs):
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         list(pool.map(lambda each: run(each[0], cwd=each[1]), compilations))
 
-    def wanted(word, floor):
-        return not any(word.endswith("/" + name) for name in LEFT_OUT[floor])
-
-    link = [word for word in last_command(build, "array_test") if wanted(word, "array")]
-    own = [word for word in last_command(build, "format_test")
-           if "/format_test.dir/" in word and wanted(word, "format")]
+    # The array floor's tests, those of the format floor, and those that lead calls of the system
+    # through failing_calls.cpp.
+    link = [word for word in last_command(ninja, build, "array_test") if not word.endswith(LEFT_OUT)]
+    own = [word for target in ("failing_calls_test", "format_test")
+           for word in last_command(ninja, build, target)
+           if (f"/{target}.dir/" in word or "--wrap=" in word) and not word.endswith(LEFT_OUT)]
     at = link.index("-o")
     program = scratch / "mutation_test"
     link[at + 1] = str(program)
@@ -177,6 +178,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--source", type=pathlib.Path, default=HERE.parent.parent)
     parser.add_argument("--build", type=pathlib.Path)
+    parser.add_argument("--ninja", default="ninja")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--list", action="store_true", help="print the table as markdown")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="only these mutations")
@@ -189,7 +191,8 @@ def main():
     chosen = [(number, each) for number, each in numbered()
               if not arguments.only or each.name in arguments.only]
     started = time.monotonic()
-    program = build_program(arguments.source.resolve(), arguments.build.resolve(), arguments.jobs)
+    program = build_program(arguments.source.resolve(), arguments.build.resolve(), arguments.ninja,
+                            arguments.jobs)
     print(f"built in {time.monotonic() - started:.0f} s")
 
     # Fixed, so that what is found once is found always.
@@ -212,7 +215,7 @@ def main():
                 print(output)
             if how in ("passed", "hangs", "no test"):
                 survivors.append(f"{each.name} {how}: {each.file}, {each.function}: {each.what}")
-    how, by, output, = sound.result()
+    how, by, output = sound.result()
     print(f"without mutation: {how} {by}; {time.monotonic() - started:.0f} s in all")
     if how != "passed":
         sys.exit("the tests fail without any mutation\n" + output)

@@ -25,10 +25,12 @@ std::atomic<std::uint64_t> fail_at = 0;
 std::atomic<int> number = 0;
 std::atomic<const char*> failed = nullptr;
 std::atomic<bool> unnamed_files = true;
+std::atomic<call_hook> hook_now = nullptr;
 
 enum class fate : std::uint8_t { lives, fails, halves };
 
 fate next_call(const char* what) noexcept {
+  if (const call_hook hook = hook_now.load()) hook(what);
   const std::uint64_t mine = calls.fetch_add(1);
   const failing how = how_now.load();
   const std::uint64_t at = fail_at.load();
@@ -81,6 +83,8 @@ std::string failed_call() {
   const char* const what = failed.load();
   return what == nullptr ? "" : what;
 }
+
+void run_before_calls(call_hook hook) { hook_now = hook; }
 
 void let_files_be_unnamed(bool allowed) { unnamed_files = allowed; }
 

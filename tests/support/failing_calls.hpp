@@ -27,6 +27,10 @@ std::uint64_t stop_failing();
 /// The call that went wrong since fail_calls; "" if none did.
 std::string failed_call();
 
+/// Runs something in front of every call of that name; nullptr: no longer.
+using call_hook = void (*)(const char* name);
+void run_before_calls(call_hook hook);
+
 /// Whether the file system knows files without a name; else they are made under temporary ones.
 void let_files_be_unnamed(bool allowed);
 

@@ -119,7 +119,10 @@ class device {
   }
 
   image look(std::mt19937_64* random) const {
-    const auto coin = [&] { return random != nullptr && ((*random)() & 1) != 0; };
+    // Of what was not synced, half is there, or nearly nothing, or nearly all.
+    static constexpr std::uint64_t chances[] = {8, 1, 15};  // of 16
+    const std::uint64_t chance = random == nullptr ? 0 : chances[(*random)() % 3];
+    const auto coin = [&] { return random != nullptr && (*random)() % 16 < chance; };
     auto contents = durable_;
     for (const part& each : pending_)
       if (coin()) put(contents[each.inode], each);
