@@ -148,6 +148,13 @@ std::uint64_t transaction::state::commit(const std::function<void()>& after_sync
     // The file may be shorter than what was allocated: chunks and pages are written, not reserved.
     if (size_bytes(file, path) < next.end_of_file)
       allocate_space(file, next.end_of_file - page_bytes, page_bytes, path);
+    // Or it only seems long enough, for pages that a failed writer left and the device never got: a
+    // write at its end makes the sync bring the size along.
+    if (next.end_of_file > base.newest.end_of_file) {
+      std::byte last[1];
+      read_exact(file, next.end_of_file - 1, last, path);
+      write_all(file, next.end_of_file - 1, last, path);
+    }
     const auto poisoning = [&](auto&& body) {
       try {
         body();

@@ -200,6 +200,36 @@ TEST(Commit, SurvivesDeathAfterAFailedSync) {
   }
 }
 
+// commit.3: a file that seems to be long enough may be so for pages only that a failed writer left and
+// the device never got; then its size is not on the device either.
+TEST(Commit, SurvivesLossOfTheSizeThatAFailedWriterLeft) {
+  recording_file_system files;
+  telling history;
+  history.run(files, 1);
+  plain_state state = history.generations.back().state;
+  {
+    file writer = file::open(files, path, open_access::write);
+    transaction change = writer.begin(at_once);
+    const extent where =
+        change.allocate_chunk(400 * page_bytes);  // to its end: nothing is reserved
+    change.write(where.offset, test::pattern(where.bytes, 1));
+    files.fail_sync(0);
+    ASSERT_EQ(test::code_of([&] { change.commit(); }), errc::io);
+    files.fail_sync(1'000'000);
+    files.evict_lost();
+  }
+  file writer = file::open(files, path, open_access::write);
+  {
+    transaction change = writer.begin(at_once);
+    test::storyteller(change, state).create_chunked("b");
+    change.allocate_chunk(1'000'000);  // at the end, never written, named by nothing
+    change.commit();
+  }
+  const sighting seen = look(files.after_power_cut(nullptr), path);
+  EXPECT_EQ(seen.generation, 3u);
+  EXPECT_EQ(seen.state, state);
+}
+
 // ---- failing calls ----------------------------------------------------------------------------
 
 struct FailingCall : testing::TestWithParam<std::tuple<fault, int, bool>> {};
