@@ -180,7 +180,7 @@ std::optional<transaction_state::found_array> transaction_state::find(std::strin
   return found;
 }
 
-// Of an array that could not be made. What cannot be given back now is so when the transaction ends.
+// Of an array that could not be made. What cannot be given back now is when the transaction ends.
 void transaction_state::give_back(const format::dense_layout& unused) noexcept {
   try {
     for (const auto& each : unused.extents) inner_->release(each);

@@ -41,7 +41,7 @@ void probe_locks(open_file& first, open_file& second, const std::string& path) {
   lock_range found;
   if (result >= 0)
     result = uninterrupted([&] { return first.find_lock({probe_lock, probe_lock}, found); });
-  // What a kernel or a file system says that knows no such locks; the rest is a failure of this call.
+  // What a kernel or a file system says that knows no such locks; anything else is a failure.
   const bool unknown = result == 0 || result == -EINVAL || result == -ENOLCK ||
                        result == -EOPNOTSUPP || result == -ENOSYS;
   if (result < 0 && !unknown) throw failure("try a lock", result, path);

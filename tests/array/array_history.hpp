@@ -1,5 +1,5 @@
-// A short life of a container in steps, through the public API, and what it holds after each of them,
-// computed one element at a time.
+// A short life of a container in steps, through the public API, and what it holds after each of
+// them, computed one element at a time.
 #pragma once
 
 #include <map>

@@ -1,6 +1,6 @@
-// Every call to the operating system and every allocation fails in turn while containers are created,
-// changed and read: then there is a clear error or none, nothing leaks, and the file holds the old
-// generation or the new one.
+// Every call to the operating system and every allocation fails in turn while containers are
+// created, changed and read: then there is a clear error or none, nothing leaks, and the file holds
+// the old generation or the new one.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -323,7 +323,8 @@ TEST_F(FailingCalls, OfOperatorNewAndACommitAllTheSame) {
   EXPECT_GT(refused, 10);
 }
 
-// What a mapping loses while the data is synced is noticed before the superblock is written: commit.3.
+// commit.3: what a mapping loses while the data is synced is noticed before the superblock is
+// written.
 class LostMapping : public testing::Test {
  protected:
   // In front of a commit's first sync, the file is short for a moment in which it is read.

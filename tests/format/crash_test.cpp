@@ -200,8 +200,8 @@ TEST(Commit, SurvivesDeathAfterAFailedSync) {
   }
 }
 
-// commit.3: a file that seems to be long enough may be so for pages only that a failed writer left and
-// the device never got; then its size is not on the device either.
+// commit.3: a file that seems to be long enough may be so for pages only that a failed writer left
+// and the device never got; then its size is not on the device either.
 TEST(Commit, SurvivesLossOfTheSizeThatAFailedWriterLeft) {
   recording_file_system files;
   telling history;
@@ -776,8 +776,8 @@ TEST_F(Renaming, APinIsOnTheFileThatIsRead) {
   }
 }
 
-// commit.1, docs/decisions/0021: a slot that a dying writer left torn, and that the kernel could not
-// write, may come back as it was. Nobody may have used its generation's space by then.
+// commit.1, docs/decisions/0021: a slot that a dying writer left torn, and that the kernel could
+// not write, may come back as it was. Nobody may have used its generation's space by then.
 TEST(Interleaving, AReaderIsNotMisledByASlotThatComesBack) {
   bool reader_has_more = true;
   for (std::uint64_t at = 0; reader_has_more; ++at) {

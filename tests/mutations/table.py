@@ -1,6 +1,6 @@
 """What may not be left out of the commit protocol and of the checks around it: one mutation a
-safeguard (`also`: where two stand for each other). `original` stands in `file` exactly once; where it holds the marks ⟦ and ⟧, only what is
-between them is replaced by `changed`. What is replaced is a statement if it ends in ';' or '}', else an
+safeguard (`also`: where two stand for each other). `original` stands in `file` exactly once; where
+it holds the marks ⟦ and ⟧, only what is between them is replaced by `changed`. What is replaced is a statement if it ends in ';' or '}', else an
 expression. `tests` is a filter of GoogleTest: some of these must fail."""
 
 import dataclasses

@@ -1,5 +1,5 @@
-// Makes the n-th call of a program go wrong: a call of the C library to the operating system, or one
-// of operator new. Works in programs that link failing_calls.cpp, with the options that
+// Makes the n-th call of a program go wrong: a call of the C library to the operating system, or
+// one of operator new. Works in programs that link failing_calls.cpp, with the options that
 // failing_calls.cmake adds, and counts the calls of Shale's own objects in all threads.
 #pragma once
 
