@@ -259,7 +259,7 @@ TEST_F(ContainerFile, LongValuesShowNoOldBytesBehindThem) {
   for (int round = 0; round < 8; ++round) {  // until old space is used again
     long_note(8100, 'x');
     long_note(4200, 'y');
-    const auto& bytes = files.now().at(path);
+    const auto bytes = files.now().at(path);
     const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     const std::size_t last = text.rfind(std::string(4000, 'y'));
     ASSERT_NE(last, std::string::npos);
