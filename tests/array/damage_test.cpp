@@ -385,7 +385,7 @@ TEST_F(FullDisk, LeavesTheOldGenerationAndRoomForTheNext) {
 TEST_F(FullDisk, IsAnErrorToALimitOnFileSizesToo) {
   const test::scratch_directory files;
   const test::short_files limit(1u << 20);
-  expect_intact_after(errc::io, files / "a.shale");
+  expect_intact_after(errc::out_of_space, files / "a.shale");
 }
 
 }  // namespace

@@ -266,7 +266,7 @@ class Forgery : public Damage {
 
   // Sets the checksums of catalog, root and superblock right, and opens the file.
   errc code() {
-    if (catalog_.offset + page_bytes <= bytes_.size())
+    if (catalog_.offset <= bytes_.size() - page_bytes)
       catalog_.checksum = checksum_metadata({&bytes_[catalog_.offset], page_bytes});
     store_page_ref(&bytes_[fields_.root.offset + 32], catalog_);
     fields_.root_checksum = checksum_metadata({&bytes_[fields_.root.offset], page_bytes});

@@ -15,11 +15,11 @@ namespace shale::fuzz {
 class memory_file {
  public:
   /// Gone with the object; mappings of it may live longer.
-  explicit memory_file(std::span<const std::uint8_t> content)
+  explicit memory_file(std::span<const std::uint8_t> bytes)
       : descriptor_(::memfd_create("fuzz", MFD_CLOEXEC)) {
     require(descriptor_ >= 0, "the system hands out files in memory");
-    const auto written = ::write(descriptor_, content.data(), content.size());
-    require(written == static_cast<ssize_t>(content.size()), "memory takes what is written");
+    const auto written = ::write(descriptor_, bytes.data(), bytes.size());
+    require(written == static_cast<ssize_t>(bytes.size()), "memory takes what is written");
   }
   ~memory_file() { ::close(descriptor_); }
   memory_file(const memory_file&) = delete;

@@ -175,10 +175,8 @@ TEST_P(ForeignFile, BeyondTheLimitOnFileSizesIsAsItWas) {
   GetParam().write(path_, values);
   {
     const test::short_files limit(1 << 16);
-    // Space that is reserved before anything is written is a matter of space.
-    const errc wanted = GetParam().name == "mapped" ? errc::out_of_space : errc::io;
-    EXPECT_EQ(code_of_writing(path_, large), wanted);
-    EXPECT_EQ(code_of_writing(files_ / "b.file", large), wanted);
+    EXPECT_EQ(code_of_writing(path_, large), errc::out_of_space);
+    EXPECT_EQ(code_of_writing(files_ / "b.file", large), errc::out_of_space);
   }
   EXPECT_EQ(files_.names(), std::vector<std::string>{"a.file"});
   EXPECT_TRUE(equal_bits(GetParam().read(path_), values));
