@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <source_location>
 #include <string>
 
 #include "shale/mapped_file.hpp"
@@ -59,8 +58,7 @@ inline std::string place(const std::string& path, std::size_t at) {
 
 /// Requires that `body` fails with `code`, and says `where`.
 inline void require_failure(const std::function<void()>& body, errc code, const std::string& where,
-                            const std::string& what,
-                            std::source_location at = std::source_location::current()) {
+                            const std::string& what, call_site at = call_site::current()) {
   const std::string text = text_of(body);
   require(!text.empty(), what + " fails", at);
   require(text.find(std::string("[") + std::string(name(code)) + "]") != std::string::npos &&

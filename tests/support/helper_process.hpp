@@ -4,7 +4,6 @@
 
 #include <cstdio>
 #include <map>
-#include <source_location>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -21,18 +20,27 @@ struct unavailable : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// A line of a test: std::source_location, which libstdc++ does not have for clang 14.
+struct call_site {
+  const char* file = "";
+  int line = 0;
+  static constexpr call_site current(const char* file = __builtin_FILE(),
+                                     int line = __builtin_LINE()) {
+    return {file, line};
+  }
+};
+
 /// Ends the helper with a failure that names `what` and the line, unless it is so.
-inline void require(bool so, const std::string& what,
-                    std::source_location where = std::source_location::current()) {
+inline void require(bool so, const std::string& what, call_site where = call_site::current()) {
   if (so) return;
-  throw std::runtime_error(std::string(where.file_name()) + ":" + std::to_string(where.line()) +
+  throw std::runtime_error(std::string(where.file) + ":" + std::to_string(where.line) +
                            ": not so: " + what);
 }
 
 /// Unless the two are equal.
 template <class T, class U>
 void require_equal(const T& got, const U& wanted, const std::string& what,
-                   std::source_location where = std::source_location::current()) {
+                   call_site where = call_site::current()) {
   require(got == wanted,
           what + ": got " + std::to_string(static_cast<long long>(got)) + ", wanted " +
               std::to_string(static_cast<long long>(wanted)),
