@@ -37,9 +37,12 @@ std::vector<index_list> touched_by_loop(const std::vector<plan_operand>& operand
   return result;
 }
 
-/// The same as the plan's blocks touch it. Positions count from null, so addresses are numbers.
+// Where positions count from: no memory, only a number that leaves room on both sides.
+const auto origin = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 46);
+
+/// The same as the plan's blocks touch it.
 std::vector<index_list> touched_by_plan(const plan& over, index_t most_in_block) {
-  const std::vector<std::byte*> bases(static_cast<std::size_t>(over.operands()), nullptr);
+  const std::vector<std::byte*> bases(static_cast<std::size_t>(over.operands()), origin);
   std::vector<index_list> result;
   for (index_t number = 0; number < over.tile_count(); ++number) {
     const auto box = over.tile(number);
@@ -59,7 +62,8 @@ std::vector<index_list> touched_by_plan(const plan& over, index_t most_in_block)
             for (index_t i = 0; i < inner; ++i) {
               index_list element;
               for (int k = 0; k < n; ++k) {
-                const index_t at = reinterpret_cast<std::intptr_t>(data[k]) + row * strides[n + k] +
+                const index_t at = reinterpret_cast<std::intptr_t>(data[k]) -
+                                   reinterpret_cast<std::intptr_t>(origin) + row * strides[n + k] +
                                    i * strides[k];
                 const auto [first, last] = over.span_bytes(k, box);
                 RC_ASSERT(at >= first && at + static_cast<index_t>(over.item_bytes(k)) <= last);
@@ -116,7 +120,7 @@ TEST(Plan, TransposedOperandsAreCutIntoSquareBlocks) {
                                            {layout({4096, 4096}).transpose(0, 1), 4}};
   const plan over(operands);
   EXPECT_TRUE(over.is_blocked());
-  const std::vector<std::byte*> bases(2, nullptr);
+  const std::vector<std::byte*> bases(2, origin);
   over.for_each_block(over.tile(3), bases,
                       [](auto*, auto*, index_t inner, index_t outer, const auto&) {
                         EXPECT_EQ(inner, 32);
@@ -129,7 +133,7 @@ TEST(Plan, BlocksNeverExceedTheirLimitHoweverSmall) {
                                            {layout({100, 100}).transpose(0, 1), 4}};
   for (const index_t limit : {1, 2, 5, 31, 32, 33, 1000}) {
     const plan over(operands, {.block_elements = limit});
-    const std::vector<std::byte*> bases(2, nullptr);
+    const std::vector<std::byte*> bases(2, origin);
     for (index_t number = 0; number < over.tile_count(); ++number)
       over.for_each_block(over.tile(number), bases,
                           [&](auto*, auto*, index_t inner, index_t outer, const auto&) {
