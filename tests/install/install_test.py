@@ -46,6 +46,25 @@ def pkg_config_consumer(scratch, prefix, compiler):
     expect_runs(program, scratch, environment)
 
 
+def debian_consumer(scratch, build, compiler):
+    """The package that CPack makes, unpacked where nothing of it is installed."""
+    folder, root = scratch / "package", scratch / "root"
+    run("cpack", "-G", "DEB", "--config", build / "CPackConfig.cmake", "-B", folder)
+    packages = list(folder.glob("*.deb"))
+    if len(packages) != 1:
+        sys.exit(f"cpack made {len(packages)} packages")
+    needed = run("dpkg-deb", "--field", packages[0], "Depends")
+    for library in ("libtbb12", "libzstd1", "libc6"):
+        if library not in needed:
+            sys.exit(f"{packages[0].name} does not depend on {library}, only on: {needed}")
+    run("dpkg-deb", "--extract", packages[0], root)
+    run(root / "usr/bin/shale", "version",
+        env=dict(os.environ, LD_LIBRARY_PATH=str(root / "usr/lib")))
+    scratch = scratch / "debian"
+    scratch.mkdir()
+    cmake_consumer(scratch, compiler, f"-DCMAKE_PREFIX_PATH={root / 'usr'}")
+
+
 def expect_public_symbols_only(prefix):
     """A shared libshale shows the symbols of its public headers and nothing of its inside."""
     for library in prefix.rglob("libshale.so"):
@@ -80,6 +99,7 @@ def main():
         run(prefix / "bin/shale", "version", env=dict(os.environ, LD_LIBRARY_PATH=str(prefix / "lib")))
         expect_public_symbols_only(prefix)
         pkg_config_consumer(scratch, prefix, given.compiler)
+        debian_consumer(scratch, given.build.resolve(), given.compiler)
 
 
 if __name__ == "__main__":
