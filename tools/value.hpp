@@ -29,6 +29,7 @@ struct value {
   alternatives held;
 
   template <class T>
+  // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): the constraint is there
   requires(!std::is_same_v<std::remove_cvref_t<T>, value>) value(T&& from)
       : held(std::forward<T>(from)) {}
 

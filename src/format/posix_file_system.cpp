@@ -312,6 +312,7 @@ class posix_file_system final : public file_system {
       if (into != nullptr) return 0;
       result = -ENOMEM;
     }
+    // NOLINTNEXTLINE(bugprone-use-after-move)
     if (!temporary.empty()) ::unlink(temporary.c_str());
     ::close(descriptor);
     return result;
