@@ -23,6 +23,7 @@
 #include "shale/tensor.hpp"
 #include "support/contest.hpp"
 #include "support/row.hpp"
+#include "support/suite.hpp"
 
 namespace shale::bench {
 namespace {
@@ -370,10 +371,5 @@ int run(std::span<char*> arguments) {
 }  // namespace shale::bench
 
 int main(int count, char** arguments) {
-  try {
-    return shale::bench::run({arguments, static_cast<std::size_t>(count)});
-  } catch (const std::exception& problem) {
-    std::fprintf(stderr, "bench_mapping: %s\n", problem.what());
-    return 1;
-  }
+  return shale::bench::run_suite(shale::bench::run, count, arguments);
 }

@@ -22,6 +22,7 @@
 #include "support/allocators.hpp"
 #include "support/contest.hpp"
 #include "support/row.hpp"
+#include "support/suite.hpp"
 
 namespace shale::bench {
 namespace {
@@ -136,7 +137,9 @@ void cycles(std::size_t bytes, int threads) {
   const outcome seen = compete(contenders, rounds);
   const std::string size =
       bytes >= mib ? std::to_string(bytes / mib) + " MiB" : std::to_string(bytes / kib) + " KiB";
-  row made{.work = size + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"),
+  const std::string work =
+      size + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+  row made{.work = work,
            .bytes = bytes * static_cast<std::size_t>(repeats) * static_cast<std::size_t>(threads),
            .seconds = seen.median("shale"),
            .limit = seen.of("kept", "shale"),
@@ -146,13 +149,13 @@ void cycles(std::size_t bytes, int threads) {
   made.reach = target{seen.of("shale", best), 1.0, false, "the best peer, " + best};
   print(made);
   if (bytes == mib || bytes == 16 * mib || bytes == 64 * mib) {
-    made.work += ": memory that is there";
+    made.work = work + ": memory that is there";
     made.peers.clear();
     made.reach = target{seen.of("shale", "kept"), 1.15, false, "touching kept memory"};
     print(made);
   }
   if (bytes == 64 * mib) {
-    made.work = size + ", " + std::to_string(threads) + " threads: glibc";
+    made.work = work + ": glibc";
     made.reach = target{seen.of("glibc", "shale"), 10, true, "glibc"};
     print(made);
   }
@@ -362,10 +365,5 @@ int run(std::span<char*> arguments) {
 }  // namespace shale::bench
 
 int main(int count, char** arguments) {
-  try {
-    return shale::bench::run({arguments, static_cast<std::size_t>(count)});
-  } catch (const std::exception& problem) {
-    std::fprintf(stderr, "bench_pool: %s\n", problem.what());
-    return 1;
-  }
+  return shale::bench::run_suite(shale::bench::run, count, arguments);
 }
