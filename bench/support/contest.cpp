@@ -32,6 +32,12 @@ std::size_t outside(std::size_t n) {
 
 }  // namespace
 
+ratio middle_of(std::vector<double> ratios) {
+  std::sort(ratios.begin(), ratios.end());
+  const std::size_t left_out = outside(ratios.size());
+  return {middle(ratios), ratios[left_out], ratios[ratios.size() - 1 - left_out]};
+}
+
 outcome::outcome(std::map<std::string, std::vector<double>> rounds) : rounds_(std::move(rounds)) {}
 
 const std::vector<double>& outcome::at(const std::string& name) const {
@@ -49,9 +55,7 @@ double outcome::largest(const std::string& name) const {
 ratio outcome::of(const std::string& name, const std::string& other) const {
   std::vector<double> ratios;
   for (std::size_t k = 0; k < at(name).size(); ++k) ratios.push_back(at(name)[k] / at(other)[k]);
-  std::sort(ratios.begin(), ratios.end());
-  const std::size_t left_out = outside(ratios.size());
-  return {middle(ratios), ratios[left_out], ratios[ratios.size() - 1 - left_out]};
+  return middle_of(std::move(ratios));
 }
 
 const std::string& outcome::best(const std::vector<std::string>& names) const {

@@ -23,6 +23,9 @@ struct ratio {
   double high = 0;
 };
 
+/// Of the ratios of single rounds.
+ratio middle_of(std::vector<double> ratios);
+
 /// The rounds of all contenders, in the order they were measured.
 class outcome {
  public:

@@ -30,7 +30,8 @@ struct pool_options {
 struct pool_statistics {
   std::size_t live_bytes = 0;  ///< handed out, as requested sizes rounded to blocks
   std::size_t live_blocks = 0;
-  std::size_t peak_live_bytes = 0;  ///< highest live_bytes since construction or reset_peak
+  /// Highest live_bytes since construction or reset_peak; at most 1 MiB a thread too low or high.
+  std::size_t peak_live_bytes = 0;
   std::size_t cached_bytes = 0;     ///< mapped, not live
   std::size_t idle_bytes = 0;       ///< of the cached: not yet given back to the system
   std::size_t mapped_bytes = 0;
@@ -42,8 +43,8 @@ struct pool_statistics {
 };
 
 /// A pool of memory blocks, usable as any std::pmr memory resource.
-/// Below 32 KiB it passes on to the system allocator; up to 1 MiB it serves size classes (four a
-/// doubling) from slabs; above that, best fit over 64 MiB segments on huge pages; above 256 MiB a
+/// Below 32 KiB it passes on to the system allocator; above that, best fit over 64 MiB segments on
+/// huge pages, where threads keep some blocks of up to 1 MiB (of 21 sizes) at hand; above 256 MiB a
 /// mapping of its own. Idle memory goes back to the system after a while and under pressure.
 /// Threads  every member may be called from any thread; a block may be freed by another thread
 /// Lifetime the pool must outlive its blocks; storages keep the default pool alive by themselves

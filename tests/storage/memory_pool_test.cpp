@@ -22,7 +22,8 @@
 
 #include "shale/storage.hpp"
 #include "storage/pool/pool_state.hpp"
-#include "storage/pool/slab_heap.hpp"
+#include "storage/pool/segment_heap.hpp"
+#include "storage/pool/size_classes.hpp"
 #include "storage/test_support.hpp"
 
 namespace shale {
@@ -171,7 +172,7 @@ RC_GTEST_PROP(MemoryPool, KeepsItsPromisesOverRandomSequences, ()) {
   RC_ASSERT(pool.statistics().mapped_bytes == 0u);
 }
 
-// The oracle for a pool of large blocks: what is live, rounded to 64 KiB, must fit in the limit.
+// The oracle for a pool of large blocks: what is live, rounded to 8 KiB, must fit in the limit.
 RC_GTEST_PROP(MemoryPool, OfLargeBlocksFillsItsLimitExactly, ()) {
   const std::size_t limit = *rc::gen::inRange<std::size_t>(1, 200) * mib;
   const auto sizes =
@@ -180,7 +181,7 @@ RC_GTEST_PROP(MemoryPool, OfLargeBlocksFillsItsLimitExactly, ()) {
   ledger blocks(pool);
   std::size_t live = 0;
   for (const std::size_t bytes : sizes) {
-    const std::size_t rounded = (bytes + 64 * kib - 1) / (64 * kib) * (64 * kib);
+    const std::size_t rounded = (bytes + 8 * kib - 1) / (8 * kib) * (8 * kib);
     const bool fits = live + rounded <= limit;
     RC_ASSERT(blocks.allocate(bytes, 64) == fits);
     if (fits) live += rounded;
@@ -234,8 +235,7 @@ TEST(MemoryPool, RoundsUpByLessThanAQuarter) {
     }
   }
   for (std::size_t each = 0; each < detail::size_classes; ++each) {
-    EXPECT_LE(detail::slab_bytes(each) % class_bytes(each), detail::slab_bytes(each) / 16);
-    EXPECT_LE(detail::slab_bytes(each) / class_bytes(each), 64u);
+    EXPECT_EQ(class_bytes(each) % detail::segment_heap::granule_bytes, 0u);
     EXPECT_EQ(class_of(class_bytes(each)), each);
   }
 }
@@ -313,44 +313,49 @@ TEST(MemoryPool, ServesAnyAlignment) {
 
 // ---- its heaps ----------------------------------------------------------------------------------
 
-// Three full slabs of the smallest class, in a heap of their own; blocks in address order.
-class slabs_of_blocks {
+// Blocks that fill two segments of a heap of their own, in address order.
+class segments_of_blocks {
  public:
-  slabs_of_blocks() {
-    for (std::size_t i = 0; i < 3 * per_slab; ++i) blocks.push_back(slabs.allocate(0, now).address);
-    std::sort(blocks.begin(), blocks.end());
+  segments_of_blocks() {
+    while (quota.held_bytes() <= 2 * segment_heap::segment_bytes) {
+      auto* const next = heap.allocate(bytes, 64, now).where;
+      if (quota.held_bytes() > 2 * segment_heap::segment_bytes) heap.free(*next, untouched, now);
+      else blocks.push_back(next);
+    }
+    heap.trim();
+    std::sort(blocks.begin(), blocks.end(),
+              [](const auto* a, const auto* b) { return a->address < b->address; });
   }
-  // The block in the middle of a slab.
-  std::byte* in_slab(std::size_t which) const { return blocks[which * per_slab + per_slab / 2]; }
 
-  static inline const std::size_t per_slab = detail::slab_bytes(0) / detail::class_bytes(0);
+  using segment_heap = detail::segment_heap;
+  static constexpr auto untouched = detail::backing::none;
+  static constexpr std::size_t bytes = segment_heap::segment_bytes / 256;
   const pool_clock::time_point now = pool_clock::now();
   detail::memory_quota quota{0};
-  detail::segment_heap heap{quota, detail::segment_heap::cutting::to_size};
-  detail::slab_heap slabs{heap};
-  std::vector<std::byte*> blocks;
+  segment_heap heap{quota, segment_heap::cutting::to_size};
+  std::vector<segment_heap::block*> blocks;
 };
 
-// slab.1, slab.2
-TEST(SlabHeap, ServesFromTheLowestSlabAndGivesEmptyOnesBack) {
-  slabs_of_blocks of;
-  for (const std::size_t which : {1, 2, 0}) of.slabs.free(of.in_slab(which), of.now);
-  for (const std::size_t which : {0, 1, 2})
-    EXPECT_EQ(of.slabs.allocate(0, of.now).address, of.in_slab(which));
-  for (std::size_t i = 0; i < of.blocks.size(); ++i) {
-    const std::size_t before = of.heap.free_bytes();
-    of.slabs.free(of.blocks[i], of.now);
-    EXPECT_EQ(of.heap.free_bytes() > before, (i + 1) % of.per_slab == 0) << i;
-    EXPECT_TRUE(of.heap.is_consistent());
-    EXPECT_TRUE(of.slabs.is_consistent());
+// heap.1
+TEST(SegmentHeap, JoinsFreeNeighboursOfOneMapping) {
+  segments_of_blocks of;
+  ASSERT_EQ(of.blocks.size(), 512u);
+  std::mt19937 random(1);
+  std::shuffle(of.blocks.begin(), of.blocks.end(), random);
+  for (auto* const each : of.blocks) {
+    of.heap.free(*each, of.untouched, of.now);
+    ASSERT_TRUE(of.heap.is_consistent());
   }
   EXPECT_EQ(of.heap.free_bytes(), of.quota.held_bytes());
+  // Segments may lie side by side, but what is joined to the unused end of another one would be
+  // the last to be used again.
+  EXPECT_EQ(of.heap.largest_free_bytes(), segments_of_blocks::segment_heap::segment_bytes);
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they end where malloc does
-// heap.2, slab.3
-TEST(SlabHeap, FreesWhenThereIsNothingToAllocate) {
-  slabs_of_blocks of;
+// heap.2
+TEST(SegmentHeap, FreesWhenThereIsNothingToAllocate) {
+  segments_of_blocks of;
   const pid_t child = ::fork();
   if (child == 0) {
     const rlimit none{0, 0};
@@ -360,16 +365,53 @@ TEST(SlabHeap, FreesWhenThereIsNothingToAllocate) {
         taken = std::malloc(bytes);
       while (taken != nullptr);
     for (std::size_t i = 0; i < of.blocks.size(); ++i)
-      of.slabs.free(of.blocks[i * 7 % of.blocks.size()], of.now);
+      of.heap.free(*of.blocks[i * 7 % of.blocks.size()], of.untouched, of.now);
     ::_exit(of.heap.free_bytes() == of.quota.held_bytes() && of.heap.is_consistent() ? 0 : 1);
   }
   ASSERT_GT(child, 0);
   int status = -1;
   ::waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
-  for (std::byte* const each : of.blocks) of.slabs.free(each, of.now);
 }
 #endif
+
+// heap.3
+TEST(SegmentHeap, AgesLargeBlocksInSteps) {
+  detail::memory_quota quota{0};
+  detail::segment_heap heap{quota, detail::segment_heap::cutting::to_size};
+  const auto start = pool_clock::now();
+  constexpr std::size_t step = detail::segment_heap::step_bytes;
+  auto* const large = heap.allocate(5 * step + mib, 64, start).where;
+  std::byte* const first = large->address;
+  heap.free(*large, detail::backing::dirty, start);
+  const detail::decay_ages ages;
+  std::byte* cursor = nullptr;
+  EXPECT_FALSE(heap.age(cursor, start + ages.lazy - 1ms, ages));
+  // Each step is of one part; used in between, it begins anew.
+  EXPECT_TRUE(heap.age(cursor, start + ages.lazy, ages));
+  EXPECT_EQ(cursor, first + step);
+  EXPECT_TRUE(heap.age(cursor, start + ages.lazy, ages));
+  EXPECT_EQ(cursor, first + 2 * step);
+  EXPECT_GT(heap.dirty_bytes(), 0u);
+  auto* const used = heap.allocate(mib, 64, start).where;
+  heap.free(*used, detail::backing::dirty, start);
+  EXPECT_FALSE(heap.age(cursor, start + ages.lazy, ages));
+  cursor = nullptr;
+  int steps = 0;
+  while (heap.age(cursor, start + ages.lazy, ages)) ++steps;
+  EXPECT_EQ(steps, 6);
+  EXPECT_EQ(heap.dirty_bytes(), 0u);
+  cursor = nullptr;
+  for (steps = 0; heap.age(cursor, start + ages.drop, ages); ++steps) EXPECT_TRUE(heap.is_ageing());
+  EXPECT_EQ(steps, 6);
+  cursor = nullptr;
+  for (steps = 0; heap.age(cursor, start + ages.unmap, ages); ++steps) {
+    EXPECT_TRUE(heap.is_consistent());
+  }
+  EXPECT_EQ(steps, 6);
+  EXPECT_EQ(quota.held_bytes(), 0u);
+  EXPECT_FALSE(heap.is_ageing());
+}
 
 // ---- time ---------------------------------------------------------------------------------------
 
@@ -444,7 +486,6 @@ TEST(MemoryPool, HousekeepingRunsByItself) {
 
 // ---- threads ------------------------------------------------------------------------------------
 
-// slab.1
 TEST(MemoryPool, ThreadExitReturnsItsMagazines) {
   memory_pool pool;
   std::thread([&] {
@@ -455,7 +496,7 @@ TEST(MemoryPool, ThreadExitReturnsItsMagazines) {
     }
   }).join();
   EXPECT_TRUE(pool.all_clear());
-  // Whole again: only complete slabs coalesce to a complete segment.
+  // Whole again.
   EXPECT_EQ(pool.statistics().largest_free_bytes, pool.statistics().mapped_bytes);
   pool.trim();
   EXPECT_EQ(pool.statistics().mapped_bytes, 0u);

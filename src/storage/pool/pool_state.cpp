@@ -20,6 +20,13 @@ constexpr std::size_t idle_bytes_kept = std::size_t{64} << 20;
 // How long more may be idle before it is given back out of turn.
 constexpr std::chrono::milliseconds over_allowed{1000};
 
+// What a thread keeps at hand: so little that threads with blocks of every size do not hold much
+// more than they use, and always the block that it freed last.
+constexpr std::size_t thread_bytes_kept = std::size_t{512} << 10;
+
+// What a thread allocates and frees before it says so: the pool's counts are everybody's.
+constexpr std::int64_t settled_bytes = std::int64_t{1} << 20;
+
 std::uint64_t next_id() noexcept {
   static std::atomic<std::uint64_t> last = 0;
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -27,6 +34,12 @@ std::uint64_t next_id() noexcept {
 
 std::size_t system_bytes(std::size_t bytes) noexcept {
   return align_up(std::max<std::size_t>(bytes, 1), block_alignment);
+}
+
+void raise(std::atomic<std::int64_t>& peak, std::int64_t to) noexcept {
+  std::int64_t seen = peak.load(std::memory_order_relaxed);
+  while (seen < to && !peak.compare_exchange_weak(seen, to, std::memory_order_relaxed)) {
+  }
 }
 
 }  // namespace
@@ -45,109 +58,132 @@ pool_state::~pool_state() {
 
 void* pool_state::allocate(std::size_t bytes, std::size_t alignment) {
   const block_route route = route_of(bytes, alignment);
-  served block = serve(route, bytes, alignment);
-  if (block.address == nullptr) {
+  void* block = serve(route, bytes, alignment);
+  if (block == nullptr) {
     trim();
     block = serve(route, bytes, alignment);
   }
-  if (block.address == nullptr) {
+  if (block == nullptr) {
+    const totals live = count_all();
     const std::size_t limit = quota_.limit_bytes();
-    throw error(
-        errc::out_of_memory, "no memory for a block",
-        {fmt::format("wanted {} bytes; {} bytes are live in {} blocks", bytes,
-                     live_bytes_.load(std::memory_order_relaxed),
-                     live_blocks_.load(std::memory_order_relaxed) + count_threads().live_blocks),
-         limit != 0 ? fmt::format("the pool's limit is {} bytes, of which it holds {}", limit,
-                                  quota_.held_bytes())
-                    : "the pool has no limit; the system had no more"});
+    throw error(errc::out_of_memory, "no memory for a block",
+                {fmt::format("wanted {} bytes; {} bytes are live in {} blocks", bytes,
+                             live.live_bytes, live.live_blocks),
+                 limit != 0 ? fmt::format("the pool's limit is {} bytes, of which it holds {}",
+                                          limit, quota_.held_bytes())
+                            : "the pool has no limit; the system had no more"});
   }
-  count_in(block.bytes);
-  unpoison(block.address, bytes);
-  return block.address;
+  unpoison(block, bytes);
+  return block;
 }
 
-pool_state::served pool_state::serve(block_route route, std::size_t bytes,
-                                     std::size_t alignment) noexcept {
+void* pool_state::serve(block_route route, std::size_t bytes, std::size_t alignment) noexcept {
   switch (route) {
-    case block_route::system: {
-      const std::size_t rounded = system_bytes(bytes);
-      if (!quota_.take(rounded)) return {};
-      void* address = nullptr;
-      if (::posix_memalign(&address, std::max(alignment, block_alignment), rounded) == 0) {
-        live_blocks_.fetch_add(1, std::memory_order_relaxed);
-        return {address, rounded, false};
-      }
-      quota_.give(rounded);
-      return {};
-    }
-    case block_route::slab:
-      return serve_class(class_of(bytes));
+    case block_route::system:
+      return allocate_small(bytes, alignment);
+    case block_route::magazine:
+      return allocate_class(class_of(bytes));
     case block_route::heap:
+      return allocate_large(segments_, bytes, alignment);
     case block_route::dedicated:
       break;
   }
-  const std::lock_guard lock(central_);
-  segment_heap& from = route == block_route::heap ? segments_ : mappings_;
-  const auto [found, mapped] = from.allocate(bytes, alignment, pool_clock::now());
-  if (found == nullptr) return {};
-  live_blocks_.fetch_add(1, std::memory_order_relaxed);
-  (mapped ? misses_ : hits_).fetch_add(1, std::memory_order_relaxed);
-  return {found->address, found->bytes, mapped};
+  return allocate_large(mappings_, bytes, alignment);
 }
 
-pool_state::served pool_state::serve_class(std::size_t size_class) noexcept {
+void* pool_state::allocate_small(std::size_t bytes, std::size_t alignment) noexcept {
+  const std::size_t rounded = system_bytes(bytes);
+  if (!quota_.take(rounded)) return nullptr;
+  void* address = nullptr;
+  if (::posix_memalign(&address, std::max(alignment, block_alignment), rounded) == 0) {
+    count_in(rounded);
+    return address;
+  }
+  quota_.give(rounded);
+  return nullptr;
+}
+
+void* pool_state::allocate_large(segment_heap& from, std::size_t bytes,
+                                 std::size_t alignment) noexcept {
+  const std::lock_guard lock(central_);
+  const auto [found, mapped] = from.allocate(bytes, alignment, pool_clock::now());
+  if (found == nullptr) return nullptr;
+  (mapped ? misses_ : hits_).fetch_add(1, std::memory_order_relaxed);
+  count_in(found->bytes);
+  return found->address;
+}
+
+void* pool_state::allocate_class(std::size_t size_class) noexcept {
+  const std::size_t bytes = class_bytes(size_class);
   thread_magazines* const mine = magazines_of_this_thread(*this);
   if (mine == nullptr) {
     const std::lock_guard lock(central_);
-    const auto found = slabs_.allocate(size_class, pool_clock::now());
-    if (found.address == nullptr) return {};
-    live_blocks_.fetch_add(1, std::memory_order_relaxed);
-    (found.mapped ? misses_ : hits_).fetch_add(1, std::memory_order_relaxed);
-    return {found.address, class_bytes(size_class), found.mapped};
+    const auto [found, mapped] = segments_.allocate(bytes, natural_alignment, pool_clock::now());
+    if (found == nullptr) return nullptr;
+    (mapped ? misses_ : hits_).fetch_add(1, std::memory_order_relaxed);
+    count_in(bytes);
+    return found->address;
   }
   const std::lock_guard lock(mine->lock);
   mine->used = true;
   auto& magazine = mine->classes[size_class];
-  served block;
+  void* block = nullptr;
   if (magazine.count == 0) {
     block = refill(*mine, size_class);
-    if (block.address == nullptr) return {};
+    if (block == nullptr) return nullptr;
   } else {
-    block = {magazine.blocks[--magazine.count], class_bytes(size_class), false};
-    mine->bytes -= block.bytes;
+    block = magazine.blocks[--magazine.count];
+    mine->bytes -= bytes;
+    ++mine->hits;
   }
-  ++mine->live_blocks;
-  if (block.mapped) misses_.fetch_add(1, std::memory_order_relaxed);
-  else ++mine->hits;
+  count(*mine, 1, bytes);
   return block;
 }
 
-// One block for the caller, and up to half a magazine more, as far as that needs no new memory.
-pool_state::served pool_state::refill(thread_magazines& of, std::size_t size_class) noexcept {
-  const std::lock_guard lock(central_);
+// One block for the caller; and the more for the magazine the more often it was found empty, as far
+// as that needs no new memory.
+void* pool_state::refill(thread_magazines& of, std::size_t size_class) noexcept {
   auto& into = of.classes[size_class];
-  const auto now = pool_clock::now();
-  const auto first = slabs_.allocate(size_class, now);
-  if (first.address == nullptr) return {};
   const std::size_t bytes = class_bytes(size_class);
-  while (into.count + 1 < magazine_blocks(size_class) / 2 && slabs_.has_free(size_class)) {
-    into.blocks[into.count++] = slabs_.allocate(size_class, now).address;
+  const std::lock_guard lock(central_);
+  const auto [first, mapped] = segments_.allocate(bytes, natural_alignment, pool_clock::now());
+  if (first == nullptr) return nullptr;
+  if (mapped) misses_.fetch_add(1, std::memory_order_relaxed);
+  else ++of.hits;
+  while (into.count < into.refill && of.bytes + bytes <= thread_bytes_kept) {
+    const auto* const more = segments_.reuse(bytes, natural_alignment);
+    if (more == nullptr) break;
+    into.blocks[into.count++] = more->address;
     of.bytes += bytes;
   }
-  return {first.address, bytes, first.mapped};
+  const auto most = static_cast<std::uint32_t>(magazine_blocks(size_class) / 2);
+  into.refill = std::min(most, 2 * into.refill + 1);
+  return first->address;
 }
 
 void pool_state::count_in(std::size_t bytes) noexcept {
-  const std::size_t live = live_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  std::size_t peak = peak_live_bytes_.load(std::memory_order_relaxed);
-  while (peak < live &&
-         !peak_live_bytes_.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {
-  }
+  live_blocks_.fetch_add(1, std::memory_order_relaxed);
+  const auto more = static_cast<std::int64_t>(bytes);
+  raise(peak_live_bytes_, live_bytes_.fetch_add(more, std::memory_order_relaxed) + more);
 }
 
 // What a thread did with the block happens before the pool is found to be clear.
 void pool_state::count_out(std::size_t bytes) noexcept {
-  live_bytes_.fetch_sub(bytes, std::memory_order_release);
+  live_blocks_.fetch_sub(1, std::memory_order_relaxed);
+  live_bytes_.fetch_sub(static_cast<std::int64_t>(bytes), std::memory_order_release);
+}
+
+void pool_state::count(thread_magazines& of, std::int64_t blocks, std::size_t bytes) noexcept {
+  of.live_blocks += blocks;
+  of.live_bytes += blocks * static_cast<std::int64_t>(bytes);
+  of.peak_live_bytes = std::max(of.peak_live_bytes, of.live_bytes);
+  if (std::abs(of.live_bytes) > settled_bytes) settle(of);
+}
+
+void pool_state::settle(thread_magazines& of) noexcept {
+  const std::int64_t before = live_bytes_.fetch_add(of.live_bytes, std::memory_order_acq_rel);
+  raise(peak_live_bytes_, before + of.peak_live_bytes);
+  of.live_bytes = of.peak_live_bytes = 0;
 }
 
 // ---- deallocation -------------------------------------------------------------------------------
@@ -158,19 +194,16 @@ void pool_state::deallocate(void* address, std::size_t bytes, std::size_t alignm
     case block_route::system:
       std::free(address);
       quota_.give(system_bytes(bytes));
-      live_blocks_.fetch_sub(1, std::memory_order_relaxed);
       count_out(system_bytes(bytes));
       return;
-    case block_route::slab:
-      count_out(class_bytes(class_of(bytes)));
-      take_back_class(address, class_of(bytes));
+    case block_route::magazine:
+      free_class(address, class_of(bytes));
       break;
     case block_route::heap:
     case block_route::dedicated: {
       const std::lock_guard lock(central_);
       segment_heap& to = route == block_route::heap ? segments_ : mappings_;
       auto& block = to.find(address);
-      live_blocks_.fetch_sub(1, std::memory_order_relaxed);
       count_out(block.bytes);
       to.free(block, backing::dirty, pool_clock::now());
     }
@@ -178,34 +211,53 @@ void pool_state::deallocate(void* address, std::size_t bytes, std::size_t alignm
   if (tended_ == tending::by_housekeeper) mind_idle_memory();
 }
 
-void pool_state::take_back_class(void* address, std::size_t size_class) noexcept {
+void pool_state::free_class(void* address, std::size_t size_class) noexcept {
   const std::size_t bytes = class_bytes(size_class);
   poison(address, bytes);
   thread_magazines* const mine = magazines_of_this_thread(*this);
   if (mine == nullptr) {
     const std::lock_guard lock(central_);
-    live_blocks_.fetch_sub(1, std::memory_order_relaxed);
-    slabs_.free(address, pool_clock::now());
+    count_out(bytes);
+    segments_.free(segments_.find(address), backing::dirty, pool_clock::now());
     return;
   }
   const std::lock_guard lock(mine->lock);
   mine->used = true;
-  --mine->live_blocks;
+  count(*mine, -1, bytes);
   auto& magazine = mine->classes[size_class];
-  const std::size_t room = magazine_blocks(size_class);
-  if (magazine.count == room) {
-    // The older half goes: what was freed last is in the processor's caches.
-    const auto leaving = static_cast<std::uint32_t>(room / 2);
-    const std::lock_guard central(central_);
-    const auto now = pool_clock::now();
-    for (std::uint32_t i = 0; i < leaving; ++i) slabs_.free(magazine.blocks[i], now);
-    std::move(magazine.blocks.begin() + leaving, magazine.blocks.begin() + magazine.count,
-              magazine.blocks.begin());
-    magazine.count -= leaving;
-    mine->bytes -= leaving * bytes;
-  }
+  if (magazine.count == magazine_blocks(size_class) || mine->bytes + bytes > thread_bytes_kept)
+    make_room(*mine, size_class);
   magazine.blocks[magazine.count++] = address;
   mine->bytes += bytes;
+}
+
+// For one more block of a class: half of its magazine goes if that is full, and other classes in
+// turn as long as the thread keeps too much.
+void pool_state::make_room(thread_magazines& of, std::size_t size_class) noexcept {
+  auto& wanted = of.classes[size_class];
+  const std::size_t bytes = class_bytes(size_class);
+  const std::lock_guard lock(central_);
+  const auto now = pool_clock::now();
+  if (wanted.count == magazine_blocks(size_class)) give_back(of, size_class, wanted.count / 2, now);
+  for (std::size_t i = 0; i < size_classes && of.bytes + bytes > thread_bytes_kept; ++i) {
+    const std::size_t other = of.next_class;
+    of.next_class = (of.next_class + 1) % size_classes;
+    if (other != size_class) give_back(of, other, of.classes[other].count, now);
+  }
+  if (of.bytes + bytes > thread_bytes_kept) give_back(of, size_class, (wanted.count + 1) / 2, now);
+}
+
+// The oldest blocks: what was freed last is in the processor's caches.
+void pool_state::give_back(thread_magazines& of, std::size_t size_class, std::uint32_t blocks,
+                           pool_clock::time_point now) noexcept {
+  auto& magazine = of.classes[size_class];
+  for (std::uint32_t i = 0; i < blocks; ++i)
+    segments_.free(segments_.find(magazine.blocks[i]), backing::dirty, now);
+  std::move(magazine.blocks.begin() + blocks, magazine.blocks.begin() + magazine.count,
+            magazine.blocks.begin());
+  magazine.count -= blocks;
+  magazine.refill /= 2;
+  of.bytes -= blocks * class_bytes(size_class);
 }
 
 // ---- threads ------------------------------------------------------------------------------------
@@ -219,6 +271,7 @@ thread_magazines& pool_state::add_thread() {
 void pool_state::remove_thread(thread_magazines& gone) noexcept {
   const std::lock_guard lock(threads_);
   empty_locked(gone);
+  settle(gone);
   hits_.fetch_add(gone.hits, std::memory_order_relaxed);
   live_blocks_.fetch_add(gone.live_blocks, std::memory_order_relaxed);
   std::erase_if(magazines_, [&](const auto& each) { return each.get() == &gone; });
@@ -228,24 +281,27 @@ void pool_state::empty_locked(thread_magazines& of) noexcept {
   const std::lock_guard lock(of.lock);
   const std::lock_guard central(central_);
   const auto now = pool_clock::now();
-  for (std::size_t index = 0; index < size_classes; ++index) {
-    auto& magazine = of.classes[index];
-    for (std::uint32_t i = 0; i < magazine.count; ++i) slabs_.free(magazine.blocks[i], now);
-    magazine.count = 0;
+  for (std::size_t each = 0; each < size_classes; ++each) {
+    give_back(of, each, of.classes[each].count, now);
+    of.classes[each].refill = 0;
   }
-  of.bytes = 0;
 }
 
-pool_state::thread_counts pool_state::count_threads() const {
-  thread_counts total;
+// What all threads and the pool count, at one moment.
+pool_state::totals pool_state::count_all() const noexcept {
   const std::lock_guard lock(threads_);
+  for (const auto& each : magazines_) each->lock.lock();
+  totals sum{.hits = hits_.load(std::memory_order_relaxed),
+             .live_blocks = live_blocks_.load(std::memory_order_relaxed),
+             .live_bytes = live_bytes_.load(std::memory_order_acquire)};
   for (const auto& each : magazines_) {
-    const std::lock_guard theirs(each->lock);
-    total.bytes += each->bytes;
-    total.hits += each->hits;
-    total.live_blocks += each->live_blocks;
+    sum.cached_bytes += each->bytes;
+    sum.hits += each->hits;
+    sum.live_blocks += each->live_blocks;
+    sum.live_bytes += each->live_bytes;
+    each->lock.unlock();
   }
-  return total;
+  return sum;
 }
 
 // Of all threads, or of those that have not used theirs since the last tick.
@@ -267,7 +323,6 @@ std::size_t pool_state::trim() noexcept {
   const std::lock_guard chores(chores_);
   empty_magazines(which_threads::all);
   const std::lock_guard lock(central_);
-  slabs_.drop_idle();
   return segments_.trim() + mappings_.trim();
 }
 
@@ -276,60 +331,36 @@ void pool_state::set_limit_bytes(std::size_t bytes) noexcept {
   if (bytes != 0 && quota_.held_bytes() > bytes) trim();
 }
 
-void pool_state::do_chores(segment_heap& in, pool_clock::time_point now) noexcept {
-  std::byte* cursor = nullptr;
-  for (;;) {
-    std::optional<segment_heap::chore> next;
-    {
-      const std::lock_guard lock(central_);
-      next = in.next_chore(cursor, now, ages_);
-    }
-    if (!next) return;
-    segment_heap::perform(*next);
-    const std::lock_guard lock(central_);
-    in.finish(*next);
-  }
-}
-
 std::size_t pool_state::idle_bytes_allowed() const noexcept {
-  return std::max(live_bytes_.load(std::memory_order_relaxed) / 2, idle_bytes_kept);
+  const std::int64_t live = live_bytes_.load(std::memory_order_relaxed);
+  return std::max(static_cast<std::size_t>(std::max<std::int64_t>(live, 0)) / 2, idle_bytes_kept);
 }
 
 std::size_t pool_state::idle_bytes() const {
-  const std::size_t in_magazines = count_threads().bytes;
+  const std::size_t in_magazines = count_all().cached_bytes;
   const std::lock_guard lock(central_);
-  return segments_.dirty_bytes() + mappings_.dirty_bytes() + slabs_.dirty_bytes() + in_magazines;
+  return segments_.dirty_bytes() + mappings_.dirty_bytes() + in_magazines;
 }
 
 // The oldest first, until no more is idle than may be.
 void pool_state::lower_idle_bytes() noexcept {
   for (segment_heap* const each : {&mappings_, &segments_}) {
     while (idle_bytes() > idle_bytes_allowed()) {
-      std::optional<segment_heap::chore> next;
-      {
-        const std::lock_guard lock(central_);
-        next = each->oldest_chore();
-      }
-      if (!next) break;
-      segment_heap::perform(*next);
       const std::lock_guard lock(central_);
-      each->finish(*next);
+      if (!each->age_oldest()) break;
     }
   }
-  if (idle_bytes() <= idle_bytes_allowed()) return;
-  empty_magazines(which_threads::all);
-  const std::lock_guard lock(central_);
-  slabs_.drop_idle();
 }
 
 bool pool_state::tend(pool_clock::time_point now) noexcept {
   const std::lock_guard chores(chores_);
   empty_magazines(which_threads::unused);
-  do_chores(segments_, now);
-  do_chores(mappings_, now);
-  {
-    const std::lock_guard lock(central_);
-    slabs_.decay(now, ages_);
+  for (segment_heap* const each : {&segments_, &mappings_}) {
+    std::byte* cursor = nullptr;
+    for (bool more = true; more;) {
+      const std::lock_guard lock(central_);
+      more = each->age(cursor, now, ages_);
+    }
   }
   if (idle_bytes() <= idle_bytes_allowed()) {
     over_since_.reset();
@@ -337,42 +368,50 @@ bool pool_state::tend(pool_clock::time_point now) noexcept {
     if (!over_since_) over_since_ = now;
     if (now - *over_since_ >= over_allowed) lower_idle_bytes();
   }
-  if (count_threads().bytes > 0) return true;
+  if (count_all().cached_bytes > 0) return true;
   const std::lock_guard lock(central_);
-  return segments_.is_ageing() || mappings_.is_ageing() || slabs_.is_ageing();
+  return segments_.is_ageing() || mappings_.is_ageing();
 }
 
 // ---- looking ------------------------------------------------------------------------------------
 
 pool_statistics pool_state::statistics() const {
-  pool_statistics now;
-  const thread_counts threads = count_threads();
+  const auto bytes = [](std::int64_t count) {
+    return static_cast<std::size_t>(std::max<std::int64_t>(count, 0));
+  };
+  const totals all = count_all();
   const std::lock_guard lock(central_);
-  now.live_bytes = live_bytes_.load(std::memory_order_acquire);
-  now.live_blocks = static_cast<std::size_t>(std::max<std::int64_t>(
-      0, live_blocks_.load(std::memory_order_relaxed) + threads.live_blocks));
-  now.peak_live_bytes = peak_live_bytes_.load(std::memory_order_relaxed);
+  pool_statistics now;
+  now.live_bytes = bytes(all.live_bytes);
+  now.live_blocks = bytes(all.live_blocks);
+  now.peak_live_bytes =
+      std::max(bytes(peak_live_bytes_.load(std::memory_order_relaxed)), now.live_bytes);
   // Blocks on their way in or out of another thread may be counted on one side only.
   now.mapped_bytes = std::max(quota_.held_bytes(), now.live_bytes);
   now.cached_bytes = now.mapped_bytes - now.live_bytes;
-  now.idle_bytes =
-      segments_.dirty_bytes() + mappings_.dirty_bytes() + slabs_.dirty_bytes() + threads.bytes;
-  now.largest_free_bytes = std::max({segments_.largest_free_bytes(), mappings_.largest_free_bytes(),
-                                     slabs_.largest_free_bytes()});
-  now.hits = hits_.load(std::memory_order_relaxed) + threads.hits;
+  now.idle_bytes = segments_.dirty_bytes() + mappings_.dirty_bytes() + all.cached_bytes;
+  now.largest_free_bytes = std::max(segments_.largest_free_bytes(), mappings_.largest_free_bytes());
+  now.hits = all.hits;
   now.misses = misses_.load(std::memory_order_relaxed);
   now.splits = segments_.splits();
   now.coalesces = segments_.coalesces();
   return now;
 }
 
+bool pool_state::all_clear() const noexcept { return count_all().live_bytes == 0; }
+
 void pool_state::reset_peak() noexcept {
+  const std::lock_guard lock(threads_);
+  for (auto& each : magazines_) {
+    const std::lock_guard theirs(each->lock);
+    settle(*each);
+  }
   peak_live_bytes_.store(live_bytes_.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
 bool pool_state::is_consistent() const {
   const std::lock_guard lock(central_);
-  return segments_.is_consistent() && mappings_.is_consistent() && slabs_.is_consistent();
+  return segments_.is_consistent() && mappings_.is_consistent();
 }
 
 // ---- fork ---------------------------------------------------------------------------------------

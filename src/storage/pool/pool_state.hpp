@@ -1,5 +1,5 @@
-// What a memory_pool is made of: the system allocator for small blocks, slabs behind a magazine a
-// thread for middle ones, a heap of segments, and mappings that stay whole; one quota over all.
+// What a memory_pool is made of: the system allocator for small blocks, a heap of segments with
+// magazines a thread in front of it, and mappings that stay whole; one quota over all.
 //
 // Locks, in the order in which they are taken: the list of pools (housekeeper.hpp), `chores_`,
 // `threads_`, each thread's `lock`, `central_`.
@@ -19,23 +19,27 @@
 #include "storage/pool/owned_lock.hpp"
 #include "storage/pool/segment_heap.hpp"
 #include "storage/pool/size_classes.hpp"
-#include "storage/pool/slab_heap.hpp"
+#include "storage/pool/spinning_mutex.hpp"
 
 namespace shale::detail {
 
-/// Class blocks that one thread keeps at hand, and what it counted of them. Its lock is contended
-/// only while somebody else trims or counts.
+/// Class blocks that one thread keeps at hand, and what it counted and has not yet added to the
+/// pool's counts. Its lock is contended only while somebody else trims or counts.
 struct thread_magazines {
   struct magazine {
     std::uint32_t count = 0;
+    std::uint32_t refill = 0;  // blocks to fetch at the next miss beyond the one that is wanted
     std::array<void*, magazine_blocks_max> blocks;
   };
   owned_lock lock;
   bool used = false;  // since the last tick
   std::array<magazine, size_classes> classes;
-  std::size_t bytes = 0;  // in all classes
+  std::size_t bytes = 0;       // in all classes
+  std::size_t next_class = 0;  // to give back when they are too many
   std::uint64_t hits = 0;
   std::int64_t live_blocks = 0;  // allocated less freed here: negative where others allocate
+  std::int64_t live_bytes = 0;
+  std::int64_t peak_live_bytes = 0;  // highest live_bytes since they were last 0
 };
 
 class pool_state {
@@ -55,7 +59,7 @@ class pool_state {
   pool_statistics statistics() const;
   void reset_peak() noexcept;
   std::size_t trim() noexcept;
-  bool all_clear() const noexcept { return live_bytes_.load(std::memory_order_acquire) == 0; }
+  bool all_clear() const noexcept;
   std::size_t limit_bytes() const noexcept { return quota_.limit_bytes(); }
   void set_limit_bytes(std::size_t bytes) noexcept;
 
@@ -80,27 +84,29 @@ class pool_state {
   bool is_consistent() const;
 
  private:
-  struct served {
-    void* address = nullptr;
-    std::size_t bytes = 0;  // that count as live
-    bool mapped = false;
-  };
-  served serve(block_route route, std::size_t bytes, std::size_t alignment) noexcept;
-  served serve_class(std::size_t size_class) noexcept;
-  served refill(thread_magazines& of, std::size_t size_class) noexcept;
-  void take_back_class(void* address, std::size_t size_class) noexcept;
+  void* allocate_small(std::size_t bytes, std::size_t alignment) noexcept;
+  void* allocate_class(std::size_t size_class) noexcept;
+  void* allocate_large(segment_heap& from, std::size_t bytes, std::size_t alignment) noexcept;
+  void* serve(block_route route, std::size_t bytes, std::size_t alignment) noexcept;
+  void free_class(void* address, std::size_t size_class) noexcept;
+  void* refill(thread_magazines& of, std::size_t size_class) noexcept;
+  void make_room(thread_magazines& of, std::size_t size_class) noexcept;
+  void give_back(thread_magazines& of, std::size_t size_class, std::uint32_t blocks,
+                 pool_clock::time_point now) noexcept;
   void count_in(std::size_t bytes) noexcept;
   void count_out(std::size_t bytes) noexcept;
-  struct thread_counts {
-    std::size_t bytes = 0;
+  void count(thread_magazines& of, std::int64_t blocks, std::size_t bytes) noexcept;
+  void settle(thread_magazines& of) noexcept;
+  struct totals {
+    std::size_t cached_bytes = 0;  // in magazines
     std::uint64_t hits = 0;
     std::int64_t live_blocks = 0;
+    std::int64_t live_bytes = 0;
   };
-  thread_counts count_threads() const;
+  totals count_all() const noexcept;
   enum class which_threads : std::uint8_t { all, unused };
   void empty_magazines(which_threads which) noexcept;
   void empty_locked(thread_magazines& of) noexcept;
-  void do_chores(segment_heap& in, pool_clock::time_point now) noexcept;
   void lower_idle_bytes() noexcept;
   std::size_t idle_bytes_allowed() const noexcept;
 
@@ -112,16 +118,15 @@ class pool_state {
   std::mutex chores_;           // one tick or trim at a time
   mutable std::mutex threads_;  // guards magazines_
   std::vector<std::unique_ptr<thread_magazines>> magazines_;
-  mutable std::mutex central_;  // guards the heaps
+  mutable spinning_mutex central_;  // guards the heaps
   segment_heap segments_{quota_, segment_heap::cutting::to_size};
   segment_heap mappings_{quota_, segment_heap::cutting::never};
-  slab_heap slabs_{segments_};
   std::optional<pool_clock::time_point> over_since_;  // under chores_: too much is idle
 
-  std::atomic<std::size_t> live_bytes_ = 0;
-  std::atomic<std::size_t> peak_live_bytes_ = 0;
   // What no thread's magazines count.
+  std::atomic<std::int64_t> live_bytes_ = 0;
   std::atomic<std::int64_t> live_blocks_ = 0;
+  std::atomic<std::int64_t> peak_live_bytes_ = 0;
   std::atomic<std::uint64_t> hits_ = 0;
   std::atomic<std::uint64_t> misses_ = 0;
 };

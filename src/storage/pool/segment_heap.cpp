@@ -6,6 +6,7 @@
 #include <cassert>
 #include <iterator>
 #include <new>
+#include <utility>
 
 #include "shale/index.hpp"
 #include "storage/pages.hpp"
@@ -59,7 +60,7 @@ segment_heap::~segment_heap() {
   blocks_.clear_and_dispose([this](block* each) {
     // A block that is still live belongs to somebody who broke the pool's contract; its memory
     // goes.
-    if (each->state == block::free) free_.erase(free_.iterator_to(*each));
+    if (each->free) free_.erase(free_.iterator_to(*each));
     unmap_memory(each->address, each->bytes);
     quota_.give(each->bytes);
     delete each;
@@ -71,30 +72,42 @@ segment_heap::allocation segment_heap::allocate(std::size_t bytes, std::size_t a
   // Room to round up to segments and alignments without wrapping.
   if (bytes > std::size_t{1} << 62 || alignment > std::size_t{1} << 62) return {};
   bytes = align_up(std::max(bytes, granule_bytes), granule_bytes);
-  if (block* const found = take_fitting(bytes, alignment)) return {found, false};
+  if (block* const found = reuse(bytes, alignment)) return {found, false};
   if (!map_segment(bytes, alignment, now)) return {};
-  return {take_fitting(bytes, alignment), true};
+  return {reuse(bytes, alignment), true};
 }
 
 // The smallest free block that holds what is wanted, cut to size.
-segment_heap::block* segment_heap::take_fitting(std::size_t bytes, std::size_t alignment) noexcept {
+segment_heap::block* segment_heap::reuse(std::size_t bytes, std::size_t alignment) noexcept {
   for (auto each = free_.lower_bound(bytes, size_order()); each != free_.end(); ++each) {
     block& found = *each;
     // A mapping that stays whole would waste what it has too much of.
     if (how_ == cutting::never && found.bytes > bytes + bytes / 8) return nullptr;
     const std::size_t lead = align_up(number(found.address), alignment) - number(found.address);
+    if (lead == 0) return take(found, bytes);
     if (lead > found.bytes || bytes > found.bytes - lead) continue;
-    if (lead > 0 && (how_ == cutting::never || !cut_front(found, lead))) continue;
-    // From here on `found` begins at an aligned address.
-    block* taken = &found;
-    if (lead > 0) taken = &*std::next(blocks_.iterator_to(found));
-    // Without memory for the books of the rest, the block stays larger than it need be.
-    if (how_ == cutting::to_size && taken->bytes > bytes) cut_front(*taken, bytes);
-    delist(*taken);
-    taken->state = block::live;
-    return taken;
+    if (how_ == cutting::never || !cut_front(found, lead)) continue;
+    return take(*std::next(blocks_.iterator_to(found)), bytes);
   }
   return nullptr;
+}
+
+// The first `bytes` of a free block; what is left stays free, and in its place in address order.
+segment_heap::block* segment_heap::take(block& found, std::size_t bytes) noexcept {
+  // Without memory for the books of a part, the block stays larger than it need be.
+  auto* const part =
+      how_ == cutting::to_size && found.bytes > bytes ? new (std::nothrow) block : nullptr;
+  delist(found);
+  if (part == nullptr) return &found;
+  part->address = found.address;
+  part->bytes = bytes;
+  part->leads = std::exchange(found.leads, false);
+  blocks_.insert_before(blocks_.iterator_to(found), *part);
+  found.address += bytes;
+  found.bytes -= bytes;
+  enlist(found);
+  ++splits_;
+  return part;
 }
 
 bool segment_heap::map_segment(std::size_t bytes, std::size_t alignment,
@@ -114,13 +127,12 @@ bool segment_heap::map_segment(std::size_t bytes, std::size_t alignment,
       continue;
     }
     fresh->bytes = size;
-    fresh->state = block::free;
+    fresh->leads = true;
     fresh->behind = backing::none;
     fresh->since = now;
     poison(fresh->address, size);
     blocks_.insert(*fresh);
-    enlist(*fresh);
-    coalesce(*fresh);
+    enlist_coalesced(*fresh);
     return true;
   }
   delete fresh;
@@ -134,11 +146,10 @@ bool segment_heap::cut_front(block& from, std::size_t bytes) noexcept {
   delist(from);
   rest->address = from.address + bytes;
   rest->bytes = from.bytes - bytes;
-  rest->state = block::free;
   rest->behind = from.behind;
   rest->since = from.since;
   from.bytes = bytes;
-  blocks_.insert(*rest);
+  blocks_.insert_before(std::next(blocks_.iterator_to(from)), *rest);
   enlist(from);
   enlist(*rest);
   ++splits_;
@@ -146,49 +157,57 @@ bool segment_heap::cut_front(block& from, std::size_t bytes) noexcept {
 }
 
 void segment_heap::enlist(block& idle) noexcept {
-  idle.state = block::free;
+  idle.free = true;
+  idle.aged = 0;
   free_.insert(idle);
   free_bytes_ += idle.bytes;
   if (idle.behind == backing::dirty) dirty_bytes_ += idle.bytes;
 }
 
 void segment_heap::delist(block& idle) noexcept {
+  idle.free = false;
   free_.erase(free_.iterator_to(idle));
   free_bytes_ -= idle.bytes;
   if (idle.behind == backing::dirty) dirty_bytes_ -= idle.bytes;
 }
 
 void segment_heap::free(block& which, backing behind, pool_clock::time_point now) noexcept {
-  which.cut = nullptr;
   which.behind = behind;
   which.since = now;
   poison(which.address, which.bytes);
-  enlist(which);
-  coalesce(which);
+  enlist_coalesced(which);
 }
 
-// Joins a free block with free neighbours. Whichever part is larger says how long it has been idle:
-// a small block that comes and goes must not keep a large one young.
-void segment_heap::coalesce(block& idle) noexcept {
-  if (how_ == cutting::never) return;
-  const auto here = blocks_.iterator_to(idle);
-  if (const auto next = std::next(here);
-      next != blocks_.end() && next->state == block::free && next->address == idle.end())
-    absorb(idle, *next);
-  if (here == blocks_.begin()) return;
-  block& before = *std::prev(here);
-  if (before.state == block::free && before.end() == idle.address) absorb(before, idle);
+// Joins what becomes free with free neighbours of its mapping: joined to the untouched end of
+// another one it would be the last to be used again. Whichever part is larger says how long it has been
+// idle: a small block that comes and goes must not keep a large one young.
+void segment_heap::enlist_coalesced(block& idle) noexcept {
+  block* whole = &idle;
+  if (how_ == cutting::to_size) {
+    const auto here = blocks_.iterator_to(idle);
+    if (const auto next = std::next(here);
+        next != blocks_.end() && next->free && !next->leads && next->address == idle.end()) {
+      delist(*next);
+      absorb(idle, *next);
+    }
+    if (here != blocks_.begin() && !idle.leads) {
+      block& before = *std::prev(here);
+      if (before.free && before.end() == idle.address) {
+        delist(before);
+        absorb(before, idle);
+        whole = &before;
+      }
+    }
+  }
+  enlist(*whole);
 }
 
 void segment_heap::absorb(block& into, block& next) noexcept {
-  delist(into);
-  delist(next);
   into.since = next.bytes > into.bytes ? next.since : into.since;
   into.behind = std::min(into.behind, next.behind);
   into.bytes += next.bytes;
   blocks_.erase(blocks_.iterator_to(next));
   delete &next;
-  enlist(into);
   ++coalesces_;
 }
 
@@ -200,90 +219,96 @@ segment_heap::block& segment_heap::find(const void* address) noexcept {
 
 // ---- ageing -------------------------------------------------------------------------------------
 
-std::optional<segment_heap::chore> segment_heap::take_out(block& idle,
-                                                          chore::action what) noexcept {
+// A step of a block towards having less behind it: dirty, lazy, none.
+void segment_heap::lose_backing(block& idle, std::size_t most_bytes) noexcept {
+  std::byte* const from = idle.address + idle.aged;
+  const std::size_t bytes = std::min(idle.bytes - idle.aged, most_bytes);
+  const bool lazily = idle.behind == backing::dirty && ::madvise(from, bytes, MADV_FREE) == 0;
+  if (!lazily) ::madvise(from, bytes, MADV_DONTNEED);
+  idle.aged += bytes;
+  if (idle.aged < idle.bytes) return;
   delist(idle);
-  idle.state = block::tended;
-  return chore{&idle, what, false};
+  idle.behind = idle.behind == backing::dirty ? backing::lazy : backing::none;
+  enlist(idle);
 }
 
-// Cuts off what is left and right of the huge pages that can be unmapped: a mapping full of small
-// holes costs the system more than it returns.
-bool segment_heap::isolate_unmappable(block& idle) noexcept {
-  const std::size_t inner = huge_pages_bytes(idle);
-  const std::size_t lead = static_cast<std::size_t>(first_huge_page(idle) - idle.address);
-  if (lead > 0 && !cut_front(idle, lead)) return false;
-  block& middle = lead > 0 ? *std::next(blocks_.iterator_to(idle)) : idle;
-  return middle.bytes == inner || cut_front(middle, inner);
-}
-
-std::optional<segment_heap::chore> segment_heap::next_chore(std::byte*& cursor,
-                                                            pool_clock::time_point now,
-                                                            const decay_ages& ages) noexcept {
-  for (auto each = blocks_.lower_bound(static_cast<const void*>(cursor), address_order());
-       each != blocks_.end(); ++each) {
-    if (each->state != block::free) continue;
-    const auto age = now - each->since;
-    cursor = each->end();
-    if (each->behind == backing::dirty && age >= ages.lazy) return take_out(*each, chore::lazy);
-    if (each->behind == backing::lazy && age >= ages.drop) return take_out(*each, chore::drop);
-    if (each->behind != backing::none || age < ages.unmap) continue;
-    if (how_ == cutting::never) return take_out(*each, chore::unmap);
-    if (huge_pages_bytes(*each) == 0) continue;
-    std::byte* const first = first_huge_page(*each);
-    if (!isolate_unmappable(*each)) continue;
-    return take_out(*blocks_.find(static_cast<const void*>(first), address_order()), chore::unmap);
+// Unmaps the first whole huge pages of a block, at most a step of them: a mapping full of small
+// holes costs the system more than it returns. Returns where what was tried ends.
+std::byte* segment_heap::unmap_first(block& idle) noexcept {
+  block* middle = &idle;
+  if (how_ == cutting::to_size) {
+    const auto lead = static_cast<std::size_t>(first_huge_page(idle) - idle.address);
+    const std::size_t bytes = std::min(huge_pages_bytes(idle), step_bytes);
+    if (bytes == 0) return idle.end();
+    if (lead > 0) {
+      if (!cut_front(idle, lead)) return idle.end();
+      middle = &*std::next(blocks_.iterator_to(idle));
+    }
+    const bool cut = middle->bytes == bytes || cut_front(*middle, bytes);
+    if (!cut || !unmap_memory(middle->address, middle->bytes)) {
+      std::byte* const end = middle->end();
+      delist(*middle);
+      enlist_coalesced(*middle);
+      return end;
+    }
+  } else if (!unmap_memory(idle.address, idle.bytes)) {
+    return idle.end();
   }
-  return std::nullopt;
+  std::byte* const end = middle->end();
+  forget(*middle);
+  return end;
 }
 
-std::optional<segment_heap::chore> segment_heap::oldest_chore() noexcept {
+void segment_heap::forget(block& unmapped) noexcept {
+  delist(unmapped);
+  quota_.give(unmapped.bytes);
+  blocks_.erase(blocks_.iterator_to(unmapped));
+  delete &unmapped;
+}
+
+bool segment_heap::age(std::byte*& cursor, pool_clock::time_point now,
+                       const decay_ages& ages) noexcept {
+  auto each = blocks_.lower_bound(static_cast<const void*>(cursor), address_order());
+  // The last step may have ended inside a block, which is the same one unless it was used since.
+  if (each != blocks_.begin())
+    if (const auto before = std::prev(each); before->address + before->aged == cursor)
+      each = before;
+  for (; each != blocks_.end(); ++each) {
+    block& idle = *each;
+    if (!idle.free) continue;
+    const auto due = idle.behind == backing::dirty  ? ages.lazy
+                     : idle.behind == backing::lazy ? ages.drop
+                                                    : ages.unmap;
+    if (now - idle.since < due) continue;
+    if (idle.behind == backing::none) {
+      cursor = unmap_first(idle);
+      return true;
+    }
+    lose_backing(idle, step_bytes);
+    cursor = idle.aged > 0 ? idle.address + idle.aged : idle.end();
+    return true;
+  }
+  return false;
+}
+
+bool segment_heap::age_oldest() noexcept {
   block* oldest = nullptr;
   for (block& each : free_)
     if (each.behind == backing::dirty && (oldest == nullptr || each.since < oldest->since))
       oldest = &each;
-  return oldest == nullptr ? std::nullopt : take_out(*oldest, chore::lazy);
-}
-
-void segment_heap::perform(chore& what) noexcept {
-  block& idle = *what.which;
-  switch (what.what) {
-    case chore::lazy:
-      what.done = ::madvise(idle.address, idle.bytes, MADV_FREE) == 0 ||
-                  ::madvise(idle.address, idle.bytes, MADV_DONTNEED) == 0;
-      break;
-    case chore::drop:
-      what.done = ::madvise(idle.address, idle.bytes, MADV_DONTNEED) == 0;
-      break;
-    case chore::unmap:
-      what.done = unmap_memory(idle.address, idle.bytes);
-      break;
-  }
-}
-
-void segment_heap::finish(const chore& what) noexcept {
-  block& idle = *what.which;
-  if (what.what == chore::unmap && what.done) {
-    quota_.give(idle.bytes);
-    blocks_.erase(blocks_.iterator_to(idle));
-    delete &idle;
-    return;
-  }
-  if (what.done) idle.behind = what.what == chore::lazy ? backing::lazy : backing::none;
-  enlist(idle);
-  coalesce(idle);
+  if (oldest == nullptr) return false;
+  lose_backing(*oldest, oldest->bytes);
+  return true;
 }
 
 std::size_t segment_heap::trim() noexcept {
   std::size_t unmapped = 0;
   for (auto each = free_.begin(); each != free_.end();) {
     block& idle = *each++;
-    if (!unmap_memory(idle.address, idle.bytes)) continue;
-    delist(idle);
-    quota_.give(idle.bytes);
-    unmapped += idle.bytes;
-    blocks_.erase(blocks_.iterator_to(idle));
-    delete &idle;
+    const std::size_t bytes = idle.bytes;
+    if (!unmap_memory(idle.address, bytes)) continue;
+    forget(idle);
+    unmapped += bytes;
   }
   return unmapped;
 }
@@ -306,12 +331,12 @@ bool segment_heap::is_consistent() const noexcept {
   const block* before = nullptr;
   for (const block& each : blocks_) {
     if (before != nullptr && before->end() > each.address) return false;
-    if (before != nullptr && before->end() == each.address && before->state == block::free &&
-        each.state == block::free && how_ == cutting::to_size)
+    if (before != nullptr && before->end() == each.address && before->free && each.free &&
+        !each.leads && how_ == cutting::to_size)
       return false;
     if (each.bytes == 0 || each.bytes % granule_bytes != 0) return false;
     all += each.bytes;
-    if (each.state == block::free) {
+    if (each.free) {
       idle += each.bytes;
       ++enlisted;
       if (each.behind == backing::dirty) dirty += each.bytes;

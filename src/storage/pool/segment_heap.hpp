@@ -1,11 +1,11 @@
-// Blocks of 64 KiB and more, cut from large mappings on huge pages: best fit, split and eagerly
-// coalesced; and what becomes of the memory behind free ones as they age.
+// Blocks cut from large mappings on huge pages: best fit, split and eagerly coalesced; and what
+// becomes of the memory behind free ones as they age.
 //
-// Not synchronised: its owner holds one lock around every call, except `perform`, which needs none.
+// Not synchronised: its owner holds one lock around every call.
 //
 // Invariants
 //   heap.1  every mapped byte belongs to exactly one block; neighbours in memory are neighbours in
-//           address order, and no two of them are both free (a heap that splits)
+//           address order, and no two of one mapping are both free (a heap that splits)
 //   heap.2  freeing allocates nothing
 //   heap.3  the memory behind a free block only loses backing (dirty -> lazy -> none) until it is
 //           handed out again; blocks that coalesce count as the most backed of them
@@ -15,7 +15,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 
 #include "storage/pool/memory_quota.hpp"
 
@@ -23,13 +22,11 @@ namespace shale::detail {
 
 using pool_clock = std::chrono::steady_clock;
 
-struct slab;
-
 /// How old idle memory is when it gives up more.
 struct decay_ages {
-  std::chrono::milliseconds lazy{1000};    ///< the system may take it (MADV_FREE)
-  std::chrono::milliseconds drop{10'000};  ///< the system has it (MADV_DONTNEED)
-  std::chrono::milliseconds unmap{30'000};
+  std::chrono::milliseconds lazy{1000};     ///< the system may take it (MADV_FREE)
+  std::chrono::milliseconds drop{10'000};   ///< the system has it (MADV_DONTNEED)
+  std::chrono::milliseconds unmap{29'000};  ///< gone within 30 s, ticks and all
 };
 
 /// What stands behind a free block.
@@ -45,17 +42,20 @@ class segment_heap {
   struct by_size;
 
  public:
-  static constexpr std::size_t granule_bytes = std::size_t{64} << 10;
+  /// Sizes are multiples of this; it divides those of all classes.
+  static constexpr std::size_t granule_bytes = std::size_t{8} << 10;
   static constexpr std::size_t segment_bytes = std::size_t{64} << 20;
+  static constexpr std::size_t step_bytes = std::size_t{16} << 20;
 
   struct block : boost::intrusive::set_base_hook<boost::intrusive::tag<by_address>>,
                  boost::intrusive::set_base_hook<boost::intrusive::tag<by_size>> {
     std::byte* address = nullptr;
     std::size_t bytes = 0;
-    enum : std::uint8_t { live, free, tended } state = live;  // tended: out for a chore
+    bool free = false;
+    bool leads = false;  // a mapping: no block of another one is joined with it
     backing behind = backing::none;
     pool_clock::time_point since{};  // of a free block: when most of it became idle
-    slab* cut = nullptr;             // of a live block: the slab in it
+    std::size_t aged = 0;            // of a free block: leading bytes that have lost more already
 
     std::byte* end() const noexcept { return address + bytes; }
   };
@@ -77,32 +77,23 @@ class segment_heap {
   allocation allocate(std::size_t bytes, std::size_t alignment,
                       pool_clock::time_point now) noexcept;
 
+  /// The same without asking the system for memory; null if there is none.
+  block* reuse(std::size_t bytes, std::size_t alignment) noexcept;
+
   /// `behind` says what is known about its memory.
   void free(block& which, backing behind, pool_clock::time_point now) noexcept;
 
   /// The live block that contains the address.
   block& find(const void* address) noexcept;
 
-  /// Something to do to a free block, which is taken out until it is finished.
-  struct chore {
-    enum action : std::uint8_t { lazy, drop, unmap };
-    block* which = nullptr;
-    action what = lazy;
-    bool done = false;
-  };
+  /// Lets a free block that is old enough, the first from `cursor` on in address order, lose
+  /// backing: one system call for at most `step_bytes`, so long is the owner's lock held. Moves
+  /// `cursor` behind that; false when nothing was left to do.
+  bool age(std::byte*& cursor, pool_clock::time_point now, const decay_ages& ages) noexcept;
 
-  /// The first chore that is due from `cursor` on in address order; moves `cursor` behind it.
-  std::optional<chore> next_chore(std::byte*& cursor, pool_clock::time_point now,
-                                  const decay_ages& ages) noexcept;
-
-  /// A chore for the block that has been dirty longest, due or not.
-  std::optional<chore> oldest_chore() noexcept;
-
-  /// The system calls. Without the owner's lock.
-  static void perform(chore& what) noexcept;
-
-  /// Puts the block back, or its bytes into the quota.
-  void finish(const chore& what) noexcept;
+  /// Lets the block that has been dirty longest lose all its backing to the system's needs, old
+  /// enough or not; false if none is dirty.
+  bool age_oldest() noexcept;
 
   /// Unmaps every free block. Returns the bytes.
   std::size_t trim() noexcept;
@@ -143,15 +134,16 @@ class segment_heap {
       boost::intrusive::base_hook<boost::intrusive::set_base_hook<boost::intrusive::tag<by_size>>>,
       boost::intrusive::compare<size_order>, boost::intrusive::constant_time_size<false>>;
 
-  block* take_fitting(std::size_t bytes, std::size_t alignment) noexcept;
+  block* take(block& found, std::size_t bytes) noexcept;
   bool map_segment(std::size_t bytes, std::size_t alignment, pool_clock::time_point now) noexcept;
   bool cut_front(block& from, std::size_t bytes) noexcept;
   void enlist(block& idle) noexcept;
   void delist(block& idle) noexcept;
-  void coalesce(block& idle) noexcept;
+  void enlist_coalesced(block& idle) noexcept;
   void absorb(block& into, block& next) noexcept;
-  std::optional<chore> take_out(block& idle, chore::action what) noexcept;
-  bool isolate_unmappable(block& idle) noexcept;
+  void lose_backing(block& idle, std::size_t most_bytes) noexcept;
+  std::byte* unmap_first(block& idle) noexcept;
+  void forget(block& unmapped) noexcept;
 
   memory_quota& quota_;
   const cutting how_;

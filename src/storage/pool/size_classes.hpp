@@ -1,5 +1,5 @@
-// Which part of the pool serves a block, and the sizes that slabs hand out: four a doubling from
-// 32 KiB to 1 MiB, so that rounding up adds less than a quarter.
+// Which part of the pool serves a block, and the sizes of the blocks that threads keep at hand: four
+// a doubling from 32 KiB to 1 MiB, so that rounding up adds less than a quarter.
 #pragma once
 
 #include <array>
@@ -42,16 +42,7 @@ constexpr std::size_t class_bytes(std::size_t index) noexcept {
   return (std::size_t{1} << doubling) + quarter * (std::size_t{1} << (doubling - 2));
 }
 
-/// Bytes of a slab of a class: whole huge pages, as few as leave at most a sixteenth over.
-constexpr std::size_t slab_bytes(std::size_t index) noexcept {
-  const std::size_t block = class_bytes(index);
-  std::size_t bytes = huge_page_bytes;
-  while (bytes % block > bytes / 16) bytes += huge_page_bytes;
-  return bytes;
-}
-
-/// Blocks that a thread keeps of a class before it gives half of them back: half a MiB, and at
-/// least two, so that a pair of temporaries never leaves the thread.
+/// Blocks that a thread keeps of a class before it gives half of them back.
 constexpr std::size_t magazine_blocks(std::size_t index) noexcept {
   const std::size_t fitting = (std::size_t{512} << 10) / class_bytes(index);
   return fitting < 2 ? 2 : fitting;
@@ -59,12 +50,12 @@ constexpr std::size_t magazine_blocks(std::size_t index) noexcept {
 inline constexpr std::size_t magazine_blocks_max = magazine_blocks(0);
 
 /// Who serves a block.
-enum class block_route : std::uint8_t { system, slab, heap, dedicated };
+enum class block_route : std::uint8_t { system, magazine, heap, dedicated };
 
 constexpr block_route route_of(std::size_t bytes, std::size_t alignment) noexcept {
   if (bytes < class_bytes_min) return block_route::system;
   if (bytes >= dedicated_bytes_min) return block_route::dedicated;
-  return bytes <= class_bytes_max && alignment <= natural_alignment ? block_route::slab
+  return bytes <= class_bytes_max && alignment <= natural_alignment ? block_route::magazine
                                                                     : block_route::heap;
 }
 
