@@ -118,7 +118,10 @@ std::optional<std::string> problem_of(const array_record& record) {
   for (index_t axis = 0; axis < record.shape.size(); ++axis)
     if (record.shape[axis] < 0)
       return fmt::format("length {} along axis {}", record.shape[axis], axis);
-  if (!product(record.shape, item_bytes(record.dtype), file_bytes_max))
+  // Strides step over axes of length 0 as if it were 1.
+  dims stepped = record.shape;
+  for (index_t& length : stepped) length = std::max<index_t>(length, 1);
+  if (!product(stepped, item_bytes(record.dtype), file_bytes_max))
     return fmt::format("shape {} of {} is too large", to_string(record.shape), name(record.dtype));
   if (record.fill_value.size() != item_bytes(record.dtype))
     return fmt::format("its fill value has {} bytes, an element of {} has {}",
@@ -140,9 +143,17 @@ std::optional<std::string> problem_of(const array_record& record) {
   throw error(errc::unsupported, "an array is from a later version", {why});
 }
 
+// FlatBuffers verifies where a vector's length lies, not where its elements do.
+template <class T>
+void require_aligned(const flatbuffers::Vector<T>& stored, const char* what) {
+  if (reinterpret_cast<std::uintptr_t>(stored.Data()) % sizeof(std::uint64_t) != 0)
+    throw_corrupt(fmt::format("{} is misaligned", what));
+}
+
 dims to_dims(const flatbuffers::Vector<std::uint64_t>* stored, const char* what) {
   dims values;
   if (stored == nullptr) return values;
+  require_aligned(*stored, what);
   if (stored->size() > max_rank) throw_corrupt(fmt::format("{} of rank {}", what, stored->size()));
   for (const std::uint64_t value : *stored) {
     if (value > static_cast<std::uint64_t>(INT64_MAX))
@@ -169,9 +180,11 @@ checksum128 to_checksum(const stored::Checksum* stored) {
 
 dense_layout to_dense(const stored::Dense& stored, std::uint64_t end_of_file) {
   dense_layout dense;
-  if (const auto* const extents = stored.extents())
+  if (const auto* const extents = stored.extents()) {
+    require_aligned(*extents, "the list of extents");
     for (const stored::Extent* const piece : *extents)
       dense.extents.push_back(to_extent(piece, end_of_file, "an extent"));
+  }
   dense.checksums = to_extent(stored.checksums(), end_of_file, "the checksums");
   dense.checksums_checksum = to_checksum(stored.checksums_checksum());
   return dense;

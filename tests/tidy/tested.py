@@ -25,7 +25,6 @@ THROUGH = {
     },
     "src/format": {
         "commit": ("tests/format/crash_test.cpp", "every order of its stores"),
-        "descriptor": ("tests/format/golden_test.cpp", "its bytes, against the specification"),
         "generation_view": ("tests/format/container_file_test.cpp", "a part of container_file"),
         "posix_file_system": ("tests/format/process_test.cpp", "behind the seam of tests"),
         "transaction": ("tests/format/container_file_test.cpp", "a part of container_file"),
@@ -69,7 +68,6 @@ THROUGH = {
     },
     "src/storage/pool": {
         "housekeeper": ("tests/storage/memory_pool_test.cpp", "idle memory goes back"),
-        "segment_heap": ("tests/storage/memory_pool_test.cpp", "splits and coalesces"),
     },
     "src/tensor": {
         "strided_pair": ("tests/tensor/copy_test.cpp", "how copies walk two layouts"),
