@@ -146,7 +146,8 @@ std::optional<std::string> problem_of(const array_record& record) {
 // FlatBuffers verifies where a vector's length lies, not where its elements do.
 template <class T>
 void require_aligned(const flatbuffers::Vector<T>& stored, const char* what) {
-  if (reinterpret_cast<std::uintptr_t>(stored.Data()) % sizeof(std::uint64_t) != 0)
+  if (stored.size() > 0 &&
+      reinterpret_cast<std::uintptr_t>(stored.Data()) % sizeof(std::uint64_t) != 0)
     throw_corrupt(fmt::format("{} is misaligned", what));
 }
 
