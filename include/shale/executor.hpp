@@ -24,8 +24,9 @@ struct executor_options {
   /// Threads that compute; 0: one for each processor this process may use.
   int threads = 0;
 
-  /// What the engine may hold resident for its operands and temporaries; 0: half of the smaller of
-  /// the machine's available memory and the cgroup's limit, read at construction.
+  /// What the engine may hold resident for its operands and temporaries, with what lies idle in its
+  /// pool; 0: half of the smaller of the machine's available memory and the cgroup's limit, read at
+  /// construction.
   std::size_t memory_bytes = 0;
 
   /// Where temporaries come from; null: the default pool.
@@ -62,6 +63,11 @@ class executor {
   /// The process's executor with default options, made on first use.
   static executor& shared();
 
+  /// The same threads, budget, cancellation and counters with temporaries and results from `pool`:
+  /// for single calls, `auto mine = on.with_pool(pool); sum(values, {}, &mine);`. Costs no more than
+  /// a shared pointer. May outlive this executor, not the pool.
+  executor with_pool(memory_pool& pool) const noexcept;
+
   /// As given, or as chosen for the machine at construction.
   int threads() const noexcept;
   std::size_t memory_bytes() const noexcept;
@@ -83,7 +89,10 @@ class executor {
   implementation& state() const noexcept { return *implementation_; }
 
  private:
-  std::unique_ptr<implementation> implementation_;
+  executor(std::shared_ptr<implementation> shared, memory_pool& pool) noexcept;
+
+  std::shared_ptr<implementation> implementation_;
+  memory_pool* pool_;
 };
 
 }  // namespace shale

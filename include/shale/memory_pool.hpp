@@ -32,9 +32,10 @@ struct pool_statistics {
   std::size_t live_blocks = 0;
   /// Highest live_bytes since construction or reset_peak; right to 2 MiB a thread.
   std::size_t peak_live_bytes = 0;
-  std::size_t cached_bytes = 0;     ///< mapped, not live
-  std::size_t idle_bytes = 0;       ///< of the cached: not yet given back to the system
+  std::size_t cached_bytes = 0;  ///< mapped, not live
+  std::size_t idle_bytes = 0;    ///< of the cached: not yet given back to the system
   std::size_t mapped_bytes = 0;
+  std::size_t reserved_bytes = 0;  ///< set aside by `reserve`; the limit counts them too
   std::size_t largest_free_bytes = 0;
   std::uint64_t hits = 0;    ///< allocations of 32 KiB and more served from the cache
   std::uint64_t misses = 0;  ///< those that needed new memory from the system
@@ -68,6 +69,35 @@ class memory_pool final : public std::pmr::memory_resource {
   /// Gives what nobody uses back to the system, also what other threads keep at hand. Returns the
   /// bytes unmapped; what is left of cached_bytes then has no memory behind it.
   std::size_t trim() noexcept;
+
+  /// Bytes of the limit that are used for something that is not the pool's, such as pages of mapped
+  /// files; move-only, gives them back at its end. Must not outlive the pool.
+  class reservation {
+   public:
+    reservation() = default;
+    reservation(reservation&& other) noexcept
+        : pool_(std::exchange(other.pool_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+    reservation& operator=(reservation&& other) noexcept {
+      std::swap(pool_, other.pool_);
+      std::swap(bytes_, other.bytes_);
+      return *this;
+    }
+    ~reservation();
+
+    /// As many as were asked for, or as there was room for.
+    std::size_t bytes() const noexcept { return bytes_; }
+
+   private:
+    friend memory_pool;
+    reservation(memory_pool& pool, std::size_t bytes) noexcept : pool_(&pool), bytes_(bytes) {}
+
+    memory_pool* pool_ = nullptr;
+    std::size_t bytes_ = 0;
+  };
+
+  /// Sets up to `bytes` aside: as many as the limit has room for, once what nobody uses has been
+  /// given back; all of them in a pool without a limit. Never waits, never throws.
+  reservation reserve(std::size_t bytes) noexcept;
 
   /// Whether everything ever allocated has come back.
   bool all_clear() const noexcept;

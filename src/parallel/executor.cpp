@@ -3,16 +3,13 @@
 #include <sched.h>
 #include <tbb/global_control.h>
 #include <tbb/info.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <fstream>
 #include <limits>
-#include <string>
 
 #include "parallel/executor_state.hpp"
 #include "shale/memory_pool.hpp"
+#include "storage/system_memory.hpp"
 
 namespace shale {
 
@@ -24,43 +21,12 @@ int available_processors() noexcept {
   return 1;
 }
 
-constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
-
-// MemAvailable of /proc/meminfo.
-std::size_t available_memory_bytes() {
-  std::ifstream in("/proc/meminfo");
-  for (std::string key; in >> key;) {
-    std::size_t kib = 0;
-    if (key == "MemAvailable:" && in >> kib) return kib << 10;
-    in.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
-  }
-  return no_limit;
-}
-
-// The lowest memory.max on the way from this process's cgroup (version 2) to the root; version 1's
-// limit where that hierarchy is in use.
-std::size_t cgroup_limit_bytes() {
-  std::size_t limit = no_limit;
-  std::ifstream groups("/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    const auto colon = line.find(':', line.find(':') + 1);
-    if (colon == std::string::npos) continue;
-    const bool unified = line.starts_with("0::");
-    if (!unified && line.find(":memory:") == std::string::npos) continue;
-    const std::string root = unified ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
-    const char* file = unified ? "/memory.max" : "/memory.limit_in_bytes";
-    for (std::string path = line.substr(colon + 1);; path.erase(path.rfind('/'))) {
-      std::ifstream in(root + path + file);
-      if (std::size_t bytes = 0; in >> bytes) limit = std::min(limit, bytes);
-      if (path.empty() || path == "/") break;
-    }
-  }
-  return limit;
-}
-
 std::size_t default_budget_bytes() {
-  const std::size_t bytes = std::min(available_memory_bytes(), cgroup_limit_bytes());
-  return bytes == no_limit ? std::size_t{1} << 30 : bytes / 2;
+  constexpr std::size_t unknown = std::numeric_limits<std::size_t>::max();
+  const auto memory = detail::read_system_memory();
+  const std::size_t bytes =
+      std::min(memory.available_bytes.value_or(unknown), memory.limit_bytes.value_or(unknown));
+  return bytes == unknown ? std::size_t{1} << 30 : bytes / 2;
 }
 
 // oneTBB starts no more workers than there are processors, whatever an arena asks for, unless told.
@@ -80,6 +46,10 @@ std::size_t memory_tokens::left_bytes() const noexcept {
   return budget_bytes_ - std::min(held_bytes_.load(std::memory_order_relaxed), budget_bytes_);
 }
 
+std::size_t memory_tokens::held_bytes() const noexcept {
+  return held_bytes_.load(std::memory_order_relaxed);
+}
+
 void memory_tokens::take(std::size_t bytes) noexcept {
   const std::size_t held = held_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   std::size_t peak = peak_bytes_.load(std::memory_order_relaxed);
@@ -91,11 +61,22 @@ void memory_tokens::give(std::size_t bytes) noexcept {
   held_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
 }
 
+window_memory::window_memory(executor& on, std::size_t wanted_bytes)
+    : tokens_(on.state().tokens), bytes_(std::min(wanted_bytes, tokens_.left_bytes())) {
+  tokens_.take(bytes_);
+  memory_pool& pool = on.pool();
+  reserved_ = pool.reserve(bytes_);
+  tokens_.give(bytes_ - reserved_.bytes());
+  bytes_ = reserved_.bytes();
+  if (pool.statistics().idle_bytes + tokens_.held_bytes() > tokens_.budget_bytes()) pool.trim();
+}
+
+window_memory::~window_memory() { tokens_.give(bytes_); }
+
 }  // namespace parallel
 
 executor::implementation::implementation(const executor_options& options)
     : threads(options.threads > 0 ? options.threads : available_processors()),
-      pool(options.pool ? options.pool : &memory_pool::default_pool()),
       progress(options.progress),
       tokens(options.memory_bytes > 0 ? options.memory_bytes : default_budget_bytes()),
       arena(threads) {
@@ -103,7 +84,13 @@ executor::implementation::implementation(const executor_options& options)
 }
 
 executor::executor(const executor_options& options)
-    : implementation_(std::make_unique<implementation>(options)) {}
+    : implementation_(std::make_shared<implementation>(options)),
+      pool_(options.pool ? options.pool : &memory_pool::default_pool()) {}
+
+executor::executor(std::shared_ptr<implementation> shared, memory_pool& pool) noexcept
+    : implementation_(std::move(shared)), pool_(&pool) {}
+
+executor executor::with_pool(memory_pool& pool) const noexcept { return {implementation_, pool}; }
 
 executor::~executor() = default;
 
@@ -117,7 +104,7 @@ int executor::threads() const noexcept { return implementation_->threads; }
 std::size_t executor::memory_bytes() const noexcept {
   return implementation_->tokens.budget_bytes();
 }
-memory_pool& executor::pool() const noexcept { return *implementation_->pool; }
+memory_pool& executor::pool() const noexcept { return *pool_; }
 
 executor_statistics executor::statistics() const noexcept {
   const auto& count = implementation_->count;

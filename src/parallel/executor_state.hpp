@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "shale/executor.hpp"
+#include "shale/memory_pool.hpp"
 
 namespace shale {
 
@@ -22,6 +23,7 @@ class memory_tokens {
 
   /// The budget less what calls hold; 0 if they hold more.
   std::size_t left_bytes() const noexcept;
+  std::size_t held_bytes() const noexcept;
   void take(std::size_t bytes) noexcept;
   void give(std::size_t bytes) noexcept;
   std::size_t peak_bytes() const noexcept { return peak_bytes_.load(std::memory_order_relaxed); }
@@ -53,7 +55,6 @@ struct executor::implementation {
   explicit implementation(const executor_options& options);
 
   const int threads;
-  memory_pool* const pool;
   progress_sink* const progress;
   std::mutex progress_mutex;  // the sink hears one call at a time
   parallel::memory_tokens tokens;
@@ -72,6 +73,24 @@ struct executor::implementation {
 };
 
 namespace parallel {
+
+/// What a call may hold of mappings, for as long as it runs: out of the executor's budget and of the
+/// pool's limit, so that windows and temporaries share both. What lies idle in the pool makes room.
+class window_memory {
+ public:
+  /// Takes what is left of `wanted_bytes`, perhaps nothing.
+  window_memory(executor& on, std::size_t wanted_bytes);
+  ~window_memory();
+  window_memory(const window_memory&) = delete;
+  window_memory& operator=(const window_memory&) = delete;
+
+  std::size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  memory_tokens& tokens_;
+  std::size_t bytes_;
+  memory_pool::reservation reserved_;
+};
 
 /// The executor to use for a call that was given `on`.
 inline executor& choose(executor* on) { return on ? *on : executor::shared(); }

@@ -25,6 +25,14 @@ bool memory_pool::all_clear() const noexcept { return state_->all_clear(); }
 std::size_t memory_pool::limit_bytes() const noexcept { return state_->limit_bytes(); }
 void memory_pool::set_limit_bytes(std::size_t bytes) noexcept { state_->set_limit_bytes(bytes); }
 
+memory_pool::reservation memory_pool::reserve(std::size_t bytes) noexcept {
+  return {*this, state_->reserve(bytes)};
+}
+
+memory_pool::reservation::~reservation() {
+  if (pool_ != nullptr) pool_->state_->end_reservation(bytes_);
+}
+
 void* memory_pool::do_allocate(std::size_t bytes, std::size_t alignment) {
   return state_->allocate(bytes, alignment);
 }

@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "parallel/executor_state.hpp"
 #include "parallel/tile_loop.hpp"
 #include "shale/memory_pool.hpp"
 #include "support/failures.hpp"
@@ -461,6 +462,51 @@ TEST(Executor, CountsCallsAndBytes) {
   for_each_lane<std::int32_t>(
       &on, 0, [](lane<std::int32_t>) {}, x);
   EXPECT_EQ(on.statistics().bytes_written, 240000u);
+}
+
+TEST(Executor, TakesItsMemoryFromAnotherPoolForACall) {
+  memory_pool usual;
+  memory_pool other;
+  executor on({.threads = 2, .memory_bytes = 100 << 20, .pool = &usual});
+  executor mine = on.with_pool(other);
+  EXPECT_EQ(&on.pool(), &usual);
+  EXPECT_EQ(&mine.pool(), &other);
+  EXPECT_EQ(mine.memory_bytes(), on.memory_bytes());
+  const tensor values = tensor::zeros({300, 300}, dtype::float64);
+  // Reads what it writes: there is a copy meanwhile.
+  apply_into(
+      &mine, values, [](double e) { return 2 * e; }, values.transpose(0, 1));
+  EXPECT_GE(other.statistics().peak_live_bytes, values.size_bytes());
+  EXPECT_EQ(usual.statistics().peak_live_bytes, 0u);
+  EXPECT_EQ(on.statistics().calls, 1u) << "one executor";
+  on.cancel();
+  EXPECT_TRUE(mine.cancelled());
+}
+
+// Windows and temporaries share the executor's budget and its pool's limit.
+TEST(Executor, SharesItsMemoryAmongCallsAndPool) {
+  constexpr std::size_t mib = 1 << 20;
+  memory_pool pool({.limit_bytes = 80 * mib});
+  executor on({.threads = 1, .memory_bytes = 100 * mib, .pool = &pool});
+  // Idle memory makes room.
+  auto* const block = pool.allocate(70 * mib);
+  pool.deallocate(block, 70 * mib);
+  EXPECT_GE(pool.statistics().idle_bytes, 70 * mib);
+  {
+    const parallel::window_memory first(on, 50 * mib);
+    EXPECT_EQ(first.bytes(), 50 * mib);
+    EXPECT_EQ(pool.statistics().idle_bytes, 0u);
+    EXPECT_EQ(pool.statistics().reserved_bytes, 50 * mib);
+    const parallel::window_memory second(on, 50 * mib);
+    EXPECT_EQ(second.bytes(), 30 * mib) << "the pool's limit";
+    EXPECT_EQ(on.state().tokens.held_bytes(), 80 * mib);
+    pool.set_limit_bytes(0);
+    const parallel::window_memory third(on, 50 * mib);
+    EXPECT_EQ(third.bytes(), 20 * mib) << "the executor's budget";
+    EXPECT_EQ(parallel::window_memory(on, 50 * mib).bytes(), 0u);
+  }
+  EXPECT_EQ(on.state().tokens.held_bytes(), 0u);
+  EXPECT_EQ(pool.statistics().reserved_bytes, 0u);
 }
 
 TEST(Executor, LeavesTheCallersSignalMaskAlone) {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "shale/storage.hpp"
+#include "storage/pool/housekeeper.hpp"
 #include "storage/pool/pool_state.hpp"
 #include "storage/pool/segment_heap.hpp"
 #include "storage/pool/size_classes.hpp"
@@ -223,6 +224,34 @@ TEST(MemoryPool, LimitThrowsAndLeavesThePoolUsable) {
   EXPECT_NE(text.find("out_of_memory"), std::string::npos) << text;
 }
 
+TEST(MemoryPool, SetsBytesOfItsLimitAside) {
+  memory_pool pool({.limit_bytes = 100 * mib});
+  void* const block = pool.allocate(30 * mib);
+  pool.deallocate(pool.allocate(60 * mib), 60 * mib);
+  {
+    // Idle memory makes room, live blocks do not.
+    memory_pool::reservation most = pool.reserve(90 * mib);
+    EXPECT_EQ(most.bytes(), 70 * mib);
+    const auto now = pool.statistics();
+    EXPECT_EQ(now.reserved_bytes, 70 * mib);
+    EXPECT_EQ(now.mapped_bytes, 30 * mib);
+    EXPECT_EQ(now.cached_bytes, 0u);
+    EXPECT_EQ(pool.reserve(mib).bytes(), 0u);
+    const std::string text = test::text_of([&] { static_cast<void>(pool.allocate(2 * mib)); });
+    EXPECT_NE(text.find("are set aside"), std::string::npos) << text;
+    memory_pool::reservation moved = std::move(most);
+    EXPECT_EQ(most.bytes(), 0u);
+    EXPECT_EQ(moved.bytes(), 70 * mib);
+    moved = pool.reserve(0);
+  }
+  EXPECT_EQ(pool.statistics().reserved_bytes, 0u);
+  pool.deallocate(pool.allocate(60 * mib), 60 * mib);
+  pool.deallocate(block, 30 * mib);
+  memory_pool boundless;
+  EXPECT_EQ(boundless.reserve(std::size_t{1} << 40).bytes(), std::size_t{1} << 40);
+  EXPECT_EQ(boundless.statistics().mapped_bytes, 0u);
+}
+
 TEST(MemoryPool, RoundsUpByLessThanAQuarter) {
   using detail::class_bytes;
   using detail::class_of;
@@ -281,6 +310,31 @@ TEST(MemoryPool, CountsWhatItDoes) {
   EXPECT_EQ(pool.statistics().peak_live_bytes, 0u);
   EXPECT_EQ(pool.trim(), 64 * mib);
   EXPECT_EQ(pool.statistics().mapped_bytes, 0u);
+}
+
+// Threads count blocks of classes by themselves, and add up later.
+TEST(MemoryPool, KnowsThePeakOfBlocksThatThreadsCount) {
+  pool_state pool({}, pool_state::tending::by_caller);
+  void* const a = pool.allocate(64 * kib, 64);
+  void* const b = pool.allocate(128 * kib, 64);
+  EXPECT_EQ(pool.statistics().live_bytes, 192 * kib);
+  pool.deallocate(a, 64 * kib, 64);
+  EXPECT_EQ(pool.statistics().live_bytes, 128 * kib);
+  EXPECT_EQ(pool.statistics().peak_live_bytes, 192 * kib);
+  std::thread([&] {
+    pool.deallocate(b, 128 * kib, 64);
+    EXPECT_EQ(pool.statistics().live_bytes, 0u);
+    EXPECT_TRUE(pool.all_clear());
+  }).join();
+  EXPECT_EQ(pool.statistics().live_blocks, 0u);
+  EXPECT_EQ(pool.statistics().peak_live_bytes, 192 * kib);
+  EXPECT_TRUE(pool.all_clear());
+  pool.reset_peak();
+  EXPECT_EQ(pool.statistics().peak_live_bytes, 0u);
+  std::vector<void*> many;
+  for (int i = 0; i < 100; ++i) many.push_back(pool.allocate(64 * kib, 64));
+  for (void* const each : many) pool.deallocate(each, 64 * kib, 64);
+  EXPECT_EQ(pool.statistics().peak_live_bytes, 6400 * kib);
 }
 
 TEST(MemoryPool, FitsBestAndLeavesLargeBlocksWhole) {
@@ -472,6 +526,28 @@ TEST(MemoryPool, BoundsIdleMemoryThatIsKeptYoung) {
       EXPECT_LE(pool.idle_bytes(), 64 * mib) << tick;
     }
   }
+}
+
+TEST(MemoryPool, GivesIdleMemoryBackWhenItIsShort) {
+  struct short_of_memory {
+    short_of_memory()
+        : before(detail::exchange_memory_probe([]() -> detail::system_memory {
+            return {.total_bytes = 1000 * mib, .available_bytes = mib};
+          })) {}
+    ~short_of_memory() { detail::exchange_memory_probe(before); }
+    detail::memory_probe before;
+  } const for_now;
+  memory_pool pool;
+  void* const kept = pool.allocate(3 * mib);
+  for (const std::size_t bytes : {100 * kib, 20 * mib, 300 * mib})
+    pool.deallocate(pool.allocate(bytes), bytes);
+  // Age alone unmaps nothing before half a minute has passed.
+  const auto start = pool_clock::now();
+  while (pool.statistics().mapped_bytes > 4 * mib && pool_clock::now() < start + 20s)
+    std::this_thread::sleep_for(10ms);
+  EXPECT_LE(pool.statistics().mapped_bytes, 4 * mib);
+  EXPECT_EQ(pool.statistics().live_bytes, 3 * mib);
+  pool.deallocate(kept, 3 * mib);
 }
 
 TEST(MemoryPool, HousekeepingRunsByItself) {

@@ -66,9 +66,6 @@ THROUGH = {
         "shared_segment": ("tests/storage/shared_memory_test.cpp", "every shared segment"),
         "storage_block": ("tests/storage/storage_test.cpp", "behind shale/storage.hpp"),
     },
-    "src/storage/pool": {
-        "housekeeper": ("tests/storage/memory_pool_test.cpp", "idle memory goes back"),
-    },
     "src/tensor": {
         "strided_pair": ("tests/tensor/copy_test.cpp", "how copies walk two layouts"),
     },

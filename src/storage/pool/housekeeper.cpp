@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "storage/pool/memory_pressure.hpp"
 #include "storage/pool/pool_state.hpp"
 
 namespace shale::detail {
@@ -19,10 +20,14 @@ namespace {
 
 constexpr std::chrono::milliseconds tick{500};
 
+system_memory read_this_system() { return read_system_memory(); }
+
 // Never destroyed: threads and static objects may outlive every destructor of ours.
 struct pool_list {
   std::mutex lock;
   std::vector<pool_state*> pools;
+
+  std::atomic<memory_probe> probe = read_this_system;
 
   std::atomic<bool> awake = false;  // the thread ticks, or is about to
   std::mutex sleep_lock;
@@ -65,28 +70,42 @@ void resume_child() {
 }
 
 // Whether any pool still has something that ages.
-bool tend_all(pool_list& list) noexcept {
+bool tend_all(pool_list& list, bool memory_is_short) noexcept {
   const std::lock_guard lock(list.lock);
   const auto now = pool_clock::now();
   bool ageing = false;
-  for (auto* const each : list.pools)
-    if (each->tended() == pool_state::tending::by_housekeeper && each->tend(now)) ageing = true;
+  for (auto* const each : list.pools) {
+    if (each->tended() == pool_state::tending::by_caller) continue;
+    if (memory_is_short) each->trim();
+    if (each->tend(now)) ageing = true;
+  }
   return ageing;
+}
+
+bool is_memory_short(const pool_list& list, memory_pressure& pressure) noexcept {
+  try {
+    return pressure.is_high(list.probe.load()(), pool_clock::now());
+  } catch (...) {
+    return true;  // not even enough to ask
+  }
 }
 
 [[noreturn]] void keep_house() {
   auto& list = all_pools();
+  memory_pressure pressure;
   for (;;) {
     {
       std::unique_lock lock(list.sleep_lock);
       list.woken.wait(lock, [&] { return list.awake.load(); });
     }
+    static_cast<void>(
+        is_memory_short(list, pressure));  // what was waited for until now is not news
     while (list.awake.load()) {
       std::this_thread::sleep_for(tick);
-      if (tend_all(list)) continue;
+      if (tend_all(list, is_memory_short(list, pressure))) continue;
       // Whoever frees from here on wakes us; whoever did before is seen by a last look.
       list.awake.store(false);
-      if (tend_all(list)) list.awake.store(true);
+      if (tend_all(list, false)) list.awake.store(true);
     }
   }
 }
@@ -173,6 +192,10 @@ void mind_idle_memory() noexcept {
   if (!list.running) list.running = start_thread();
   if (!list.running) list.awake.store(false);
   list.woken.notify_one();
+}
+
+memory_probe exchange_memory_probe(memory_probe probe) noexcept {
+  return all_pools().probe.exchange(probe);
 }
 
 thread_magazines* magazines_of_this_thread(pool_state& pool) noexcept {

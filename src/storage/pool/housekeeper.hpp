@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "storage/system_memory.hpp"
+
 namespace shale::detail {
 
 class pool_state;
@@ -15,6 +17,10 @@ void leave_pools(pool_state& pool) noexcept;
 
 /// Tells the housekeeper that some pool has idle memory. Cheap when it knows.
 void mind_idle_memory() noexcept;
+
+/// Where the housekeeper reads whether memory is short; returns what it was before. For tests.
+using memory_probe = system_memory (*)();
+memory_probe exchange_memory_probe(memory_probe probe) noexcept;
 
 /// The calling thread's magazines in `pool`; null while the thread ends, or if there is no memory
 /// for them.

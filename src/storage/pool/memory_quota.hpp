@@ -1,6 +1,7 @@
-// How many bytes a pool holds from the system, and how many it may.
+// How many bytes a pool holds from the system or has set aside, and how many it may.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 
@@ -19,6 +20,17 @@ class memory_quota {
       if (limit != 0 && (held > limit || bytes > limit - held)) return false;
     } while (!held_bytes_.compare_exchange_weak(held, held + bytes, std::memory_order_relaxed));
     return true;
+  }
+
+  /// Counts as many of `bytes` as the limit has room for; returns them.
+  std::size_t take_up_to(std::size_t bytes) noexcept {
+    const std::size_t limit = limit_bytes();
+    std::size_t held = held_bytes_.load(std::memory_order_relaxed);
+    std::size_t taken = 0;
+    do {
+      taken = limit == 0 ? bytes : std::min(bytes, limit - std::min(held, limit));
+    } while (!held_bytes_.compare_exchange_weak(held, held + taken, std::memory_order_relaxed));
+    return taken;
   }
   void give(std::size_t bytes) noexcept { held_bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
 

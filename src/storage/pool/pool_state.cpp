@@ -64,14 +64,18 @@ void* pool_state::allocate(std::size_t bytes, std::size_t alignment) {
     block = serve(route, bytes, alignment);
   }
   if (block == nullptr) {
-    const totals live = count_all();
-    const std::size_t limit = quota_.limit_bytes();
-    throw error(errc::out_of_memory, "no memory for a block",
-                {fmt::format("wanted {} bytes; {} bytes are live in {} blocks", bytes,
-                             live.live_bytes, live.live_blocks),
-                 limit != 0 ? fmt::format("the pool's limit is {} bytes, of which it holds {}",
-                                          limit, quota_.held_bytes())
-                            : "the pool has no limit; the system had no more"});
+    const pool_statistics now = statistics();
+    const std::size_t limit = limit_bytes();
+    throw error(
+        errc::out_of_memory, "no memory for a block",
+        {fmt::format("wanted {} bytes; {} bytes are live in {} blocks", bytes, now.live_bytes,
+                     now.live_blocks),
+         limit != 0 ? fmt::format("the pool's limit is {} bytes, of which it holds {}{}", limit,
+                                  now.mapped_bytes,
+                                  now.reserved_bytes != 0
+                                      ? fmt::format(", and {} are set aside", now.reserved_bytes)
+                                      : "")
+                    : "the pool has no limit; the system had no more"});
   }
   unpoison(block, bytes);
   return block;
@@ -176,14 +180,15 @@ void pool_state::count_out(std::size_t bytes) noexcept {
 void pool_state::count(thread_magazines& of, std::int64_t blocks, std::size_t bytes) noexcept {
   of.live_blocks += blocks;
   of.live_bytes += blocks * static_cast<std::int64_t>(bytes);
-  of.peak_live_bytes = std::max(of.peak_live_bytes, of.live_bytes);
+  of.peak_live_bytes =
+      std::max(of.peak_live_bytes, live_bytes_.load(std::memory_order_relaxed) + of.live_bytes);
   if (std::abs(of.live_bytes) > settled_bytes) settle(of);
 }
 
 void pool_state::settle(thread_magazines& of) noexcept {
-  const std::int64_t before = live_bytes_.fetch_add(of.live_bytes, std::memory_order_acq_rel);
-  raise(peak_live_bytes_, before + of.peak_live_bytes);
-  of.live_bytes = of.peak_live_bytes = 0;
+  live_bytes_.fetch_add(of.live_bytes, std::memory_order_acq_rel);
+  raise(peak_live_bytes_, of.peak_live_bytes);
+  of.live_bytes = 0;
 }
 
 // ---- deallocation -------------------------------------------------------------------------------
@@ -293,12 +298,14 @@ pool_state::totals pool_state::count_all() const noexcept {
   for (const auto& each : magazines_) each->lock.lock();
   totals sum{.hits = hits_.load(std::memory_order_relaxed),
              .live_blocks = live_blocks_.load(std::memory_order_relaxed),
-             .live_bytes = live_bytes_.load(std::memory_order_acquire)};
+             .live_bytes = live_bytes_.load(std::memory_order_acquire),
+             .peak_live_bytes = peak_live_bytes_.load(std::memory_order_relaxed)};
   for (const auto& each : magazines_) {
     sum.cached_bytes += each->bytes;
     sum.hits += each->hits;
     sum.live_blocks += each->live_blocks;
     sum.live_bytes += each->live_bytes;
+    sum.peak_live_bytes = std::max(sum.peak_live_bytes, each->peak_live_bytes);
     each->lock.unlock();
   }
   return sum;
@@ -329,6 +336,21 @@ std::size_t pool_state::trim() noexcept {
 void pool_state::set_limit_bytes(std::size_t bytes) noexcept {
   quota_.set_limit_bytes(bytes);
   if (bytes != 0 && quota_.held_bytes() > bytes) trim();
+}
+
+std::size_t pool_state::reserve(std::size_t bytes) noexcept {
+  std::size_t taken = quota_.take_up_to(bytes);
+  if (taken < bytes) {
+    trim();
+    taken += quota_.take_up_to(bytes - taken);
+  }
+  reserved_bytes_.fetch_add(taken, std::memory_order_relaxed);
+  return taken;
+}
+
+void pool_state::end_reservation(std::size_t bytes) noexcept {
+  reserved_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  quota_.give(bytes);
 }
 
 std::size_t pool_state::idle_bytes_allowed() const noexcept {
@@ -384,10 +406,11 @@ pool_statistics pool_state::statistics() const {
   pool_statistics now;
   now.live_bytes = bytes(all.live_bytes);
   now.live_blocks = bytes(all.live_blocks);
-  now.peak_live_bytes =
-      std::max(bytes(peak_live_bytes_.load(std::memory_order_relaxed)), now.live_bytes);
+  now.peak_live_bytes = std::max(bytes(all.peak_live_bytes), now.live_bytes);
   // Blocks on their way in or out of another thread may be counted on one side only.
-  now.mapped_bytes = std::max(quota_.held_bytes(), now.live_bytes);
+  now.reserved_bytes = reserved_bytes_.load(std::memory_order_relaxed);
+  const std::size_t held = quota_.held_bytes();
+  now.mapped_bytes = std::max(held - std::min(now.reserved_bytes, held), now.live_bytes);
   now.cached_bytes = now.mapped_bytes - now.live_bytes;
   now.idle_bytes = segments_.dirty_bytes() + mappings_.dirty_bytes() + all.cached_bytes;
   now.largest_free_bytes = std::max(segments_.largest_free_bytes(), mappings_.largest_free_bytes());
@@ -405,6 +428,7 @@ void pool_state::reset_peak() noexcept {
   for (auto& each : magazines_) {
     const std::lock_guard theirs(each->lock);
     settle(*each);
+    each->peak_live_bytes = 0;
   }
   peak_live_bytes_.store(live_bytes_.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }

@@ -39,7 +39,7 @@ struct thread_magazines {
   std::uint64_t hits = 0;
   std::int64_t live_blocks = 0;  // allocated less freed here: negative where others allocate
   std::int64_t live_bytes = 0;
-  std::int64_t peak_live_bytes = 0;  // highest live_bytes since they were last 0
+  std::int64_t peak_live_bytes = 0;  // highest sum of these and the pool's
 };
 
 class pool_state {
@@ -62,6 +62,10 @@ class pool_state {
   bool all_clear() const noexcept;
   std::size_t limit_bytes() const noexcept { return quota_.limit_bytes(); }
   void set_limit_bytes(std::size_t bytes) noexcept;
+
+  /// Counts bytes as held that are not the pool's; returns how many the limit had room for.
+  std::size_t reserve(std::size_t bytes) noexcept;
+  void end_reservation(std::size_t bytes) noexcept;
 
   /// One tick of the housekeeping: gives back what has been idle long enough, and more while the
   /// idle bytes exceed what a pool may keep. Returns whether time alone still changes something.
@@ -102,6 +106,7 @@ class pool_state {
     std::uint64_t hits = 0;
     std::int64_t live_blocks = 0;
     std::int64_t live_bytes = 0;
+    std::int64_t peak_live_bytes = 0;
   };
   totals count_all() const noexcept;
   enum class which_threads : std::uint8_t { all, unused };
@@ -129,6 +134,7 @@ class pool_state {
   std::atomic<std::int64_t> peak_live_bytes_ = 0;
   std::atomic<std::uint64_t> hits_ = 0;
   std::atomic<std::uint64_t> misses_ = 0;
+  std::atomic<std::size_t> reserved_bytes_ = 0;
 };
 
 }  // namespace shale::detail

@@ -1,0 +1,69 @@
+#include "storage/system_memory.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+
+namespace shale::detail {
+
+namespace {
+
+template <class Number>
+std::optional<Number> number_in(const std::string& path) {
+  std::ifstream in(path);
+  if (Number value = 0; in >> value) return value;
+  return std::nullopt;
+}
+
+void read_machine(const std::string& path, system_memory& into) {
+  std::ifstream in(path);
+  for (std::string key; in >> key;) {
+    std::size_t kib = 0;
+    if (key == "MemTotal:" && in >> kib) into.total_bytes = kib << 10;
+    if (key == "MemAvailable:" && in >> kib) into.available_bytes = kib << 10;
+    in.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+}
+
+// The line "some avg10=0.00 avg60=0.00 avg300=0.00 total=MICROSECONDS".
+std::optional<std::chrono::microseconds> stalled_in(const std::string& path) {
+  std::ifstream in(path);
+  for (std::string word; in >> word && word != "full";)
+    if (word.starts_with("total="))
+      return std::chrono::microseconds(std::strtoll(word.c_str() + 6, nullptr, 10));
+  return std::nullopt;
+}
+
+// Limits hold for all groups below: those on the way from this process's own to the root count.
+void read_groups(const std::string& root, system_memory& into) {
+  std::ifstream groups(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    const auto colon = line.find(':', line.find(':') + 1);
+    if (colon == std::string::npos) continue;
+    const bool unified = line.starts_with("0::");
+    if (!unified && line.find(":memory:") == std::string::npos) continue;
+    const std::string top = root + (unified ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory");
+    const char* const file = unified ? "/memory.max" : "/memory.limit_in_bytes";
+    std::string path = line.substr(colon + 1);
+    if (unified) into.stalled = stalled_in(top + path + "/memory.pressure");
+    for (;; path.erase(path.rfind('/'))) {
+      if (const auto bytes = number_in<std::size_t>(top + path + file))
+        into.limit_bytes = std::min(into.limit_bytes.value_or(*bytes), *bytes);
+      if (path.find('/') == std::string::npos || path == "/") break;
+    }
+  }
+}
+
+}  // namespace
+
+system_memory read_system_memory(const std::string& root) {
+  system_memory now;
+  read_machine(root + "/proc/meminfo", now);
+  read_groups(root, now);
+  if (!now.stalled) now.stalled = stalled_in(root + "/proc/pressure/memory");
+  return now;
+}
+
+}  // namespace shale::detail
