@@ -1,5 +1,6 @@
 // Reading and writing files through mappings, against what else a program could do.
-// `bench_mapping DIRECTORY BYTES` works in files of BYTES in DIRECTORY.
+// `bench_mapping DIRECTORY BYTES [WORK]` works in files of BYTES in DIRECTORY; WORK is one of warm,
+// fill, cold and tiles.
 #include <fcntl.h>
 #include <liburing.h>
 #include <sys/mman.h>
@@ -354,16 +355,19 @@ void cold_tiles(std::size_t tile_bytes) {
 }
 
 int run(std::span<char*> arguments) {
-  if (arguments.size() != 3) throw std::runtime_error("usage: bench_mapping DIRECTORY BYTES");
+  if (arguments.size() != 3 && arguments.size() != 4)
+    throw std::runtime_error("usage: bench_mapping DIRECTORY BYTES [warm|fill|cold|tiles]");
   directory = arguments[1];
   file_bytes = std::stoull(arguments[2]) / (4 * mib) * (4 * mib);
   if (file_bytes == 0) throw std::runtime_error("at least 4 MiB");
+  const std::string only = arguments.size() == 4 ? arguments[3] : "";
+  const auto wanted = [&](const char* work) { return only.empty() || only == work; };
   make_data();
-  warm_reading();
-  filling();
-  cold_reading();
-  cold_tiles(64 * kib);
-  cold_tiles(mib);
+  if (wanted("warm")) warm_reading();
+  if (wanted("fill")) filling();
+  if (wanted("cold")) cold_reading();
+  if (wanted("tiles"))
+    for (const std::size_t tile_bytes : {64 * kib, mib}) cold_tiles(tile_bytes);
   return 0;
 }
 

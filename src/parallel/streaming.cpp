@@ -4,17 +4,27 @@
 #include <cstdlib>
 
 #include "parallel/executor_state.hpp"
+#include "storage/pages.hpp"
 
 namespace shale::parallel {
 
 namespace {
 
-constexpr std::size_t window_bytes_max = std::size_t{16} << 20;
-constexpr std::size_t window_bytes_min = std::size_t{256} << 10;
-constexpr index_t windows_ahead = 3;
+// Of walks that write, which wait for every window's write-back.
+constexpr std::size_t written_window_bytes_max = std::size_t{16} << 20;
+constexpr index_t written_windows_ahead = 3;
 
 // Written windows whose write-back may still be under way behind the work.
 constexpr index_t usual_write_back_lag = 4;
+
+// Of walks that only read. Several readers with a window each keep a device busy.
+constexpr std::size_t read_window_bytes_max = std::size_t{2} << 20;
+constexpr std::size_t read_ahead_bytes = std::size_t{16} << 20;
+
+constexpr std::size_t window_bytes_min = std::size_t{256} << 10;
+
+// Faults in bytes without gaps let the kernel read further, in large pages; hardly ever this far.
+constexpr std::size_t kernel_read_ahead_bytes = std::size_t{32} << 20;
 
 // A fault maps its page's neighbours too: pieces of a tile are brought in and dropped in aligned
 // granules of this size, and closer pieces are one.
@@ -43,64 +53,104 @@ bool walks_forwards(const plan& over, int which) {
 
 window_walk::window_walk(const plan& over, std::vector<streamed_operand> operands, executor& on)
     : plan_(over), executor_(on) {
-  std::size_t mapped_bytes = 0;
-  const plan::box whole{dims::filled(over.rank(), 0), over.shape()};
-  for (auto& operand : operands) {
-    const bool file = operand.bytes.kind() == storage_kind::file;
-    if (!file || over.size() == 0) continue;
-    const auto [first, last] = over.span_bytes(operand.index, whole);
-    mapped_bytes += static_cast<std::size_t>(last - first);
-    operand_state state{std::move(operand)};
-    state.nested = walks_forwards(over, state.operand.index);
-    state.dropped = static_cast<std::size_t>(first);
-    state.last = static_cast<std::size_t>(last);
-    operands_.push_back(std::move(state));
-  }
-  const std::size_t budget = on.memory_bytes();
-  if (mapped_bytes <= budget / 2 || over.tile_count() < 2) {
-    operands_.clear();
-    return;
-  }
-  ahead_ = windows_ahead;
-  write_back_lag_ = usual_write_back_lag;
-  // Half of the budget for mapped windows; the rest is the callers' temporaries'.
-  const auto in_flight = static_cast<std::size_t>(ahead_ + 2 + write_back_lag_);
-  const std::size_t window_bytes =
-      std::clamp(budget / 2 / in_flight, window_bytes_min, window_bytes_max);
-  const auto tile_bytes =
-      std::max<std::size_t>(1, mapped_bytes / static_cast<std::size_t>(over.tile_count()));
-  tiles_per_window_ = std::max<index_t>(1, static_cast<index_t>(window_bytes / tile_bytes));
-  // An operand whose window spans far more than it touches is handled piece by piece instead; then
-  // whole granules count, not the bytes that are used of them.
-  std::size_t scattered_bytes = 0;
+  consider(std::move(operands));
+  if (operands_.empty()) return;
+  const auto tiles = static_cast<std::size_t>(over.tile_count());
+  std::size_t tile_bytes = 0;  // that a tile brings into memory
+  std::size_t tile_span_bytes =
+      0;  // that it maps where gaps and all lie in large pages of the cache
+  std::size_t without_gaps_bytes = 0;
   for (auto& state : operands_) {
-    state.nested = state.nested && range(state, 0).bytes <= budget / 8;
-    if (!state.nested)
-      for_each_segment(state, 0, [&](byte_range piece) { scattered_bytes += piece.bytes; });
+    const std::size_t span_bytes = ceil_div(state.last - state.dropped, tiles);
+    state.forwards = walks_forwards(over, state.operand.index) &&
+                     range(state, 0, 1).bytes <= on.memory_bytes() / 8;
+    std::size_t used_bytes = 0;
+    for_each_segment(state, 0, [&](byte_range piece) {
+      used_bytes += detail::align_up(piece.bytes, detail::page_bytes());
+    });
+    state.gaps = !state.forwards || used_bytes < span_bytes / 4 * 3;
+    tile_bytes += state.gaps ? used_bytes : span_bytes;
+    if (state.forwards) tile_span_bytes += span_bytes;
+    if (!state.gaps) without_gaps_bytes = std::max(without_gaps_bytes, span_bytes);
   }
-  if (scattered_bytes > tile_bytes)
-    tiles_per_window_ = std::max<index_t>(1, static_cast<index_t>(window_bytes / scattered_bytes));
-  if (scattered_bytes > window_bytes) {
-    // Not even one tile fits a window: nothing ahead and nothing behind, and only as many workers
-    // as the budget has tiles for.
-    ahead_ = 0;
-    write_back_lag_ = 0;
-    workers_max_ = std::max(1, static_cast<int>(budget / 2 / scattered_bytes));
-  }
+  size_windows(tile_bytes, tile_span_bytes);
   windows_ = ceil_div(over.tile_count(), tiles_per_window_);
+  if (without_gaps_bytes > 0)
+    survey_ahead_ =
+        static_cast<index_t>(kernel_read_ahead_bytes / without_gaps_bytes) / tiles_per_window_ + 1;
   left_ = std::vector<std::atomic<index_t>>(static_cast<std::size_t>(windows_));
-  was_resident_.assign(static_cast<std::size_t>(windows_), 0);
+  found_.resize(static_cast<std::size_t>(windows_));
   for (index_t w = 0; w < windows_; ++w)
-    left_[static_cast<std::size_t>(w)].store(
-        std::min(tiles_per_window_, over.tile_count() - w * tiles_per_window_),
-        std::memory_order_relaxed);
+    left_[static_cast<std::size_t>(w)].store(end_tile(w) - w * tiles_per_window_,
+                                             std::memory_order_relaxed);
+  readers_.emplace(windows_, ahead_, [this](index_t window) { read(window); });
 }
 
 window_walk::~window_walk() = default;
 
-byte_range window_walk::range(const operand_state& of, index_t window) const {
-  const index_t first_tile = window * tiles_per_window_;
-  const index_t last_tile = std::min(first_tile + tiles_per_window_, plan_.tile_count());
+// Keeps the operands that are mapped files, if they do not fit in the budget.
+void window_walk::consider(std::vector<streamed_operand> operands) {
+  if (plan_.tile_count() < 2) return;
+  std::size_t mapped_bytes = 0;
+  const plan::box whole{dims::filled(plan_.rank(), 0), plan_.shape()};
+  for (auto& operand : operands) {
+    if (operand.bytes.kind() != storage_kind::file) continue;
+    const auto [first, last] = plan_.span_bytes(operand.index, whole);
+    mapped_bytes += static_cast<std::size_t>(last - first);
+    operand_state state{std::move(operand)};
+    state.dropped = static_cast<std::size_t>(first);
+    state.last = static_cast<std::size_t>(last);
+    for (auto& other : operands_) {
+      if (!other.operand.bytes.shares_owner_with(state.operand.bytes)) continue;
+      other.alone = false;
+      state.alone = false;
+    }
+    writes_ = writes_ || state.operand.written;
+    operands_.push_back(std::move(state));
+  }
+  if (mapped_bytes <= executor_.memory_bytes() / 2) operands_.clear();
+}
+
+// Half of the budget is for windows; the rest is the callers' temporaries'.
+void window_walk::size_windows(std::size_t tile_bytes, std::size_t tile_span_bytes) {
+  const std::size_t budget = executor_.memory_bytes();
+  const std::size_t room = budget / 2;
+  const auto windows_of = [&](std::size_t bytes) {
+    std::size_t tiles = std::max<std::size_t>(1, bytes / tile_bytes);
+    if (tile_span_bytes > 0) tiles = std::min(tiles, budget / 8 / tile_span_bytes);
+    return static_cast<index_t>(std::max<std::size_t>(1, tiles));
+  };
+  const index_t workers = executor_.threads();
+  const bool gaps =
+      std::any_of(operands_.begin(), operands_.end(), [](const auto& each) { return each.gaps; });
+  if (writes_) {
+    ahead_ = written_windows_ahead;
+    write_back_lag_ = usual_write_back_lag;
+    const std::size_t window_bytes =
+        std::clamp(room / static_cast<std::size_t>(ahead_ + 2 + write_back_lag_), window_bytes_min,
+                   written_window_bytes_max);
+    tiles_per_window_ = windows_of(window_bytes);
+    if (!gaps || tile_bytes <= window_bytes) return;
+  } else {
+    tiles_per_window_ =
+        windows_of(std::clamp(room / (gaps ? 32 : 16), window_bytes_min, read_window_bytes_max));
+  }
+  // Windows of at least one tile each: so many fit, and the workers are in so many.
+  const std::size_t window_bytes = static_cast<std::size_t>(tiles_per_window_) * tile_bytes;
+  std::size_t fitting = room / window_bytes;
+  if (gaps && tile_span_bytes > 0)
+    fitting =
+        std::min(fitting, budget / (static_cast<std::size_t>(tiles_per_window_) * tile_span_bytes));
+  const auto fitting_windows = static_cast<index_t>(fitting);
+  write_back_lag_ = 0;
+  ahead_ = std::clamp<index_t>(fitting_windows - ceil_div(workers, tiles_per_window_) - 1, 0,
+                               static_cast<index_t>(read_ahead_bytes / window_bytes));
+  if (fitting_windows * tiles_per_window_ < workers)
+    workers_max_ = static_cast<int>(std::max<index_t>(1, fitting_windows * tiles_per_window_));
+}
+
+byte_range window_walk::range(const operand_state& of, index_t first_tile,
+                              index_t last_tile) const {
   index_t first = 0;
   index_t last = 0;
   for (index_t tile = first_tile; tile < last_tile; ++tile) {
@@ -111,7 +161,16 @@ byte_range window_walk::range(const operand_state& of, index_t window) const {
   return {static_cast<std::size_t>(first), static_cast<std::size_t>(last - first)};
 }
 
-// The pieces of memory, in whole granules, that a tile of a scattered operand touches.
+byte_range window_walk::range(const operand_state& of, index_t window) const {
+  return range(of, window * tiles_per_window_, end_tile(window));
+}
+
+index_t window_walk::end_tile(index_t window) const {
+  return std::min((window + 1) * tiles_per_window_, plan_.tile_count());
+}
+
+// The pieces of memory that a tile touches; of an operand that is not walked forwards, in whole
+// granules.
 template <class Visit>
 void window_walk::for_each_segment(const operand_state& of, index_t tile, Visit visit) const {
   const auto box = plan_.tile(tile);
@@ -130,15 +189,15 @@ void window_walk::for_each_segment(const operand_state& of, index_t tile, Visit 
     bytes += std::abs(strides[order.back()]) * (box.shape[order.back()] - 1);
     order.pop_back();
   }
+  const std::size_t granule = of.forwards ? 1 : fault_granule;
   dims at = dims::filled(order.size(), 0);
   for (;;) {
     index_t position = first;
     for (index_t i = 0; i < order.size(); ++i) position += at[i] * std::abs(strides[order[i]]);
-    const auto start = static_cast<std::size_t>(position) / fault_granule * fault_granule;
+    const auto start = static_cast<std::size_t>(position) / granule * granule;
     const auto end = static_cast<std::size_t>(position + bytes);
-    visit(byte_range{start, std::min(ceil_div(end, fault_granule) * fault_granule,
-                                     of.operand.bytes.size_bytes()) -
-                                start});
+    visit(byte_range{
+        start, std::min(ceil_div(end, granule) * granule, of.operand.bytes.size_bytes()) - start});
     index_t i = order.size() - 1;
     for (; i >= 0; --i) {
       if (++at[i] < box.shape[order[i]]) break;
@@ -148,48 +207,85 @@ void window_walk::for_each_segment(const operand_state& of, index_t tile, Visit 
   }
 }
 
-void window_walk::prefetch(index_t window) {
-  bool resident = true;
-  for (const auto& of : operands_) {
-    if (of.operand.written) continue;
-    if (of.nested) {
-      const auto bytes = range(of, window);
-      // Nine tenths: the pages at the ends are shared with windows already read.
-      resident = resident && of.operand.bytes.resident_bytes(bytes) >= bytes.bytes / 10 * 9;
-      if (!resident) of.operand.bytes.prefetch(bytes);
-    } else {
-      resident = false;
-      const index_t first = window * tiles_per_window_;
-      for (index_t t = first; t < std::min(first + tiles_per_window_, plan_.tile_count()); ++t)
-        for_each_segment(of, t, [&](byte_range piece) { of.operand.bytes.prefetch(piece); });
-    }
-  }
-  was_resident_[static_cast<std::size_t>(window)] = resident;
+template <class Visit>
+void window_walk::for_each_segment_of_window(const operand_state& of, index_t window,
+                                             Visit visit) const {
+  for (index_t tile = window * tiles_per_window_; tile < end_tile(window); ++tile)
+    for_each_segment(of, tile, visit);
 }
 
-void window_walk::populate(index_t window) {
+window_walk::found window_walk::look_up(index_t window) const {
+  found result;
   for (const auto& of : operands_) {
-    const auto use = of.operand.written ? populate_for::store : populate_for::load;
-    if (of.nested) {
-      of.operand.bytes.populate(range(of, window), use);
-    } else {
-      const index_t first = window * tiles_per_window_;
-      for (index_t t = first; t < std::min(first + tiles_per_window_, plan_.tile_count()); ++t)
-        for_each_segment(of, t, [&](byte_range piece) { of.operand.bytes.populate(piece, use); });
+    if (of.operand.written) continue;
+    std::size_t wanted = 0;
+    std::size_t resident = 0;
+    const auto count = [&](byte_range piece) {
+      wanted += piece.bytes;
+      resident += of.operand.bytes.resident_bytes(piece);
+    };
+    if (!of.forwards) {
+      result.resident = false;
+      continue;
     }
+    count(range(of, window));
+    if (of.gaps && resident > 0) {
+      result.gaps_empty = false;
+      wanted = resident = 0;
+      for_each_segment_of_window(of, window, count);
+    }
+    // Nine tenths: the pages at the ends are shared with windows already read.
+    if (resident < wanted / 10 * 9) result.resident = false;
+  }
+  return result;
+}
+
+void window_walk::survey(index_t window) {
+  const std::lock_guard lock(survey_mutex_);
+  for (; surveyed_ < std::min(window + 1 + survey_ahead_, windows_); ++surveyed_)
+    found_[static_cast<std::size_t>(surveyed_)] = look_up(surveyed_);
+}
+
+// Without gaps the faults themselves are the fastest way to read: they let the kernel take large
+// pages, which hints never do.
+void window_walk::read(index_t window) {
+  survey(window);
+  for (const auto& of : operands_) {
+    if (of.operand.written) continue;
+    if (!of.gaps) {
+      of.operand.bytes.populate(range(of, window));
+      continue;
+    }
+    if (!found_[static_cast<std::size_t>(window)].resident)
+      for_each_segment_of_window(of, window,
+                                 [&](byte_range piece) { of.operand.bytes.prefetch(piece); });
+    for_each_segment_of_window(of, window,
+                               [&](byte_range piece) { of.operand.bytes.populate(piece); });
+  }
+}
+
+void window_walk::prepare_stores(index_t window) {
+  for (const auto& of : operands_) {
+    if (!of.operand.written) continue;
+    const auto populate = [&](byte_range piece) {
+      of.operand.bytes.populate(piece, populate_for::store);
+    };
+    if (of.gaps) for_each_segment_of_window(of, window, populate);
+    else populate(range(of, window));
   }
 }
 
 void window_walk::begin(index_t tile) {
   if (!streams()) return;
   const index_t window = tile / tiles_per_window_;
-  if (populated_.load(std::memory_order_acquire) > window) return;
-  const std::lock_guard lock(ahead_mutex_);
-  for (index_t w = populated_.load(std::memory_order_relaxed); w <= window; ++w) {
-    for (; prefetched_ < std::min(w + 1 + ahead_, windows_); ++prefetched_) prefetch(prefetched_);
-    populate(w);
+  if (prepared_.load(std::memory_order_acquire) > window) return;
+  readers_->wait_for(window);
+  const std::lock_guard lock(store_mutex_);
+  for (index_t w = prepared_.load(std::memory_order_relaxed); w <= window; ++w) {
+    readers_->wait_for(w);
+    prepare_stores(w);
     executor_.state().count.windows.fetch_add(1, std::memory_order_relaxed);
-    populated_.store(w + 1, std::memory_order_release);
+    prepared_.store(w + 1, std::memory_order_release);
   }
 }
 
@@ -204,33 +300,43 @@ void window_walk::drop_behind(operand_state& of, index_t retired, eviction how) 
   const std::size_t base = of.operand.bytes.owner_offset();
   std::size_t bound = needed_from(of);
   for (const auto& other : operands_) {
-    if (!other.nested || !other.operand.bytes.shares_owner_with(of.operand.bytes)) continue;
+    if (!other.forwards || !other.operand.bytes.shares_owner_with(of.operand.bytes)) continue;
     const std::size_t theirs = needed_from(other);
     if (theirs < bound && bound - theirs < near_bytes) bound = theirs;
   }
   bound = bound > base ? bound - base : 0;
-  if (bound < of.last) bound = bound / drop_granule * drop_granule;
+  if (bound < of.last) {
+    // In the file, as large pages of the cache lie.
+    const std::size_t skew = of.operand.bytes.file_offset().value_or(0) % drop_granule;
+    bound = std::max((bound + skew) / drop_granule * drop_granule, skew) - skew;
+  }
   if (bound <= of.dropped) return;
   of.operand.bytes.evict({of.dropped, bound - of.dropped}, how);
   of.dropped = bound;
 }
 
 void window_walk::retire(index_t window) {
-  const auto how =
-      was_resident_[static_cast<std::size_t>(window)] ? eviction::process : eviction::system;
+  const found before = found_[static_cast<std::size_t>(window)];
+  const auto how = before.resident ? eviction::process : eviction::system;
   for (auto& of : operands_) {
-    if (of.nested) {
-      const auto bytes = range(of, window);
-      if (of.operand.written) of.operand.bytes.finish_writeback(bytes);
-      drop_behind(of, window, how);
-    } else {
-      const index_t first = window * tiles_per_window_;
-      for (index_t t = first; t < std::min(first + tiles_per_window_, plan_.tile_count()); ++t)
-        for_each_segment(of, t, [&](byte_range piece) {
-          if (of.operand.written) of.operand.bytes.finish_writeback(piece);
-          of.operand.bytes.evict(piece, eviction::process);
-        });
+    const auto evict = [&](byte_range piece) { of.operand.bytes.evict(piece, how); };
+    if (!of.forwards) {
+      for_each_segment_of_window(of, window, [&](byte_range piece) {
+        if (of.operand.written) of.operand.bytes.finish_writeback(piece);
+        of.operand.bytes.evict(piece, eviction::process);
+      });
+      continue;
     }
+    if (of.operand.written) of.operand.bytes.finish_writeback(range(of, window));
+    if (!of.gaps) {
+      drop_behind(of, window, how);
+      continue;
+    }
+    if (how == eviction::system && of.alone) {
+      if (before.gaps_empty && !of.operand.written) evict(range(of, window));
+      else for_each_segment_of_window(of, window, evict);
+    }
+    drop_behind(of, window, eviction::process);
   }
   executor_.state().count.windows_dropped.fetch_add(1, std::memory_order_relaxed);
 }
@@ -240,19 +346,14 @@ void window_walk::end(index_t tile) {
   const index_t window = tile / tiles_per_window_;
   if (left_[static_cast<std::size_t>(window)].fetch_sub(1, std::memory_order_acq_rel) > 1) return;
   const std::lock_guard lock(behind_mutex_);
-  bool writes = false;
-  for (const auto& of : operands_) {
-    if (!of.operand.written) continue;
-    writes = true;
-    if (of.nested) of.operand.bytes.start_writeback(range(of, window));
-  }
+  for (const auto& of : operands_)
+    if (of.operand.written && of.forwards) of.operand.bytes.start_writeback(range(of, window));
   // Windows end nearly in order; retire the finished prefix, less the lag of writers.
   index_t finished = retired_;
   while (finished < windows_ &&
          left_[static_cast<std::size_t>(finished)].load(std::memory_order_acquire) == 0)
     ++finished;
-  const index_t lag = writes ? write_back_lag_ : 0;
-  for (; retired_ < finished - lag; ++retired_) retire(retired_);
+  for (; retired_ < finished - write_back_lag_; ++retired_) retire(retired_);
 }
 
 void window_walk::finish() {

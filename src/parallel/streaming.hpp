@@ -1,5 +1,6 @@
-// Streaming: walking operands larger than the memory budget in windows, read ahead and dropped
-// behind, so that the kernel never has to guess and resident memory stays inside the budget.
+// Streaming: walking operands larger than the memory budget in windows, brought in ahead by threads
+// that only read and dropped behind, so that the kernel never has to guess and resident memory stays
+// inside the budget.
 //
 // Invariants
 //   stream.1  a tile runs only after its window has been populated, so that a lost file is an `io`
@@ -7,16 +8,19 @@
 //   stream.2  bytes are dropped only behind every tile that still needs them, or are brought back by
 //             an ordinary fault; a written window is dropped only after its write-back ended
 //   stream.3  pages that were in the page cache before this call stay there: they are somebody's
-//   stream.4  at most (ahead + 2 + lag) windows of each operand are resident at once
+//   stream.4  at most (ahead + those the workers are in + lag) windows of each operand are resident
+//             at once
+//   stream.5  of a cold operand that is visited with gaps worth a read of their own, the gaps are not
+//             read
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
-#include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "parallel/plan.hpp"
+#include "parallel/reader_team.hpp"
 #include "shale/executor.hpp"
 #include "shale/storage.hpp"
 
@@ -54,39 +58,63 @@ class window_walk {
  private:
   struct operand_state {
     streamed_operand operand;
-    bool nested = false;      // tile numbers walk its bytes forwards (else: dropped tile by tile)
-    std::size_t dropped = 0;  // nested: everything below has been given back
-    std::size_t last = 0;     // nested: one past the last byte it will ever need
+    bool forwards = false;    // tile numbers walk its bytes forwards (else: dropped tile by tile)
+    bool gaps = false;        // handled piece by piece
+    bool alone = true;        // no other operand has the same owner
+    std::size_t dropped = 0;  // forwards: everything below has been given back
+    std::size_t last = 0;     // forwards: one past the last byte it will ever need
   };
 
+  // What of a window was in memory before this call; it is somebody's.
+  struct found {
+    bool resident = true;    // all that is read
+    bool gaps_empty = true;  // nothing of operands with gaps, nor in the gaps
+  };
+
+  void consider(std::vector<streamed_operand> operands);
+  void size_windows(std::size_t tile_bytes, std::size_t tile_span_bytes);
+  byte_range range(const operand_state& of, index_t first_tile, index_t last_tile) const;
   byte_range range(const operand_state& of, index_t window) const;
-  void prefetch(index_t window);
-  void populate(index_t window);
+  index_t end_tile(index_t window) const;
+  found look_up(index_t window) const;
+  void survey(index_t window);
+  void read(index_t window);
+  void prepare_stores(index_t window);
   void retire(index_t window);
   void drop_behind(operand_state& of, index_t retired, eviction how);
   template <class Visit>
   void for_each_segment(const operand_state& of, index_t tile, Visit visit) const;
+  template <class Visit>
+  void for_each_segment_of_window(const operand_state& of, index_t window, Visit visit) const;
 
   const plan& plan_;
   executor& executor_;
   std::vector<operand_state> operands_;
+  bool writes_ = false;
   index_t tiles_per_window_ = 0;
   index_t windows_ = 0;
   index_t ahead_ = 0;
   index_t write_back_lag_ = 0;
   int workers_max_ = 0;
 
-  // Two locks, so that waiting for a device behind the work does not stop reading ahead of it. A
-  // worker that ends a window waits for older ones to retire: that is what keeps the rest from
-  // running away from a slow device.
-  std::mutex ahead_mutex_;
-  std::atomic<index_t> populated_ = 0;  // windows ready to run
-  index_t prefetched_ = 0;
+  // Whose pages they are is looked up before reading can have got there.
+  std::mutex survey_mutex_;
+  index_t surveyed_ = 0;
+  index_t survey_ahead_ = 0;
+  std::vector<found> found_;  // by window
+
+  std::mutex store_mutex_;
+  std::atomic<index_t> prepared_ = 0;  // windows ready to run
+
+  // Apart from the other two, so that waiting for a device behind the work does not stop what is
+  // ahead of it. A worker that ends a window waits for older ones to retire: that is what keeps the
+  // rest from running away from a slow device.
   std::mutex behind_mutex_;
   index_t retired_ = 0;  // windows written back and dropped
 
   std::vector<std::atomic<index_t>> left_;  // tiles still to end, by window
-  std::vector<char> was_resident_;          // by window: its pages were somebody's already
+
+  std::optional<reader_team> readers_;  // goes first
 };
 
 }  // namespace shale::parallel

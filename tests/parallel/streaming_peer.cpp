@@ -40,7 +40,8 @@ int main(int count, char** arguments) {
   executor on({.threads = 2, .memory_bytes = std::strtoull(arguments[2], nullptr, 10) << 20});
   const auto plain = [](std::int32_t x) -> long long { return x; };
   long long result = 0;
-  const bool writes = mode != "sum" && mode != "sum_backwards" && mode != "sum_column";
+  const bool writes =
+      mode != "sum" && mode != "sum_backwards" && mode != "sum_column" && mode != "sum_rows";
   const tensor first =
       mapped(arguments[3], writes ? shale::access::read_write : shale::access::read_only);
   const index_t side = 1024;
@@ -50,6 +51,8 @@ int main(int count, char** arguments) {
     result = sum_of(first.flip(), plain, on);
   } else if (mode == "sum_column") {
     result = sum_of(first.view({-1, side}).select(1, 7), plain, on);
+  } else if (mode == "sum_rows") {
+    result = sum_of(first.view({-1, 16384}).sliced(0, {.step = 4}), plain, on);
   } else if (mode == "update") {
     apply(
         &on, [](std::int32_t& x) { x = 3 * x + 1; }, first);

@@ -8,7 +8,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "shale/apply.hpp"
@@ -21,6 +23,16 @@ namespace {
 constexpr long budget_mib = 16;
 constexpr std::int64_t file_bytes = 16 * (budget_mib << 20);
 constexpr std::int64_t elements = file_bytes / 4;
+
+// Rows that are visited with gaps: one of so many.
+constexpr std::size_t row_bytes = std::size_t{64} << 10;
+constexpr std::int64_t row_elements = row_bytes / 4;
+constexpr std::int64_t row_step = 4;
+
+tensor every_fourth_row(const storage& bytes) {
+  return tensor(bytes, dtype::int32, layout({elements / row_elements, row_elements}))
+      .sliced(0, {.step = row_step});
+}
 
 std::int32_t value_at(std::int64_t i) {
   return static_cast<std::int32_t>((static_cast<std::uint64_t>(i) * 2654435761u) % 1000003);
@@ -159,6 +171,51 @@ TEST_F(Streaming, TransposedCopiesStayInsideTheBudget) {
   expect_elements(out, [](std::int64_t i) { return value_at(i % side * side + i / side); });
 }
 
+// stream.4: where all of the file lies in large pages of the cache, gaps are mapped too.
+TEST_F(Streaming, GapsStayInsideTheBudget) {
+  const std::string path = cold_file("a", value_at);
+  long long sum = 0;
+  for (std::int64_t i = 0; i < elements; ++i)
+    if (i / row_elements % row_step == 0) sum += value_at(i);
+  for (const bool cold : {true, false}) {
+    SCOPED_TRACE(cold ? "cold" : "in memory");
+    if (!cold) {
+      const storage bytes = map_file(path);
+      bytes.populate({0, bytes.size_bytes()});
+    }
+    const outcome got = run("sum_rows " + path);
+    EXPECT_EQ(got.result, sum);
+    expect_windows(got);
+  }
+}
+
+// stream.5
+TEST_F(Streaming, GapsAreNotRead) {
+  const std::string path = cold_file("a", value_at);
+  const storage bytes = map_file(path);
+  if (bytes.kind() != storage_kind::file || bytes.resident_bytes() > 0)
+    GTEST_SKIP() << "this file system is not mapped, or keeps what is evicted";
+  executor on({.threads = 2, .memory_bytes = std::size_t{budget_mib} << 20});
+  std::atomic<std::int64_t> seen = 0;
+  std::atomic<std::size_t> gaps_read = 0;
+  std::atomic<std::size_t> rows_missing = 0;
+  const auto* const base = reinterpret_cast<const std::byte*>(std::as_const(bytes).data());
+  for_each_segment<const std::int32_t>(
+      &on,
+      [&](std::span<const std::int32_t> part) {
+        seen += static_cast<std::int64_t>(part.size());
+        const auto at =
+            static_cast<std::size_t>(reinterpret_cast<const std::byte*>(part.data()) - base);
+        const std::size_t row = at / row_bytes * row_bytes;
+        rows_missing += row_bytes - bytes.resident_bytes({row, row_bytes});
+        gaps_read += bytes.resident_bytes({row + row_bytes, (row_step - 1) * row_bytes});
+      },
+      every_fourth_row(bytes));
+  EXPECT_EQ(seen, elements / row_step);
+  EXPECT_EQ(rows_missing, 0u);
+  EXPECT_EQ(gaps_read, 0u);
+}
+
 // stream.1: no kernel meets what the file lost, or the storage would be marked.
 TEST_F(Streaming, LostFilesAreAnErrorAndNoFault) {
   const std::string path = cold_file("a", value_at);
@@ -194,6 +251,48 @@ TEST_F(Streaming, LeavesThePagesThatWereInMemory) {
   EXPECT_EQ(seen, elements);
   EXPECT_GE(on.statistics().windows, 16u);
   EXPECT_EQ(bytes.resident_bytes(), bytes.size_bytes());
+}
+
+// stream.3: what lies in gaps is somebody's as well, and what was brought in is nobody's.
+TEST_F(Streaming, DropsWhatItBroughtInAndNoMore) {
+  const std::string path = cold_file("a", value_at);
+  const storage bytes = map_file(path);
+  if (bytes.kind() != storage_kind::file || bytes.resident_bytes() > 0)
+    GTEST_SKIP() << "this file system is not mapped, or keeps what is evicted";
+  executor on({.threads = 2, .memory_bytes = std::size_t{budget_mib} << 20});
+  std::atomic<std::int64_t> seen = 0;
+  const auto visit = [&](const tensor& values) {
+    for_each_segment<const std::int32_t>(
+        &on,
+        [&](std::span<const std::int32_t> part) { seen += static_cast<std::int64_t>(part.size()); },
+        values);
+  };
+  visit(tensor(bytes, dtype::int32, layout({elements})));
+  EXPECT_LE(bytes.resident_bytes(), bytes.size_bytes() / 8);
+  bytes.evict({0, bytes.size_bytes()}, eviction::system);
+  ASSERT_EQ(bytes.resident_bytes(), 0u);
+
+  visit(every_fourth_row(bytes));
+  EXPECT_LE(bytes.resident_bytes(), bytes.size_bytes() / row_step / 8);
+  bytes.evict({0, bytes.size_bytes()}, eviction::system);
+
+  const byte_range in_gap{row_bytes, row_bytes};
+  const std::size_t step_bytes = row_step * row_bytes;
+  const auto gaps_resident = [&] {
+    std::size_t sum = 0;
+    for (std::size_t at = 0; at < bytes.size_bytes(); at += step_bytes)
+      sum += bytes.resident_bytes({at + in_gap.offset, in_gap.bytes});
+    return sum;
+  };
+  for (std::size_t at = 0; at < bytes.size_bytes(); at += step_bytes)
+    bytes.prefetch({at + in_gap.offset, in_gap.bytes});
+  for (std::size_t at = 0; at < bytes.size_bytes(); at += step_bytes)
+    bytes.populate({at + in_gap.offset, in_gap.bytes});
+  const std::size_t theirs = gaps_resident();
+  ASSERT_EQ(theirs, bytes.size_bytes() / row_step);
+  visit(every_fourth_row(bytes));
+  EXPECT_EQ(gaps_resident(), theirs);
+  EXPECT_EQ(seen, elements + 2 * (elements / row_step));
 }
 
 }  // namespace
