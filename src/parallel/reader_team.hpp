@@ -3,7 +3,8 @@
 // Invariants
 //   readers.1  every number is read at most once, in ascending order of beginning: by one of the
 //            threads, or by whoever waits for it and finds it not begun
-//   readers.2  nothing is begun that lies further than `ahead` behind the furthest number waited for
+//   readers.2  nothing is begun that lies further than `ahead` behind the furthest number waited
+//              for
 #pragma once
 
 #include <atomic>
@@ -20,8 +21,8 @@ namespace shale::parallel {
 
 class reader_team {
  public:
-  /// Begins with the first `ahead` of `count` numbers at once. `read` is called from several threads,
-  /// for different numbers.
+  /// Begins with the first `ahead` of `count` numbers at once. `read` is called from several
+  /// threads, for different numbers.
   reader_team(index_t count, index_t ahead, std::function<void(index_t)> read);
 
   /// Waits for what has been begun.

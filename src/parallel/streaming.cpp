@@ -17,8 +17,10 @@ constexpr index_t written_windows_ahead = 3;
 // Written windows whose write-back may still be under way behind the work.
 constexpr index_t usual_write_back_lag = 4;
 
-// Of walks that only read. Several readers with a window each keep a device busy.
+// Of walks that only read. Several readers with a window each keep a device busy; one in pieces takes
+// a reader longer.
 constexpr std::size_t read_window_bytes_max = std::size_t{2} << 20;
+constexpr std::size_t scattered_window_bytes_max = std::size_t{1} << 20;
 constexpr std::size_t read_ahead_bytes = std::size_t{16} << 20;
 
 constexpr std::size_t window_bytes_min = std::size_t{256} << 10;
@@ -56,9 +58,8 @@ window_walk::window_walk(const plan& over, std::vector<streamed_operand> operand
   consider(std::move(operands));
   if (operands_.empty()) return;
   const auto tiles = static_cast<std::size_t>(over.tile_count());
-  std::size_t tile_bytes = 0;  // that a tile brings into memory
-  std::size_t tile_span_bytes =
-      0;  // that it maps where gaps and all lie in large pages of the cache
+  std::size_t tile_bytes = 0;
+  std::size_t tile_span_bytes = 0;
   std::size_t without_gaps_bytes = 0;
   for (auto& state : operands_) {
     const std::size_t span_bytes = ceil_div(state.last - state.dropped, tiles);
@@ -111,13 +112,15 @@ void window_walk::consider(std::vector<streamed_operand> operands) {
   if (mapped_bytes <= executor_.memory_bytes() / 2) operands_.clear();
 }
 
-// Half of the budget is for windows; the rest is the callers' temporaries'.
+// Half of the budget is for windows; the rest is the callers' temporaries'. A tile brings in
+// `tile_bytes`, but maps up to `tile_span_bytes`, gaps and all, of a file that lies in large pages of
+// the cache.
 void window_walk::size_windows(std::size_t tile_bytes, std::size_t tile_span_bytes) {
   const std::size_t budget = executor_.memory_bytes();
   const std::size_t room = budget / 2;
   const auto windows_of = [&](std::size_t bytes) {
     std::size_t tiles = std::max<std::size_t>(1, bytes / tile_bytes);
-    if (tile_span_bytes > 0) tiles = std::min(tiles, budget / 8 / tile_span_bytes);
+    if (tile_span_bytes > 0) tiles = std::min(tiles, budget / 16 / tile_span_bytes);
     return static_cast<index_t>(std::max<std::size_t>(1, tiles));
   };
   const index_t workers = executor_.threads();
@@ -132,8 +135,8 @@ void window_walk::size_windows(std::size_t tile_bytes, std::size_t tile_span_byt
     tiles_per_window_ = windows_of(window_bytes);
     if (!gaps || tile_bytes <= window_bytes) return;
   } else {
-    tiles_per_window_ =
-        windows_of(std::clamp(room / (gaps ? 32 : 16), window_bytes_min, read_window_bytes_max));
+    tiles_per_window_ = windows_of(std::clamp(
+        room / 16, window_bytes_min, gaps ? scattered_window_bytes_max : read_window_bytes_max));
   }
   // Windows of at least one tile each: so many fit, and the workers are in so many.
   const std::size_t window_bytes = static_cast<std::size_t>(tiles_per_window_) * tile_bytes;

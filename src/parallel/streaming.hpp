@@ -1,6 +1,6 @@
 // Streaming: walking operands larger than the memory budget in windows, brought in ahead by threads
-// that only read and dropped behind, so that the kernel never has to guess and resident memory stays
-// inside the budget.
+// that only read and dropped behind, so that the kernel never has to guess and resident memory
+// stays inside the budget.
 //
 // Invariants
 //   stream.1  a tile runs only after its window has been populated, so that a lost file is an `io`
@@ -10,8 +10,8 @@
 //   stream.3  pages that were in the page cache before this call stay there: they are somebody's
 //   stream.4  at most (ahead + those the workers are in + lag) windows of each operand are resident
 //             at once
-//   stream.5  of a cold operand that is visited with gaps worth a read of their own, the gaps are not
-//             read
+//   stream.5  of a cold operand that is visited with gaps worth a read of their own, the gaps are
+//             not read
 #pragma once
 
 #include <atomic>
