@@ -57,6 +57,8 @@ window_walk::window_walk(const plan& over, std::vector<streamed_operand> operand
     : plan_(over), executor_(on) {
   consider(std::move(operands));
   if (operands_.empty()) return;
+  // Half of the budget is for windows; the rest is the callers' temporaries'.
+  memory_.emplace(on, on.memory_bytes() / 2);
   const auto tiles = static_cast<std::size_t>(over.tile_count());
   std::size_t tile_bytes = 0;
   std::size_t tile_span_bytes = 0;
@@ -112,12 +114,11 @@ void window_walk::consider(std::vector<streamed_operand> operands) {
   if (mapped_bytes <= executor_.memory_bytes() / 2) operands_.clear();
 }
 
-// Half of the budget is for windows; the rest is the callers' temporaries'. A tile brings in
-// `tile_bytes`, but maps up to `tile_span_bytes`, gaps and all, of a file that lies in large pages of
-// the cache.
+// A tile brings in `tile_bytes`, but maps up to `tile_span_bytes`, gaps and all, of a file that lies
+// in large pages of the cache. Where others hold the budget, one small window at a time remains.
 void window_walk::size_windows(std::size_t tile_bytes, std::size_t tile_span_bytes) {
-  const std::size_t budget = executor_.memory_bytes();
-  const std::size_t room = budget / 2;
+  const std::size_t room = memory_->bytes();
+  const std::size_t budget = 2 * room;
   const auto windows_of = [&](std::size_t bytes) {
     std::size_t tiles = std::max<std::size_t>(1, bytes / tile_bytes);
     if (tile_span_bytes > 0) tiles = std::min(tiles, budget / 16 / tile_span_bytes);

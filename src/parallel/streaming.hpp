@@ -19,6 +19,7 @@
 #include <optional>
 #include <vector>
 
+#include "parallel/executor_state.hpp"
 #include "parallel/plan.hpp"
 #include "parallel/reader_team.hpp"
 #include "shale/executor.hpp"
@@ -90,6 +91,7 @@ class window_walk {
   const plan& plan_;
   executor& executor_;
   std::vector<operand_state> operands_;
+  std::optional<window_memory> memory_;
   bool writes_ = false;
   index_t tiles_per_window_ = 0;
   index_t windows_ = 0;

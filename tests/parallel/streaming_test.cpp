@@ -15,6 +15,7 @@
 
 #include "shale/apply.hpp"
 #include "shale/mapped_file.hpp"
+#include "shale/memory_pool.hpp"
 #include "support/failures.hpp"
 
 namespace shale {
@@ -187,6 +188,29 @@ TEST_F(Streaming, GapsStayInsideTheBudget) {
     EXPECT_EQ(got.result, sum);
     expect_windows(got);
   }
+}
+
+TEST_F(Streaming, WindowsShareTheirBudgetWithThePool) {
+  constexpr std::size_t budget = std::size_t{budget_mib} << 20;
+  const storage bytes = map_file(cold_file("a", value_at));
+  if (bytes.kind() != storage_kind::file) GTEST_SKIP() << "this file system is not mapped";
+  memory_pool pool;
+  executor on({.threads = 2, .memory_bytes = budget, .pool = &pool});
+  pool.deallocate(pool.allocate(4 * budget), 4 * budget);
+  EXPECT_GE(pool.statistics().idle_bytes, 4 * budget);
+  std::atomic<std::size_t> most = 0;
+  std::atomic<std::size_t> least = budget;
+  for_each_segment<const std::int32_t>(
+      &on,
+      [&](std::span<const std::int32_t>) {
+        const auto now = pool.statistics();
+        most = std::max(most.load(), now.idle_bytes + now.reserved_bytes);
+        least = std::min(least.load(), now.reserved_bytes);
+      },
+      tensor(bytes, dtype::int32, layout({elements})));
+  EXPECT_LE(most, budget);
+  EXPECT_EQ(least, budget / 2);
+  EXPECT_EQ(pool.statistics().reserved_bytes, 0u);
 }
 
 // stream.5
