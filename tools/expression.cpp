@@ -386,6 +386,7 @@ class parser {
         throw error(errc::invalid_argument,
                     fmt::format("{} cannot be indexed", object.description()));
       std::vector<index_entry> converted;
+      converted.reserve(entries.size());
       for (const value& each : entries) converted.push_back(to_entry(each));
       return {object.as<expr>().index(converted)};
     });

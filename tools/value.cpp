@@ -10,7 +10,7 @@ namespace shale::tools {
 
 namespace {
 
-[[noreturn]] void fail(std::string message, std::initializer_list<std::string> details = {}) {
+[[noreturn]] void fail(std::string_view message, std::initializer_list<std::string> details = {}) {
   throw error(errc::invalid_argument, message, details);
 }
 

@@ -56,7 +56,8 @@ struct apply_operand {
 using apply_block = void (*)(void* context, std::byte* const* data, const index_t* strides_bytes,
                              index_t inner, index_t outer);
 
-void run_apply(std::vector<apply_operand> operands, apply_block block, void* context, executor* on);
+void run_apply(const std::vector<apply_operand>& operands, apply_block block, void* context,
+               executor* on);
 
 // Calls `block` for every position of the axes other than `axis`, with the strides of `axis`, in
 // elements, in `lane_strides` (as many as operands) and its length in `lane_size`.
@@ -64,7 +65,7 @@ struct lane_geometry {
   index_t size = 0;
   std::array<index_t, max_apply_operands> strides{};
 };
-lane_geometry run_lanes(std::vector<apply_operand> operands, index_t axis,
+lane_geometry run_lanes(const std::vector<apply_operand>& operands, index_t axis,
                         void (*start)(void*, const lane_geometry&), apply_block block,
                         void* context, executor* on);
 

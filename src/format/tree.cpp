@@ -214,9 +214,8 @@ void tree::cursor::settle() {
 // ---- changing ---------------------------------------------------------------------------------
 
 // tree.1: from now on the generation being made has its own copy.
-std::unique_ptr<tree::node> tree::copy_for_change(const page_ref& ref,
-                                                  std::shared_ptr<const page> clean) {
-  auto copied = std::make_unique<node>(*clean);
+std::unique_ptr<tree::node> tree::copy_for_change(const page_ref& ref, const page& clean) {
+  auto copied = std::make_unique<node>(clean);
   sink_->release({ref.offset, page_bytes});
   return copied;
 }
@@ -224,8 +223,8 @@ std::unique_ptr<tree::node> tree::copy_for_change(const page_ref& ref,
 // The changed form of child i, made if need be; `above` describes the parent.
 tree::node& tree::change_child(node& parent, std::size_t i, const step& above) {
   if (!parent.children[i]) {
-    step clean = open_child(above, i);
-    parent.children[i] = copy_for_change(parent.data.child(i), std::move(clean.held));
+    const step clean = open_child(above, i);
+    parent.children[i] = copy_for_change(parent.data.child(i), *clean.held);
   }
   return *parent.children[i];
 }
@@ -251,8 +250,7 @@ bool tree::insert(std::string_view key, bytes_view value) {
         {fmt::format("got {} bytes, at most {} are possible", value.size(), value_bytes_max)});
   if (!root_) {
     if (clean_root_) {
-      step root = open_root();
-      root_ = copy_for_change(clean_root_, std::move(root.held));
+      root_ = copy_for_change(clean_root_, *open_root().held);
       clean_root_ = {};
     } else {
       root_ = std::make_unique<node>(page(kind_, page_kind::leaf, 0));
@@ -360,8 +358,7 @@ std::optional<tree::split> tree::insert_child(node& at, std::size_t i, split mad
 bool tree::erase(std::string_view key) {
   if (empty() || !find(key)) return false;  // before anything is copied
   if (!root_) {
-    step root = open_root();
-    root_ = copy_for_change(clean_root_, std::move(root.held));
+    root_ = copy_for_change(clean_root_, *open_root().held);
     clean_root_ = {};
   }
   const bool erased = erase_from(*root_, open_root(), key);

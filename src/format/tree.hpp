@@ -114,7 +114,7 @@ class tree {
   step open_child(const step& parent, std::size_t i) const;
   std::vector<step> descend(std::string_view key) const;
 
-  std::unique_ptr<node> copy_for_change(const page_ref& ref, std::shared_ptr<const page> clean);
+  std::unique_ptr<node> copy_for_change(const page_ref& ref, const page& clean);
   node& change_child(node& parent, std::size_t i, const step& above);
   std::optional<split> insert_into(node& at, const step& here, std::string_view key,
                                    bytes_view value, bool& is_new);

@@ -24,7 +24,7 @@ void swap_numbers(std::byte* bytes, std::size_t count) noexcept {
   }
 }
 
-tensor as_allowed(tensor made, access allowed) {
+tensor as_allowed(const tensor& made, access allowed) {
   return allowed == access::read_only ? made.as_read_only() : made;
 }
 

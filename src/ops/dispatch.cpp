@@ -1,5 +1,7 @@
 #include "ops/dispatch.hpp"
 
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <string>
 
@@ -133,7 +135,7 @@ isa choose_isa(const char* wanted) {
     if (text != wanted) continue;
     if (supports(each)) return each;
     throw error(errc::unsupported, "SHALE_ISA asks for kernels that cannot run here",
-                {"wanted " + text + ", usable on this CPU: " + usable,
+                {fmt::format("wanted {}, usable on this CPU: {}", text, usable),
                  "unset SHALE_ISA to take the best of them"});
   }
   throw error(errc::invalid_argument, "SHALE_ISA is not the name of an instruction set",

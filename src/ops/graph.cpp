@@ -19,6 +19,7 @@ namespace {
 template <class T>
 bool is_last(const std::shared_ptr<T>& held) {
   if (held.use_count() != 1) return false;
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): its destructor is what acquires
   { const std::shared_ptr<T> given_back = held; }
   return true;
 }

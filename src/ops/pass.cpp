@@ -8,14 +8,11 @@ namespace shale::ops {
 
 namespace {
 
-std::vector<node_ref> values_of(const std::vector<pass_output>& outputs) {
+template <class Wanted>
+std::vector<node_ref> values_of(const std::vector<Wanted>& all) {
   std::vector<node_ref> values;
-  for (const auto& output : outputs) values.push_back(output.value);
-  return values;
-}
-std::vector<node_ref> values_of(const std::vector<pass_reduction>& reductions) {
-  std::vector<node_ref> values;
-  for (const auto& each : reductions) values.push_back(each.value);
+  values.reserve(all.size());
+  for (const auto& each : all) values.push_back(each.value);
   return values;
 }
 

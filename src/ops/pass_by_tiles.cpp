@@ -110,6 +110,7 @@ void run_by_tiles(const pass& which, const tape& program, const staged_values& s
   parallel::prepare(resident, on);
 
   std::vector<plan_operand> planned;
+  planned.reserve(resident.size());
   for (const auto& operand : resident)
     planned.push_back({operand.values.geometry(), operand.values.item_bytes()});
   const dims unit = unit_shape(which, program);
@@ -190,6 +191,7 @@ void run_by_tiles(const pass& which, const tape& program, const staged_values& s
           else operands.push_back({narrowed(resident[next_resident++].values, box), false});
         }
         std::vector<plan_operand> local;
+        local.reserve(operands.size() + 1);
         for (const auto& operand : operands)
           local.push_back({operand.values.geometry(), operand.values.item_bytes()});
         if (reduces) local.push_back({state_layout(box.shape, which.axes), 1, false});

@@ -53,7 +53,7 @@ void run(std::span<loop_operand> operands, const parallel::plan& over, apply_blo
 
 }  // namespace
 
-void run_apply(std::vector<apply_operand> operands, apply_block block, void* context,
+void run_apply(const std::vector<apply_operand>& operands, apply_block block, void* context,
                executor* on) {
   executor& chosen = parallel::choose(on);
   auto prepared = checked(operands);
@@ -63,7 +63,7 @@ void run_apply(std::vector<apply_operand> operands, apply_block block, void* con
   parallel::conclude(prepared);
 }
 
-lane_geometry run_lanes(std::vector<apply_operand> operands, index_t axis,
+lane_geometry run_lanes(const std::vector<apply_operand>& operands, index_t axis,
                         void (*start)(void*, const lane_geometry&), apply_block block,
                         void* context, executor* on) {
   executor& chosen = parallel::choose(on);
@@ -79,6 +79,7 @@ lane_geometry run_lanes(std::vector<apply_operand> operands, index_t axis,
   if (first.size() == 0) return geometry;
   // The plan runs over lane starts; the whole lanes are what is read and written.
   std::vector<loop_operand> starts;
+  starts.reserve(prepared.size());
   for (const auto& operand : prepared)
     starts.push_back({operand.values.select(along, 0), operand.written});
   const parallel::plan over =
