@@ -2,9 +2,7 @@
 //
 //   tensor hypotenuse = eval(sqrt(a * a + b * b) - mean(c, {0}));
 //
-// Building an expression touches no element. `eval` runs one pass over the operands for everything
-// elementwise, and one more for each level of reductions that the rest depends on; intermediate
-// values live in L1-sized blocks, at most 2 MiB a thread.
+// Building an expression touches no element; `eval` of evaluate.hpp does.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +13,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "shale/executor.hpp"
+#include "shale/evaluate.hpp"
+#include "shale/index_entry.hpp"
 #include "shale/scalar.hpp"
 #include "shale/tensor.hpp"
 #include "shale/tile_source.hpp"
@@ -28,10 +27,9 @@ struct node;  // src/ops/graph.hpp
 
 /// A value to be computed: a leaf (tensor, tile source, number, range) or an operation on others.
 /// dtype and shape are known at once, so mistakes throw where they are made.
-/// Types    promoted as `promote` says; a number written in C++ adapts to the tensor it meets,
-/// unless
-///          its kind is higher (int tensor + 0.5 computes in float64 for 64- and 32-bit integers,
-///          as integer tensor / integer tensor does)
+/// Types    promoted as `promote` says; a number written in C++ adapts to the tensor it meets
+///          unless its kind is higher (int tensor + 0.5 computes in float64 for 64- and 32-bit
+///          integers, as integer tensor / integer tensor does)
 /// Throws   invalid_argument from every function whose operands do not fit
 /// Threads  immutable; copies share
 /// Lifetime keeps its tensors and sources alive
@@ -222,36 +220,5 @@ expr max(const expr& a, const axes_option& axes = {}, keep_axes keep = keep_axes
 expr any(const expr& a, const axes_option& axes = {}, keep_axes keep = keep_axes::no);
 expr all(const expr& a, const axes_option& axes = {}, keep_axes keep = keep_axes::no);
 expr count_nonzero(const expr& a, const axes_option& axes = {}, keep_axes keep = keep_axes::no);
-
-// ---- evaluation -------------------------------------------------------------------------------
-
-/// Computes into a new row-major tensor. A tensor leaf comes back as a copy.
-/// Throws   out_of_memory (result or reduced intermediate beyond the pool), io, corrupt, cancelled
-tensor eval(const expr& value, executor* on = nullptr);
-
-/// Computes several in common passes.
-std::vector<tensor> eval_all(std::span<const expr> values, executor* on = nullptr);
-
-/// Computes into `out`, converting to its dtype; the value's shape must broadcast to it. Inputs
-/// that overlap `out` are read as they were before. Throws   also access_denied, and
-/// invalid_argument for a broadcast or self-overlapping output
-void eval_into(const tensor& out, const expr& value, executor* on = nullptr);
-
-/// Computes tile by tile into a source, for example a compressed array.
-void eval_into(tile_source& out, const expr& value, executor* on = nullptr);
-
-/// What an evaluation would do.
-struct evaluation_plan {
-  int passes = 0;
-  std::uint64_t bytes_read = 0;  ///< operand bytes over all passes, each element as often as used
-  std::uint64_t bytes_written = 0;  ///< result bytes, reduced intermediates included
-  std::uint64_t scratch_bytes_per_thread = 0;
-  int instructions = 0;  ///< kernel calls a block, over all passes
-  bool streams = false;  ///< operands exceed the budget: windows are read ahead and dropped behind
-  std::string text;      ///< the same for people, a line a pass
-};
-
-/// Plans as `eval` would, and computes nothing.
-evaluation_plan explain(const expr& value, executor* on = nullptr);
 
 }  // namespace shale

@@ -2,51 +2,17 @@
 #pragma once
 
 #include <span>
-#include <string>
 #include <vector>
 
 #include "shale/dtype.hpp"
+#include "shale/index_entry.hpp"
 #include "shale/layout.hpp"
+#include "shale/print.hpp"
 #include "shale/scalar.hpp"
 #include "shale/storage.hpp"
 #include "shale/view.hpp"
 
 namespace [[gnu::visibility("default")]] shale {
-
-/// Stands for an axis of length 1 that the operand does not have.
-struct newaxis_t {};
-
-/// Stands for all axes that no other entry names.
-struct ellipsis_t {};
-
-/// The entries of `tensor::index` that are no numbers, under NumPy's names.
-inline constexpr newaxis_t newaxis{};
-inline constexpr ellipsis_t ellipsis{};
-
-/// One entry of `tensor::index`: an index, a slice, a new axis, or "…".
-class index_entry {
- public:
-  /// An index, a slice, a new axis, or "…".
-  enum class kind : std::uint8_t { position, range, new_axis, rest };
-
-  /// Entries are written as what they stand for: `x.index({2, slice{.step = -1}, newaxis})`.
-  template <class Integer>
-  requires std::is_integral_v<Integer> index_entry(Integer at)
-  noexcept : what_(kind::position), at_(static_cast<index_t>(at)) {}
-  index_entry(const shale::slice& which) noexcept : what_(kind::range), which_(which) {}
-  index_entry(newaxis_t) noexcept : what_(kind::new_axis) {}
-  index_entry(ellipsis_t) noexcept : what_(kind::rest) {}
-
-  /// What it is; the members below hold a value for that kind only.
-  kind what() const noexcept { return what_; }
-  index_t position() const noexcept { return at_; }              ///< for kind::position
-  const shale::slice& slice() const noexcept { return which_; }  ///< for kind::range
-
- private:
-  kind what_;
-  index_t at_ = 0;
-  shale::slice which_ = {};
-};
 
 /// A strided view of typed elements in a storage. Copying a tensor copies no element: both handles
 /// see the same bytes; `clone` copies them.
@@ -223,12 +189,6 @@ class tensor {
   /// Throws   invalid_argument if the storage is too small and cannot grow; out_of_memory
   void resize(const dims& shape);
 
-  /// Whether dtype, shape and the bits of every element are the same: a NaN equals itself, and 0.0
-  /// does not equal -0.0.
-  /// Cost     O(elements), single-threaded
-  /// Throws   io if a mapped file lost bytes
-  friend bool equal_bits(const tensor& a, const tensor& b);
-
  private:
   tensor with(const layout& which) const;  // a view: `which` names elements of this tensor only
   static constexpr index_t any_rank = -1;
@@ -241,30 +201,11 @@ class tensor {
   layout layout_;
 };
 
+/// Whether dtype, shape and the bits of every element are the same: a NaN equals itself, and 0.0
+/// does not equal -0.0.
+/// Cost     O(elements), single-threaded
+/// Throws   io if a mapped file lost bytes
 bool equal_bits(const tensor& a, const tensor& b);
-
-/// How `to_string(tensor)` prints.
-struct print_options {
-  index_t line_width = 80;  ///< columns; longer rows wrap
-
-  /// Above this many elements, long axes show their first and last `edge_items` only, and where
-  /// that leaves more than (2 * edge_items)^6 elements, as many short axes do, leading axes show
-  /// their first position only: printing never touches a whole large tensor.
-  index_t threshold = 1000;
-  index_t edge_items = 3;  ///< > 0
-
-  /// Digits after the point: 0 to 17.
-  int precision = 4;
-};
-
-/// The elements as nested brackets, in NumPy's arrangement, then a line with dtype and shape. All
-/// elements have one format: integers plain, whole floats with a bare point, other floats with
-/// `precision` digits after the point. Where the largest magnitude is below 0.1 or from 100,000 on,
-/// a common power of ten stands on a line in front; where magnitudes span more than four decades
-/// each number has its own exponent.
-/// Cost     reads and formats the elements that are shown only
-/// Throws   invalid_argument (options), io if a mapped file lost bytes
-std::string to_string(const tensor& which, const print_options& options = {});
 
 template <class T>
 tensor tensor::borrow(T* elements, const dims& shape) {

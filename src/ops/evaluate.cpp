@@ -12,6 +12,7 @@
 #include "parallel/executor_state.hpp"
 #include "parallel/plan.hpp"
 #include "shale/error.hpp"
+#include "shale/evaluate.hpp"
 #include "shale/expr.hpp"
 
 namespace shale {

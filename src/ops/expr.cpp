@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ops/graph.hpp"
+#include "ops/views.hpp"
 #include "shale/error.hpp"
 
 namespace shale {

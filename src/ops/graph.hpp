@@ -11,6 +11,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -114,6 +115,12 @@ namespace shale::ops {
 using detail::node;
 using detail::node_ref;
 
+/// A node of any kind, in its final shape and dtype.
+template <class What>
+node_ref make_node(dtype type, const dims& shape, What what) {
+  return std::make_shared<const node>(type, shape, std::move(what));
+}
+
 node_ref make_leaf(const tensor& values);
 node_ref make_leaf(std::shared_ptr<const tile_source> source);
 node_ref make_constant(const scalar& value, const dims& shape, dtype type, bool weak);
@@ -122,16 +129,10 @@ node_ref make_constant(const scalar& value, const dims& shape, dtype type, bool 
 node_ref make_operation(operation which, std::vector<node_ref> inputs);
 node_ref make_cast(const node_ref& input, dtype to);
 
-/// A view of a node by any map from its axes.
-node_ref make_view(const node_ref& of, const axis_map& map);
-
 /// Computed once, then a leaf. Leaves in memory and staged nodes come back as they are.
 node_ref make_staged(const node_ref& input);
 node_ref make_reduction(const node_ref& input, reduction which, const dims& axes, bool keep_axes,
                         double parameter);
-
-/// The same elements in row-major order under another shape; staged where no view can say it.
-node_ref make_reshape(const node_ref& of, const dims& shape);
 
 /// How far a walk goes: to the leaves of one pass, or through what leaves are made from too.
 enum class walk { within_a_pass, through_stages };

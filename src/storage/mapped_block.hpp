@@ -101,6 +101,7 @@ class mapped_block : public storage_block {
   bool inherited_by_fork() const noexcept { return made_for_ != access::read_write; }
   bool belongs_to_parent() const noexcept;
   int protection() const noexcept;
+  std::string place_in_file(std::uint64_t file_offset) const;  // for messages
   [[noreturn]] void throw_lost(std::uint64_t at) const;
   void check_mark() const;
   [[noreturn]] void throw_unpopulated(page_run pages, std::uint64_t file_offset, populate_for use,

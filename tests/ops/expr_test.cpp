@@ -18,8 +18,10 @@
 
 #include "ops/graph.hpp"
 #include "ops/reduction_tree.hpp"
+#include "ops/views.hpp"
 #include "shale/apply.hpp"
 #include "shale/error.hpp"
+#include "shale/evaluate.hpp"
 #include "support/failures.hpp"
 #include "support/random_tensors.hpp"
 

@@ -14,7 +14,9 @@
 
 #include "parallel/executor_state.hpp"
 #include "parallel/tile_loop.hpp"
+#include "shale/for_each.hpp"
 #include "shale/memory_pool.hpp"
+#include "shale/reduce.hpp"
 #include "support/failures.hpp"
 #include "support/random_tensors.hpp"
 

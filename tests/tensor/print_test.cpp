@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "shale/error.hpp"
+#include "shale/print.hpp"
 #include "shale/tensor.hpp"
 
 namespace shale {

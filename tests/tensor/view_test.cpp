@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "shale/error.hpp"
+#include "shale/index_entry.hpp"
 #include "shale/tensor.hpp"
 #include "support/random_tensors.hpp"
 #include "support/view_chain.hpp"

@@ -19,9 +19,9 @@ FLOORS = {
 HEADERS = {
     "core": "convert dims dtype error index layout region scalar slice small_floats",
     "storage": "mapped_file memory_pool shared_memory storage",
-    "tensor": "tensor view",
-    "parallel": "apply executor tile_source",
-    "ops": "expr linalg ops",
+    "tensor": "index_entry print tensor view",
+    "parallel": "apply apply_operands executor for_each reduce tile_source",
+    "ops": "evaluate expr linalg ops",
     "array": "array container version",
     "interop": "foreign_file npy npz raw",
 }

@@ -1,0 +1,74 @@
+// What apply.hpp, for_each.hpp and reduce.hpp share: operands, as the parameters of a callable tell.
+#pragma once
+
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include "shale/executor.hpp"
+#include "shale/tensor.hpp"
+
+namespace [[gnu::visibility("default")]] shale {
+
+/// Most operands of one apply, `out` included.
+inline constexpr int max_apply_operands = 8;
+
+namespace detail {
+
+struct apply_operand {
+  tensor values;
+  dtype type;
+  bool written;
+};
+
+// Works on `outer` rows of `inner` elements; as src/parallel/kernel.hpp says.
+using apply_block = void (*)(void* context, std::byte* const* data, const index_t* strides_bytes,
+                             index_t inner, index_t outer);
+
+void run_apply(const std::vector<apply_operand>& operands, apply_block block, void* context,
+               executor* on);
+
+// What a lambda says of its operands.
+template <class Signature>
+struct signature;
+template <class R, class C, class... P>
+struct signature<R (C::*)(P...) const> {
+  using result = R;
+  using parameters = std::tuple<P...>;
+};
+template <class R, class C, class... P>
+struct signature<R (C::*)(P...)> : signature<R (C::*)(P...) const> {};
+template <class R, class C, class... P>
+struct signature<R (C::*)(P...) const noexcept> : signature<R (C::*)(P...) const> {};
+template <class R, class C, class... P>
+struct signature<R (C::*)(P...) noexcept> : signature<R (C::*)(P...) const> {};
+template <class R, class... P>
+struct signature<R (*)(P...)> {
+  using result = R;
+  using parameters = std::tuple<P...>;
+};
+template <class R, class... P>
+struct signature<R (*)(P...) noexcept> : signature<R (*)(P...)> {};
+
+template <class Function>
+constexpr auto signature_of() {
+  using Plain = std::remove_cvref_t<Function>;
+  if constexpr (requires { &Plain::operator(); }) {
+    return signature<decltype(&Plain::operator())>{};
+  } else {
+    static_assert(std::is_pointer_v<std::decay_t<Function>>,
+                  "apply needs a callable that names its element types: write (float& y, float x), "
+                  "not (auto& y, auto x)");
+    return signature<std::decay_t<Function>>{};
+  }
+}
+
+template <class T>
+T& element(std::byte* at) noexcept {
+  return *reinterpret_cast<T*>(at);
+}
+
+}  // namespace detail
+
+}  // namespace shale
