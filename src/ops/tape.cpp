@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cstring>
 #include <tuple>
+#include <utility>
 
 #include "parallel/copy.hpp"
 #include "parallel/operands.hpp"
@@ -63,6 +64,7 @@ class tape_builder {
   std::vector<step> steps_;
   std::map<const node*, int> seen_;
   std::map<value_key, int> known_;
+  std::map<std::pair<dtype, std::array<std::byte, 16>>, int> constants_;
 };
 
 tensor tape_builder::generator_input(const node_ref& which) const {
@@ -123,16 +125,14 @@ int tape_builder::visit(const node_ref& which) {
       const T element = constant->value.as<T>();
       std::memcpy(bytes.data(), &element, sizeof element);
     });
-    for (std::size_t v = 0; v < values_.size() && result < 0; ++v)
-      if (values_[v].place == reg::where::constant && values_[v].type == which->type &&
-          tape_.constants_[static_cast<std::size_t>(values_[v].index)] == bytes)
-        result = static_cast<int>(v);
-    if (result < 0) {
+    const auto [place, is_new] =
+        constants_.try_emplace({which->type, bytes}, static_cast<int>(values_.size()));
+    if (is_new) {
       tape_.constants_.push_back(bytes);
       values_.push_back(
           {reg::where::constant, static_cast<int>(tape_.constants_.size()) - 1, which->type});
-      result = static_cast<int>(values_.size()) - 1;
     }
+    result = place->second;
   } else if (const auto* operation = std::get_if<operation_node>(&which->what)) {
     std::vector<int> inputs;
     for (const auto& input : operation->inputs) inputs.push_back(visit(input));

@@ -1,6 +1,7 @@
 #include "shale/expr.hpp"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
@@ -10,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -243,14 +245,32 @@ TEST(ExprPlan, ManyLiveRegistersStayInsideTheScratch) {
   EXPECT_TRUE(std::isfinite(eval(total).at({1, 2}).as<double>()));
 }
 
-// graph.4
+// Runs `body` on a thread whose stack has so many bytes.
+void on_a_stack_of(std::size_t bytes, std::function<void()> body) {
+  pthread_attr_t attributes;
+  ASSERT_EQ(::pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(::pthread_attr_setstacksize(&attributes, bytes), 0);
+  pthread_t thread;
+  const auto start = [](void* what) -> void* {
+    (*static_cast<std::function<void()>*>(what))();
+    return nullptr;
+  };
+  ASSERT_EQ(::pthread_create(&thread, &attributes, start, &body), 0);
+  ::pthread_attr_destroy(&attributes);
+  ASSERT_EQ(::pthread_join(thread, nullptr), 0);
+}
+
+// graph.4: a call takes 16 bytes of stack at the least, so that 20,000 inside each other do not fit,
+// nor 6,000 times the three that lead through a stage.
 TEST(Expr, MayBeAsDeepAsTheLoopThatBuiltItWasLong) {
-  const tensor x = fractions({3, 4});
-  expr sums = expr(x).transpose(0, 1), stages = x;
-  for (int k = 0; k < 200000; ++k) sums = sums + 0.25f;
-  for (int k = 0; k < 5000; ++k) stages = x - min(stages);
-  const expr all = sums.transpose(0, 1).reshape({2, 6}) + stages.reshape({2, 6});
-  EXPECT_NEAR(eval(all).at({0, 0}).as<double>(), 50000, 1);
+  on_a_stack_of(std::size_t{256} << 10, [] {
+    const tensor x = fractions({3, 4});
+    expr sums = expr(x).transpose(0, 1), stages = x;
+    for (int k = 0; k < 20000; ++k) sums = sums + 0.25f;
+    for (int k = 0; k < 6000; ++k) stages = x - min(stages);
+    const expr all = sums.transpose(0, 1).reshape({2, 6}) + stages.reshape({2, 6});
+    EXPECT_NEAR(eval(all).at({0, 0}).as<double>(), 5000, 1);
+  });
 }
 
 TEST(Expr, MayBeDroppedByManyThreadsAtOnce) {
