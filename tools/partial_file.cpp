@@ -120,7 +120,7 @@ bool file_exists(const std::string& path) noexcept {
 unsigned long long file_bytes(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0)
-    throw error::from_errno(code_for_errno(errno), "look at file", errno, {"file " + path});
+    throw error::from_errno(code_for_errno(errno), "cannot open file", errno, {"file " + path});
   return static_cast<unsigned long long>(status.st_size);
 }
 

@@ -191,7 +191,7 @@ file file::create(file_system& files, const std::string& path, const create_opti
     handle->id = options.id ? *options.id : uuid::random();
     os_result result =
         uninterrupted([&] { return files.create_unnamed(path, options.mode, handle->data); });
-    if (result < 0) throw failure("create", result, path);
+    if (result < 0) throw failure("cannot create file", result, path);
     write_all(*handle->data, 0, encode_header({handle->id}), path);
     // Everything between the header and the first extent is zeros until it is written.
     allocate_space(*handle->data, 0, first_extent_offset, path);

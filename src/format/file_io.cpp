@@ -83,7 +83,7 @@ std::unique_ptr<open_file> open_existing(file_system& files, const std::string& 
                                          open_access access) {
   std::unique_ptr<open_file> opened;
   const os_result result = uninterrupted([&] { return files.open(path, access, opened); });
-  if (result < 0) throw failure("open", result, path);
+  if (result < 0) throw failure("cannot open file", result, path);
   return opened;
 }
 

@@ -125,6 +125,15 @@ class Command(unittest.TestCase):
             with self.subTest(arguments):
                 self.assertEqual(self.shale(*arguments, code=3).out, "")
 
+    def test_missing_files_are_named_alike_by_all_who_open_them(self):
+        for arguments in (["info", "nosuch.shale"], ["info", "nosuch.npy"], ["info", "nosuch.raw"],
+                          ["ls", "nosuch.shale"], ["cat", "nosuch.npy"], ["stats", "nosuch.npz:a"],
+                          ["verify", "nosuch.shale"]):
+            with self.subTest(arguments):
+                name = arguments[1].split(":")[0]
+                self.assertIn("cannot open file: No such file or directory [not_found]\n"
+                              f"  file {name}\n", self.shale(*arguments, code=3).err)
+
     def test_full_standard_output_is_a_failure(self):
         with open("/dev/full", "w") as full:
             done = subprocess.run([SHALE, "version"], stdout=full, stderr=subprocess.PIPE, text=True)
