@@ -80,12 +80,23 @@ function(shale_add_library)
   target_link_options(shale PRIVATE LINKER:--exclude-libs,ALL)
 endfunction()
 
-# shale_add_program(NAME FLOOR floor SOURCES … LIBRARIES …): a program of the tests, for example one
-# that they execute as another process, linked to the floor under test and the floors below it only.
-# It may include that floor's private headers.
+# shale_execute(NAME program …): a test executes these programs. It knows the path of some_peer as
+# SHALE_SOME_PEER.
+function(shale_execute target)
+  foreach(program IN LISTS ARGN)
+    string(TOUPPER ${program} name)
+    target_compile_definitions(${target} PRIVATE SHALE_${name}="$<TARGET_FILE:${program}>")
+    add_dependencies(${target} ${program})
+  endforeach()
+endfunction()
+
+# shale_add_program(NAME FLOOR floor SOURCES … EXECUTES … LIBRARIES …): a program of the tests, for
+# example one that they execute as another process, linked to the floor under test and the floors below
+# it only. It may include that floor's private headers. EXECUTES is for shale_execute.
 function(shale_add_program target)
-  cmake_parse_arguments(ARG "" "FLOOR" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "" "FLOOR" "SOURCES;EXECUTES;LIBRARIES" ${ARGN})
   add_executable(${target} ${ARG_SOURCES})
+  shale_execute(${target} ${ARG_EXECUTES})
   if(SHALE_SANITIZE MATCHES thread)
     target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/thread_sanitizer.cpp)
   endif()
@@ -102,11 +113,11 @@ function(shale_add_program target)
   target_link_libraries(${target} PRIVATE shale_options ${ARG_LIBRARIES})
 endfunction()
 
-# shale_add_test(NAME FLOOR floor SOURCES … LIBRARIES …): the same as one GoogleTest program, whose
-# tests carry the floor's name as label.
+# shale_add_test(NAME FLOOR floor …): the same as one GoogleTest program, whose tests carry the
+# floor's name as label.
 function(shale_add_test target)
-  cmake_parse_arguments(ARG "" "FLOOR" "SOURCES;LIBRARIES" ${ARGN})
-  shale_add_program(${target} FLOOR ${ARG_FLOOR} SOURCES ${ARG_SOURCES}
-                    LIBRARIES GTest::gtest_main ${ARG_LIBRARIES})
+  cmake_parse_arguments(ARG "" "FLOOR" "" ${ARGN})
+  shale_add_program(${target} ${ARGN})
+  target_link_libraries(${target} PRIVATE GTest::gtest_main)
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600 LABELS ${ARG_FLOOR})
 endfunction()

@@ -27,7 +27,7 @@ std::uint64_t position_of(const std::string& path, std::span<const std::byte> ne
   return static_cast<std::uint64_t>(found - bytes.begin());
 }
 
-class ChunkedArray : public testing::Test {
+class ChunkedArray : public test::fresh_container {
  protected:
   static array_spec spec(dtype type, const dims& shape, const dims& chunk,
                          const codec_spec& codec = {}, const scalar& fill = 0) {
@@ -38,11 +38,15 @@ class ChunkedArray : public testing::Test {
             .codec = codec,
             .fill_value = fill};
   }
-  array at(const std::string& name) { return file_.latest().at(name); }
 
-  test::scratch_directory directory_;
-  std::string path_ = directory_ / "chunked.shale";
-  container file_ = container::create(path_);
+  // An array "dem" of the elements returned; a byte of its chunk (1, 3) is another then.
+  tensor write_damaged() {
+    const tensor values = counting({64, 64}, dtype::int64);
+    write_new("dem", spec(dtype::int64, {64, 64}, {16, 16}, {.zstd_level = std::nullopt}), values);
+    const tensor chunk = box_of(values, {{16, 48}, {16, 16}}).clone();
+    test::flip_byte(path_, position_of(path_, {chunk.data(), chunk.size_bytes()}) + 777);
+    return values;
+  }
 };
 
 TEST_F(ChunkedArray, HoldsEveryDtypeWithEdgeChunks) {
@@ -64,12 +68,10 @@ TEST_F(ChunkedArray, HoldsEveryDtypeWithEdgeChunks) {
 
 // chunks.1
 TEST_F(ChunkedArray, EdgeChunksAreWholeWithTheFillValueBeyond) {
-  transaction change = file_.begin();
-  change
-      .create("a", spec(dtype::int32, {3}, {8},
-                        {.shuffle = shuffle_mode::none, .zstd_level = std::nullopt}, -7654321))
-      .write(counting({3}, dtype::int32));
-  change.commit();
+  write_new("a",
+            spec(dtype::int32, {3}, {8},
+                 {.shuffle = shuffle_mode::none, .zstd_level = std::nullopt}, -7654321),
+            counting({3}, dtype::int32));
   std::int32_t whole[8];
   for (int i = 0; i < 8; ++i) whole[i] = i < 3 ? test::number_at(i) : -7654321;
   EXPECT_EQ(at("a").stored_bytes(), sizeof whole);
@@ -102,9 +104,7 @@ TEST_F(ChunkedArray, HoldsEveryLosslessCodec) {
 
 TEST_F(ChunkedArray, RoundedMantissasStayClose) {
   const tensor values = test::seeded({64, 64}, 7);
-  transaction change = file_.begin();
-  change.create("a", spec(dtype::float32, {64, 64}, {64, 64}, {.bitround = 6})).write(values);
-  change.commit();
+  write_new("a", spec(dtype::float32, {64, 64}, {64, 64}, {.bitround = 6}), values);
   const tensor stored = at("a").read();
   const auto got = stored.elements<const float>();
   const auto wanted = values.elements<const float>();
@@ -170,11 +170,7 @@ TEST_F(ChunkedArray, FillIsComparedBitByBit) {
 
 TEST_F(ChunkedArray, UpdateSharesUnchangedChunks) {
   const tensor values = test::seeded({512, 512}, 1);
-  {
-    transaction change = file_.begin();
-    change.create("a", spec(dtype::float32, {512, 512}, {64, 64})).write(values);
-    change.commit();
-  }
+  write_new("a", spec(dtype::float32, {512, 512}, {64, 64}), values);
   const snapshot before = file_.latest();
   const std::uint64_t space = file_.verify().live_bytes;
   {
@@ -194,9 +190,7 @@ TEST_F(ChunkedArray, UpdateSharesUnchangedChunks) {
 
 TEST_F(ChunkedArray, ExpressionsReadAndWriteChunkByChunk) {
   const tensor values = test::seeded({300, 200}, 4);
-  transaction change = file_.begin();
-  change.create("a", spec(dtype::float32, {300, 200}, {64, 48})).write(values);
-  change.commit();
+  write_new("a", spec(dtype::float32, {300, 200}, {64, 48}), values);
   transaction next = file_.begin();
   const expr a = at("a");
   next.create("b", spec(dtype::float32, {300, 200}, {100, 30})).write(a * 2 + 1);
@@ -252,16 +246,7 @@ TEST_F(ChunkedArray, TilesAreCheckedAgainstTheirGrid) {
 }
 
 TEST_F(ChunkedArray, DamageIsNamedByChunk) {
-  const tensor values = counting({64, 64}, dtype::int64);
-  {
-    transaction change = file_.begin();
-    change.create("dem", spec(dtype::int64, {64, 64}, {16, 16}, {.zstd_level = std::nullopt}))
-        .write(values);
-    change.commit();
-  }
-  const tensor chunk = box_of(values, {{16, 48}, {16, 16}}).clone();
-  test::flip_byte(path_, position_of(path_, {chunk.data(), chunk.size_bytes()}) + 777);
-
+  const tensor values = write_damaged();
   const auto findings = file_.verify().findings;
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].code, errc::corrupt);
@@ -276,15 +261,7 @@ TEST_F(ChunkedArray, DamageIsNamedByChunk) {
 }
 
 TEST_F(ChunkedArray, DamageIsFoundByTransactionsToo) {
-  const tensor values = counting({64, 64}, dtype::int64);
-  {
-    transaction change = file_.begin();
-    change.create("dem", spec(dtype::int64, {64, 64}, {16, 16}, {.zstd_level = std::nullopt}))
-        .write(values);
-    change.commit();
-  }
-  const tensor chunk = box_of(values, {{16, 48}, {16, 16}}).clone();
-  test::flip_byte(path_, position_of(path_, {chunk.data(), chunk.size_bytes()}) + 777);
+  write_damaged();
   transaction change = file_.begin();
   const writable_array dem = change.update("dem");
   EXPECT_EQ(code_of([&] { change.find("dem")->read(); }), errc::corrupt);

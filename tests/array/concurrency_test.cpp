@@ -13,7 +13,7 @@ namespace {
 using test::counting;
 using test::findings_of;
 
-class Concurrency : public testing::Test {
+class Concurrency : public test::fresh_container {
  protected:
   // Runs `body(thread)` on several threads at once; an exception fails the test.
   template <class Body>
@@ -29,10 +29,6 @@ class Concurrency : public testing::Test {
       });
     for (auto& each : threads) each.join();
   }
-
-  test::scratch_directory directory_;
-  std::string path_ = directory_ / "threads.shale";
-  container file_ = container::create(path_);
 };
 
 // change.1

@@ -15,6 +15,7 @@
 #include "shale/memory_pool.hpp"
 #include "support/full_disk.hpp"
 #include "support/little_memory.hpp"
+#include "support/long_run.hpp"
 #include "support/observed_part.hpp"
 #include "support/ordinary_user.hpp"
 
@@ -22,6 +23,7 @@ namespace shale {
 namespace {
 
 using test::code_of;
+using test::run_long;
 using test::text_of;
 
 struct plain_array {
@@ -38,11 +40,6 @@ using plain_state = std::map<std::string, plain_array>;
 
 std::string bytes_of(const tensor& row_major) {
   return {reinterpret_cast<const char*>(row_major.data()), row_major.size_bytes()};
-}
-
-bool run_long() {
-  const char* const wanted = std::getenv("SHALE_LONG");
-  return wanted != nullptr && std::string(wanted) == "1";
 }
 
 class ArrayDamage : public testing::Test {

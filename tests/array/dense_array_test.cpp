@@ -46,18 +46,11 @@ std::size_t mapped_bytes_of(const std::string& path) {
   return bytes;
 }
 
-class DenseArray : public testing::Test {
+class DenseArray : public test::fresh_container {
  protected:
   void write(const std::string& name, const tensor& values) {
-    transaction change = file_.begin();
-    change.create(name, {.dtype = values.dtype(), .shape = values.shape()}).write(values);
-    change.commit();
+    write_new(name, {.dtype = values.dtype(), .shape = values.shape()}, values);
   }
-  array at(const std::string& name) { return file_.latest().at(name); }
-
-  test::scratch_directory directory_;
-  std::string path_ = directory_ / "dense.shale";
-  container file_ = container::create(path_);
 };
 
 TEST_F(DenseArray, HoldsEveryDtype) {
@@ -77,11 +70,7 @@ TEST_F(DenseArray, HoldsEveryDtype) {
 }
 
 TEST_F(DenseArray, StartsAsZeros) {
-  {
-    transaction change = file_.begin();
-    change.create("old", {.shape = {300'000}}).write(expr(3.5f));
-    change.commit();
-  }
+  write_new("old", {.shape = {300'000}}, expr(3.5f));
   for (int round = 0; round < 3; ++round) {  // until the old one's space is used again
     transaction change = file_.begin();
     if (round == 0) change.remove("old");

@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <optional>
 
 #include "array/array_history.hpp"
 #include "array/test_support.hpp"
 #include "support/failing_calls.hpp"
+#include "support/long_run.hpp"
 
 namespace shale {
 namespace {
@@ -21,11 +21,7 @@ using test::failing;
 using test::held_after;
 using test::held_arrays;
 using test::held_by;
-
-bool run_long() {
-  const char* const text = std::getenv("SHALE_LONG");
-  return text != nullptr && std::string(text) == "1";
-}
+using test::run_long;
 
 int open_descriptors() {
   int count = 0;

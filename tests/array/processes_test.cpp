@@ -21,7 +21,7 @@ void cool(const std::string& path) {
   ::close(descriptor);
 }
 
-class Processes : public testing::Test {
+class Processes : public test::fresh_container {
  protected:
   void write(const std::string& name, double value) {
     transaction change = file_.begin();
@@ -30,9 +30,23 @@ class Processes : public testing::Test {
     change.commit();
   }
 
-  test::scratch_directory directory_;
-  std::string path_ = directory_ / "shared.shale";
-  container file_ = container::create(path_);
+  // Processes that may hold 16 MiB write 256 MiB of elements and take their mean.
+  void expect_to_fit(const std::string& kind) {
+    constexpr std::size_t budget = 16u << 20;
+    [[maybe_unused]] constexpr std::size_t slack = 64u << 20;
+    peer maker({"make", path_, "big", kind, "8192", "8192", std::to_string(budget)});
+    const std::string made = maker.read_line();
+    ASSERT_EQ(maker.wait(), 0) << made;
+    cool(path_);
+    peer reader({"mean", path_, "big", std::to_string(budget)});
+    EXPECT_EQ(std::stod(reader.read_line()), (8191 * 3 + 8191) / 2.0);
+    const std::string peak = reader.read_line();
+    EXPECT_EQ(reader.wait(), 0);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    EXPECT_LE(std::stoul(made), budget + slack);
+    EXPECT_LE(std::stoul(peak), budget + slack);
+#endif
+  }
 };
 
 TEST_F(Processes, AReaderSeesEachGenerationAndKeepsItsOwn) {
@@ -107,40 +121,14 @@ TEST_F(Processes, APinInAnotherProcessKeepsSpaceUntilItDies) {
 }
 
 TEST_F(Processes, ChunkedArraysAreReducedInsideTheMemoryBudget) {
-  // 256 MiB of elements, which compress well, under 16 MiB.
-  constexpr std::size_t budget = 16u << 20;
-  [[maybe_unused]] constexpr std::size_t slack = 64u << 20;
-  peer maker({"make", path_, "big", "chunked", "8192", "8192", std::to_string(budget)});
-  const std::string made = maker.read_line();
-  ASSERT_EQ(maker.wait(), 0) << made;
-  cool(path_);
-  peer reader({"mean", path_, "big", std::to_string(budget)});
-  EXPECT_EQ(std::stod(reader.read_line()), (8191 * 3 + 8191) / 2.0);
-  const std::string peak = reader.read_line();
-  EXPECT_EQ(reader.wait(), 0);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  EXPECT_LE(std::stoul(made), budget + slack);
-  EXPECT_LE(std::stoul(peak), budget + slack);
-#endif
+  // Compresses well.
+  expect_to_fit("chunked");
 }
 
 TEST_F(Processes, DenseArraysAreWrittenAndSummedInsideTheMemoryBudget) {
-  // 256 MiB written through a mapping, checksummed and committed, then read back.
-  constexpr std::size_t budget = 16u << 20;
-  [[maybe_unused]] constexpr std::size_t slack = 64u << 20;
-  peer maker({"make", path_, "big", "dense", "8192", "8192", std::to_string(budget)});
-  const std::string made = maker.read_line();
-  ASSERT_EQ(maker.wait(), 0) << made;
-  cool(path_);
-  peer reader({"mean", path_, "big", std::to_string(budget)});
-  EXPECT_EQ(std::stod(reader.read_line()), (8191 * 3 + 8191) / 2.0);
-  const std::string peak = reader.read_line();
-  EXPECT_EQ(reader.wait(), 0);
+  // Written through a mapping, checksummed and committed, then read back.
+  expect_to_fit("dense");
   EXPECT_TRUE(file_.verify().findings.empty());
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  EXPECT_LE(std::stoul(made), budget + slack);
-  EXPECT_LE(std::stoul(peak), budget + slack);
-#endif
 }
 
 }  // namespace

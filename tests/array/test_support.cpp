@@ -54,6 +54,13 @@ std::string findings_of(const container& file) {
   return text;
 }
 
+void fresh_container::write_new(const std::string& name, const array_spec& spec,
+                                const expr& values) {
+  transaction change = file_.begin();
+  change.create(name, spec).write(values);
+  change.commit();
+}
+
 std::size_t status_bytes(const char* field) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)

@@ -9,6 +9,7 @@
 
 #include "shale/container.hpp"
 #include "shale/convert.hpp"
+#include "shale/expr.hpp"
 #include "support/child_process.hpp"
 #include "support/failures.hpp"
 #include "support/scratch_directory.hpp"
@@ -35,6 +36,18 @@ std::string findings_of(const container& file);
 
 /// A line of /proc/self/status in bytes, as "VmHWM".
 std::size_t status_bytes(const char* field);
+
+/// For fixtures: a new container in a folder that goes with it.
+class fresh_container : public testing::Test {
+ protected:
+  /// One transaction that creates an array and writes all of it.
+  void write_new(const std::string& name, const array_spec& spec, const expr& values);
+  array at(const std::string& name) const { return file_.latest().at(name); }
+
+  scratch_directory directory_;
+  std::string path_ = directory_ / "arrays.shale";
+  container file_ = container::create(path_);
+};
 
 /// The helper program, executed as a process of its own.
 class peer : public child_process {

@@ -9,15 +9,11 @@ using test::counting;
 using test::findings_of;
 using test::text_of;
 
-class Transaction : public testing::Test {
+class Transaction : public test::fresh_container {
  protected:
   static array_spec small(array_kind kind = array_kind::dense) {
     return {.dtype = dtype::int32, .shape = {6, 4}, .kind = kind};
   }
-
-  test::scratch_directory directory_;
-  std::string path_ = directory_ / "change.shale";
-  container file_ = container::create(path_);
 };
 
 TEST_F(Transaction, PublishesTheGenerationThatItSaid) {

@@ -7,12 +7,12 @@
 #include "format/checksum.hpp"
 #include "format/container_handle.hpp"
 #include "format/header.hpp"
+#include "format/recorded_container.hpp"
 #include "format/root_page.hpp"
 #include "format/small_history.hpp"
 #include "format/superblock.hpp"
 #include "shale/error.hpp"
 #include "support/failures.hpp"
-#include "support/recording_file_system.hpp"
 
 namespace shale::format {
 namespace {
@@ -26,7 +26,7 @@ using test::storyteller;
 
 constexpr patience at_once{0};
 
-class ContainerFile : public testing::Test {
+class ContainerFile : public test::recorded_container {
  protected:
   template <class Body>
   std::uint64_t commit(Body&& body) {
@@ -49,9 +49,6 @@ class ContainerFile : public testing::Test {
     return record;
   }
 
-  const std::string path = "/box/container.shale";
-  test::recording_file_system files;
-  file container = file::create(files, path, {.id = uuid{}});
   plain_state told;
   std::uint64_t metadata_bytes = 0;
 };
@@ -465,11 +462,7 @@ TEST_F(ContainerFile, WritesTheSameBytesForTheSameCalls) {
   file twin = file::create(other, path, {.id = uuid{}});
   for (file* const each : {&container, &twin}) {
     told.clear();
-    for (int step = 0; step < test::history_steps; ++step) {
-      transaction change = each->begin(at_once);
-      test::tell(step, {change, told});
-      change.commit();
-    }
+    for (int step = 0; step < test::history_steps; ++step) test::commit_step(*each, step, told);
   }
   EXPECT_EQ(files.now(), other.now());
 }

@@ -11,6 +11,7 @@
 #include "format/after_crash.hpp"
 #include "format/bytes.hpp"
 #include "format/header.hpp"
+#include "format/recorded_container.hpp"
 #include "format/small_history.hpp"
 #include "shale/error.hpp"
 #include "support/failures.hpp"
@@ -189,11 +190,7 @@ TEST(Commit, SurvivesDeathAfterAFailedSync) {
       file writer = file::open(files, path, open_access::write);
       const std::uint64_t start = files.calls();
       files.fail_call(start + death, fault::death);
-      more = test::code_of([&] {
-               transaction change = writer.begin(at_once);
-               test::tell(2, {change, state});
-               change.commit();
-             }) != errc{};
+      more = test::code_of([&] { test::commit_step(writer, 2, state); }) != errc{};
     }
     for (int sample = 0; sample < 8; ++sample)
       ASSERT_GE(look(files.after_power_cut(&random), path).generation, 2u) << "call " << death;
@@ -303,31 +300,19 @@ INSTANTIATE_TEST_SUITE_P(With, FailingCall,
                            return name + (std::get<2>(of.param) ? "EverAfter" : "Once");
                          });
 
-class Poison : public testing::Test {
+class Poison : public test::recorded_container {
  protected:
   Poison() {
     plain_state ignored;
-    transaction change = container.begin(at_once);
-    test::tell(0, {change, ignored});
-    change.commit();
+    test::commit_step(container, 0, ignored);
   }
 
   // One more transaction, in which a sync fails after `successes` others.
   errc fail_sync(int successes) {
     files.fail_sync(successes);
-    try {
-      plain_state ignored;
-      transaction change = container.begin(at_once);
-      test::tell(1, {change, ignored});
-      change.commit();
-      return errc{};
-    } catch (const error& failure) {
-      return failure.code();
-    }
+    plain_state ignored;
+    return test::code_of([&] { test::commit_step(container, 1, ignored); });
   }
-
-  recording_file_system files;
-  file container = file::create(files, path, {.id = uuid{}});
 };
 
 TEST_F(Poison, StopsTheFileObjectAfterAFailedSync) {
@@ -342,9 +327,7 @@ TEST_F(Poison, StopsTheFileObjectAfterAFailedSync) {
   EXPECT_EQ(container.latest().generation(), 2u);  // reading goes on
   file again = file::open(files, path, open_access::write);
   plain_state ignored;
-  transaction change = again.begin(at_once);
-  test::tell(1, {change, ignored});
-  EXPECT_EQ(change.commit(), 3u);
+  EXPECT_EQ(test::commit_step(again, 1, ignored), 3u);
 }
 
 TEST_F(Poison, ComesFromTheRewriteToo) {
@@ -373,15 +356,11 @@ TEST_F(Poison, RefusesToBuildBelowAGenerationThatAReaderHolds) {
 
 // ---- transactions that do not commit ------------------------------------------------------------
 
-TEST(Abort, LeavesTheFileAsItWas) {
-  recording_file_system files;
-  file container = file::create(files, path, {.id = uuid{}});
+class Abort : public test::recorded_container {};
+
+TEST_F(Abort, LeavesTheFileAsItWas) {
   plain_state state;
-  {
-    transaction change = container.begin(at_once);
-    test::tell(0, {change, state});
-    change.commit();
-  }
+  test::commit_step(container, 0, state);
   const auto before = files.now();
   {
     plain_state ignored = state;
@@ -399,9 +378,7 @@ TEST(Abort, LeavesTheFileAsItWas) {
   EXPECT_EQ(container.begin(at_once).generation(), 3u);
 }
 
-TEST(Abort, OfAKilledWriterIsTidiedUpByTheNextCommit) {
-  recording_file_system files;
-  file container = file::create(files, path, {.id = uuid{}});
+TEST_F(Abort, OfAKilledWriterIsTidiedUpByTheNextCommit) {
   {
     std::unique_ptr<open_file> dead;
     ASSERT_GE(files.open(path, open_access::write, dead), 0);
@@ -411,9 +388,7 @@ TEST(Abort, OfAKilledWriterIsTidiedUpByTheNextCommit) {
   EXPECT_EQ(files.now().at(path).size(), container.latest().end_of_file());
 }
 
-TEST(Abort, KeepsTheTailWhileAReaderMayMapIt) {
-  recording_file_system files;
-  file container = file::create(files, path, {.id = uuid{}});
+TEST_F(Abort, KeepsTheTailWhileAReaderMayMapIt) {
   const generation_view reader = container.latest();
   std::uint64_t size = 0;
   {
@@ -424,9 +399,7 @@ TEST(Abort, KeepsTheTailWhileAReaderMayMapIt) {
   EXPECT_EQ(files.now().at(path).size(), size);
 }
 
-TEST(Abort, FollowsAnExceptionBetweenSyncAndSuperblock) {
-  recording_file_system files;
-  file container = file::create(files, path, {.id = uuid{}});
+TEST_F(Abort, FollowsAnExceptionBetweenSyncAndSuperblock) {
   plain_state ignored;
   transaction change = container.begin(at_once);
   test::tell(0, {change, ignored});
@@ -437,9 +410,7 @@ TEST(Abort, FollowsAnExceptionBetweenSyncAndSuperblock) {
   EXPECT_EQ(container.begin(at_once).generation(), 2u);
 }
 
-TEST(Abort, FollowsAFailedWriteOfData) {
-  recording_file_system files;
-  file container = file::create(files, path, {.id = uuid{}});
+TEST_F(Abort, FollowsAFailedWriteOfData) {
   transaction change = container.begin(at_once);
   change.put(test::chunked_record("a"));
   const extent where = change.allocate_chunk(10);
@@ -452,9 +423,7 @@ TEST(Abort, FollowsAFailedWriteOfData) {
 }
 
 // A change that failed half-way may have left the books wrong.
-TEST(Abort, FollowsAChangeThatFailedHalfWay) {
-  recording_file_system files;
-  file container = file::create(files, path, {.id = uuid{}});
+TEST_F(Abort, FollowsAChangeThatFailedHalfWay) {
   plain_state state;
   {
     transaction change = container.begin(at_once);
@@ -532,35 +501,43 @@ TEST(Create, NeedsLocksThatOthersSee) {
 
 // ---- interleavings ------------------------------------------------------------------------------
 
+// A writer that tells the history over and over.
+struct steady_writer {
+  explicit steady_writer(recording_file_system& files)
+      : container(file::create(files, path, {.id = uuid{}})) {}
+
+  void commit() {
+    told.push_back(told.back());
+    const auto step = static_cast<int>(told.size() - 2) % test::history_steps;
+    test::commit_step(container, step, told.back());
+  }
+
+  file container;
+  std::vector<plain_state> told{{}};  // what each generation holds, from the first
+};
+
 // A whole writer's transaction runs before call number `at` of a reader's opening, for every `at`.
 TEST(Interleaving, ReadersArePinnedOnSomethingWholeWhateverWritersDo) {
   for (int commits = 1; commits <= 3; ++commits) {
     for (std::uint64_t at = 0;; ++at) {
       recording_file_system files;
-      file writer = file::create(files, path, {.id = uuid{}});
-      std::vector<plain_state> told{{}};
-      const auto commit_one = [&] {
-        transaction change = writer.begin(at_once);
-        told.push_back(told.back());
-        test::tell(static_cast<int>(told.size() - 2) % test::history_steps, {change, told.back()});
-        change.commit();
-      };
-      commit_one();
+      steady_writer writer(files);
+      writer.commit();
       file reader = file::open(files, path, open_access::read);
       const std::uint64_t start = files.calls();
       bool ran = false;
       files.before_call = [&] {
         if (files.calls() != start + at) return;
         ran = true;
-        for (int i = 0; i < commits; ++i) commit_one();
+        for (int i = 0; i < commits; ++i) writer.commit();
       };
       const generation_view view = reader.latest();
       files.before_call = nullptr;
-      ASSERT_EQ(observe(view), told[view.generation() - 1]);
+      ASSERT_EQ(observe(view), writer.told[view.generation() - 1]);
       // Whatever is committed from here on leaves it alone.
-      while (told.size() < 7) commit_one();
-      ASSERT_EQ(observe(view), told[view.generation() - 1]) << "call " << at;
-      ASSERT_EQ(test::unsound(writer.latest()), "");
+      while (writer.told.size() < 7) writer.commit();
+      ASSERT_EQ(observe(view), writer.told[view.generation() - 1]) << "call " << at;
+      ASSERT_EQ(test::unsound(writer.container.latest()), "");
       if (!ran) break;
     }
   }
@@ -571,16 +548,9 @@ TEST(Interleaving, ReadersArePinnedOnSomethingWholeWhateverWritersDo) {
 TEST(Interleaving, WritersNeverTouchWhatAReaderHolds) {
   for (std::uint64_t at = 0;; ++at) {
     recording_file_system files;
-    file writer = file::create(files, path, {.id = uuid{}});
-    std::vector<plain_state> told{{}};
-    const auto commit_one = [&] {
-      transaction change = writer.begin(at_once);
-      told.push_back(told.back());
-      test::tell(static_cast<int>(told.size() - 2) % test::history_steps, {change, told.back()});
-      change.commit();
-    };
-    commit_one();
-    commit_one();
+    steady_writer writer(files);
+    writer.commit();
+    writer.commit();
     std::optional<file> reader;
     std::optional<generation_view> view;
     const std::uint64_t start = files.calls();
@@ -589,13 +559,13 @@ TEST(Interleaving, WritersNeverTouchWhatAReaderHolds) {
       reader = file::open(files, path, open_access::read);
       view = reader->latest();
     };
-    commit_one();
+    writer.commit();
     files.before_call = nullptr;
     if (!view) break;
     ASSERT_GE(view->generation(), 3u);
     ASSERT_LE(view->generation(), 4u);
-    while (told.size() < 7) commit_one();
-    ASSERT_EQ(observe(*view), told[view->generation() - 1]) << "call " << at;
+    while (writer.told.size() < 7) writer.commit();
+    ASSERT_EQ(observe(*view), writer.told[view->generation() - 1]) << "call " << at;
   }
 }
 
@@ -697,11 +667,7 @@ class Renaming : public testing::Test {
   static plain_state make(recording_file_system& files, const std::string& name, int commits) {
     file container = file::create(files, name, {.id = uuid{}});
     plain_state state;
-    for (int step = 0; step < commits; ++step) {
-      transaction change = container.begin(at_once);
-      test::tell(step, {change, state});
-      change.commit();
-    }
+    for (int step = 0; step < commits; ++step) test::commit_step(container, step, state);
     return state;
   }
 

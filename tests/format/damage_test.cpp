@@ -32,10 +32,8 @@ class Damage : public testing::Test {
     // The last generation touches everything, so that the one before shares no page with it but
     // what the steps leave alone.
     for (int step = 0; step < 3; ++step) {
-      transaction change = container.begin(at_once);
       states.push_back(states.empty() ? plain_state{} : states.back());
-      test::tell(step, {change, states.back()});
-      change.commit();
+      test::commit_step(container, step, states.back());
     }
     sound = files.now().at(path);
     newest = container.latest().generation();

@@ -7,12 +7,12 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <deque>
 #include <random>
 
 #include "format/after_crash.hpp"
 #include "shale/error.hpp"
+#include "support/long_run.hpp"
 
 namespace shale::format {
 namespace {
@@ -22,15 +22,11 @@ using test::look;
 using test::observe;
 using test::plain_state;
 using test::recording_file_system;
+using test::run_long;
 using test::sighting;
 
 constexpr patience at_once{0};
 const std::string path = "/box/random.shale";
-
-bool run_long() {
-  const char* const text = std::getenv("SHALE_LONG");
-  return text != nullptr && std::string(text) == "1";
-}
 
 class told_commits {
  public:

@@ -171,6 +171,13 @@ inline void tell(int step, storyteller&& story) {
   }
 }
 
+/// Commits that transaction to the container, which holds `state` then. Returns the generation.
+inline std::uint64_t commit_step(format::file& container, int step, plain_state& state) {
+  format::transaction change = container.begin(format::patience{0});
+  tell(step, {change, state});
+  return change.commit();
+}
+
 /// Reads everything that a generation holds.
 /// Throws   what reading throws
 inline plain_state observe(const format::generation_view& view) {

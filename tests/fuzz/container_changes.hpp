@@ -236,4 +236,25 @@ inline void change(content& bytes, const std::vector<std::uint64_t>& pages,
   for (std::size_t i = 0; i < count; ++i) change(bytes, pages, list.data() + i * change_bytes);
 }
 
+/// A sound container, and what of it inputs change.
+class original {
+ public:
+  explicit original(content sound)
+      : bytes_(std::move(sound)), sums_(bytes_), pages_(covered_pages(sums_)) {}
+
+  const content& bytes() const { return bytes_; }
+  const std::vector<site>& sites() const { return sums_.sites(); }
+
+  /// Makes the changes that an input lists, and corrects all checksums afterwards if it says so.
+  void change(content& copy, std::span<const std::uint8_t> list, bool is_corrected) const {
+    fuzz::change(copy, pages_, list);
+    if (is_corrected) sums_.correct(copy);
+  }
+
+ private:
+  content bytes_;
+  checksums sums_;
+  std::vector<std::uint64_t> pages_;
+};
+
 }  // namespace shale::fuzz

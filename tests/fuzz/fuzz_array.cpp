@@ -32,6 +32,7 @@ namespace {
 using namespace shale;
 using fuzz::content;
 using fuzz::require;
+using fuzz::require_refusal;
 
 // ---- the sound container
 // ----------------------------------------------------------------------------
@@ -47,8 +48,8 @@ struct plain_array {
 using plain_state = std::map<std::string, plain_array>;
 
 struct sound_container {
-  content bytes;
-  std::vector<plain_state> states{{}, {}};  // by generation
+  fuzz::original file;
+  std::vector<plain_state> states;  // by generation
 };
 
 executor& alone() {
@@ -122,37 +123,27 @@ sound_container make_sound() {
   std::string folder = (std::filesystem::temp_directory_path() / "fuzz-array-XXXXXX").string();
   require(::mkdtemp(folder.data()) != nullptr, "there is room for a sound container");
   const std::string path = folder + "/sound.shale";
-  sound_container made;
+  std::vector<plain_state> states{{}, {}};
   {
     container file = container::create(path);
     for (int step = 0; step < 2; ++step) {
-      made.states.push_back(made.states.back());
+      states.push_back(states.back());
       transaction change = file.begin();
-      tell(step, {change, made.states.back()});
+      tell(step, {change, states.back()});
       change.commit();
     }
   }
   std::ifstream stored(path, std::ios::binary);
   const std::vector<char> chars{std::istreambuf_iterator<char>(stored), {}};
   std::filesystem::remove_all(folder);
-  made.bytes.resize(chars.size());
-  std::memcpy(made.bytes.data(), chars.data(), chars.size());
-  return made;
+  content bytes(chars.size());
+  std::memcpy(bytes.data(), chars.data(), chars.size());
+  return {fuzz::original(std::move(bytes)), std::move(states)};
 }
 
 const sound_container& sound() {
   static const sound_container made = make_sound();
   return made;
-}
-
-const fuzz::checksums& sums() {
-  static const fuzz::checksums found(sound().bytes);
-  return found;
-}
-
-const std::vector<std::uint64_t>& pages() {
-  static const std::vector<std::uint64_t> found = fuzz::covered_pages(sums());
-  return found;
 }
 
 // Frames of `count` equal bytes, where there is room for them.
@@ -161,7 +152,7 @@ void repack(content& bytes, std::size_t count) {
   const std::vector<std::byte> elements(count, std::byte{5});
   content frame(ZSTD_compressBound(count));
   frame.resize(ZSTD_compress(frame.data(), frame.size(), elements.data(), count, 1));
-  for (const fuzz::site& each : sums().sites()) {
+  for (const fuzz::site& each : sound().file.sites()) {
     if (!each.has_length || each.reference + 16 > bytes.size()) continue;
     const std::uint64_t at = each.range.offset;
     const bool fits = at <= bytes.size() && each.range.bytes <= bytes.size() - at &&
@@ -174,12 +165,6 @@ void repack(content& bytes, std::size_t count) {
 
 // ---- what a reader and a writer make of it
 // --------------------------------------------------------------
-
-void require_refusal(const error& failure) {
-  const bool refused = failure.code() == errc::corrupt || failure.code() == errc::unsupported;
-  if (!refused) std::fprintf(stderr, "%s\n", failure.what());
-  require(refused, "hostile bytes are corrupt or unsupported");
-}
 
 plain_array observe(const array& stored) {
   const tensor values = stored.read(test::observed_part(stored), &alone());
@@ -276,10 +261,9 @@ void write(const std::string& path) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const bool is_corrected = (data[0] & 1) != 0;
-  content bytes = sound().bytes;
+  content bytes = sound().file.bytes();
   if ((data[0] & 4) != 0 && size > 8) repack(bytes, data[6] | std::size_t{data[7]} << 8);
-  fuzz::change(bytes, pages(), {data + 1, size - 1});
-  if (is_corrected) sums().correct(bytes);
+  sound().file.change(bytes, {data + 1, size - 1}, is_corrected);
   memory_pool& pool = memory_pool::default_pool();
   pool.reset_peak();
   const std::size_t before = pool.statistics().live_bytes;

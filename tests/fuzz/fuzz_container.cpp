@@ -20,6 +20,7 @@ namespace {
 using namespace shale;
 using fuzz::content;
 using fuzz::require;
+using fuzz::require_refusal;
 using test::plain_state;
 
 const std::string path = "/box/fuzzed.shale";
@@ -29,24 +30,21 @@ constexpr format::patience at_once{0};
 // ----------------------------------------------------------------------------
 
 struct sound_container {
-  content bytes;
-  std::vector<plain_state> states{{}, {}};  // by generation
+  fuzz::original file;
+  std::vector<plain_state> states;  // by generation
 };
 
 sound_container make_sound() {
-  sound_container made;
+  std::vector<plain_state> states{{}, {}};
   test::recording_file_system files;
   {
     auto file = format::file::create(files, path, {.id = format::uuid{}});
     for (int step = 0; step < test::history_steps; ++step) {
-      auto change = file.begin(at_once);
-      made.states.push_back(made.states.back());
-      test::tell(step, {change, made.states.back()});
-      change.commit();
+      states.push_back(states.back());
+      test::commit_step(file, step, states.back());
     }
   }
-  made.bytes = files.now().at(path);
-  return made;
+  return {fuzz::original(files.now().at(path)), std::move(states)};
 }
 
 const sound_container& sound() {
@@ -54,24 +52,8 @@ const sound_container& sound() {
   return made;
 }
 
-const fuzz::checksums& sums() {
-  static const fuzz::checksums found(sound().bytes);
-  return found;
-}
-
-const std::vector<std::uint64_t>& pages() {
-  static const std::vector<std::uint64_t> found = fuzz::covered_pages(sums());
-  return found;
-}
-
 // ---- what a reader and a writer make of it
 // --------------------------------------------------------------
-
-void require_refusal(const error& failure) {
-  const bool refused = failure.code() == errc::corrupt || failure.code() == errc::unsupported;
-  if (!refused) std::fprintf(stderr, "%s\n", failure.what());
-  require(refused, "hostile bytes are corrupt or unsupported");
-}
 
 void read(test::recording_file_system& files, bool is_corrected) {
   try {
@@ -117,9 +99,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const bool is_corrected = (data[0] & 1) != 0;
   const bool writes = (data[0] & 2) != 0;
-  content bytes = sound().bytes;
-  fuzz::change(bytes, pages(), {data + 1, size - 1});
-  if (is_corrected) sums().correct(bytes);
+  content bytes = sound().file.bytes();
+  sound().file.change(bytes, {data + 1, size - 1}, is_corrected);
   test::recording_file_system files({{path, bytes}});
   read(files, is_corrected);
   if (writes) {

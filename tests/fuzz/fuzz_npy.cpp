@@ -15,14 +15,9 @@ namespace {
 
 using namespace shale;
 using fuzz::require;
+using fuzz::require_refusal;
 
 constexpr index_t elements_compared_max = 4096;
-
-void require_refusal(const error& failure) {
-  const bool refused = failure.code() == errc::corrupt || failure.code() == errc::unsupported;
-  if (!refused) std::fprintf(stderr, "%s\n", failure.what());
-  require(refused, "hostile bytes are corrupt or unsupported");
-}
 
 // The header, written again and read again, is the same; its bytes start a multiple of 64 further.
 void require_round_trip(const npy_header& header) {

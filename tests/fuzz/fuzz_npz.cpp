@@ -24,10 +24,7 @@ using namespace shale;
 using fuzz::require;
 
 void require_refusal(const error& failure) {
-  const bool refused = failure.code() == errc::corrupt || failure.code() == errc::unsupported ||
-                       failure.code() == errc::out_of_memory;
-  if (!refused) std::fprintf(stderr, "%s\n", failure.what());
-  require(refused, "hostile bytes are corrupt or unsupported");
+  if (failure.code() != errc::out_of_memory) fuzz::require_refusal(failure);
 }
 
 bool same_elements(const tensor& a, const tensor& b) {

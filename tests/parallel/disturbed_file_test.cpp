@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 
 #include "support/child_process.hpp"
+#include "support/long_run.hpp"
 #include "support/scratch_directory.hpp"
 
 namespace shale {
@@ -17,13 +17,12 @@ class DisturbedFile : public testing::Test {
   // A thousand disturbances, or what a thread sanitizer has time for; SHALE_LONG asks for ten times
   // as many.
   static int rounds() {
-    const char* const wish = std::getenv("SHALE_LONG");
 #if defined(__SANITIZE_THREAD__)
     const int usual = 250;
 #else
     const int usual = 1000;
 #endif
-    return wish != nullptr && std::string(wish) == "1" ? 10 * usual : usual;
+    return test::run_long() ? 10 * usual : usual;
   }
 
   void expect_survival(const std::string& verb) {

@@ -10,18 +10,12 @@
 #include "shale/mapped_file.hpp"
 #include "shale/memory_pool.hpp"
 #include "shale/view.hpp"
+#include "support/failures.hpp"
 
 namespace shale {
 namespace {
 
-errc code_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const error& failure) {
-    return failure.code();
-  }
-  return errc{};
-}
+using test::code_of;
 
 std::string text_of(const std::function<void()>& body) {
   try {

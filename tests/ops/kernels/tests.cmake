@@ -1,5 +1,7 @@
 # Tests of the kernels and of what stands directly on them; included by tests/ops.
 
+# A process chooses its kernels once, so the test asks others.
+shale_add_program(report_isa FLOOR ops SOURCES kernels/report_isa.cpp)
 shale_add_test(kernels_test FLOOR ops
   SOURCES
     kernels/arithmetic_test.cpp
@@ -8,17 +10,14 @@ shale_add_test(kernels_test FLOOR ops
     kernels/isa_test.cpp
     kernels/linalg_test.cpp
     kernels/numpy_test.cpp
-    kernels/reducers_test.cpp)
-
-# A process chooses its kernels once, so the test asks others.
-shale_add_program(report_isa FLOOR ops SOURCES kernels/report_isa.cpp)
-add_dependencies(kernels_test report_isa)
+    kernels/reducers_test.cpp
+  EXECUTES report_isa)
 # Hundreds of small oracles: with sanitizers, -O2 takes twice the time to compile.
 set_source_files_properties(kernels/arithmetic_test.cpp kernels/reducers_test.cpp PROPERTIES
   COMPILE_OPTIONS "-O1")
 set_source_files_properties(kernels/isa_test.cpp PROPERTIES
   COMPILE_DEFINITIONS
-    "SHALE_NM=\"${CMAKE_NM}\";SHALE_OBJDUMP=\"${CMAKE_OBJDUMP}\";SHALE_REPORT_ISA=\"$<TARGET_FILE:report_isa>\";SHALE_OPS_OBJECTS=\"$<JOIN:$<TARGET_OBJECTS:shale_ops>,:>\"")
+    "SHALE_NM=\"${CMAKE_NM}\";SHALE_OBJDUMP=\"${CMAKE_OBJDUMP}\";SHALE_OPS_OBJECTS=\"$<JOIN:$<TARGET_OBJECTS:shale_ops>,:>\"")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   add_library(leaky_unit OBJECT kernels/leaky_unit.cpp)
   target_compile_options(leaky_unit PRIVATE -O3 -mavx2)

@@ -1,0 +1,20 @@
+// For fixtures: a new container whose every write is recorded.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "format/container_file.hpp"
+#include "support/recording_file_system.hpp"
+
+namespace shale::test {
+
+class recorded_container : public testing::Test {
+ protected:
+  const std::string path = "/box/recorded.shale";
+  recording_file_system files;
+  format::file container = format::file::create(files, path, {.id = format::uuid{}});
+};
+
+}  // namespace shale::test
