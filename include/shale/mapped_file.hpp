@@ -47,6 +47,18 @@ storage map_file(const std::string& path, const map_options& options = {});
 /// description: locks held through that last as long as the mapping.
 storage map_file(int descriptor, const map_options& options = {});
 
+/// What `map_file` does about a file, by the file system that the file is on (docs/storage.md).
+enum class mapping_support : std::uint8_t {
+  mapped,   ///< the storage is the file's own pages
+  copied,   ///< the storage is memory of the default pool that the file is read into
+  refused,  ///< `unsupported`; `invalid_argument` where the kernel makes bytes up (/proc)
+};
+
+/// What `map_file(path, {.access = wanted})` would do; for a directory, with the files in it.
+/// Cost     one system call; opens nothing
+/// Throws   not_found, access_denied, io
+mapping_support mapping_support_at(const std::string& path, access wanted = access::read_only);
+
 /// What `create_file` does about an existing file, and with what rights it makes one.
 struct create_options {
   /// Refuse if the file exists (already_exists). Otherwise an existing file is kept, and grown if

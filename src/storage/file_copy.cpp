@@ -11,7 +11,6 @@
 
 #include "shale/error.hpp"
 #include "shale/index.hpp"
-#include "storage/file_system_kind.hpp"
 #include "storage/heap_block.hpp"
 
 namespace shale::detail {
@@ -52,25 +51,33 @@ void read_extent(int descriptor, file_extent extent, std::byte* into, const std:
 
 }  // namespace
 
-bool must_be_copied(int descriptor, access wanted, const std::string& path) {
-  switch (file_system_of(descriptor)) {
+mapping_support support_for(file_system_kind where, int open_flags, access wanted) noexcept {
+  switch (where) {
     case file_system_kind::local:
       break;
     case file_system_kind::overlay:
       // A descriptor that may write is on the upper layer, as its mappings are.
-      return (::fcntl(descriptor, F_GETFL) & O_ACCMODE) != O_RDWR;
+      return (open_flags & O_ACCMODE) == O_RDWR ? mapping_support::mapped : mapping_support::copied;
     case file_system_kind::network:
-      if (wanted == access::read_write)
-        throw error(errc::unsupported, "stores cannot be shared through a network file system",
-                    {fmt::format("file {}", path),
-                     "copy it to a local file, or open it read-only or copy-on-write"});
-      return true;
+      return wanted == access::read_write ? mapping_support::refused : mapping_support::copied;
     case file_system_kind::virtual_:
-      throw error(errc::invalid_argument, "not a file that can be mapped",
-                  {fmt::format("file {}", path),
-                   "the kernel makes its bytes while it is read: copy it to a real file first"});
+      return mapping_support::refused;
   }
-  return false;
+  return mapping_support::mapped;
+}
+
+bool must_be_copied(int descriptor, access wanted, const std::string& path) {
+  const file_system_kind where = file_system_of(descriptor);
+  const mapping_support support = support_for(where, ::fcntl(descriptor, F_GETFL), wanted);
+  if (support == mapping_support::refused && where == file_system_kind::network)
+    throw error(errc::unsupported, "stores cannot be shared through a network file system",
+                {fmt::format("file {}", path),
+                 "copy it to a local file, or open it read-only or copy-on-write"});
+  if (support == mapping_support::refused)
+    throw error(errc::invalid_argument, "not a file that can be mapped",
+                {fmt::format("file {}", path),
+                 "the kernel makes its bytes while it is read: copy it to a real file first"});
+  return support == mapping_support::copied;
 }
 
 storage copy_extents(int descriptor, std::span<const file_extent> extents, access allowed,

@@ -5,10 +5,14 @@
 #include <span>
 #include <string>
 
-#include "shale/storage.hpp"
+#include "shale/mapped_file.hpp"
 #include "storage/file_extent.hpp"
+#include "storage/file_system_kind.hpp"
 
 namespace shale::detail {
+
+/// What becomes of a file there that was opened with `open_flags` and is wanted for `wanted`.
+mapping_support support_for(file_system_kind where, int open_flags, access wanted) noexcept;
 
 /// Whether storages of the open file are read instead of mapped.
 /// Throws   unsupported (shared stores on a network file system), invalid_argument (no real file)

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -15,6 +16,7 @@
 #include "storage/file_copy.hpp"
 #include "storage/file_descriptor.hpp"
 #include "storage/file_space.hpp"
+#include "storage/file_system_kind.hpp"
 #include "storage/mapped_block.hpp"
 
 namespace shale {
@@ -175,6 +177,18 @@ storage map_file(int descriptor, const map_options& options) {
     if (!own) throw_unopened(path, errno);
     return map_open_file(std::move(own), path, options);
   });
+}
+
+mapping_support mapping_support_at(const std::string& path, access wanted) {
+  struct statfs about {};
+  int result;
+  do result = ::statfs(path.c_str(), &about);
+  while (result != 0 && errno == EINTR);
+  if (result != 0)
+    throw error::from_errno(code_for_errno(errno), "the file system could not be asked", errno,
+                            {fmt::format("file {}", path)});
+  return detail::support_for(detail::classify_file_system(static_cast<std::uint64_t>(about.f_type)),
+                             wanted == access::read_write ? O_RDWR : O_RDONLY, wanted);
 }
 
 storage create_file(const std::string& path, std::size_t bytes, const create_options& options) {

@@ -18,6 +18,7 @@
 #include <string>
 
 #include "storage/fault_guard.hpp"
+#include "storage/file_copy.hpp"
 #include "storage/file_system_kind.hpp"
 #include "storage/test_support.hpp"
 
@@ -590,6 +591,40 @@ TEST(FileSystemKind, IsKnownByItsNumber) {
   EXPECT_EQ(classify_file_system(0x9FA0), file_system_kind::virtual_);
 }
 
+TEST(MappingSupport, FollowsTheTableOfTheDocuments) {
+  using detail::file_system_kind;
+  struct row {
+    file_system_kind where;
+    mapping_support load, store, change_privately;
+  };
+  constexpr auto mapped = mapping_support::mapped;
+  constexpr auto copied = mapping_support::copied;
+  constexpr auto refused = mapping_support::refused;
+  for (const row& each : {row{file_system_kind::local, mapped, mapped, mapped},
+                          row{file_system_kind::overlay, copied, mapped, copied},
+                          row{file_system_kind::network, copied, refused, copied},
+                          row{file_system_kind::virtual_, refused, refused, refused}}) {
+    EXPECT_EQ(detail::support_for(each.where, O_RDONLY, access::read_only), each.load);
+    EXPECT_EQ(detail::support_for(each.where, O_RDWR, access::read_write), each.store);
+    EXPECT_EQ(detail::support_for(each.where, O_RDONLY, access::copy_on_write),
+              each.change_privately);
+  }
+  // A descriptor of the caller's may write without stores being wanted.
+  EXPECT_EQ(detail::support_for(file_system_kind::overlay, O_RDWR, access::read_only), mapped);
+}
+
+TEST_F(MappedFile, SaysBeforehandHowItWouldBeServed) {
+  const std::string file = directory / "x";
+  write_pattern(file, 10'000);
+  for (const access wanted : {access::read_only, access::read_write, access::copy_on_write}) {
+    const bool is_mapped = map_file(file, {.access = wanted}).kind() == storage_kind::file;
+    EXPECT_EQ(mapping_support_at(file, wanted) == mapping_support::mapped, is_mapped);
+    EXPECT_EQ(mapping_support_at(directory / ".", wanted), mapping_support_at(file, wanted));
+    EXPECT_EQ(mapping_support_at("/proc/self/status", wanted), mapping_support::refused);
+  }
+  EXPECT_EQ(code_of([&] { mapping_support_at(directory / "nosuch"); }), errc::not_found);
+}
+
 TEST_F(MappedFile, OnOverlaysIsReadUnlessItsDescriptorWrites) {
   for (const char* name : {"lower", "upper", "work", "merged"})
     ::mkdir((directory / name).c_str(), 0700);
@@ -600,6 +635,8 @@ TEST_F(MappedFile, OnOverlaysIsReadUnlessItsDescriptorWrites) {
   const std::string merged = directory / "merged";
   const mounted overlay("overlay", merged, options);
   if (!overlay) GTEST_SKIP() << "no overlay can be mounted here";
+  EXPECT_EQ(mapping_support_at(merged), mapping_support::copied);
+  EXPECT_EQ(mapping_support_at(merged, access::read_write), mapping_support::mapped);
   {
     const storage copy = map_file(merged + "/old", {.offset = 10, .length = 9000});
     EXPECT_EQ(copy.kind(), storage_kind::heap);
