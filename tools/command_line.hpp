@@ -11,7 +11,7 @@ namespace shale::tools {
 /// How the command ends; scripts rely on these numbers.
 enum exit_code : int {
   exit_yes = 0,
-  exit_differ = 1,   ///< verify found damage
+  exit_differ = 1,   ///< verify found damage, doctor a problem
   exit_usage = 2,    ///< invalid_argument
   exit_failed = 3,   ///< io, and every code not named here
   exit_corrupt = 4,  ///< any command but verify
@@ -35,6 +35,7 @@ void add_convert(command_line& line);
 void add_create(command_line& line);
 void add_eval(command_line& line);
 void add_verify(command_line& line);
+void add_doctor(command_line& line);
 void add_version(command_line& line);
 
 /// Prints to stdout.

@@ -45,11 +45,12 @@ void add_commands(command_line& line) {
   add_create(line);
   add_eval(line);
   add_verify(line);
+  add_doctor(line);
   add_version(line);
   line.app.footer(
       "Data goes to stdout; progress, summaries and messages go to stderr.\n"
-      "Exit codes: 0 done, 1 verify found damage, 2 wrong usage, 3 failed, 4 corrupt file,\n"
-      "5 unsupported, 130 interrupted (targets are then as they were).\n"
+      "Exit codes: 0 done, 1 verify found damage or doctor a problem, 2 wrong usage, 3 failed,\n"
+      "4 corrupt file, 5 unsupported, 130 interrupted (targets are then as they were).\n"
       "`shale COMMAND --help` explains a command with examples.");
 }
 

@@ -60,6 +60,28 @@ std::string printable(std::string_view text) {
   return result;
 }
 
+std::string wrapped(std::string_view head, std::string_view text, std::string_view indent,
+                    std::size_t width) {
+  std::string lines;
+  std::string line(head);
+  bool is_begun = false;  // a word stands on the line
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    if (word.empty()) continue;
+    if (is_begun && display_width(line) + 1 + display_width(word) > width) {
+      end_line(lines, std::move(line));
+      line = indent;
+      is_begun = false;
+    }
+    if (is_begun) line += ' ';
+    line += word;
+    is_begun = true;
+  }
+  end_line(lines, std::move(line));
+  return lines;
+}
+
 void table::add(std::vector<std::string> cells) {
   for (std::string& each : cells) each = printable(each);
   cells.resize(columns_.size());

@@ -18,6 +18,11 @@ std::size_t display_width(std::string_view text) noexcept;
 /// bytes that are not UTF-8 as \xNN, line feeds as \n.
 std::string printable(std::string_view text);
 
+/// `head` and `text` in lines of at most `width` columns, broken at blanks; lines after the first
+/// begin with `indent`. A longer word has a line of its own.
+std::string wrapped(std::string_view head, std::string_view text, std::string_view indent,
+                    std::size_t width);
+
 /// Rows under headers, every column as wide as its widest cell.
 class table {
  public:

@@ -18,7 +18,7 @@ import unittest
 import numpy as np
 
 SHALE = None
-COMMANDS = "info ls cat stats plot convert create eval verify version".split()
+COMMANDS = "info ls cat stats plot convert create eval verify doctor version".split()
 
 
 class Result:

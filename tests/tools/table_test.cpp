@@ -23,6 +23,16 @@ TEST(Table, MissingCellsAreEmpty) {
   EXPECT_EQ(list.to_string(), "a  b\n1\n");
 }
 
+TEST(Wrapped, BreaksAtBlanks) {
+  EXPECT_EQ(wrapped("k: ", "one two three", "   ", 11), "k: one two\n   three\n");
+  EXPECT_EQ(wrapped("k: ", "one two three", "   ", 10), "k: one two\n   three\n");
+  EXPECT_EQ(wrapped("k: ", "one two three", "   ", 9), "k: one\n   two\n   three\n");
+  EXPECT_EQ(wrapped("k: ", "höhe über", "   ", 12), "k: höhe über\n");
+  EXPECT_EQ(wrapped("k: ", "/a/word/longer/than/that b", "   ", 9),
+            "k: /a/word/longer/than/that\n   b\n");
+  EXPECT_EQ(wrapped("k:  ", "", "", 9), "k:\n");
+}
+
 TEST(Printable, LeavesNoControlCharacterToATerminal) {
   EXPECT_EQ(printable("höhe 東 𝄞 ~"), "höhe 東 𝄞 ~");
   EXPECT_EQ(printable("a\nb\tc"), "a\\nb\\x09c");

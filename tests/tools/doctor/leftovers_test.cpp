@@ -1,0 +1,266 @@
+// Files that killed writers left: known by their names, removed only when nobody can be writing.
+#include "doctor/leftovers.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <fstream>
+#include <iterator>
+
+#include "partial_file.hpp"
+#include "shale/mapped_file.hpp"
+#include "shale/npy.hpp"
+#include "support/ordinary_user.hpp"
+#include "support/scratch_directory.hpp"
+
+namespace shale::tools {
+namespace {
+
+TEST(LeftoverName, IsOneOfThoseThatWritersUse) {
+  struct row {
+    const char* file;
+    const char* target;
+    std::optional<std::uint64_t> process;
+    bool is_container;
+  };
+  for (const row& each : {
+           row{"dem.raw.new-123-0", "dem.raw", 123, false},
+           row{"a.new-1-2.new-34-567", "a.new-1-2", 34, false},
+           row{".dem.npy.4711.partial", "dem.npy", 4711, false},
+           row{".dem.npy.0123456789abcdef.partial", "dem.npy", std::nullopt, false},
+           row{".dem.npy.0123456789012345.partial", "dem.npy", std::nullopt, false},
+           row{"survey.shale.0123456789abcdef.tmp", "survey.shale", std::nullopt, true},
+       }) {
+    const auto found = parse_leftover(each.file);
+    ASSERT_TRUE(found) << each.file;
+    EXPECT_EQ(found->target, each.target);
+    EXPECT_EQ(found->process, each.process) << each.file;
+    EXPECT_EQ(found->is_container, each.is_container) << each.file;
+  }
+  for (const char* file : {"",
+                           ".",
+                           "..",
+                           "dem.raw",
+                           ".new-1-2",
+                           "x.new-1",
+                           "x.new-1-",
+                           "x.new--2",
+                           "x.new-1-b",
+                           "x.new-12345678901-0",
+                           ".partial",
+                           "..7.partial",
+                           ".7.partial",
+                           ".x.partial",
+                           ".x.7b.partial",
+                           "x.7.partial",
+                           "x.tmp",
+                           "x.7.tmp",
+                           "x.0123456789ABCDEF.tmp",
+                           "x.0123456789abcde.tmp",
+                           ".0123456789abcdef.tmp",
+                           "x.new-1-2.bak"})
+    EXPECT_FALSE(parse_leftover(file)) << file;
+}
+
+std::uint64_t number_of_a_dead_process() {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  return static_cast<std::uint64_t>(child);
+}
+
+class Leftovers : public testing::Test {
+ protected:
+  std::string put(const std::string& name, const std::string& text = "half of it") {
+    std::ofstream(directory / name) << text;
+    return directory / name;
+  }
+  std::string of_a_dead_process() { return put(fmt::format("x.new-{}-0", dead)); }
+
+  leftover only() {
+    const std::vector<leftover> found = find_leftovers(directory.path());
+    EXPECT_EQ(found.size(), 1u);
+    return found.empty() ? leftover() : found.front();
+  }
+
+  test::scratch_directory directory;
+  const std::uint64_t dead = number_of_a_dead_process();
+};
+
+TEST_F(Leftovers, OfDeadProcessesAreAbandonedAndRemoved) {
+  const std::string path = of_a_dead_process();
+  put("x");
+  const leftover found = only();
+  EXPECT_EQ(found.state, leftover_state::abandoned) << found.why;
+  EXPECT_EQ(found.path, path);
+  EXPECT_EQ(found.name.process, dead);
+  EXPECT_GT(found.bytes, 0u);
+  ASSERT_EQ(remove_leftovers({found}).size(), 1u);
+  EXPECT_EQ(directory.names(), std::vector<std::string>{"x"});
+}
+
+TEST_F(Leftovers, OfLivingProcessesAreLeftAlone) {
+  put(fmt::format(".x.{}.partial", ::getpid()));
+  const leftover found = only();
+  EXPECT_EQ(found.state, leftover_state::written) << found.why;
+  EXPECT_TRUE(remove_leftovers({found}).empty());
+  EXPECT_EQ(directory.names().size(), 1u);
+}
+
+TEST_F(Leftovers, OlderThanTheProcessOfTheirNumberAreAbandoned) {
+  const std::string path = put(fmt::format(".x.{}.partial", ::getpid()));
+  const struct timespec then[2] = {{946684800, 0}, {946684800, 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), then, 0), 0);
+  EXPECT_EQ(only().state, leftover_state::abandoned);
+}
+
+TEST_F(Leftovers, ThatAnyProcessHasOpenAreLeftAlone) {
+  // Whatever their names say: a writer in another container has numbers of its own.
+  for (const int how : {O_RDONLY, O_RDWR}) {
+    const std::string path = of_a_dead_process();
+    const leftover before = only();
+    const int held = ::open(path.c_str(), how);
+    ASSERT_GE(held, 0);
+    EXPECT_EQ(only().state, leftover_state::written);
+    EXPECT_TRUE(remove_leftovers({before}).empty());  // looks once more
+    EXPECT_EQ(::access(path.c_str(), F_OK), 0);
+    ::close(held);
+    EXPECT_EQ(remove_leftovers({before}).size(), 1u);
+  }
+}
+
+TEST_F(Leftovers, ThatAreMappedAreLeftAlone) {
+  const std::string path = of_a_dead_process();
+  const storage mapped = map_file(path, {.access = access::read_write});
+  if (mapped.kind() != storage_kind::file) return;  // read, and closed
+  EXPECT_EQ(only().state, leftover_state::written);
+}
+
+TEST_F(Leftovers, WithoutANumberAreJudgedByWhoHasThemOpen) {
+  const std::string path = put(".x.npy.00000000deadbeef.partial");
+  {
+    const std::ifstream held(path);
+    EXPECT_EQ(only().state, leftover_state::written);
+  }
+  EXPECT_EQ(only().state, leftover_state::abandoned);
+}
+
+TEST_F(Leftovers, OfOtherProgramsAreNotOurs) {
+  put("x.0123456789abcdef.tmp", "{\"json\": true}");
+  put("y.0123456789abcdef.tmp", "");
+  ASSERT_EQ(::symlink("/etc/passwd", (directory / "z.new-1-0").c_str()), 0);
+  ASSERT_EQ(::mkdir((directory / "d.new-1-0").c_str(), 0700), 0);
+  ASSERT_EQ(::mkfifo((directory / "p.new-1-0").c_str(), 0600), 0);
+  EXPECT_TRUE(find_leftovers(directory.path()).empty());
+  put("c.0123456789abcdef.tmp", "\x89SHALE\r\n and more");
+  EXPECT_EQ(only().name.target, "c");
+}
+
+TEST_F(Leftovers, CanBeThoseOfOneTarget) {
+  const std::string longest(240, 'l');
+  put(fmt::format(".a.{}.partial", dead));
+  put(fmt::format(".ab.{}.partial", dead));
+  put(fmt::format("ab.new-{}-0", dead));
+  put(fmt::format(".{}.{}.partial", longest.substr(0, 200), dead));
+  EXPECT_EQ(find_leftovers(directory.path()).size(), 4u);
+  EXPECT_EQ(find_leftovers(directory.path(), "a").size(), 1u);
+  EXPECT_EQ(find_leftovers(directory.path(), "ab").size(), 2u);
+  EXPECT_EQ(find_leftovers(directory.path(), "abc").size(), 0u);
+  EXPECT_EQ(find_leftovers(directory.path(), longest).size(), 1u);
+}
+
+TEST_F(Leftovers, OfOthersAreLeftToThem) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  ::chmod(directory.path().c_str(), 0777);
+  const std::string path = of_a_dead_process();
+  ::chmod(path.c_str(), 0644);
+  const test::ordinary_user nobody;
+  EXPECT_EQ(only().state, leftover_state::unclear);
+  ::chmod(path.c_str(), 0);
+  EXPECT_EQ(only().state, leftover_state::unclear);
+  EXPECT_TRUE(remove_leftovers(find_leftovers(directory.path())).empty());
+}
+
+// What is recognised is what the library's own writers leave when they are killed.
+class LeftoversOfKilled : public Leftovers {
+ protected:
+  // Ends a child in the middle of `write`, which never returns there.
+  template <class Write>
+  leftover after_killing(Write write) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      write();
+      ::_exit(1);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFSIGNALED(status));
+    return only();
+  }
+};
+
+TEST_F(LeftoversOfKilled, NpyWritersAreFound) {
+  const leftover found = after_killing([&] {
+    npy_writer writer(directory / "x.npy", dtype::float32, {100'000});
+    ::kill(::getpid(), SIGKILL);
+  });
+  EXPECT_EQ(found.name.target, "x.npy");
+  EXPECT_EQ(found.state, leftover_state::abandoned) << found.why;
+}
+
+TEST_F(LeftoversOfKilled, TargetsOfTheCommandAreFound) {
+  const leftover found = after_killing([&] {
+    const partial_file target(directory / "x.png", replacing::refuse);
+    std::ofstream(target.path()) << "half of it";
+    ::kill(::getpid(), SIGKILL);
+  });
+  EXPECT_EQ(found.name.target, "x.png");
+  EXPECT_EQ(found.state, leftover_state::abandoned) << found.why;
+}
+
+// From now on, to rename a file ends the process.
+bool die_at_renaming() {
+  sock_filter program[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+#ifdef SYS_rename
+                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rename, 1, 0),
+#else
+                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat, 1, 0),
+#endif
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)};
+  const sock_fprog filter{static_cast<unsigned short>(std::size(program)), program};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+TEST_F(LeftoversOfKilled, FilesThatReplaceOthersAreFound) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr int forbidden = 77;
+    if (!die_at_renaming()) ::_exit(forbidden);
+    create_file(directory / "x.raw", 4096, {.exclusive = false, .truncate = true});
+    ::_exit(1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+    GTEST_SKIP() << "seccomp filters are forbidden here";
+  ASSERT_TRUE(WIFSIGNALED(status));
+  const leftover found = only();
+  EXPECT_EQ(found.name.target, "x.raw");
+  EXPECT_EQ(found.name.process, static_cast<std::uint64_t>(child));
+  EXPECT_EQ(found.state, leftover_state::abandoned) << found.why;
+}
+
+}  // namespace
+}  // namespace shale::tools

@@ -1,0 +1,78 @@
+// What is said of places: real folders, and /proc, which is none.
+#include "doctor/place.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "shale/error.hpp"
+#include "support/failures.hpp"
+#include "support/ordinary_user.hpp"
+#include "support/scratch_directory.hpp"
+
+namespace shale::tools {
+namespace {
+
+TEST(Place, IsTriedWithoutLeavingAnything) {
+  const test::scratch_directory directory;
+  const place_facts facts = look_at_place(directory.path());
+  EXPECT_EQ(facts.folder, directory.path());
+  EXPECT_GT(facts.size_bytes, 0u);
+  EXPECT_TRUE(facts.mount) << facts.mount.why;
+  ASSERT_TRUE(facts.reading);
+  EXPECT_EQ(*facts.reading, mapping_support_at(directory.path()));
+  ASSERT_TRUE(facts.leftovers);
+  EXPECT_TRUE(facts.leftovers->empty());
+  EXPECT_TRUE(directory.names().empty());
+  EXPECT_TRUE(!facts.failure.empty() || facts.trial.locks) << facts.trial.locks.why;
+}
+
+TEST(Place, OfAFileIsWhatItLiesIn) {
+  const test::scratch_directory directory;
+  std::ofstream(directory / "x") << "x";
+  std::ofstream(directory / ".x.0123456789abcdef.partial") << "x";
+  std::ofstream(directory / ".y.0123456789abcdef.partial") << "y";
+  const place_facts facts = look_at_place(directory / "x");
+  EXPECT_EQ(facts.folder, directory.path());
+  ASSERT_TRUE(facts.leftovers);
+  ASSERT_EQ(facts.leftovers->size(), 1u);
+  EXPECT_EQ(facts.leftovers->front().name.target, "x");
+}
+
+TEST(Place, InSharedMemoryIsATmpfs) {
+  const auto mount = mount_of("/dev/shm");
+  ASSERT_TRUE(mount) << mount.why;
+  EXPECT_EQ(mount->type, "tmpfs");
+}
+
+TEST(Place, MadeUpByTheKernelIsNotTried) {
+  const place_facts facts = look_at_place("/proc/self");
+  EXPECT_EQ(*facts.reading, mapping_support::refused);
+  EXPECT_EQ(*facts.writing, mapping_support::refused);
+  EXPECT_NE(facts.failure, "");
+  EXPECT_EQ(facts.trial.mapped_bytes, 0u);
+}
+
+TEST(Place, ThatMayNotBeWrittenSaysSo) {
+  const test::scratch_directory directory;
+  ::chmod(directory.path().c_str(), 0555);
+  {
+    const test::ordinary_user nobody;
+    EXPECT_EQ(look_at_place(directory.path()).failure, "Permission denied");
+  }
+  ::chmod(directory.path().c_str(), 0700);
+}
+
+TEST(Place, ThatIsNotThereIsAnError) {
+  EXPECT_EQ(test::code_of([] { look_at_place("/nosuch/place"); }), errc::not_found);
+}
+
+TEST(Place, WithoutProcHasNoNamedFileSystem) {
+  const test::scratch_directory directory;
+  const place_facts facts = look_at_place(directory.path(), system_tree(directory.path()));
+  EXPECT_EQ(facts.mount.why, "/proc/self/mountinfo: No such file or directory");
+}
+
+}  // namespace
+}  // namespace shale::tools
