@@ -23,6 +23,7 @@ TEST(ReaderTeam, ReadsEachNumberOnce) {
     std::atomic<index_t> next = 0;
     std::atomic<int> unread = 0;
     std::vector<std::thread> workers;
+    workers.reserve(3);
     for (int k = 0; k < 3; ++k)
       workers.emplace_back([&] {
         for (index_t number; (number = next++) < count;) {
