@@ -2,23 +2,40 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <limits>
+#include <memory>
+#include <sstream>
+#include <utility>
 
 namespace shale::detail {
 
 namespace {
 
+// Empty if there is none. Not by a std::ifstream: a program that is started meanwhile would inherit it.
+std::istringstream open_text(const std::string& path) {
+  std::string text;
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"),
+                                                             std::fclose);
+  char part[4096];
+  while (file != nullptr) {
+    const std::size_t bytes = std::fread(part, 1, sizeof part, file.get());
+    if (bytes == 0) break;
+    text.append(part, bytes);
+  }
+  return std::istringstream(std::move(text));
+}
+
 template <class Number>
 std::optional<Number> number_in(const std::string& path) {
-  std::ifstream in(path);
+  auto in = open_text(path);
   if (Number value = 0; in >> value) return value;
   return std::nullopt;
 }
 
 void read_machine(const std::string& path, system_memory& into) {
-  std::ifstream in(path);
+  auto in = open_text(path);
   for (std::string key; in >> key;) {
     std::size_t kib = 0;
     if (key == "MemTotal:" && in >> kib) into.total_bytes = kib << 10;
@@ -29,7 +46,7 @@ void read_machine(const std::string& path, system_memory& into) {
 
 // The line "some avg10=0.00 avg60=0.00 avg300=0.00 total=MICROSECONDS".
 std::optional<std::chrono::microseconds> stalled_in(const std::string& path) {
-  std::ifstream in(path);
+  auto in = open_text(path);
   for (std::string word; in >> word && word != "full";)
     if (word.starts_with("total="))
       return std::chrono::microseconds(std::strtoll(word.c_str() + 6, nullptr, 10));
@@ -38,7 +55,7 @@ std::optional<std::chrono::microseconds> stalled_in(const std::string& path) {
 
 // Limits hold for all groups below: those on the way from this process's own to the root count.
 void read_groups(const std::string& root, system_memory& into) {
-  std::ifstream groups(root + "/proc/self/cgroup");
+  auto groups = open_text(root + "/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
     const auto colon = line.find(':', line.find(':') + 1);
     if (colon == std::string::npos) continue;

@@ -303,6 +303,7 @@ TEST(MemoryPool, CountsWhatItDoes) {
   pool.deallocate(b, 5 * mib, 64);
   now = pool.statistics();
   EXPECT_EQ(now.coalesces, 2u);
+  EXPECT_EQ(now.idle_bytes, 8 * mib);  // not the rest of the segment
   EXPECT_EQ(now.largest_free_bytes, 64 * mib);
   EXPECT_EQ(now.live_bytes, 0u);
   EXPECT_EQ(now.peak_live_bytes, 8 * mib);

@@ -20,6 +20,9 @@ namespace {
 
 constexpr std::chrono::milliseconds tick{500};
 
+// Less idle memory than this would help nobody who is short of it.
+constexpr std::size_t worth_asking_bytes = std::size_t{16} << 20;
+
 system_memory read_this_system() { return read_system_memory(); }
 
 // Never destroyed: threads and static objects may outlive every destructor of ours.
@@ -69,25 +72,28 @@ void resume_child() {
   resume_parent();
 }
 
-// Whether any pool still has something that ages.
-bool tend_all(pool_list& list, bool memory_is_short) noexcept {
-  const std::lock_guard lock(list.lock);
-  const auto now = pool_clock::now();
-  bool ageing = false;
-  for (auto* const each : list.pools) {
-    if (each->tended() == pool_state::tending::by_caller) continue;
-    if (memory_is_short) each->trim();
-    if (each->tend(now)) ageing = true;
-  }
-  return ageing;
-}
-
 bool is_memory_short(const pool_list& list, memory_pressure& pressure) noexcept {
   try {
     return pressure.is_high(list.probe.load()(), pool_clock::now());
   } catch (...) {
     return true;  // not even enough to ask
   }
+}
+
+// Whether any pool still has something that ages.
+bool tend_all(pool_list& list, memory_pressure& pressure) noexcept {
+  const std::lock_guard lock(list.lock);
+  std::size_t idle_bytes = 0;
+  for (auto* const each : list.pools) idle_bytes += each->idle_bytes();
+  const bool give_all_back = idle_bytes >= worth_asking_bytes && is_memory_short(list, pressure);
+  const auto now = pool_clock::now();
+  bool ageing = false;
+  for (auto* const each : list.pools) {
+    if (each->tended() == pool_state::tending::by_caller) continue;
+    if (give_all_back) each->trim();
+    if (each->tend(now)) ageing = true;
+  }
+  return ageing;
 }
 
 [[noreturn]] void keep_house() {
@@ -102,10 +108,10 @@ bool is_memory_short(const pool_list& list, memory_pressure& pressure) noexcept 
         is_memory_short(list, pressure));  // what was waited for until now is not news
     while (list.awake.load()) {
       std::this_thread::sleep_for(tick);
-      if (tend_all(list, is_memory_short(list, pressure))) continue;
+      if (tend_all(list, pressure)) continue;
       // Whoever frees from here on wakes us; whoever did before is seen by a last look.
       list.awake.store(false);
-      if (tend_all(list, false)) list.awake.store(true);
+      if (tend_all(list, pressure)) list.awake.store(true);
     }
   }
 }

@@ -105,6 +105,7 @@ segment_heap::block* segment_heap::take(block& found, std::size_t bytes) noexcep
   blocks_.insert_before(blocks_.iterator_to(found), *part);
   found.address += bytes;
   found.bytes -= bytes;
+  found.dirty_bytes -= std::min(found.dirty_bytes, bytes);
   enlist(found);
   ++splits_;
   return part;
@@ -148,6 +149,8 @@ bool segment_heap::cut_front(block& from, std::size_t bytes) noexcept {
   rest->bytes = from.bytes - bytes;
   rest->behind = from.behind;
   rest->since = from.since;
+  rest->dirty_bytes = from.dirty_bytes - std::min(from.dirty_bytes, bytes);
+  from.dirty_bytes -= rest->dirty_bytes;
   from.bytes = bytes;
   blocks_.insert_before(std::next(blocks_.iterator_to(from)), *rest);
   enlist(from);
@@ -161,18 +164,19 @@ void segment_heap::enlist(block& idle) noexcept {
   idle.aged = 0;
   free_.insert(idle);
   free_bytes_ += idle.bytes;
-  if (idle.behind == backing::dirty) dirty_bytes_ += idle.bytes;
+  dirty_bytes_ += idle.dirty_bytes;
 }
 
 void segment_heap::delist(block& idle) noexcept {
   idle.free = false;
   free_.erase(free_.iterator_to(idle));
   free_bytes_ -= idle.bytes;
-  if (idle.behind == backing::dirty) dirty_bytes_ -= idle.bytes;
+  dirty_bytes_ -= idle.dirty_bytes;
 }
 
 void segment_heap::free(block& which, backing behind, pool_clock::time_point now) noexcept {
   which.behind = behind;
+  which.dirty_bytes = behind == backing::dirty ? which.bytes : 0;
   which.since = now;
   poison(which.address, which.bytes);
   enlist_coalesced(which);
@@ -206,6 +210,7 @@ void segment_heap::absorb(block& into, block& next) noexcept {
   into.since = next.bytes > into.bytes ? next.since : into.since;
   into.behind = std::min(into.behind, next.behind);
   into.bytes += next.bytes;
+  into.dirty_bytes += next.dirty_bytes;
   blocks_.erase(blocks_.iterator_to(next));
   delete &next;
   ++coalesces_;
@@ -229,6 +234,7 @@ void segment_heap::lose_backing(block& idle, std::size_t most_bytes) noexcept {
   if (idle.aged < idle.bytes) return;
   delist(idle);
   idle.behind = idle.behind == backing::dirty ? backing::lazy : backing::none;
+  idle.dirty_bytes = 0;
   enlist(idle);
 }
 
@@ -339,7 +345,8 @@ bool segment_heap::is_consistent() const noexcept {
     if (each.free) {
       idle += each.bytes;
       ++enlisted;
-      if (each.behind == backing::dirty) dirty += each.bytes;
+      dirty += each.dirty_bytes;
+      if (each.dirty_bytes > (each.behind == backing::dirty ? each.bytes : 0)) return false;
     }
     before = &each;
   }

@@ -8,7 +8,7 @@
 //           address order, and no two of one mapping are both free (a heap that splits)
 //   heap.2  freeing allocates nothing
 //   heap.3  the memory behind a free block only loses backing (dirty -> lazy -> none) until it is
-//           handed out again; blocks that coalesce count as the most backed of them
+//           handed out again; blocks that coalesce age as the most backed of them
 #pragma once
 
 #include <boost/intrusive/set.hpp>
@@ -55,6 +55,7 @@ class segment_heap {
     bool leads = false;  // a mapping: no block of another one is joined with it
     backing behind = backing::none;
     pool_clock::time_point since{};  // of a free block: when most of it became idle
+    std::size_t dirty_bytes = 0;     // of a free block: about how much of it is dirty
     std::size_t aged = 0;            // of a free block: leading bytes that have lost more already
 
     std::byte* end() const noexcept { return address + bytes; }
@@ -102,7 +103,9 @@ class segment_heap {
   bool is_ageing() const noexcept;
 
   std::size_t free_bytes() const noexcept { return free_bytes_; }
-  std::size_t dirty_bytes() const noexcept { return dirty_bytes_; }  ///< of the free
+  /// Of the free; what is left of a block that was cut is taken to be dirty at its front, where
+  /// earlier ones were cut.
+  std::size_t dirty_bytes() const noexcept { return dirty_bytes_; }
   std::size_t largest_free_bytes() const noexcept;
   std::uint64_t splits() const noexcept { return splits_; }
   std::uint64_t coalesces() const noexcept { return coalesces_; }
