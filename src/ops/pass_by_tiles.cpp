@@ -172,7 +172,7 @@ void run_by_tiles(const pass& which, const tape& program, const staged_values& s
       on, units.tile_count(),
       [&](index_t number, int worker) {
         prefetch(number + ahead);
-        walk.begin(number);
+        parallel::window_walk::tile_visit visit(walk, number);
         const plan::box box = unit_box(units, number, rank);
         const auto elements = static_cast<std::uint64_t>(element_count(box.shape));
         bytes.add(elements * leaves_item, elements * outputs_item);
@@ -232,7 +232,7 @@ void run_by_tiles(const pass& which, const tape& program, const staged_values& s
               [&](storage& into, const storage& from) { folds.merge(into, from, work.results); });
           if (root) folds.finish(root, results, on.pool());
         }
-        walk.end(number);
+        visit.end();
       },
       {.most_workers = walk.workers_max() > 0 ? std::min(workers, walk.workers_max()) : workers,
        .progress_bytes = progress_bytes});

@@ -109,7 +109,7 @@ void run_in_memory(const pass& which, const tape& program, const staged_values& 
   worker_scratch scratch(program.scratch_bytes(), on);
   parallel::window_walk walk(over, parallel::streamed(all.operands), on);
   auto run_tile = [&](index_t tile, int worker) {
-    walk.begin(tile);
+    parallel::window_walk::tile_visit visit(walk, tile);
     const plan::box box = over.tile(tile);
     const auto here = static_cast<std::uint64_t>(element_count(box.shape));
     bytes.add(here * leaves_item, here * outputs_item);
@@ -134,7 +134,7 @@ void run_in_memory(const pass& which, const tape& program, const staged_values& 
           [&](storage& into, const storage& from) { folds.merge(into, from, work.results); });
       if (root) finish_in_memory(over, box, root, folds, which.reductions, on.pool());
     }
-    walk.end(tile);
+    visit.end();
   };
   const auto elements = static_cast<std::uint64_t>(element_count(which.shape));
   parallel::for_each_tile(on, over.tile_count(), run_tile,

@@ -63,14 +63,14 @@ void for_each_block(const plan& over, std::span<const loop_operand> operands, ex
   window_walk walk(over, streamed(operands), on);
   for_each_tile(on, over.tile_count(),
                 [&](index_t tile, int worker) {
-                  walk.begin(tile);
+                  window_walk::tile_visit visit(walk, tile);
                   over.for_each_block(
                       over.tile(tile), addresses,
                       [&](std::byte* const* data, const index_t* strides, index_t inner,
                           index_t outer, const block_position& position) {
                         body(data, strides, inner, outer, position, tile, worker);
                       });
-                  walk.end(tile);
+                  visit.end();
                 },
                 {.most_workers = walk.workers_max(), .progress_bytes = progress_bytes});
   walk.finish();

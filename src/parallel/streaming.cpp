@@ -78,6 +78,7 @@ window_walk::window_walk(const plan& over, std::vector<streamed_operand> operand
   }
   size_windows(tile_bytes, tile_span_bytes);
   windows_ = ceil_div(over.tile_count(), tiles_per_window_);
+  spread_ = write_back_lag_ + ceil_div(index_t{on.threads()}, tiles_per_window_) + 1;
   if (without_gaps_bytes > 0)
     survey_ahead_ =
         static_cast<index_t>(kernel_read_ahead_bytes / without_gaps_bytes) / tiles_per_window_ + 1;
@@ -279,9 +280,44 @@ void window_walk::prepare_stores(index_t window) {
   }
 }
 
+window_walk::tile_visit::tile_visit(window_walk& of, index_t tile) : of_(of), tile_(tile) {
+  try {
+    of.begin(tile);
+  } catch (...) {
+    of.abandon();
+    throw;
+  }
+}
+
+window_walk::tile_visit::~tile_visit() {
+  if (!ended_) of_.abandon();
+}
+
+void window_walk::tile_visit::end() {
+  of_.end(tile_);
+  ended_ = true;
+}
+
+// Whoever has the first tile that has not ended is never held up: workers take them in order.
+void window_walk::await_turn(index_t window) {
+  if (window - retired_.load(std::memory_order_acquire) < spread_) return;
+  std::unique_lock lock(behind_mutex_);
+  retirement_.wait(lock, [&] { return abandoned_ || window - retired_ < spread_; });
+}
+
+void window_walk::abandon() noexcept {
+  if (!streams()) return;
+  {
+    const std::lock_guard lock(behind_mutex_);
+    abandoned_ = true;
+  }
+  retirement_.notify_all();
+}
+
 void window_walk::begin(index_t tile) {
   if (!streams()) return;
   const index_t window = tile / tiles_per_window_;
+  await_turn(window);
   if (prepared_.load(std::memory_order_acquire) > window) return;
   readers_->wait_for(window);
   const std::lock_guard lock(store_mutex_);
@@ -358,6 +394,7 @@ void window_walk::end(index_t tile) {
          left_[static_cast<std::size_t>(finished)].load(std::memory_order_acquire) == 0)
     ++finished;
   for (; retired_ < finished - write_back_lag_; ++retired_) retire(retired_);
+  retirement_.notify_all();
 }
 
 void window_walk::finish() {

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -47,11 +48,25 @@ class window_walk {
   /// How many workers may have a tile at once; 0: any number.
   int workers_max() const noexcept { return workers_max_; }
 
-  /// Before the work on a tile. Throws io.
-  void begin(index_t tile);
+  /// A worker's work on a tile: waits for the tile's window, and for its turn where workers far
+  /// behind hold up what must be dropped first.
+  class tile_visit {
+   public:
+    /// Throws io.
+    tile_visit(window_walk& of, index_t tile);
+    /// Without `end` before it nobody waits for this tile any more.
+    ~tile_visit();
+    tile_visit(const tile_visit&) = delete;
+    tile_visit& operator=(const tile_visit&) = delete;
 
-  /// After it.
-  void end(index_t tile);
+    /// After the work. Throws io.
+    void end();
+
+   private:
+    window_walk& of_;
+    index_t tile_;
+    bool ended_ = false;
+  };
 
   /// After the loop, on success: writes back and drops what is left. Throws io.
   void finish();
@@ -72,6 +87,10 @@ class window_walk {
     bool gaps_empty = true;  // nothing of operands with gaps, nor in the gaps
   };
 
+  void begin(index_t tile);
+  void end(index_t tile);
+  void await_turn(index_t window);
+  void abandon() noexcept;
   void consider(std::vector<streamed_operand> operands);
   void size_windows(std::size_t tile_bytes, std::size_t tile_span_bytes);
   byte_range range(const operand_state& of, index_t first_tile, index_t last_tile) const;
@@ -109,10 +128,14 @@ class window_walk {
   std::atomic<index_t> prepared_ = 0;  // windows ready to run
 
   // Apart from the other two, so that waiting for a device behind the work does not stop what is
-  // ahead of it. A worker that ends a window waits for older ones to retire: that is what keeps the
-  // rest from running away from a slow device.
+  // ahead of it. A worker that ends a window waits for older ones to retire, and none begins a
+  // window too far behind them: that is what keeps the rest from running away from a slow device,
+  // or from a worker that was put to sleep.
   std::mutex behind_mutex_;
-  index_t retired_ = 0;  // windows written back and dropped
+  std::condition_variable retirement_;
+  std::atomic<index_t> retired_ = 0;  // windows written back and dropped
+  index_t spread_ = 0;                // windows that workers may be in or behind
+  bool abandoned_ = false;            // some tile will never end
 
   std::vector<std::atomic<index_t>> left_;  // tiles still to end, by window
 

@@ -4,12 +4,15 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <span>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -188,6 +191,45 @@ TEST_F(Streaming, GapsStayInsideTheBudget) {
     EXPECT_EQ(got.result, sum);
     expect_windows(got);
   }
+}
+
+// stream.4
+TEST_F(Streaming, NobodyRunsAwayFromAWorkerThatWasPutToSleep) {
+  const storage bytes = map_file(cold_file("a", value_at));
+  if (bytes.kind() != storage_kind::file) GTEST_SKIP() << "this file system is not mapped";
+  executor on({.threads = 2, .memory_bytes = std::size_t{budget_mib} << 20});
+  const auto* const first = reinterpret_cast<const std::int32_t*>(std::as_const(bytes).data());
+  std::uint64_t windows = 0;
+  for_each_segment<const std::int32_t>(
+      &on,
+      [&](std::span<const std::int32_t> part) {
+        if (part.data() != first) return;
+        // Until the others have come as far as they can.
+        for (int unchanged = 0; unchanged < 20; ++unchanged) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(10));
+          if (std::exchange(windows, on.statistics().windows) != windows) unchanged = 0;
+        }
+      },
+      tensor(bytes, dtype::int32, layout({elements})));
+  EXPECT_GT(on.statistics().windows, 32u);
+  EXPECT_LE(windows, 8u);
+}
+
+// stream.1
+TEST_F(Streaming, WorkersDoNotWaitForOneThatFailed) {
+  const storage bytes = map_file(cold_file("a", value_at));
+  if (bytes.kind() != storage_kind::file) GTEST_SKIP() << "this file system is not mapped";
+  executor on({.threads = 3, .memory_bytes = std::size_t{budget_mib} << 20});
+  const auto* const first = reinterpret_cast<const std::int32_t*>(std::as_const(bytes).data());
+  EXPECT_THROW(for_each_segment<const std::int32_t>(
+                   &on,
+                   [&](std::span<const std::int32_t> part) {
+                     if (part.data() != first) return;
+                     std::this_thread::sleep_for(std::chrono::milliseconds(100));
+                     throw std::runtime_error("the first");
+                   },
+                   tensor(bytes, dtype::int32, layout({elements}))),
+               std::runtime_error);
 }
 
 TEST_F(Streaming, WindowsShareTheirBudgetWithThePool) {
