@@ -131,9 +131,6 @@ function(shale_add_test target)
       list(APPEND headers <rapidcheck.h> <rapidcheck/gtest.h>)
     endif()
     target_precompile_headers(${target} PRIVATE ${headers})
-    # What g++ 12 no longer knows to be inside the standard library it warns of, wrongly: see
-    # -Wno-restrict.
-    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow>)
   endif()
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600 LABELS ${ARG_FLOOR})
 endfunction()
