@@ -16,7 +16,7 @@ namespace shale::tools {
 
 namespace {
 
-constexpr const char* folder = "/dev/shm";
+constexpr const char* shared_folder = "/dev/shm";
 
 // The reason why no segment can be made, or "".
 std::string try_segment() {
@@ -42,15 +42,15 @@ known<std::vector<shared_segment>> listed() {
 
 segment_facts look_at_segments() {
   segment_facts facts;
-  facts.file_system = mount_of(folder).then([](const mount_point& at) { return at.type; });
+  facts.file_system = mount_of(shared_folder).then([](const mount_point& at) { return at.type; });
   struct statfs about {};
-  if (::statfs(folder, &about) == 0) {
+  if (::statfs(shared_folder, &about) == 0) {
     const auto block = static_cast<std::uint64_t>(about.f_bsize);
     facts.size_bytes = about.f_blocks * block;
     facts.free_bytes = about.f_bavail * block;
   } else {
     facts.size_bytes = facts.free_bytes =
-        known<std::uint64_t>::unknown(fmt::format("{}: {}", folder, std::strerror(errno)));
+        known<std::uint64_t>::unknown(fmt::format("{}: {}", shared_folder, std::strerror(errno)));
   }
   facts.failure = try_segment();
   facts.segments = listed();
