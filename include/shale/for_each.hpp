@@ -33,12 +33,13 @@ struct lane {
 
 namespace detail {
 
-// Calls `block` for every position of the axes other than `axis`, with the strides of `axis`, in
-// elements, in `lane_strides` (as many as operands) and its length in `lane_size`.
+// What all lanes of a call have in common.
 struct lane_geometry {
   index_t size = 0;
-  std::array<index_t, max_apply_operands> strides{};
+  std::array<index_t, max_apply_operands> strides{};  // in elements, by operand
 };
+
+// Calls `start` once, then `block` for every position of the axes other than `axis`.
 lane_geometry run_lanes(const std::vector<apply_operand>& operands, index_t axis,
                         void (*start)(void*, const lane_geometry&), apply_block block,
                         void* context, executor* on);

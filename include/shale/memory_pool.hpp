@@ -78,8 +78,9 @@ class memory_pool final : public std::pmr::memory_resource {
     reservation(reservation&& other) noexcept
         : pool_(std::exchange(other.pool_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
     reservation& operator=(reservation&& other) noexcept {
-      std::swap(pool_, other.pool_);
-      std::swap(bytes_, other.bytes_);
+      reservation moved(std::move(other));
+      std::swap(pool_, moved.pool_);
+      std::swap(bytes_, moved.bytes_);
       return *this;
     }
     ~reservation();

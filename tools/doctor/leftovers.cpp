@@ -17,6 +17,7 @@
 #include <memory>
 #include <thread>
 
+#include "doctor/open_file.hpp"
 #include "doctor/system_text.hpp"
 #include "shale/error.hpp"
 #include "shale/mapped_file.hpp"
@@ -24,23 +25,6 @@
 namespace shale::tools {
 
 namespace {
-
-// An open file that closes itself.
-class open_leftover {
- public:
-  explicit open_leftover(const std::string& path)
-      : number_(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {}
-  ~open_leftover() {
-    if (number_ >= 0) ::close(number_);
-  }
-  open_leftover(const open_leftover&) = delete;
-  open_leftover& operator=(const open_leftover&) = delete;
-
-  int get() const noexcept { return number_; }
-
- private:
-  int number_;
-};
 
 bool is_decimal(std::string_view text) {
   return !text.empty() && text.size() <= 10 &&
@@ -144,7 +128,7 @@ void judge(leftover& each, int file, const struct stat& status) {
 // Nothing for what is no regular file, somebody else's, or gone by now.
 std::optional<leftover> look_at(std::string path, leftover_name name) {
   leftover result{std::move(path), std::move(name), 0, leftover_state::unclear, {}};
-  const open_leftover file(result.path);
+  const open_file file(result.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
   if (file.get() < 0 && errno == EACCES) {
     result.why = "it belongs to another user";
     return result;

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "doctor/open_file.hpp"
 #include "shale/error.hpp"
 
 namespace shale::tools {
@@ -16,21 +17,6 @@ namespace shale::tools {
 namespace {
 
 constexpr std::size_t trial_bytes = std::size_t{4} << 20;  // two huge pages
-
-class trial_file {
- public:
-  trial_file(const std::string& path, int flags) : number_(::open(path.c_str(), flags, 0600)) {}
-  ~trial_file() {
-    if (number_ >= 0) ::close(number_);
-  }
-  trial_file(const trial_file&) = delete;
-  trial_file& operator=(const trial_file&) = delete;
-
-  int get() const noexcept { return number_; }
-
- private:
-  int number_;
-};
 
 known<bool> works(int result) {
   if (result == 0) return true;
@@ -40,7 +26,7 @@ known<bool> works(int result) {
 
 // Whether a lock of one opening keeps another one out.
 known<bool> try_locks(int file) {
-  const trial_file other(fmt::format("/proc/self/fd/{}", file), O_RDWR | O_CLOEXEC);
+  const open_file other(fmt::format("/proc/self/fd/{}", file), O_RDWR);
   if (other.get() < 0)
     return known<bool>::unknown(fmt::format("no second opening: {}", std::strerror(errno)));
   struct flock lock {};
@@ -72,7 +58,7 @@ known<std::uint64_t> try_mapping(int file, const system_tree& system) {
 }
 
 void try_folder(place_facts& facts, const system_tree& system) {
-  const trial_file file(facts.folder, O_TMPFILE | O_RDWR | O_CLOEXEC);
+  const open_file file(facts.folder, O_TMPFILE | O_RDWR, 0600);
   if (file.get() < 0) {
     facts.failure = errno == EOPNOTSUPP || errno == EISDIR
                         ? "files without a name cannot be made there"
