@@ -1,6 +1,7 @@
 // The pool against the allocators people use: the whole cost of a temporary, which is to allocate
-// it, touch every page and free it. Called without arguments it runs the suite; `--mixed NAME` and
-// `--cross NAME` measure one allocator in a process of its own, whose peak memory is then its own.
+// it, touch every page and free it. Called without arguments it runs the suite; `--cycles BYTES`
+// for one size only; `--mixed NAME` and `--cross NAME` measure one allocator in a process of its own,
+// whose peak memory is then its own.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -355,6 +356,11 @@ int run(std::span<char*> arguments) {
     const std::string name = arguments.size() > 2 ? arguments[2] : "shale";
     const usage seen = mode == "--mixed" ? mixed_here(name) : cross_here(name, 10'000'000);
     std::printf("%.9g %lu %lu\n", seen.seconds, seen.peak_live, seen.peak_rss);
+    return 0;
+  }
+  if (mode == "--cycles") {
+    for (const int threads : {1, 2})
+      cycles(std::stoul(std::string(arguments.size() > 2 ? arguments[2] : "1048576")), threads);
     return 0;
   }
   for (const int threads : {1, 2})

@@ -45,6 +45,7 @@ void resume_child();
 pool_list& all_pools() {
   static pool_list& list = []() -> pool_list& {
     auto& made = *new pool_list;
+    biased_lock::prepare();
     pthread_atfork(prepare_fork, resume_parent, resume_child);
     return made;
   }();
@@ -69,6 +70,7 @@ void resume_child() {
   auto& list = all_pools();
   list.running = false;  // threads stay with the parent; the next idle block starts one here
   list.awake = false;
+  biased_lock::prepare();
   resume_parent();
 }
 
@@ -132,7 +134,7 @@ bool start_thread() noexcept {
   return started;
 }
 
-// ---- magazines of threads -----------------------------------------------------------------------
+// ---- caches of threads --------------------------------------------------------------------------
 
 // Set when the thread's entries have been destroyed; trivially destructible, so that it can be read
 // by whatever frees blocks after that.
@@ -142,27 +144,28 @@ class thread_entries {
  public:
   ~thread_entries() {
     thread_ends = true;
+    recent = {};
     auto& list = all_pools();
     const std::lock_guard lock(list.lock);
     for (const auto& each : entries_)
       for (auto* const pool : list.pools)
-        if (pool->id() == each.pool_id) pool->remove_thread(*each.magazines);
+        if (pool->id() == each.pool_id) pool->remove_thread(*each.cache);
   }
 
-  thread_magazines* find(pool_state& pool) {
+  thread_cache* find(pool_state& pool) {
     for (const auto& each : entries_)
-      if (each.pool_id == pool.id()) return each.magazines;
+      if (each.pool_id == pool.id()) return each.cache;
     // Entries of pools that are gone are dropped when there is something to add.
     if (entries_.size() == entries_.capacity()) drop_stale();
     entries_.reserve(entries_.size() + 1);
     entries_.push_back({pool.id(), &pool.add_thread()});
-    return entries_.back().magazines;
+    return entries_.back().cache;
   }
 
  private:
   struct entry {
     std::uint64_t pool_id;
-    thread_magazines* magazines;
+    thread_cache* cache;
   };
 
   void drop_stale() {
@@ -204,11 +207,14 @@ memory_probe exchange_memory_probe(memory_probe probe) noexcept {
   return all_pools().probe.exchange(probe);
 }
 
-thread_magazines* magazines_of_this_thread(pool_state& pool) noexcept {
+constinit thread_local recent_cache recent;
+
+thread_cache* find_cache_of_this_thread(pool_state& pool) noexcept {
   if (thread_ends) return nullptr;
   static thread_local thread_entries entries;
   try {
-    return entries.find(pool);
+    recent = {pool.id(), entries.find(pool)};
+    return recent.cache;
   } catch (...) {
     return nullptr;
   }

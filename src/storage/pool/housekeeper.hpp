@@ -9,7 +9,7 @@
 namespace shale::detail {
 
 class pool_state;
-struct thread_magazines;
+class thread_cache;
 
 /// Enters a pool into the list, and takes it off again; after `leave` nobody looks at it.
 void join_pools(pool_state& pool);
@@ -22,8 +22,19 @@ void mind_idle_memory() noexcept;
 using memory_probe = system_memory (*)();
 memory_probe exchange_memory_probe(memory_probe probe) noexcept;
 
-/// The calling thread's magazines in `pool`; null while the thread ends, or if there is no memory
-/// for them.
-thread_magazines* magazines_of_this_thread(pool_state& pool) noexcept;
+/// The cache that the calling thread used last, and whose it is: pools' numbers start at 1.
+struct recent_cache {
+  std::uint64_t pool_id = 0;
+  thread_cache* cache = nullptr;
+};
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local recent_cache recent;
+
+thread_cache* find_cache_of_this_thread(pool_state& pool) noexcept;
+
+/// The calling thread's cache in the pool of that number; null while the thread ends, or if there is
+/// no memory for it.
+inline thread_cache* cache_of_this_thread(pool_state& pool, std::uint64_t pool_id) noexcept {
+  return recent.pool_id == pool_id ? recent.cache : find_cache_of_this_thread(pool);
+}
 
 }  // namespace shale::detail

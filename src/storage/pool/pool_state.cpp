@@ -20,20 +20,26 @@ constexpr std::size_t idle_bytes_kept = std::size_t{64} << 20;
 // How long more may be idle before it is given back out of turn.
 constexpr std::chrono::milliseconds over_allowed{1000};
 
-// What a thread keeps at hand: so little that threads with blocks of every size do not hold much
-// more than they use, and always the block that it freed last.
-constexpr std::size_t thread_bytes_kept = std::size_t{512} << 10;
+// What a thread keeps of blocks of classes when it comes for more, and what it may come to keep in between.
+constexpr std::size_t thread_bytes_kept = std::size_t{1} << 20;
+constexpr std::size_t thread_bytes_max = 2 * thread_bytes_kept;
 
-// What a thread allocates and frees before it says so: the pool's counts are everybody's.
+// The largest block that a thread keeps because it freed it last.
+constexpr std::size_t large_bytes_kept = std::size_t{64} << 20;
+
+// By how much more or less a thread keeps before the pool hears of it.
+constexpr std::int64_t declared_step = std::int64_t{256} << 10;
+
+// What threads keep is collected before new memory is touched if it comes to this part of what is live.
+constexpr std::int64_t part_worth_collecting = 32;
+
+// What a thread allocates or frees besides its last block before it says so: the pool's counts are
+// everybody's.
 constexpr std::int64_t settled_bytes = std::int64_t{1} << 20;
 
 std::uint64_t next_id() noexcept {
   static std::atomic<std::uint64_t> last = 0;
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
-}
-
-std::size_t system_bytes(std::size_t bytes) noexcept {
-  return align_up(std::max<std::size_t>(bytes, 1), block_alignment);
 }
 
 void raise(std::atomic<std::int64_t>& peak, std::int64_t to) noexcept {
@@ -51,17 +57,17 @@ pool_state::pool_state(const pool_options& options, tending who)
 
 pool_state::~pool_state() {
   leave_pools(*this);  // after this no ending thread and no housekeeper looks here
-  for (auto& each : magazines_) empty_locked(*each);
+  empty_caches(which_blocks::all);
 }
 
 // ---- allocation ---------------------------------------------------------------------------------
 
 void* pool_state::allocate(std::size_t bytes, std::size_t alignment) {
-  const block_route route = route_of(bytes, alignment);
-  void* block = serve(route, bytes, alignment);
+  const block_request wanted = request_for(bytes, alignment);
+  void* block = serve(wanted);
   if (block == nullptr) {
     trim();
-    block = serve(route, bytes, alignment);
+    block = serve(wanted);
   }
   if (block == nullptr) {
     const pool_statistics now = statistics();
@@ -81,88 +87,78 @@ void* pool_state::allocate(std::size_t bytes, std::size_t alignment) {
   return block;
 }
 
-void* pool_state::serve(block_route route, std::size_t bytes, std::size_t alignment) noexcept {
-  switch (route) {
-    case block_route::system:
-      return allocate_small(bytes, alignment);
-    case block_route::magazine:
-      return allocate_class(class_of(bytes));
-    case block_route::heap:
-      return allocate_large(segments_, bytes, alignment);
-    case block_route::dedicated:
-      break;
+void* pool_state::serve(const block_request& wanted) noexcept {
+  if (wanted.route == block_route::system) return allocate_small(wanted);
+  if (wanted.route == block_route::dedicated) return allocate_from(mappings_, wanted);
+  thread_cache* const mine = cache_of_this_thread(*this, id_);
+  if (mine == nullptr) return allocate_from(segments_, wanted);
+  {
+    const std::lock_guard lock(mine->lock);
+    if (void* const kept = mine->take(wanted)) {
+      ++mine->hits;
+      count(*mine, 1, wanted.bytes);
+      return kept;
+    }
+    if (void* const block = fetch(*mine, wanted, memory_wanted::backed)) return block;
   }
-  return allocate_large(mappings_, bytes, alignment);
+  // New memory is touched only when what threads keep does not help.
+  if (is_worth_collecting()) empty_caches(which_blocks::all);
+  const std::lock_guard lock(mine->lock);
+  return fetch(*mine, wanted, memory_wanted::any);
 }
 
-void* pool_state::allocate_small(std::size_t bytes, std::size_t alignment) noexcept {
-  const std::size_t rounded = system_bytes(bytes);
-  if (!quota_.take(rounded)) return nullptr;
+void* pool_state::allocate_small(const block_request& wanted) noexcept {
+  if (!quota_.take(wanted.bytes)) return nullptr;
   void* address = nullptr;
-  if (::posix_memalign(&address, std::max(alignment, block_alignment), rounded) == 0) {
-    count_in(rounded);
+  if (::posix_memalign(&address, std::max(wanted.alignment, block_alignment), wanted.bytes) == 0) {
+    count_in(wanted.bytes);
     return address;
   }
-  quota_.give(rounded);
+  quota_.give(wanted.bytes);
   return nullptr;
 }
 
-void* pool_state::allocate_large(segment_heap& from, std::size_t bytes,
-                                 std::size_t alignment) noexcept {
+void* pool_state::allocate_from(segment_heap& heap, const block_request& wanted) noexcept {
   const std::lock_guard lock(central_);
-  const auto [found, mapped] = from.allocate(bytes, alignment, pool_clock::now());
+  const auto [found, mapped] = heap.allocate(wanted.bytes, wanted.alignment, pool_clock::now());
   if (found == nullptr) return nullptr;
   (mapped ? misses_ : hits_).fetch_add(1, std::memory_order_relaxed);
-  count_in(found->bytes);
+  count_in(wanted.bytes);
   return found->address;
 }
 
-void* pool_state::allocate_class(std::size_t size_class) noexcept {
-  const std::size_t bytes = class_bytes(size_class);
-  thread_magazines* const mine = magazines_of_this_thread(*this);
-  if (mine == nullptr) {
-    const std::lock_guard lock(central_);
-    const auto [found, mapped] = segments_.allocate(bytes, natural_alignment, pool_clock::now());
-    if (found == nullptr) return nullptr;
-    (mapped ? misses_ : hits_).fetch_add(1, std::memory_order_relaxed);
-    count_in(bytes);
-    return found->address;
-  }
-  const std::lock_guard lock(mine->lock);
-  mine->used = true;
-  auto& magazine = mine->classes[size_class];
-  void* block = nullptr;
-  if (magazine.count == 0) {
-    block = refill(*mine, size_class);
-    if (block == nullptr) return nullptr;
-  } else {
-    block = magazine.blocks[--magazine.count];
-    mine->bytes -= bytes;
-    ++mine->hits;
-  }
-  count(*mine, 1, bytes);
-  return block;
-}
-
-// One block for the caller; and the more for the magazine the more often it was found empty, as far
-// as that needs no new memory.
-void* pool_state::refill(thread_magazines& of, std::size_t size_class) noexcept {
-  auto& into = of.classes[size_class];
-  const std::size_t bytes = class_bytes(size_class);
+// One block for the caller; of a class the more besides the more often the thread had none, as far as
+// that needs no new memory. What the thread keeps too much of goes first: it may make the place.
+void* pool_state::fetch(thread_cache& of, const block_request& wanted,
+                        memory_wanted which) noexcept {
   const std::lock_guard lock(central_);
-  const auto [first, mapped] = segments_.allocate(bytes, natural_alignment, pool_clock::now());
+  if (wanted.route == block_route::heap) give_large_back(of);
+  if (of.bytes_of_classes() > thread_bytes_kept) shrink(of, thread_bytes_kept);
+  auto* first = segments_.reuse_backed(wanted.bytes, wanted.alignment);
+  bool mapped = false;
+  if (first == nullptr && which == memory_wanted::any) {
+    const auto got = segments_.allocate(wanted.bytes, wanted.alignment, pool_clock::now());
+    first = got.where;
+    mapped = got.mapped;
+  }
   if (first == nullptr) return nullptr;
   if (mapped) misses_.fetch_add(1, std::memory_order_relaxed);
   else ++of.hits;
-  while (into.count < into.refill && of.bytes + bytes <= thread_bytes_kept) {
-    const auto* const more = segments_.reuse(bytes, natural_alignment);
-    if (more == nullptr) break;
-    into.blocks[into.count++] = more->address;
-    of.bytes += bytes;
-  }
-  const auto most = static_cast<std::uint32_t>(magazine_blocks(size_class) / 2);
-  into.refill = std::min(most, 2 * into.refill + 1);
+  if (wanted.route == block_route::magazine)
+    for (auto ahead = of.blocks_ahead(wanted.size_class); ahead > 0; --ahead) {
+      if (of.bytes_of_classes() + wanted.bytes > thread_bytes_kept) break;
+      auto* const more = segments_.reuse_backed(wanted.bytes, natural_alignment);
+      if (more == nullptr) break;
+      of.keep(more->address, wanted);
+    }
+  declare(of);
+  count(of, 1, wanted.bytes);
   return first->address;
+}
+
+bool pool_state::is_worth_collecting() const noexcept {
+  const std::int64_t kept = declared_bytes_.load(std::memory_order_relaxed);
+  return kept > 0 && kept >= live_bytes_.load(std::memory_order_relaxed) / part_worth_collecting;
 }
 
 void pool_state::count_in(std::size_t bytes) noexcept {
@@ -177,15 +173,15 @@ void pool_state::count_out(std::size_t bytes) noexcept {
   live_bytes_.fetch_sub(static_cast<std::int64_t>(bytes), std::memory_order_release);
 }
 
-void pool_state::count(thread_magazines& of, std::int64_t blocks, std::size_t bytes) noexcept {
+void pool_state::count(thread_cache& of, std::int64_t blocks, std::size_t bytes) noexcept {
   of.live_blocks += blocks;
   of.live_bytes += blocks * static_cast<std::int64_t>(bytes);
   of.peak_live_bytes =
       std::max(of.peak_live_bytes, live_bytes_.load(std::memory_order_relaxed) + of.live_bytes);
-  if (std::abs(of.live_bytes) > settled_bytes) settle(of);
+  if (std::abs(of.live_bytes) > settled_bytes + static_cast<std::int64_t>(bytes)) settle(of);
 }
 
-void pool_state::settle(thread_magazines& of) noexcept {
+void pool_state::settle(thread_cache& of) noexcept {
   live_bytes_.fetch_add(of.live_bytes, std::memory_order_acq_rel);
   raise(peak_live_bytes_, of.peak_live_bytes);
   of.live_bytes = 0;
@@ -194,141 +190,114 @@ void pool_state::settle(thread_magazines& of) noexcept {
 // ---- deallocation -------------------------------------------------------------------------------
 
 void pool_state::deallocate(void* address, std::size_t bytes, std::size_t alignment) noexcept {
-  const block_route route = route_of(bytes, alignment);
-  switch (route) {
-    case block_route::system:
-      std::free(address);
-      quota_.give(system_bytes(bytes));
-      count_out(system_bytes(bytes));
-      return;
-    case block_route::magazine:
-      free_class(address, class_of(bytes));
-      break;
-    case block_route::heap:
-    case block_route::dedicated: {
-      const std::lock_guard lock(central_);
-      segment_heap& to = route == block_route::heap ? segments_ : mappings_;
-      auto& block = to.find(address);
-      count_out(block.bytes);
-      to.free(block, backing::dirty, pool_clock::now());
-    }
+  const block_request freed = request_for(bytes, alignment);
+  if (freed.route == block_route::system) {
+    std::free(address);
+    quota_.give(freed.bytes);
+    count_out(freed.bytes);
+    return;
+  }
+  thread_cache* const mine = freed.route == block_route::dedicated || freed.bytes > large_bytes_kept
+                                 ? nullptr
+                                 : cache_of_this_thread(*this, id_);
+  if (mine != nullptr) {
+    poison(address, freed.bytes);
+    const std::lock_guard lock(mine->lock);
+    count(*mine, -1, freed.bytes);
+    if (!mine->has_place(freed) || mine->bytes_of_classes() + freed.bytes > thread_bytes_max)
+      make_room(*mine, freed);
+    mine->keep(address, freed);
+    declare(*mine);
+  } else {
+    count_out(freed.bytes);
+    const std::lock_guard lock(central_);
+    auto& to = freed.route == block_route::dedicated ? mappings_ : segments_;
+    to.free(to.find(address), backing::dirty, pool_clock::now());
   }
   if (tended_ == tending::by_housekeeper) mind_idle_memory();
 }
 
-void pool_state::free_class(void* address, std::size_t size_class) noexcept {
-  const std::size_t bytes = class_bytes(size_class);
-  poison(address, bytes);
-  thread_magazines* const mine = magazines_of_this_thread(*this);
-  if (mine == nullptr) {
-    const std::lock_guard lock(central_);
-    count_out(bytes);
-    segments_.free(segments_.find(address), backing::dirty, pool_clock::now());
-    return;
-  }
-  const std::lock_guard lock(mine->lock);
-  mine->used = true;
-  count(*mine, -1, bytes);
-  auto& magazine = mine->classes[size_class];
-  if (magazine.count == magazine_blocks(size_class) || mine->bytes + bytes > thread_bytes_kept)
-    make_room(*mine, size_class);
-  magazine.blocks[magazine.count++] = address;
-  mine->bytes += bytes;
-}
+// ---- what threads keep --------------------------------------------------------------------------
 
-// For one more block of a class: half of its magazine goes if that is full, and other classes in
-// turn as long as the thread keeps too much.
-void pool_state::make_room(thread_magazines& of, std::size_t size_class) noexcept {
-  auto& wanted = of.classes[size_class];
-  const std::size_t bytes = class_bytes(size_class);
+void pool_state::make_room(thread_cache& of, const block_request& freed) noexcept {
   const std::lock_guard lock(central_);
+  if (freed.route == block_route::heap) return give_large_back(of);
   const auto now = pool_clock::now();
-  if (wanted.count == magazine_blocks(size_class)) give_back(of, size_class, wanted.count / 2, now);
-  for (std::size_t i = 0; i < size_classes && of.bytes + bytes > thread_bytes_kept; ++i) {
-    const std::size_t other = of.next_class;
-    of.next_class = (of.next_class + 1) % size_classes;
-    if (other != size_class) give_back(of, other, of.classes[other].count, now);
-  }
-  if (of.bytes + bytes > thread_bytes_kept) give_back(of, size_class, (wanted.count + 1) / 2, now);
+  if (!of.has_place(freed))
+    of.drop_half(freed.size_class, [&](void* block) { give_back(block, now); });
+  shrink(of, thread_bytes_kept);
 }
 
-// The oldest blocks: what was freed last is in the processor's caches.
-void pool_state::give_back(thread_magazines& of, std::size_t size_class, std::uint32_t blocks,
-                           pool_clock::time_point now) noexcept {
-  auto& magazine = of.classes[size_class];
-  for (std::uint32_t i = 0; i < blocks; ++i)
-    segments_.free(segments_.find(magazine.blocks[i]), backing::dirty, now);
-  std::move(magazine.blocks.begin() + blocks, magazine.blocks.begin() + magazine.count,
-            magazine.blocks.begin());
-  magazine.count -= blocks;
-  magazine.refill /= 2;
-  of.bytes -= blocks * class_bytes(size_class);
+// One class after the other, until no more than so much is kept of all.
+void pool_state::shrink(thread_cache& of, std::size_t bytes) noexcept {
+  const auto now = pool_clock::now();
+  while (of.bytes_of_classes() > bytes)
+    of.drop_half(of.next_class(), [&](void* block) { give_back(block, now); });
+}
+
+void pool_state::give_large_back(thread_cache& of) noexcept {
+  if (void* const block = of.drop_large()) give_back(block, pool_clock::now());
+}
+
+void pool_state::give_back(void* block, pool_clock::time_point now) noexcept {
+  segments_.free(segments_.find(block), backing::dirty, now);
+}
+
+// All blocks, or those of a kind that the thread has not used since the last tick.
+void pool_state::empty(thread_cache& of, which_blocks which) noexcept {
+  const bool whole = which == which_blocks::all;
+  const std::lock_guard lock(central_);
+  if (!std::exchange(of.large_used, false) || whole) give_large_back(of);
+  if (!std::exchange(of.classes_used, false) || whole) shrink(of, 0);
+  declare(of);
+}
+
+// Not every block, or all processors would write the same number all the time.
+void pool_state::declare(thread_cache& of) noexcept {
+  const auto more =
+      static_cast<std::int64_t>(of.bytes()) - static_cast<std::int64_t>(of.declared_bytes);
+  if (more < declared_step && (more > -declared_step || of.bytes() > 0)) return;
+  declared_bytes_.fetch_add(more, std::memory_order_relaxed);
+  of.declared_bytes = of.bytes();
 }
 
 // ---- threads ------------------------------------------------------------------------------------
 
-thread_magazines& pool_state::add_thread() {
-  const std::lock_guard lock(threads_);
-  magazines_.push_back(std::make_unique<thread_magazines>());
-  return *magazines_.back();
-}
-
-void pool_state::remove_thread(thread_magazines& gone) noexcept {
-  const std::lock_guard lock(threads_);
-  empty_locked(gone);
+void pool_state::remove_thread(thread_cache& gone) noexcept {
+  thread_caches::hold all(caches_);
+  empty(gone, which_blocks::all);
   settle(gone);
   hits_.fetch_add(gone.hits, std::memory_order_relaxed);
   live_blocks_.fetch_add(gone.live_blocks, std::memory_order_relaxed);
-  std::erase_if(magazines_, [&](const auto& each) { return each.get() == &gone; });
-}
-
-void pool_state::empty_locked(thread_magazines& of) noexcept {
-  const std::lock_guard lock(of.lock);
-  const std::lock_guard central(central_);
-  const auto now = pool_clock::now();
-  for (std::size_t each = 0; each < size_classes; ++each) {
-    give_back(of, each, of.classes[each].count, now);
-    of.classes[each].refill = 0;
-  }
+  all.remove(gone);
 }
 
 // What all threads and the pool count, at one moment.
 pool_state::totals pool_state::count_all() const noexcept {
-  const std::lock_guard lock(threads_);
-  for (const auto& each : magazines_) each->lock.lock();
+  const thread_caches::hold all(caches_);
   totals sum{.hits = hits_.load(std::memory_order_relaxed),
              .live_blocks = live_blocks_.load(std::memory_order_relaxed),
              .live_bytes = live_bytes_.load(std::memory_order_acquire),
              .peak_live_bytes = peak_live_bytes_.load(std::memory_order_relaxed)};
-  for (const auto& each : magazines_) {
-    sum.cached_bytes += each->bytes;
+  for (const auto& each : all) {
+    sum.cached_bytes += each->bytes();
     sum.hits += each->hits;
     sum.live_blocks += each->live_blocks;
     sum.live_bytes += each->live_bytes;
     sum.peak_live_bytes = std::max(sum.peak_live_bytes, each->peak_live_bytes);
-    each->lock.unlock();
   }
   return sum;
 }
 
-// Of all threads, or of those that have not used theirs since the last tick.
-void pool_state::empty_magazines(which_threads which) noexcept {
-  const std::lock_guard lock(threads_);
-  for (auto& each : magazines_) {
-    bool used = false;
-    {
-      const std::lock_guard mine(each->lock);
-      std::swap(used, each->used);
-    }
-    if (which == which_threads::all || !used) empty_locked(*each);
-  }
+void pool_state::empty_caches(which_blocks which) noexcept {
+  for (const thread_caches::hold all(caches_); const auto& each : all) empty(*each, which);
 }
 
 // ---- giving back --------------------------------------------------------------------------------
 
 std::size_t pool_state::trim() noexcept {
   const std::lock_guard chores(chores_);
-  empty_magazines(which_threads::all);
+  empty_caches(which_blocks::all);
   const std::lock_guard lock(central_);
   return segments_.trim() + mappings_.trim();
 }
@@ -359,13 +328,14 @@ std::size_t pool_state::idle_bytes_allowed() const noexcept {
 }
 
 std::size_t pool_state::idle_bytes() const {
-  const std::size_t in_magazines = count_all().cached_bytes;
+  const std::size_t in_caches = count_all().cached_bytes;
   const std::lock_guard lock(central_);
-  return segments_.dirty_bytes() + mappings_.dirty_bytes() + in_magazines;
+  return segments_.dirty_bytes() + mappings_.dirty_bytes() + in_caches;
 }
 
-// The oldest first, until no more is idle than may be.
+// What threads keep, then the oldest first, until no more is idle than may be.
 void pool_state::lower_idle_bytes() noexcept {
+  empty_caches(which_blocks::all);
   for (segment_heap* const each : {&mappings_, &segments_}) {
     while (idle_bytes() > idle_bytes_allowed()) {
       const std::lock_guard lock(central_);
@@ -376,7 +346,7 @@ void pool_state::lower_idle_bytes() noexcept {
 
 bool pool_state::tend(pool_clock::time_point now) noexcept {
   const std::lock_guard chores(chores_);
-  empty_magazines(which_threads::unused);
+  empty_caches(which_blocks::unused);
   for (segment_heap* const each : {&segments_, &mappings_}) {
     std::byte* cursor = nullptr;
     for (bool more = true; more;) {
@@ -424,9 +394,7 @@ pool_statistics pool_state::statistics() const {
 bool pool_state::all_clear() const noexcept { return count_all().live_bytes == 0; }
 
 void pool_state::reset_peak() noexcept {
-  const std::lock_guard lock(threads_);
-  for (auto& each : magazines_) {
-    const std::lock_guard theirs(each->lock);
+  for (const thread_caches::hold all(caches_); const auto& each : all) {
     settle(*each);
     each->peak_live_bytes = 0;
   }
@@ -442,15 +410,13 @@ bool pool_state::is_consistent() const {
 
 void pool_state::lock_all() noexcept {
   chores_.lock();
-  threads_.lock();
-  for (auto& each : magazines_) each->lock.lock();
+  held_for_fork_.emplace(caches_);
   central_.lock();
 }
 
 void pool_state::unlock_all() noexcept {
   central_.unlock();
-  for (auto each = magazines_.rbegin(); each != magazines_.rend(); ++each) (*each)->lock.unlock();
-  threads_.unlock();
+  held_for_fork_.reset();
   chores_.unlock();
 }
 

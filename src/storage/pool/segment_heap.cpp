@@ -92,6 +92,16 @@ segment_heap::block* segment_heap::reuse(std::size_t bytes, std::size_t alignmen
   return nullptr;
 }
 
+segment_heap::block* segment_heap::reuse_backed(std::size_t bytes, std::size_t alignment) noexcept {
+  int looks = 4;
+  for (auto each = free_.lower_bound(bytes, size_order()); each != free_.end() && looks > 0;
+       ++each, --looks) {
+    if (each->dirty_bytes < bytes || number(each->address) % alignment != 0) continue;
+    return take(*each, bytes);
+  }
+  return nullptr;
+}
+
 // The first `bytes` of a free block; what is left stays free, and in its place in address order.
 segment_heap::block* segment_heap::take(block& found, std::size_t bytes) noexcept {
   // Without memory for the books of a part, the block stays larger than it need be.

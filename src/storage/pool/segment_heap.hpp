@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "storage/pool/memory_quota.hpp"
+#include "storage/pool/size_classes.hpp"
 
 namespace shale::detail {
 
@@ -26,7 +27,7 @@ using pool_clock = std::chrono::steady_clock;
 struct decay_ages {
   std::chrono::milliseconds lazy{1000};     ///< the system may take it (MADV_FREE)
   std::chrono::milliseconds drop{10'000};   ///< the system has it (MADV_DONTNEED)
-  std::chrono::milliseconds unmap{29'000};  ///< gone within 30 s, ticks and all
+  std::chrono::milliseconds unmap{28'000};  ///< gone within 30 s, caches and ticks and all
 };
 
 /// What stands behind a free block.
@@ -42,8 +43,6 @@ class segment_heap {
   struct by_size;
 
  public:
-  /// Sizes are multiples of this; it divides those of all classes.
-  static constexpr std::size_t granule_bytes = std::size_t{8} << 10;
   static constexpr std::size_t segment_bytes = std::size_t{64} << 20;
   static constexpr std::size_t step_bytes = std::size_t{16} << 20;
 
@@ -80,6 +79,9 @@ class segment_heap {
 
   /// The same without asking the system for memory; null if there is none.
   block* reuse(std::size_t bytes, std::size_t alignment) noexcept;
+
+  /// The same, of memory that is there; null rather than have the system bring pages.
+  block* reuse_backed(std::size_t bytes, std::size_t alignment) noexcept;
 
   /// `behind` says what is known about its memory.
   void free(block& which, backing behind, pool_clock::time_point now) noexcept;

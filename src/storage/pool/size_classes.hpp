@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "storage/pages.hpp"
 
@@ -19,6 +20,9 @@ inline constexpr std::size_t class_bytes_max = std::size_t{1} << 20;
 
 /// The alignment that class blocks and heap blocks have by themselves.
 inline constexpr std::size_t natural_alignment = 4096;
+
+/// Blocks of the heap are multiples of this, and so are those of all classes.
+inline constexpr std::size_t granule_bytes = std::size_t{8} << 10;
 
 /// Blocks above this get mappings of their own.
 inline constexpr std::size_t dedicated_bytes_min = (std::size_t{256} << 20) + 1;
@@ -42,21 +46,35 @@ constexpr std::size_t class_bytes(std::size_t index) noexcept {
   return (std::size_t{1} << doubling) + quarter * (std::size_t{1} << (doubling - 2));
 }
 
-/// Blocks that a thread keeps of a class before it gives half of them back.
+/// Blocks that a thread keeps of a class at most.
 constexpr std::size_t magazine_blocks(std::size_t index) noexcept {
   const std::size_t fitting = (std::size_t{512} << 10) / class_bytes(index);
-  return fitting < 2 ? 2 : fitting;
+  return fitting < 4 ? 4 : fitting;
 }
 inline constexpr std::size_t magazine_blocks_max = magazine_blocks(0);
 
 /// Who serves a block.
 enum class block_route : std::uint8_t { system, magazine, heap, dedicated };
 
-constexpr block_route route_of(std::size_t bytes, std::size_t alignment) noexcept {
-  if (bytes < class_bytes_min) return block_route::system;
-  if (bytes >= dedicated_bytes_min) return block_route::dedicated;
-  return bytes <= class_bytes_max && alignment <= natural_alignment ? block_route::magazine
-                                                                    : block_route::heap;
+/// What is asked for, as the pool sees it; the same when the block comes back.
+struct block_request {
+  block_route route;
+  std::size_t bytes;  ///< rounded: what counts as live
+  std::size_t alignment;
+  std::size_t size_class;  ///< of route `magazine`
+};
+
+constexpr block_request request_for(std::size_t bytes, std::size_t alignment) noexcept {
+  if (bytes < class_bytes_min)
+    return {block_route::system, align_up(bytes == 0 ? 1 : bytes, block_alignment), alignment, 0};
+  if (bytes >= dedicated_bytes_min) {
+    const bool absurd = bytes > std::numeric_limits<std::size_t>::max() / 2;
+    return {block_route::dedicated, absurd ? bytes : align_up(bytes, granule_bytes), alignment, 0};
+  }
+  if (bytes > class_bytes_max || alignment > natural_alignment)
+    return {block_route::heap, align_up(bytes, granule_bytes), alignment, 0};
+  const std::size_t size_class = class_of(bytes);
+  return {block_route::magazine, class_bytes(size_class), natural_alignment, size_class};
 }
 
 }  // namespace shale::detail

@@ -1,0 +1,117 @@
+// What one thread keeps at hand: blocks of the classes that it freed, the large block that it freed
+// last, and what it counted and has not yet added to the pool's counts.
+//
+// Invariants
+//   cache.1  `bytes` is what all kept blocks come to; none of them is live
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "storage/pages.hpp"
+#include "storage/pool/biased_lock.hpp"
+#include "storage/pool/size_classes.hpp"
+
+namespace shale::detail {
+
+/// Not synchronised, but for `lock`, which whoever looks inside holds.
+class thread_cache {
+ public:
+  mutable biased_lock lock;
+  bool classes_used = false;  // since the last tick
+  bool large_used = false;
+  std::uint64_t hits = 0;
+  std::int64_t live_blocks = 0;  // allocated less freed here: negative where others allocate
+  std::int64_t live_bytes = 0;
+  std::int64_t peak_live_bytes = 0;  // highest sum of these and the pool's
+  std::size_t declared_bytes = 0;    // what the pool thinks is kept here
+
+  /// Of all blocks, and of those of classes.
+  std::size_t bytes() const noexcept { return class_bytes_ + large_.bytes; }
+  std::size_t bytes_of_classes() const noexcept { return class_bytes_; }
+
+  /// A kept block that serves the request; null if there is none.
+  void* take(const block_request& wanted) noexcept {
+    mark_used(wanted);
+    if (wanted.route == block_route::heap) {
+      if (large_.address == nullptr || large_.bytes != wanted.bytes) return nullptr;
+      if (reinterpret_cast<std::uintptr_t>(large_.address) % wanted.alignment != 0) return nullptr;
+      return drop_large();
+    }
+    auto& from = magazines_[wanted.size_class];
+    if (from.count == 0) return nullptr;
+    class_bytes_ -= wanted.bytes;
+    return from.blocks[--from.count];
+  }
+
+  /// Whether one more block as requested would find a place.
+  bool has_place(const block_request& freed) const noexcept {
+    if (freed.route == block_route::heap) return large_.address == nullptr;
+    return magazines_[freed.size_class].count < magazine_blocks(freed.size_class);
+  }
+
+  void keep(void* address, const block_request& freed) noexcept {
+    mark_used(freed);
+    if (freed.route == block_route::heap) {
+      large_ = {address, freed.bytes};
+      return;
+    }
+    auto& into = magazines_[freed.size_class];
+    into.blocks[into.count++] = address;
+    class_bytes_ += freed.bytes;
+  }
+
+  /// The large block, kept no longer; null if there is none.
+  void* drop_large() noexcept { return std::exchange(large_, {}).address; }
+
+  /// Hands the older half of a class (rounded up) to `give_back`: what was freed last is in the
+  /// processor's caches.
+  template <class GiveBack>
+  void drop_half(std::size_t size_class, const GiveBack& give_back) noexcept {
+    auto& from = magazines_[size_class];
+    const std::uint32_t blocks = (from.count + 1) / 2;
+    std::for_each_n(from.blocks.begin(), blocks, give_back);
+    std::move(from.blocks.begin() + blocks, from.blocks.begin() + from.count, from.blocks.begin());
+    from.count -= blocks;
+    from.refill /= 2;
+    class_bytes_ -= blocks * class_bytes(size_class);
+  }
+
+  /// The class whose turn it is to lose blocks.
+  std::size_t next_class() noexcept {
+    turn_ = (turn_ + 1) % size_classes;
+    return turn_;
+  }
+
+  /// How many blocks to fetch at a miss beyond the one that is wanted: the more the more often.
+  std::uint32_t blocks_ahead(std::size_t size_class) noexcept {
+    auto& of = magazines_[size_class];
+    const auto most = static_cast<std::uint32_t>(magazine_blocks(size_class) / 2);
+    return std::exchange(of.refill, std::min(most, 2 * of.refill + 1));
+  }
+
+ private:
+  void mark_used(const block_request& by) noexcept {
+    (by.route == block_route::heap ? large_used : classes_used) = true;
+  }
+
+  struct magazine {
+    std::uint32_t count = 0;
+    std::uint32_t refill = 0;
+    std::array<void*, magazine_blocks_max> blocks;
+  };
+  struct kept_block {
+    void* address = nullptr;
+    std::size_t bytes = 0;
+  };
+
+  std::array<magazine, size_classes> magazines_;
+  kept_block large_;
+  std::size_t class_bytes_ = 0;
+  std::size_t turn_ = 0;
+};
+
+}  // namespace shale::detail

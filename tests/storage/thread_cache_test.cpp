@@ -1,0 +1,168 @@
+// What threads keep at hand: the lock that costs its owner nothing, and blocks that come back.
+#include "storage/pool/thread_cache.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "storage/pool/biased_lock.hpp"
+#include "storage/pool/pool_state.hpp"
+
+namespace shale {
+namespace {
+
+using detail::biased_lock;
+using detail::block_request;
+using detail::pool_state;
+using detail::request_for;
+using detail::thread_cache;
+
+constexpr std::size_t kib = 1024;
+constexpr std::size_t mib = 1024 * kib;
+
+// An owner counts in plain memory, which nothing but the lock keeps from being torn, while somebody
+// else moves the count away many times. Returns by how much the sum is wrong.
+std::int64_t miscounted(int moves) {
+  biased_lock lock;
+  struct alignas(64) {
+    std::int64_t number = 0;
+  } count;
+  std::atomic<std::int64_t> truth = 0;
+  std::atomic<bool> enough = false;
+  std::thread owner([&] {
+    while (!enough) {
+      {
+        const std::lock_guard mine(lock);
+        count.number = count.number + 1;
+      }
+      truth.store(truth.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    }
+  });
+  while (truth == 0) std::this_thread::yield();
+  std::int64_t moved = 0;
+  for (int i = 0; i < moves; ++i) {
+    lock.want();
+    biased_lock::catch_up();
+    lock.await();
+    moved += std::exchange(count.number, 0);
+    lock.release();
+    for (int gap = 0; gap < 100; ++gap) std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  enough = true;
+  owner.join();
+  return moved + count.number - truth;
+}
+
+TEST(BiasedLock, KeepsOwnerAndOthersApart) {
+  biased_lock::prepare();
+  EXPECT_EQ(miscounted(20'000), 0);
+}
+
+TEST(BiasedLock, KeepsThemApartWhereTheSystemDoesNotHelp) {
+  biased_lock::do_without_membarrier();
+  EXPECT_EQ(miscounted(20'000), 0);
+  biased_lock::prepare();
+}
+
+TEST(ThreadCache, HandsOutWhatItKeptOnce) {
+  thread_cache cache;
+  alignas(64) std::byte memory[192] = {};
+  const block_request small = request_for(40 * kib, 64);
+  const block_request large = request_for(3 * mib, 64);
+  EXPECT_EQ(cache.take(small), nullptr);
+  cache.keep(memory, small);
+  cache.keep(memory + 1, small);
+  cache.keep(memory + 128, large);
+  EXPECT_EQ(cache.bytes(), 2 * small.bytes + large.bytes);
+  EXPECT_EQ(cache.bytes_of_classes(), 2 * small.bytes);
+  EXPECT_EQ(cache.take(request_for(100 * kib, 64)), nullptr);
+  EXPECT_EQ(cache.take(request_for(2 * mib, 64)), nullptr);
+  EXPECT_EQ(cache.take(request_for(33 * kib, 64)), memory + 1);  // the same class, the last first
+  EXPECT_EQ(cache.take(small), memory);
+  EXPECT_EQ(cache.take(small), nullptr);
+  EXPECT_FALSE(cache.has_place(large));
+  EXPECT_EQ(cache.take(large), memory + 128);
+  EXPECT_TRUE(cache.has_place(large));
+  EXPECT_EQ(cache.bytes(), 0u);
+}
+
+TEST(ThreadCache, KeepsAlignmentsApart) {
+  thread_cache cache;
+  alignas(128 * kib) static std::byte memory[256 * kib];
+  const block_request aligned = request_for(3 * mib, 128 * kib);
+  cache.keep(memory + 64 * kib, request_for(3 * mib, 64));
+  EXPECT_EQ(cache.take(aligned), nullptr);
+  EXPECT_EQ(cache.drop_large(), memory + 64 * kib);
+  cache.keep(memory + 128 * kib, request_for(3 * mib, 64));
+  EXPECT_EQ(cache.take(aligned), memory + 128 * kib);
+}
+
+TEST(ThreadCache, DropsTheOlderHalf) {
+  thread_cache cache;
+  std::byte memory[8] = {};
+  const block_request request = request_for(64 * kib, 64);
+  for (int i = 0; i < 5; ++i) cache.keep(memory + i, request);
+  std::vector<void*> dropped;
+  cache.drop_half(request.size_class, [&](void* block) { dropped.push_back(block); });
+  EXPECT_EQ(dropped, (std::vector<void*>{memory, memory + 1, memory + 2}));
+  EXPECT_EQ(cache.bytes(), 2 * request.bytes);
+  EXPECT_EQ(cache.take(request), memory + 4);
+  EXPECT_EQ(cache.take(request), memory + 3);
+}
+
+// A large block stays with the thread that freed it until that thread wants one of another size.
+TEST(ThreadCache, KeepsTheLargeBlockThatWasFreedLast) {
+  pool_state pool({}, pool_state::tending::by_caller);
+  void* const first = pool.allocate(5 * mib, 64);
+  pool.deallocate(first, 5 * mib, 64);
+  EXPECT_EQ(pool.statistics().idle_bytes, 5 * mib);
+  EXPECT_EQ(pool.allocate(5 * mib, 64), first);
+  pool.deallocate(first, 5 * mib, 64);
+  void* const smaller = pool.allocate(3 * mib, 64);  // given back, and cut
+  EXPECT_EQ(smaller, first);
+  pool.deallocate(smaller, 3 * mib, 64);
+  EXPECT_TRUE(pool.all_clear());
+}
+
+// Until housekeeping finds that it was not used, whatever else the thread does meanwhile.
+TEST(ThreadCache, LosesALargeBlockThatIsNotUsedAgain) {
+  using namespace std::chrono_literals;
+  pool_state pool({}, pool_state::tending::by_caller);
+  pool.deallocate(pool.allocate(50 * mib, 64), 50 * mib, 64);
+  const auto start = detail::pool_clock::now();
+  for (int tick = 0; tick < 10; ++tick) {
+    pool.deallocate(pool.allocate(40 * kib, 64), 40 * kib, 64);
+    pool.tend(start + tick * 500ms);
+  }
+  EXPECT_LT(pool.idle_bytes(), mib);
+}
+
+// Memory that is not there yet is touched only when what threads keep does not help.
+TEST(ThreadCache, ComesBackBeforeNewMemoryIsTouched) {
+  pool_state pool({}, pool_state::tending::by_caller);
+  std::vector<std::byte*> blocks;
+  std::barrier turn(2);
+  std::thread other([&] {
+    for (int i = 0; i < 8; ++i)
+      blocks.push_back(static_cast<std::byte*>(pool.allocate(128 * kib, 64)));
+    for (auto* const each : blocks) pool.deallocate(each, 128 * kib, 64);
+    turn.arrive_and_wait();  // they are kept here
+    turn.arrive_and_wait();
+  });
+  turn.arrive_and_wait();
+  auto* const large = static_cast<std::byte*>(pool.allocate(768 * kib, 64));
+  EXPECT_GE(large, *std::min_element(blocks.begin(), blocks.end()));
+  EXPECT_LE(large + 768 * kib, *std::max_element(blocks.begin(), blocks.end()) + 128 * kib);
+  pool.deallocate(large, 768 * kib, 64);
+  turn.arrive_and_wait();
+  other.join();
+  EXPECT_TRUE(pool.all_clear());
+}
+
+}  // namespace
+}  // namespace shale
