@@ -103,6 +103,7 @@ class mapped_block : public storage_block {
   int protection() const noexcept;
   std::string place_in_file(std::uint64_t file_offset) const;  // for messages
   [[noreturn]] void throw_lost(std::uint64_t at) const;
+  [[noreturn]] void throw_unwritten(const piece& which, int failure) const;
   void check_mark() const;
   [[noreturn]] void throw_unpopulated(page_run pages, std::uint64_t file_offset, populate_for use,
                                       int failure) const;

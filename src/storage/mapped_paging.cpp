@@ -184,6 +184,15 @@ void mapped_block::start_writeback(byte_range range) const noexcept {
   });
 }
 
+// The system does not say which of the bytes.
+void mapped_block::throw_unwritten(const piece& which, int failure) const {
+  throw error::from_errno(
+      failure == ENOSPC || failure == EDQUOT ? errc::out_of_space : errc::io,
+      "stored bytes could not be written to the device", failure,
+      {place_in_file(which.file_offset), fmt::format("among {} bytes from there", which.bytes),
+       "the file may hold old and new bytes there; the failure is final"});
+}
+
 void mapped_block::finish_writeback(byte_range range) const {
   if (!stores_reach_the_file()) return;
   check_mark();
@@ -193,10 +202,7 @@ void mapped_block::finish_writeback(byte_range range) const {
             static_cast<off_t>(each.bytes),
             SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER) == 0)
       return;
-    throw error::from_errno(errno == EINVAL ? errc::io : code_for_errno(errno),
-                            "stored bytes could not be written to the device", errno,
-                            {place_in_file(each.file_offset),
-                             "the file may hold old and new bytes there; the failure is final"});
+    throw_unwritten(each, errno);
   });
   check_mark();
 }
@@ -208,10 +214,7 @@ void mapped_block::flush(byte_range range, flush_mode mode) const {
   for_each_piece(range, [&](const piece& each) {
     const auto pages = pages_of(each);
     if (::msync(pages.address, pages.bytes, MS_SYNC) == 0) return;
-    throw error::from_errno(errno == ENOSPC || errno == EDQUOT ? errc::out_of_space : errc::io,
-                            "stored bytes could not be flushed to the device", errno,
-                            {place_in_file(each.file_offset),
-                             "the file may hold old and new bytes there; the failure is final"});
+    throw_unwritten(each, errno);
   });
   check_mark();  // msync reports nothing about pages that a fault replaced
 }

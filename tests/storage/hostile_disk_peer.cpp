@@ -1,6 +1,7 @@
 // Storages on disks that fill up or fail, in a process that mounts them for itself:
 // `hostile_disk_peer VERB ARGUMENT…`. What each verb finds is what docs/storage.md promises.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -268,7 +269,9 @@ void device_write(const words& arguments) {
 
     store();
     in.disk.fail("write", bad * page, bad * page + 10, EIO);
-    require_failure([&] { bytes.flush(); }, errc::io, place(path, 0), "a flush");
+    const std::string somewhere =
+        place(path, 0) + fmt::format("\n  among {} bytes from there", file_bytes);
+    require_failure([&] { bytes.flush(); }, errc::io, somewhere, "a flush");
     require(!bytes.failed(), "no bytes of the mapping were lost");
     store();
     require_failure(
@@ -282,7 +285,7 @@ void device_write(const words& arguments) {
         [&] {
           bytes.finish_writeback({0, file_bytes});
         },
-        errc::io, place(path, 0), "waiting for writes");
+        errc::io, somewhere, "waiting for writes");
     in.disk.fail("write", ENOSPC);
     store();
     require_failure([&] { bytes.flush(); }, errc::out_of_space, place(path, 0),

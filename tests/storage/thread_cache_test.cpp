@@ -69,6 +69,7 @@ TEST(BiasedLock, KeepsThemApartWhereTheSystemDoesNotHelp) {
   biased_lock::prepare();
 }
 
+// kept.1
 TEST(ThreadCache, HandsOutWhatItKeptOnce) {
   thread_cache cache;
   alignas(64) std::byte memory[192] = {};

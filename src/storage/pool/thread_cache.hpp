@@ -2,7 +2,7 @@
 // last, and what it counted and has not yet added to the pool's counts.
 //
 // Invariants
-//   cache.1  `bytes` is what all kept blocks come to; none of them is live
+//   kept.1  `bytes` is what all kept blocks come to; none of them is live
 #pragma once
 
 #include <algorithm>
