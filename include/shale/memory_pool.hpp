@@ -60,7 +60,8 @@ class memory_pool final : public std::pmr::memory_resource {
   /// The process's pool, made on first use, never destroyed.
   static memory_pool& default_pool();
 
-  /// Consistent up to blocks that other threads are taking or giving back at that moment.
+  /// Consistent up to blocks that other threads are taking or giving back at that moment. Costs a
+  /// system call that makes the process's running threads pause for a microsecond.
   pool_statistics statistics() const;
 
   /// Starts peak_live_bytes again from what is live now.
@@ -100,7 +101,7 @@ class memory_pool final : public std::pmr::memory_resource {
   /// given back; all of them in a pool without a limit. Never waits, never throws.
   reservation reserve(std::size_t bytes) noexcept;
 
-  /// Whether everything ever allocated has come back.
+  /// Whether everything ever allocated has come back. Costs what `statistics` does.
   bool all_clear() const noexcept;
 
   /// Live and cached bytes allowed; 0: no limit. One below what is held trims at once; live blocks
