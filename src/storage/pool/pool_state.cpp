@@ -134,7 +134,7 @@ void* pool_state::fetch(thread_cache& of, const block_request& wanted,
   const std::lock_guard lock(central_);
   if (wanted.route == block_route::heap) give_large_back(of);
   if (of.bytes_of_classes() > thread_bytes_kept) shrink(of, thread_bytes_kept);
-  auto* first = segments_.reuse_backed(wanted.bytes, wanted.alignment);
+  auto* first = segments_.reuse_dirty(wanted.bytes, wanted.alignment);
   bool mapped = false;
   if (first == nullptr && which == memory_wanted::any) {
     const auto got = segments_.allocate(wanted.bytes, wanted.alignment, pool_clock::now());
@@ -147,7 +147,7 @@ void* pool_state::fetch(thread_cache& of, const block_request& wanted,
   if (wanted.route == block_route::magazine)
     for (auto ahead = of.blocks_ahead(wanted.size_class); ahead > 0; --ahead) {
       if (of.bytes_of_classes() + wanted.bytes > thread_bytes_kept) break;
-      auto* const more = segments_.reuse_backed(wanted.bytes, natural_alignment);
+      auto* const more = segments_.reuse_dirty(wanted.bytes, natural_alignment);
       if (more == nullptr) break;
       of.keep(more->address, wanted);
     }

@@ -1,0 +1,45 @@
+// Descriptors of blocks, used again and again, so that cutting and joining blocks seldom allocates.
+// They stay for the life of the heap: a thousandth of the memory that they described at most.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "storage/pool/block.hpp"
+
+namespace shale::detail {
+
+class block_supply {
+ public:
+  block_supply() = default;
+  ~block_supply();
+  block_supply(const block_supply&) = delete;
+  block_supply& operator=(const block_supply&) = delete;
+
+  /// What it last described may still stand in it. Null without memory for more of them.
+  pool_block* get() noexcept {
+    if (idle_ == nullptr && !grow()) return nullptr;
+    return std::exchange(idle_, idle_->after);
+  }
+
+  /// Allocates nothing.
+  void put(pool_block& unused) noexcept {
+    unused.after = idle_;
+    idle_ = &unused;
+  }
+
+ private:
+  static constexpr std::size_t slab_blocks = 63;  // a page
+  struct slab {
+    slab* next = nullptr;
+    std::array<pool_block, slab_blocks> blocks;
+  };
+
+  bool grow() noexcept;
+
+  slab* slabs_ = nullptr;
+  pool_block* idle_ = nullptr;
+};
+
+}  // namespace shale::detail

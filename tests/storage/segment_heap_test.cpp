@@ -1,0 +1,475 @@
+// The heap behind the pool and the parts that it is made of, against models that know nothing of
+// bins, hashes and lists.
+#include "storage/pool/segment_heap.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "storage/pool/block_supply.hpp"
+#include "storage/pool/block_table.hpp"
+#include "storage/pool/size_bins.hpp"
+
+namespace shale::detail {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kib = 1024;
+constexpr std::size_t mib = 1024 * kib;
+constexpr std::size_t granule = detail::granule_bytes;
+
+std::byte* address_at(std::size_t number) {
+  return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(number));
+}
+
+// ---- its parts ----------------------------------------------------------------------------------
+
+TEST(BlockSupply, GivesDescriptorsThatNobodyElseHas) {
+  block_supply supply;
+  std::set<pool_block*> held;
+  std::mt19937 random(1);
+  for (int step = 0; step < 5000; ++step) {
+    if (random() % 5 < 3 || held.empty()) {
+      pool_block* const got = supply.get();
+      ASSERT_NE(got, nullptr);
+      ASSERT_TRUE(held.insert(got).second);
+    } else {
+      const auto which = held.lower_bound(*std::next(held.begin(), random() % held.size()));
+      supply.put(**which);
+      held.erase(which);
+    }
+  }
+  // As many at once again need no new ones.
+  std::set<pool_block*> before = held;
+  for (pool_block* const each : held) supply.put(*each);
+  for (std::size_t i = 0; i < before.size(); ++i) EXPECT_EQ(before.erase(supply.get()), 1u);
+}
+
+// Addresses in a row, at the distance of segments, and anywhere.
+TEST(BlockTable, AgreesWithAMap) {
+  for (const std::size_t stride : {granule, 64 * mib, 3 * granule}) {
+    std::mt19937_64 random(stride);
+    block_table table;
+    std::map<std::size_t, std::unique_ptr<pool_block>> model;
+    for (int step = 0; step < 60'000; ++step) {
+      // Grows and shrinks in turns.
+      const bool growing = step / 10'000 % 2 == 0;
+      const std::size_t at = 64 * mib + random() % 4000 * stride;
+      const auto known = model.find(at);
+      const pool_block* const found = table.find(address_at(at));
+      ASSERT_EQ(found, known == model.end() ? nullptr : known->second.get());
+      if (known == model.end() && random() % 8 < (growing ? 7 : 1)) {
+        auto fresh = std::make_unique<pool_block>();
+        fresh->address = address_at(at);
+        ASSERT_TRUE(table.reserve());
+        table.insert(*fresh);
+        model.emplace(at, std::move(fresh));
+      } else if (known != model.end() && random() % 8 < (growing ? 1 : 7)) {
+        table.erase(*known->second);
+        model.erase(known);
+      }
+      ASSERT_EQ(table.size(), model.size());
+    }
+    for (const auto& [at, block] : model) ASSERT_EQ(table.find(block->address), block.get());
+  }
+}
+
+// Blocks of some sizes in bins, and the same sizes in order.
+class binned_blocks {
+ public:
+  void insert(std::size_t bytes) {
+    auto fresh = std::make_unique<pool_block>();
+    fresh->bytes = bytes;
+    bins.insert(*fresh);
+    blocks.emplace(bytes, std::move(fresh));
+  }
+  void erase_nth(std::size_t n) {
+    const auto which = std::next(blocks.begin(), static_cast<std::ptrdiff_t>(n % blocks.size()));
+    bins.erase(*which->second);
+    blocks.erase(which);
+  }
+  // 0 if there is none.
+  std::size_t found(std::size_t bytes) const {
+    const pool_block* const fit = bins.good_fit(bytes, [](const pool_block&) { return true; });
+    return fit == nullptr ? 0 : fit->bytes;
+  }
+  std::size_t best(std::size_t bytes) const {
+    const auto fit = blocks.lower_bound(bytes);
+    return fit == blocks.end() ? 0 : fit->first;
+  }
+  void expect_the_same_blocks() const {
+    std::multiset<std::size_t> seen;
+    bins.for_each([&](const pool_block& each) { seen.insert(each.bytes); });
+    std::multiset<std::size_t> known;
+    for (const auto& [bytes, block] : blocks) known.insert(bytes);
+    EXPECT_EQ(seen, known);
+    EXPECT_EQ(bins.largest_bytes(), known.empty() ? 0 : *known.rbegin());
+  }
+
+  size_bins bins;
+  std::multimap<std::size_t, std::unique_ptr<pool_block>> blocks;
+};
+
+std::size_t any_granules_bytes(std::mt19937_64& random, double most_log2) {
+  std::uniform_real_distribution<double> log2(0, most_log2);
+  return static_cast<std::size_t>(std::exp2(log2(random))) * granule;
+}
+
+TEST(SizeBins, FitBestAmongFew) {
+  std::mt19937_64 random(1);
+  binned_blocks of;
+  for (int step = 0; step < 50'000; ++step) {
+    // All sizes up to the largest that there can be, and many that nearly are the same.
+    const double most_log2 = std::array{39.0, 12.0, 7.0}[step / 1000 % 3];
+    if (of.blocks.size() == 8 || (random() % 2 == 0 && !of.blocks.empty())) of.erase_nth(random());
+    else of.insert(any_granules_bytes(random, most_log2));
+    const std::size_t wanted = any_granules_bytes(random, most_log2);
+    ASSERT_EQ(of.found(wanted), of.best(wanted)) << wanted;
+    if (step % 100 == 0) of.expect_the_same_blocks();
+  }
+  EXPECT_EQ(of.found(size_bins::bytes_max), of.best(size_bins::bytes_max));
+}
+
+TEST(SizeBins, FitWellAmongMany) {
+  std::mt19937_64 random(2);
+  binned_blocks of;
+  for (int step = 0; step < 50'000; ++step) {
+    if (random() % 100 < (step / 10'000 % 2 == 0 ? 60u : 40u) || of.blocks.empty())
+      of.insert(any_granules_bytes(random, 10));
+    else of.erase_nth(random());
+    const std::size_t wanted = any_granules_bytes(random, 10);
+    const std::size_t found = of.found(wanted);
+    if (wanted <= 512 * kib - granule) {
+      ASSERT_TRUE(found == of.best(wanted) || of.best(wanted) >= 512 * kib) << wanted;
+    }
+    // What a bin of the wanted size holds may be overlooked; but nothing that is in a larger one.
+    const std::size_t surely = of.best(wanted + wanted / 32);
+    ASSERT_TRUE(found >= wanted || (found == 0 && surely == 0)) << wanted;
+    ASSERT_LE(found, surely == 0 ? of.bins.largest_bytes() : surely + surely / 32) << wanted;
+  }
+  of.expect_the_same_blocks();
+}
+
+TEST(SizeBins, FindNoneThatDoesNotSuit) {
+  binned_blocks of;
+  for (std::size_t i = 1; i <= 12; ++i) of.insert(i * mib);
+  const auto fit = [&](auto suits) {
+    const pool_block* const found = of.bins.good_fit(2 * mib, suits);
+    return found == nullptr ? 0 : found->bytes;
+  };
+  EXPECT_EQ(fit([](const pool_block& each) { return each.bytes % 5 == 0; }), 5 * mib);
+  EXPECT_EQ(fit([](const pool_block&) { return false; }), 0u);
+}
+
+// ---- the heap -----------------------------------------------------------------------------------
+
+// A heap, and what its owner knows of it.
+class modelled_heap {
+ public:
+  modelled_heap(segment_heap::cutting how, std::size_t limit, std::uint64_t seed)
+      : quota(limit), heap(quota, how), random(seed), how_(how) {}
+  ~modelled_heap() {
+    while (!live.empty()) free_any();
+    heap.trim();
+    EXPECT_EQ(quota.held_bytes(), 0u);
+  }
+
+  void allocate(std::size_t bytes, std::size_t alignment) {
+    const std::size_t before = quota.held_bytes();
+    const auto [found, mapped] = heap.allocate(bytes, alignment, now);
+    ASSERT_EQ(mapped, quota.held_bytes() > before);
+    if (found != nullptr) {
+      hold(*found, bytes, alignment);
+    } else {
+      // Only where the limit leaves no room for it.
+      ASSERT_GT(before + (bytes + granule - 1) / granule * granule, quota.limit_bytes());
+    }
+  }
+  void reuse(std::size_t bytes, std::size_t alignment) {
+    const std::size_t before = quota.held_bytes();
+    if (auto* const found = heap.reuse(bytes, alignment)) hold(*found, bytes, alignment);
+    ASSERT_EQ(quota.held_bytes(), before);
+  }
+  void reuse_dirty(std::size_t bytes, std::size_t alignment) {
+    const std::size_t before = heap.dirty_bytes();
+    if (auto* const found = heap.reuse_dirty(bytes, alignment)) {
+      hold(*found, bytes, alignment);
+      ASSERT_GE(found->dirty_bytes(), bytes);
+      ASSERT_EQ(heap.dirty_bytes() + found->dirty_bytes(), before);
+    }
+  }
+  void free_any() {
+    const auto which = std::next(live.begin(), static_cast<std::ptrdiff_t>(random() % live.size()));
+    auto& block = heap.find(which->first);
+    ASSERT_EQ(block.address, which->first);
+    ASSERT_EQ(block.bytes, which->second);
+    live.erase(which);
+    heap.free(block, random() % 4 == 0 ? backing::none : backing::dirty, now);
+  }
+  void age_some() {
+    for (auto steps = random() % 4; steps > 0 && heap.age(cursor, now, ages); --steps) {
+    }
+  }
+  void age_all() {
+    std::byte* from = nullptr;
+    while (heap.age(from, now + ages.lazy, ages)) {
+    }
+    cursor = from;
+    ASSERT_EQ(heap.dirty_bytes(), 0u);
+  }
+
+  void expect_accounts() const {
+    ASSERT_TRUE(heap.is_consistent());
+    std::size_t bytes = 0;
+    const std::byte* end = nullptr;
+    for (const auto& [address, size] : live) {
+      ASSERT_GE(address, end);
+      end = address + size;
+      bytes += size;
+    }
+    ASSERT_EQ(bytes + heap.free_bytes(), quota.held_bytes());
+    ASSERT_LE(heap.dirty_bytes(), heap.free_bytes());
+    ASSERT_LE(heap.largest_free_bytes(), heap.free_bytes());
+  }
+
+  memory_quota quota;
+  segment_heap heap;
+  std::mt19937_64 random;
+  pool_clock::time_point now = pool_clock::now();
+  std::map<std::byte*, std::size_t> live;
+  std::byte* cursor = nullptr;
+  const decay_ages ages;
+
+ private:
+  void hold(const segment_heap::block& found, std::size_t bytes, std::size_t alignment) {
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(found.address) % alignment, 0u);
+    EXPECT_GE(found.bytes, bytes);
+    const std::size_t waste = found.bytes - bytes;
+    EXPECT_LT(waste, how_ == segment_heap::cutting::to_size ? granule : bytes / 8 + 2 * mib);
+    EXPECT_TRUE(live.emplace(found.address, found.bytes).second);
+  }
+
+  const segment_heap::cutting how_;
+};
+
+class SegmentHeapOf : public testing::TestWithParam<segment_heap::cutting> {};
+
+// heap.1, heap.3
+TEST_P(SegmentHeapOf, KeepsItsAccountsOverRandomSequences) {
+  const int seeds = std::getenv("SHALE_LONG") != nullptr ? 400 : 20;
+  for (int seed = 0; seed < seeds; ++seed) {
+    SCOPED_TRACE(seed);
+    const std::size_t limit = seed % 3 == 0 ? 200 * mib : 0;
+    modelled_heap of(GetParam(), limit, static_cast<std::uint64_t>(seed));
+    auto& random = of.random;
+    for (int step = 0; step < 2000; ++step) {
+      const std::size_t bytes =
+          1 + static_cast<std::size_t>(std::exp2(static_cast<double>(random() % 2600) / 100.0));
+      const std::size_t alignment = random() % 3 != 0 ? 64 : std::size_t{1} << (random() % 25);
+      const bool growing = of.live.size() < 20 || (step / 250 % 2 == 0 && of.live.size() < 200);
+      const auto action = random() % 32;
+      if (action < (growing ? 12u : 6u)) of.allocate(bytes, alignment);
+      else if (action < (growing ? 16u : 8u)) of.reuse(bytes, alignment);
+      else if (action < (growing ? 20u : 10u)) of.reuse_dirty(bytes, alignment);
+      else if (action < 26 && !of.live.empty()) of.free_any();
+      else if (action < 28) of.age_some();
+      else if (action < 29) of.now += std::chrono::milliseconds(random() % 12'000);
+      else if (action < 30) of.heap.age_oldest();
+      else if (action == 30 && random() % 8 == 0) of.age_all();
+      else if (action == 31 && random() % 8 == 0) of.heap.trim();
+      of.expect_accounts();
+      if (HasFatalFailure()) return;
+      if (random() % 8 == 0) of.cursor = nullptr;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuts, SegmentHeapOf,
+                         testing::Values(segment_heap::cutting::to_size,
+                                         segment_heap::cutting::never),
+                         [](const auto& each) {
+                           return each.param == segment_heap::cutting::never ? "Never" : "ToSize";
+                         });
+
+TEST(SegmentHeap, HandsOutWhatIsDirtyIfAsked) {
+  memory_quota quota{0};
+  segment_heap heap(quota, segment_heap::cutting::to_size);
+  const auto now = pool_clock::now();
+  EXPECT_EQ(heap.reuse_dirty(granule, 64), nullptr);
+  auto* const first = heap.allocate(4 * mib, 64, now).where;
+  auto* const second = heap.allocate(mib, 64, now).where;
+  auto* const third = heap.allocate(6 * mib, 64, now).where;
+  auto* const fourth = heap.allocate(mib, 64, now).where;
+  EXPECT_EQ(heap.reuse_dirty(granule, 64), nullptr);  // nobody touched the rest of the segment
+  std::byte* const clean = first->address;
+  std::byte* const dirty = third->address;
+  heap.free(*first, backing::none, now);
+  heap.free(*third, backing::dirty, now);
+  // The best fit is not the one with memory behind it.
+  auto* const backed = heap.reuse_dirty(3 * mib, 64);
+  ASSERT_NE(backed, nullptr);
+  EXPECT_EQ(backed->address, dirty);
+  EXPECT_EQ(backed->dirty_bytes(), 3 * mib);
+  EXPECT_EQ(heap.reuse_dirty(4 * mib, 64), nullptr);
+  auto* const unbacked = heap.reuse(4 * mib, 64);
+  ASSERT_NE(unbacked, nullptr);
+  EXPECT_EQ(unbacked->address, clean);
+  EXPECT_EQ(unbacked->dirty_bytes(), 0u);
+  // Joined with what was never touched, only its front is dirty.
+  std::byte* const last = fourth->address;
+  heap.free(*fourth, backing::dirty, now);
+  EXPECT_EQ(heap.reuse(3 * mib, 64)->address, dirty + 3 * mib);
+  EXPECT_EQ(heap.reuse_dirty(2 * mib, 64), nullptr);
+  EXPECT_EQ(heap.reuse_dirty(mib, 64)->address, last);
+  // What the system may take is not sure to be there.
+  heap.free(*second, backing::dirty, now);
+  EXPECT_TRUE(heap.age_oldest());
+  EXPECT_EQ(heap.reuse_dirty(granule, 64), nullptr);
+}
+
+// A sweep holds its owner's lock for few blocks at a time, and goes on behind them whatever
+// happened to the block where it stopped.
+TEST(SegmentHeap, SweepsGoOnAmongBlocksThatComeAndGo) {
+  memory_quota quota{0};
+  segment_heap heap(quota, segment_heap::cutting::to_size);
+  const auto start = pool_clock::now();
+  const decay_ages ages;
+  constexpr int count = 5 * segment_heap::step_blocks;
+  std::vector<segment_heap::block*> blocks;
+  for (int i = 0; i < count; ++i) blocks.push_back(heap.allocate(granule, 64, start).where);
+  std::byte* cursor = nullptr;
+  std::mt19937 random(1);
+  int steps = 0;
+  for (; heap.age(cursor, start, ages); ++steps) {
+    ASSERT_LT(steps, 5);
+    // The next block to look at goes, and so do those around it.
+    const auto at = std::find_if(blocks.begin(), blocks.end(), [&](const auto* each) {
+      return each != nullptr && each->address == cursor;
+    });
+    ASSERT_NE(at, blocks.end());
+    for (const std::ptrdiff_t near : {1, -1, 0, 2}) {
+      heap.free(*at[near], backing::dirty, start);
+      at[near] = nullptr;
+      ASSERT_TRUE(heap.is_consistent());
+    }
+  }
+  EXPECT_EQ(steps, 4);
+  EXPECT_EQ(heap.dirty_bytes(), 16 * granule);
+  cursor = nullptr;
+  int lazy = 0;
+  for (std::size_t dirty = heap.dirty_bytes(); heap.age(cursor, start + ages.lazy, ages);
+       dirty = heap.dirty_bytes())
+    lazy += heap.dirty_bytes() < dirty ? 1 : 0;
+  EXPECT_EQ(lazy, 4);
+  EXPECT_EQ(heap.dirty_bytes(), 0u);
+  EXPECT_FALSE(heap.age(cursor, start + ages.lazy, ages));
+}
+
+// What is left of a mapping with a hole in it never joins what the system places there.
+TEST(SegmentHeap, JoinsNothingAcrossHoles) {
+  memory_quota quota{0};
+  segment_heap heap(quota, segment_heap::cutting::to_size);
+  const auto now = pool_clock::now();
+  std::vector<segment_heap::block*> blocks;
+  for (int i = 0; i < 8; ++i) blocks.push_back(heap.allocate(8 * mib, 64, now).where);
+  for (const int each : {0, 3, 4})
+    heap.free(*blocks[static_cast<std::size_t>(each)], backing::none, now);
+  EXPECT_EQ(heap.trim(), 24 * mib);
+  EXPECT_TRUE(blocks[1]->leads);
+  EXPECT_TRUE(blocks[5]->leads);
+  // Less than a segment fits into the holes, whether or not it is placed there.
+  quota.set_limit_bytes(quota.held_bytes() + 16 * mib);
+  auto* const fresh = heap.allocate(16 * mib, 64, now).where;
+  ASSERT_NE(fresh, nullptr);
+  for (const int each : {1, 2, 5, 6, 7})
+    heap.free(*blocks[static_cast<std::size_t>(each)], backing::none, now);
+  heap.free(*fresh, backing::none, now);
+  EXPECT_TRUE(heap.is_consistent());
+  EXPECT_EQ(heap.largest_free_bytes(), 24 * mib);
+  EXPECT_EQ(heap.free_bytes(), 56 * mib);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they end where malloc does
+// What `work` returns in a child that can allocate nothing any more.
+template <class Work>
+int without_memory(Work work) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit none{0, 0};
+    ::setrlimit(RLIMIT_AS, &none);
+    void* volatile taken = nullptr;
+    for (std::size_t bytes = mib; bytes > 0; bytes = bytes > 4 * kib ? bytes / 2 : bytes - 8) do
+        taken = std::malloc(bytes);
+      while (taken != nullptr);
+    ::_exit(work());
+  }
+  int status = -1;
+  if (child > 0) ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// heap.2
+TEST(SegmentHeap, RefusesBlocksThatItsTableHasNoRoomFor) {
+  memory_quota quota{0};
+  segment_heap heap(quota, segment_heap::cutting::to_size);
+  const auto now = pool_clock::now();
+  // Each aligned block leaves a gap in front of it, so that there are as many free blocks as live.
+  std::vector<segment_heap::block*> live;
+  live.reserve(4000);
+  for (int i = 0; i < 1000; ++i) live.push_back(heap.allocate(granule, 4 * granule, now).where);
+  EXPECT_EQ(without_memory([&] {
+              while (auto* const more = heap.reuse(3 * granule, 64)) live.push_back(more);
+              int wrong = live.size() > 1500 && heap.free_bytes() > 200 * granule ? 0 : 1;
+              if (heap.allocate(granule, 64, now).where != nullptr) wrong |= 2;
+              if (!heap.is_consistent()) wrong |= 4;
+              for (auto* const each : live) {
+                if (&heap.find(each->address) != each) wrong |= 8;
+                heap.free(*each, backing::dirty, now);
+              }
+              if (!heap.is_consistent() || heap.free_bytes() != quota.held_bytes()) wrong |= 16;
+              if (heap.reuse(granule, 64) == nullptr) wrong |= 32;
+              return wrong;
+            }),
+            0);
+}
+
+// heap.2
+TEST(SegmentHeap, HandsOutLargerBlocksWithoutMemoryToCutThem) {
+  memory_quota quota{0};
+  segment_heap heap(quota, segment_heap::cutting::to_size);
+  const auto now = pool_clock::now();
+  std::vector<segment_heap::block*> live;
+  live.reserve(4000);
+  for (int i = 0; i < 1500; ++i) live.push_back(heap.allocate(granule, 64, now).where);
+  EXPECT_EQ(without_memory([&] {
+              while (auto* const more = heap.reuse(granule, 64)) live.push_back(more);
+              int wrong = live.back()->bytes > mib && heap.free_bytes() == 0 ? 0 : 1;
+              if (!heap.is_consistent()) wrong |= 2;
+              heap.free(*live.back(), backing::dirty, now);
+              live.pop_back();
+              // Nor can what lies before an aligned address be cut off.
+              if (heap.reuse(granule, mib) != nullptr) wrong |= 4;
+              for (auto* const each : live) heap.free(*each, backing::dirty, now);
+              if (!heap.is_consistent() || heap.free_bytes() != quota.held_bytes()) wrong |= 8;
+              if (heap.trim() == 0 || quota.held_bytes() != 0) wrong |= 16;
+              return wrong;
+            }),
+            0);
+}
+#endif
+
+}  // namespace
+}  // namespace shale::detail
