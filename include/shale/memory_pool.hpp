@@ -44,7 +44,7 @@ struct pool_statistics {
 };
 
 /// A pool of memory blocks, usable as any std::pmr memory resource.
-/// Below 32 KiB it passes on to the system allocator; above that, best fit over 64 MiB segments on
+/// Below 32 KiB it passes on to the system allocator; above that, good fit over 64 MiB segments on
 /// huge pages, where threads keep some blocks of up to 1 MiB (of 21 sizes) at hand; above 256 MiB a
 /// mapping of its own. Idle memory goes back to the system after a while and under pressure.
 /// Threads  every member may be called from any thread; a block may be freed by another thread

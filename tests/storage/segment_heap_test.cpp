@@ -21,6 +21,7 @@
 #include "storage/pool/block_supply.hpp"
 #include "storage/pool/block_table.hpp"
 #include "storage/pool/size_bins.hpp"
+#include "support/long_run.hpp"
 
 namespace shale::detail {
 namespace {
@@ -269,7 +270,7 @@ class SegmentHeapOf : public testing::TestWithParam<segment_heap::cutting> {};
 
 // heap.1, heap.3
 TEST_P(SegmentHeapOf, KeepsItsAccountsOverRandomSequences) {
-  const int seeds = std::getenv("SHALE_LONG") != nullptr ? 400 : 20;
+  const int seeds = test::run_long() ? 400 : 20;
   for (int seed = 0; seed < seeds; ++seed) {
     SCOPED_TRACE(seed);
     const std::size_t limit = seed % 3 == 0 ? 200 * mib : 0;
@@ -338,6 +339,24 @@ TEST(SegmentHeap, HandsOutWhatIsDirtyIfAsked) {
   heap.free(*second, backing::dirty, now);
   EXPECT_TRUE(heap.age_oldest());
   EXPECT_EQ(heap.reuse_dirty(granule, 64), nullptr);
+}
+
+// Only some of the blocks that may have an aligned part are looked at, and then one that must.
+TEST(SegmentHeap, FindsRoomForAlignedBlocksBehindManyWithout) {
+  memory_quota quota{0};
+  segment_heap heap(quota, segment_heap::cutting::to_size);
+  const auto now = pool_clock::now();
+  heap.allocate(granule, 64, now);
+  std::vector<segment_heap::block*> holes;
+  for (std::size_t i = 0; i < 100; ++i) {
+    holes.push_back(heap.allocate((1 + i % 5) * granule, 64, now).where);
+    heap.allocate(granule, 64, now);
+  }
+  for (auto* const each : holes) heap.free(*each, backing::dirty, now);
+  const auto* const found = heap.reuse(granule, 16 * mib);
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(found->address) % (16 * mib), 0u);
+  EXPECT_TRUE(heap.is_consistent());
 }
 
 // A sweep holds its owner's lock for few blocks at a time, and goes on behind them whatever

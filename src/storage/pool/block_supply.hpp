@@ -1,5 +1,5 @@
 // Descriptors of blocks, used again and again, so that cutting and joining blocks seldom allocates.
-// They stay for the life of the heap: a thousandth of the memory that they described at most.
+// They stay for the life of the heap: less than a hundredth of the memory that they described.
 #pragma once
 
 #include <array>

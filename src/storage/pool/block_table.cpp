@@ -23,7 +23,7 @@ bool block_table::grow() noexcept {
   shift_ = 64 - std::countr_zero(wanted);
   roomy_ = wanted / 2;
   for (std::size_t at = 0; at < before; ++at)
-    if (larger[at].block != nullptr) place(*larger[at].block);
+    if (larger[at].block != nullptr) place(larger[at]);
   return true;
 }
 

@@ -18,7 +18,7 @@ class block_table {
 
   /// After reserve(); no block in the table begins at the same address.
   void insert(pool_block& live) noexcept {
-    place(live);
+    place({live.address, &live});
     ++count_;
   }
 
@@ -67,10 +67,10 @@ class block_table {
     return at;
   }
 
-  void place(pool_block& live) noexcept {
+  void place(const slot& live) noexcept {
     const std::size_t at = probe(live.address);
     assert(slots_[at].block == nullptr);
-    slots_[at] = {live.address, &live};
+    slots_[at] = live;
   }
 
   bool grow() noexcept;

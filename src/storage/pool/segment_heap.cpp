@@ -360,11 +360,8 @@ std::size_t segment_heap::trim() noexcept {
 }
 
 bool segment_heap::is_ageing() const noexcept {
-  bool found = false;
-  bins_.for_each([this, &found](const block& each) {
-    found = found || each.behind != backing::none || can_unmap(each);
-  });
-  return found;
+  return bins_.any_of(
+      [this](const block& each) { return each.behind != backing::none || can_unmap(each); });
 }
 
 bool segment_heap::is_consistent() const noexcept {

@@ -33,7 +33,8 @@ struct decay_ages {
   std::chrono::milliseconds unmap{28'000};  ///< gone within 30 s, caches and ticks and all
 };
 
-class segment_heap {
+/// Shares no cache line with the lock around it, which others watch while they wait.
+class alignas(64) segment_heap {
  public:
   using block = pool_block;
 

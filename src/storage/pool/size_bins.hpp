@@ -70,15 +70,26 @@ class size_bins {
     return nullptr;
   }
 
-  /// Visits each block, smaller bins first; a visit may erase its block.
+  /// Visits each block, smaller bins first, until a visit returns true, and returns whether one did;
+  /// a visit may erase its block.
   template <class Visit>
-  void for_each(Visit visit) const {
+  bool any_of(Visit visit) const {
     for (bin at = next_used({0, 0}); at.level < levels; at = next_used(at.next()))
       for (pool_block* each = heads_[at.level][at.place]; each != nullptr;) {
         pool_block& visited = *each;
         each = each->bin_after;
-        visit(visited);
+        if (visit(visited)) return true;
       }
+    return false;
+  }
+
+  /// Visits each block; a visit may erase it.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    any_of([&visit](pool_block& each) {
+      visit(each);
+      return false;
+    });
   }
 
   /// The largest block's; 0 without any.
@@ -97,7 +108,7 @@ class size_bins {
   static constexpr unsigned places = 1u << places_log2;  // bins a doubling
   static constexpr unsigned levels = 36;                 // doublings up to bytes_max
   static constexpr int looks_max_bin = 8;
-  static constexpr int looks_max = 32;
+  static constexpr int looks_max = 16;
 
   // The first two levels count granules, and each after them has steps of twice the size.
   struct bin {
