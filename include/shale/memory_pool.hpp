@@ -30,7 +30,7 @@ struct pool_options {
 struct pool_statistics {
   std::size_t live_bytes = 0;  ///< handed out, as requested sizes rounded to blocks
   std::size_t live_blocks = 0;
-  /// Highest live_bytes since construction or reset_peak; right to 1 MiB and a block a thread.
+  /// Highest live_bytes since construction or reset_peak; right to 4 MiB and a block a thread.
   std::size_t peak_live_bytes = 0;
   std::size_t cached_bytes = 0;  ///< mapped, not live
   std::size_t idle_bytes = 0;    ///< of the cached: not yet given back to the system

@@ -103,17 +103,38 @@ TEST(ThreadCache, KeepsAlignmentsApart) {
   EXPECT_EQ(cache.take(aligned), memory + 128 * kib);
 }
 
-TEST(ThreadCache, DropsTheOlderHalf) {
+TEST(ThreadCache, DropsTheOldest) {
   thread_cache cache;
   std::byte memory[8] = {};
   const block_request request = request_for(64 * kib, 64);
   for (int i = 0; i < 5; ++i) cache.keep(memory + i, request);
   std::vector<void*> dropped;
-  cache.drop_half(request.size_class, [&](void* block) { dropped.push_back(block); });
+  cache.drop(request.size_class, 3, [&](void* block) { dropped.push_back(block); });
   EXPECT_EQ(dropped, (std::vector<void*>{memory, memory + 1, memory + 2}));
   EXPECT_EQ(cache.bytes(), 2 * request.bytes);
   EXPECT_EQ(cache.take(request), memory + 4);
   EXPECT_EQ(cache.take(request), memory + 3);
+}
+
+TEST(ThreadCache, DropsWhatIsOfNoUse) {
+  thread_cache cache;
+  std::byte memory[3] = {};
+  const block_request small = request_for(40 * kib, 64);
+  const block_request middle = request_for(mib, 64);
+  cache.keep(memory, small);
+  cache.keep(memory + 1, middle);
+  cache.keep(memory + 2, request_for(2 * mib, 64));
+  std::vector<void*> dropped;
+  const auto drop = [&](void* block) { dropped.push_back(block); };
+  cache.drop_unused(drop);
+  EXPECT_TRUE(dropped.empty());
+  cache.keep(cache.take(middle), middle);
+  cache.drop_unused(drop);
+  EXPECT_EQ(dropped, (std::vector<void*>{memory + 2, memory}));
+  EXPECT_EQ(cache.fullest_class(), middle.size_class);
+  cache.drop_unused(drop);
+  EXPECT_EQ(dropped.back(), memory + 1);
+  EXPECT_EQ(cache.bytes(), 0u);
 }
 
 // A large block stays with the thread that freed it until that thread wants one of another size.

@@ -54,8 +54,8 @@ class block_table {
 
   // The high bits of a product with 2^64 divided by the golden ratio (Knuth, TAOCP 3, 6.4).
   std::size_t home(const void* address) const noexcept {
-    const auto granule = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(address)) /
-                         granule_bytes;
+    const auto granule =
+        static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(address)) / granule_bytes;
     return static_cast<std::size_t>((granule * 0x9E3779B97F4A7C15u) >> shift_);
   }
 

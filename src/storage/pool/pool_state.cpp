@@ -35,7 +35,7 @@ constexpr std::int64_t part_worth_collecting = 32;
 
 // What a thread allocates or frees besides its last block before it says so: the pool's counts are
 // everybody's.
-constexpr std::int64_t settled_bytes = std::int64_t{1} << 20;
+constexpr std::int64_t settled_bytes = std::int64_t{4} << 20;
 
 std::uint64_t next_id() noexcept {
   static std::atomic<std::uint64_t> last = 0;
@@ -222,17 +222,19 @@ void pool_state::deallocate(void* address, std::size_t bytes, std::size_t alignm
 void pool_state::make_room(thread_cache& of, const block_request& freed) noexcept {
   const std::lock_guard lock(central_);
   if (freed.route == block_route::heap) return give_large_back(of);
-  const auto now = pool_clock::now();
-  if (!of.has_place(freed))
-    of.drop_half(freed.size_class, [&](void* block) { give_back(block, now); });
+  if (!of.has_place(freed)) give_half_back(of, freed.size_class);
   shrink(of, thread_bytes_kept);
 }
 
-// One class after the other, until no more than so much is kept of all.
+// Of the class of which most is kept, until no more than so much is kept of all.
 void pool_state::shrink(thread_cache& of, std::size_t bytes) noexcept {
+  while (of.bytes_of_classes() > bytes) give_half_back(of, of.fullest_class());
+}
+
+void pool_state::give_half_back(thread_cache& of, std::size_t size_class) noexcept {
   const auto now = pool_clock::now();
-  while (of.bytes_of_classes() > bytes)
-    of.drop_half(of.next_class(), [&](void* block) { give_back(block, now); });
+  of.drop(size_class, (of.blocks_of(size_class) + 1) / 2,
+          [&](void* block) { give_back(block, now); });
 }
 
 void pool_state::give_large_back(thread_cache& of) noexcept {
@@ -243,12 +245,13 @@ void pool_state::give_back(void* block, pool_clock::time_point now) noexcept {
   segments_.free(segments_.find(block), backing::dirty, now);
 }
 
-// All blocks, or those of a kind that the thread has not used since the last tick.
 void pool_state::empty(thread_cache& of, which_blocks which) noexcept {
-  const bool whole = which == which_blocks::all;
   const std::lock_guard lock(central_);
-  if (!std::exchange(of.large_used, false) || whole) give_large_back(of);
-  if (!std::exchange(of.classes_used, false) || whole) shrink(of, 0);
+  of.drop_unused([&, now = pool_clock::now()](void* block) { give_back(block, now); });
+  if (which == which_blocks::all) {
+    give_large_back(of);
+    shrink(of, 0);
+  }
   declare(of);
 }
 

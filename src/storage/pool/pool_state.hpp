@@ -78,6 +78,7 @@ class pool_state {
 
   void make_room(thread_cache& of, const block_request& freed) noexcept;
   void shrink(thread_cache& of, std::size_t bytes) noexcept;
+  void give_half_back(thread_cache& of, std::size_t size_class) noexcept;
   void give_large_back(thread_cache& of) noexcept;
   void give_back(void* block, pool_clock::time_point now) noexcept;
 
@@ -94,7 +95,7 @@ class pool_state {
     std::int64_t peak_live_bytes = 0;
   };
   totals count_all() const noexcept;
-  enum class which_blocks : std::uint8_t { all, unused };
+  enum class which_blocks : std::uint8_t { all, unused };  // unused since the last tick
   void empty(thread_cache& of, which_blocks which) noexcept;
   void empty_caches(which_blocks which) noexcept;
   void lower_idle_bytes() noexcept;

@@ -21,8 +21,6 @@ namespace shale::detail {
 class thread_cache {
  public:
   mutable biased_lock lock;
-  bool classes_used = false;  // since the last tick
-  bool large_used = false;
   std::uint64_t hits = 0;
   std::int64_t live_blocks = 0;  // allocated less freed here: negative where others allocate
   std::int64_t live_bytes = 0;
@@ -67,12 +65,11 @@ class thread_cache {
   /// The large block, kept no longer; null if there is none.
   void* drop_large() noexcept { return std::exchange(large_, {}).address; }
 
-  /// Hands the older half of a class (rounded up) to `give_back`: what was freed last is in the
-  /// processor's caches.
+  /// Hands the oldest `blocks` of a class to `give_back`: what was freed last is in the processor's
+  /// caches.
   template <class GiveBack>
-  void drop_half(std::size_t size_class, const GiveBack& give_back) noexcept {
+  void drop(std::size_t size_class, std::uint32_t blocks, const GiveBack& give_back) noexcept {
     auto& from = magazines_[size_class];
-    const std::uint32_t blocks = (from.count + 1) / 2;
     std::for_each_n(from.blocks.begin(), blocks, give_back);
     std::move(from.blocks.begin() + blocks, from.blocks.begin() + from.count, from.blocks.begin());
     from.count -= blocks;
@@ -80,10 +77,32 @@ class thread_cache {
     class_bytes_ -= blocks * class_bytes(size_class);
   }
 
-  /// The class whose turn it is to lose blocks.
-  std::size_t next_class() noexcept {
-    turn_ = (turn_ + 1) % size_classes;
-    return turn_;
+  std::uint32_t blocks_of(std::size_t size_class) const noexcept {
+    return magazines_[size_class].count;
+  }
+
+  /// The class of which most bytes are kept.
+  std::size_t fullest_class() const noexcept {
+    std::size_t fullest = 0;
+    std::size_t most = 0;
+    for (std::size_t each = 0; each < size_classes; ++each) {
+      const std::size_t kept = magazines_[each].count * class_bytes(each);
+      if (kept > most) {
+        most = kept;
+        fullest = each;
+      }
+    }
+    return fullest;
+  }
+
+  /// Hands to `give_back` what was of no use since the last time this was asked: the large block, and
+  /// all blocks of a class.
+  template <class GiveBack>
+  void drop_unused(const GiveBack& give_back) noexcept {
+    const std::uint32_t used = std::exchange(used_, 0);
+    if (void* const large = (used & large_bit) == 0 ? drop_large() : nullptr) give_back(large);
+    for (std::size_t each = 0; each < size_classes; ++each)
+      if ((used >> each & 1) == 0) drop(each, blocks_of(each), give_back);
   }
 
   /// How many blocks to fetch at a miss beyond the one that is wanted: the more the more often.
@@ -94,8 +113,10 @@ class thread_cache {
   }
 
  private:
+  static constexpr std::uint32_t large_bit = std::uint32_t{1} << size_classes;
+
   void mark_used(const block_request& by) noexcept {
-    (by.route == block_route::heap ? large_used : classes_used) = true;
+    used_ |= by.route == block_route::heap ? large_bit : std::uint32_t{1} << by.size_class;
   }
 
   struct magazine {
@@ -111,7 +132,7 @@ class thread_cache {
   std::array<magazine, size_classes> magazines_;
   kept_block large_;
   std::size_t class_bytes_ = 0;
-  std::size_t turn_ = 0;
+  std::uint32_t used_ = 0;  // since the last tick: a bit a class
 };
 
 }  // namespace shale::detail
