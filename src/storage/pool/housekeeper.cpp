@@ -32,7 +32,6 @@ struct pool_list {
 
   std::atomic<memory_probe> probe = read_this_system;
 
-  std::atomic<bool> awake = false;  // the thread ticks, or is about to
   std::mutex sleep_lock;
   std::condition_variable woken;
   bool running = false;  // under sleep_lock: there is a thread (in this process)
@@ -69,7 +68,7 @@ void resume_parent() {
 void resume_child() {
   auto& list = all_pools();
   list.running = false;  // threads stay with the parent; the next idle block starts one here
-  list.awake = false;
+  housekeeper_awake = false;
   biased_lock::prepare();
   resume_parent();
 }
@@ -104,16 +103,16 @@ bool tend_all(pool_list& list, memory_pressure& pressure) noexcept {
   for (;;) {
     {
       std::unique_lock lock(list.sleep_lock);
-      list.woken.wait(lock, [&] { return list.awake.load(); });
+      list.woken.wait(lock, [&] { return housekeeper_awake.load(); });
     }
     static_cast<void>(
         is_memory_short(list, pressure));  // what was waited for until now is not news
-    while (list.awake.load()) {
+    while (housekeeper_awake.load()) {
       std::this_thread::sleep_for(tick);
       if (tend_all(list, pressure)) continue;
       // Whoever frees from here on wakes us; whoever did before is seen by a last look.
-      list.awake.store(false);
-      if (tend_all(list, pressure)) list.awake.store(true);
+      housekeeper_awake.store(false);
+      if (tend_all(list, pressure)) housekeeper_awake.store(true);
     }
   }
 }
@@ -194,12 +193,12 @@ void leave_pools(pool_state& pool) noexcept {
   std::erase(list.pools, &pool);
 }
 
-void mind_idle_memory() noexcept {
+void wake_housekeeper() noexcept {
+  if (housekeeper_awake.exchange(true)) return;
   auto& list = all_pools();
-  if (list.awake.load(std::memory_order_relaxed) || list.awake.exchange(true)) return;
   const std::lock_guard lock(list.sleep_lock);
   if (!list.running) list.running = start_thread();
-  if (!list.running) list.awake.store(false);
+  if (!list.running) housekeeper_awake.store(false);
   list.woken.notify_one();
 }
 

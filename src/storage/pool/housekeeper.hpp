@@ -2,6 +2,7 @@
 // Starts with the first idle block, sleeps while nothing ages.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "storage/system_memory.hpp"
@@ -15,8 +16,14 @@ class thread_cache;
 void join_pools(pool_state& pool);
 void leave_pools(pool_state& pool) noexcept;
 
+/// Whether the housekeeper ticks, or is about to.
+inline std::atomic<bool> housekeeper_awake = false;
+void wake_housekeeper() noexcept;
+
 /// Tells the housekeeper that some pool has idle memory. Cheap when it knows.
-void mind_idle_memory() noexcept;
+inline void mind_idle_memory() noexcept {
+  if (!housekeeper_awake.load(std::memory_order_relaxed)) wake_housekeeper();
+}
 
 /// Where the housekeeper reads whether memory is short; returns what it was before. For tests.
 using memory_probe = system_memory (*)();

@@ -65,26 +65,28 @@ pool_state::~pool_state() {
 void* pool_state::allocate(std::size_t bytes, std::size_t alignment) {
   const block_request wanted = request_for(bytes, alignment);
   void* block = serve(wanted);
-  if (block == nullptr) {
+  if (block == nullptr) [[unlikely]] {
     trim();
     block = serve(wanted);
-  }
-  if (block == nullptr) {
-    const pool_statistics now = statistics();
-    const std::size_t limit = limit_bytes();
-    throw error(
-        errc::out_of_memory, "no memory for a block",
-        {fmt::format("wanted {} bytes; {} bytes are live in {} blocks", bytes, now.live_bytes,
-                     now.live_blocks),
-         limit != 0 ? fmt::format("the pool's limit is {} bytes, of which it holds {}{}", limit,
-                                  now.mapped_bytes,
-                                  now.reserved_bytes != 0
-                                      ? fmt::format(", and {} are set aside", now.reserved_bytes)
-                                      : "")
-                    : "the pool has no limit; the system had no more"});
+    if (block == nullptr) throw_out_of_memory(bytes);
   }
   unpoison(block, bytes);
   return block;
+}
+
+void pool_state::throw_out_of_memory(std::size_t wanted_bytes) const {
+  const pool_statistics now = statistics();
+  const std::size_t limit = limit_bytes();
+  throw error(
+      errc::out_of_memory, "no memory for a block",
+      {fmt::format("wanted {} bytes; {} bytes are live in {} blocks", wanted_bytes, now.live_bytes,
+                   now.live_blocks),
+       limit != 0
+           ? fmt::format(
+                 "the pool's limit is {} bytes, of which it holds {}{}", limit, now.mapped_bytes,
+                 now.reserved_bytes != 0 ? fmt::format(", and {} are set aside", now.reserved_bytes)
+                                         : "")
+           : "the pool has no limit; the system had no more"});
 }
 
 void* pool_state::serve(const block_request& wanted) noexcept {
@@ -173,12 +175,16 @@ void pool_state::count_out(std::size_t bytes) noexcept {
   live_bytes_.fetch_sub(static_cast<std::int64_t>(bytes), std::memory_order_release);
 }
 
-void pool_state::count(thread_cache& of, std::int64_t blocks, std::size_t bytes) noexcept {
+[[gnu::always_inline]] inline void pool_state::count(thread_cache& of, std::int64_t blocks,
+                                                     std::size_t bytes) noexcept {
+  const auto size = static_cast<std::int64_t>(bytes);
   of.live_blocks += blocks;
-  of.live_bytes += blocks * static_cast<std::int64_t>(bytes);
-  of.peak_live_bytes =
-      std::max(of.peak_live_bytes, live_bytes_.load(std::memory_order_relaxed) + of.live_bytes);
-  if (std::abs(of.live_bytes) > settled_bytes + static_cast<std::int64_t>(bytes)) settle(of);
+  of.live_bytes += blocks * size;
+  if (blocks > 0)
+    of.peak_live_bytes =
+        std::max(of.peak_live_bytes, live_bytes_.load(std::memory_order_relaxed) + of.live_bytes);
+  if (std::abs(of.live_bytes) > settled_bytes + size) [[unlikely]]
+    settle(of);
 }
 
 void pool_state::settle(thread_cache& of) noexcept {
@@ -259,7 +265,8 @@ void pool_state::empty(thread_cache& of, which_blocks which) noexcept {
 void pool_state::declare(thread_cache& of) noexcept {
   const auto more =
       static_cast<std::int64_t>(of.bytes()) - static_cast<std::int64_t>(of.declared_bytes);
-  if (more < declared_step && (more > -declared_step || of.bytes() > 0)) return;
+  if (more < declared_step && (more > -declared_step || of.bytes() > 0)) [[likely]]
+    return;
   declared_bytes_.fetch_add(more, std::memory_order_relaxed);
   of.declared_bytes = of.bytes();
 }

@@ -74,6 +74,7 @@ class pool_state {
   void* allocate_from(segment_heap& heap, const block_request& wanted) noexcept;
   enum class memory_wanted : std::uint8_t { backed, any };
   void* fetch(thread_cache& of, const block_request& wanted, memory_wanted which) noexcept;
+  [[noreturn]] void throw_out_of_memory(std::size_t wanted_bytes) const;
   bool is_worth_collecting() const noexcept;
 
   void make_room(thread_cache& of, const block_request& freed) noexcept;

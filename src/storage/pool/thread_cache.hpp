@@ -21,11 +21,11 @@ namespace shale::detail {
 class thread_cache {
  public:
   mutable biased_lock lock;
+  std::int64_t live_bytes = 0;       // allocated less freed here: negative where others allocate
+  std::int64_t peak_live_bytes = 0;  // highest sum of this and the pool's
+  std::int64_t live_blocks = 0;      // not beside live_bytes: added to as a pair, they are slower
   std::uint64_t hits = 0;
-  std::int64_t live_blocks = 0;  // allocated less freed here: negative where others allocate
-  std::int64_t live_bytes = 0;
-  std::int64_t peak_live_bytes = 0;  // highest sum of these and the pool's
-  std::size_t declared_bytes = 0;    // what the pool thinks is kept here
+  std::size_t declared_bytes = 0;  // what the pool thinks is kept here
 
   /// Of all blocks, and of those of classes.
   std::size_t bytes() const noexcept { return class_bytes_ + large_.bytes; }
