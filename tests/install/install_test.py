@@ -91,7 +91,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="shale-install-") as folder:
         scratch = pathlib.Path(folder)
         if given.subdirectory:
-            cmake_consumer(scratch, given.compiler, f"-DSHALE_SOURCE={given.source}")
+            cmake_consumer(scratch, given.compiler, f"-DSHALE_SOURCE={given.source.resolve()}")
             return
         prefix = scratch / "prefix"
         run("cmake", "--install", given.build, "--prefix", prefix)
