@@ -1,7 +1,7 @@
 // The pool against the allocators people use: the whole cost of a temporary, which is to allocate
 // it, touch every page and free it. Called without arguments it runs the suite; `--cycles BYTES`
-// for one size only; `--mixed NAME` and `--cross NAME` measure one allocator in a process of its own,
-// whose peak memory is then its own.
+// measures one size only; `--mixed NAME` and `--cross NAME` measure one allocator in a process of
+// its own, whose peak memory is then its own.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -360,7 +360,7 @@ int run(std::span<char*> arguments) {
   }
   if (mode == "--cycles") {
     for (const int threads : {1, 2})
-      cycles(std::stoul(std::string(arguments.size() > 2 ? arguments[2] : "1048576")), threads);
+      cycles(std::stoul(arguments.size() > 2 ? arguments[2] : "1048576"), threads);
     return 0;
   }
   for (const int threads : {1, 2})

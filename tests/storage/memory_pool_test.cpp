@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -368,108 +367,6 @@ TEST(MemoryPool, ServesAnyAlignment) {
   for (const std::size_t alignment : {std::size_t{64}, 4 * mib, 16 * mib})
     EXPECT_TRUE(blocks.allocate(300 * mib, alignment));
   expect_accounts(pool, blocks);
-}
-
-// ---- its heaps ----------------------------------------------------------------------------------
-
-// Blocks that fill two segments of a heap of their own, in address order.
-class segments_of_blocks {
- public:
-  segments_of_blocks() {
-    while (quota.held_bytes() <= 2 * segment_heap::segment_bytes) {
-      auto* const next = heap.allocate(bytes, 64, now).where;
-      if (quota.held_bytes() > 2 * segment_heap::segment_bytes) heap.free(*next, untouched, now);
-      else blocks.push_back(next);
-    }
-    heap.trim();
-    std::sort(blocks.begin(), blocks.end(),
-              [](const auto* a, const auto* b) { return a->address < b->address; });
-  }
-
-  using segment_heap = detail::segment_heap;
-  static constexpr auto untouched = detail::backing::none;
-  static constexpr std::size_t bytes = segment_heap::segment_bytes / 256;
-  const pool_clock::time_point now = pool_clock::now();
-  detail::memory_quota quota{0};
-  segment_heap heap{quota, segment_heap::cutting::to_size};
-  std::vector<segment_heap::block*> blocks;
-};
-
-// heap.1
-TEST(SegmentHeap, JoinsFreeNeighboursOfOneMapping) {
-  segments_of_blocks of;
-  ASSERT_EQ(of.blocks.size(), 512u);
-  std::mt19937 random(1);
-  std::shuffle(of.blocks.begin(), of.blocks.end(), random);
-  for (auto* const each : of.blocks) {
-    of.heap.free(*each, of.untouched, of.now);
-    ASSERT_TRUE(of.heap.is_consistent());
-  }
-  EXPECT_EQ(of.heap.free_bytes(), of.quota.held_bytes());
-  // Segments may lie side by side, but what is joined to the unused end of another one would be
-  // the last to be used again.
-  EXPECT_EQ(of.heap.largest_free_bytes(), segments_of_blocks::segment_heap::segment_bytes);
-}
-
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they end where malloc does
-// heap.2
-TEST(SegmentHeap, FreesWhenThereIsNothingToAllocate) {
-  segments_of_blocks of;
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const rlimit none{0, 0};
-    ::setrlimit(RLIMIT_AS, &none);
-    void* volatile taken = nullptr;
-    for (std::size_t bytes = mib; bytes > 0; bytes = bytes > 4 * kib ? bytes / 2 : bytes - 8) do
-        taken = std::malloc(bytes);
-      while (taken != nullptr);
-    for (std::size_t i = 0; i < of.blocks.size(); ++i)
-      of.heap.free(*of.blocks[i * 7 % of.blocks.size()], of.untouched, of.now);
-    ::_exit(of.heap.free_bytes() == of.quota.held_bytes() && of.heap.is_consistent() ? 0 : 1);
-  }
-  ASSERT_GT(child, 0);
-  int status = -1;
-  ::waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
-}
-#endif
-
-// heap.3
-TEST(SegmentHeap, AgesLargeBlocksInSteps) {
-  detail::memory_quota quota{0};
-  detail::segment_heap heap{quota, detail::segment_heap::cutting::to_size};
-  const auto start = pool_clock::now();
-  constexpr std::size_t step = detail::segment_heap::step_bytes;
-  auto* const large = heap.allocate(5 * step + mib, 64, start).where;
-  std::byte* const first = large->address;
-  heap.free(*large, detail::backing::dirty, start);
-  const detail::decay_ages ages;
-  std::byte* cursor = nullptr;
-  EXPECT_FALSE(heap.age(cursor, start + ages.lazy - 1ms, ages));
-  // Each step is of one part; used in between, it begins anew.
-  EXPECT_TRUE(heap.age(cursor, start + ages.lazy, ages));
-  EXPECT_EQ(cursor, first + step);
-  EXPECT_TRUE(heap.age(cursor, start + ages.lazy, ages));
-  EXPECT_EQ(cursor, first + 2 * step);
-  EXPECT_GT(heap.dirty_bytes(), 0u);
-  auto* const used = heap.allocate(mib, 64, start).where;
-  heap.free(*used, detail::backing::dirty, start);
-  EXPECT_FALSE(heap.age(cursor, start + ages.lazy, ages));
-  cursor = nullptr;
-  int steps = 0;
-  while (heap.age(cursor, start + ages.lazy, ages)) ++steps;
-  EXPECT_EQ(steps, 6);
-  EXPECT_EQ(heap.dirty_bytes(), 0u);
-  cursor = nullptr;
-  for (steps = 0; heap.age(cursor, start + ages.drop, ages); ++steps) EXPECT_TRUE(heap.is_ageing());
-  EXPECT_EQ(steps, 6);
-  cursor = nullptr;
-  for (steps = 0; heap.age(cursor, start + ages.unmap, ages); ++steps) {
-    EXPECT_TRUE(heap.is_consistent());
-  }
-  EXPECT_EQ(steps, 6);
-  EXPECT_EQ(quota.held_bytes(), 0u);
-  EXPECT_FALSE(heap.is_ageing());
 }
 
 // ---- time ---------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-// The lock of what one thread uses all the time and others look at now and then. Its owner takes it by
-// two plain accesses; the others pay with a system call that makes every running thread catch up
-// (membarrier). An atomic exchange in the owner's path would wait for all stores before it to reach the
-// caches: more than the rest of an allocation, when a block has just been written.
+// The lock of what one thread uses all the time and others look at now and then. Its owner takes it
+// by two plain accesses; the others pay with a system call that makes every running thread catch up
+// (membarrier). An atomic exchange in the owner's path would wait for all stores before it to reach
+// the caches: more than the rest of an allocation, when a block has just been written.
 #pragma once
 
 #include <sched.h>
@@ -35,10 +35,14 @@ class biased_lock {
   }
   void release() noexcept { wanted_.store(false, std::memory_order_release); }
 
+  /// What owners stored before is seen by the caller.
   static void catch_up() noexcept;
 
   /// Must have been called in this process before any lock is used, also in a child of fork().
   static void prepare() noexcept;
+
+  /// Whether owners pay for an exchange, as membarrier is missing; for tests.
+  static bool owners_pay() noexcept { return !others_catch_us_up_.load(std::memory_order_relaxed); }
 
   /// As on a system without membarrier, before any lock is used; for tests.
   static void do_without_membarrier() noexcept {

@@ -1,5 +1,5 @@
-// The live blocks of a heap by their addresses: an open-addressing hash table, probed linearly, with
-// backward-shift deletion, so that a look-up reads one cache line as a rule however many were freed.
+// The live blocks of a heap by their addresses: an open-addressing hash table, probed linearly,
+// with backward-shift deletion, so that a look-up reads one cache line as a rule.
 #pragma once
 
 #include <cassert>
