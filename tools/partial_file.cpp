@@ -87,6 +87,9 @@ partial_file::~partial_file() {
 }
 
 void partial_file::publish() {
+  struct stat replaced {};
+  if (policy_ == replacing::allow && ::stat(target_.c_str(), &replaced) == 0)
+    ::chmod(path_.c_str(), replaced.st_mode & 07777);  // not ours to change: then ours stay
   sync_path(path_, O_RDONLY);
   const unsigned flags = policy_ == replacing::refuse ? RENAME_NOREPLACE : 0;
   if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, target_.c_str(), flags) != 0) {

@@ -22,7 +22,8 @@ class partial_file {
   /// Where to write. Nothing exists there yet.
   const std::string& path() const noexcept { return path_; }
 
-  /// Makes the bytes durable, then gives them their name, which becomes durable too.
+  /// Makes the bytes durable, then gives them their name, which becomes durable too. A replaced
+  /// file hands on its permissions.
   /// Throws   already_exists if somebody else made the target meanwhile, io
   void publish();
 

@@ -15,25 +15,23 @@ namespace shale::interop {
 input_file::input_file(const std::string& path, access allowed) : path_(path) {
   // Not blocking: a FIFO in the file's place must be an error, not a wait.
   const int mode = allowed == access::read_write ? O_RDWR : O_RDONLY;
-  descriptor_ = ::open(path.c_str(), mode | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor_ < 0)
+  descriptor_ = detail::open_descriptor(path, mode | O_NONBLOCK | O_NOCTTY);
+  if (!descriptor_)
     throw error::from_errno(code_for_errno(errno), "cannot open file", errno, {"file " + path});
   struct stat status {};
-  if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
-    ::close(descriptor_);
+  if (::fstat(descriptor_.get(), &status) != 0)
+    throw error::from_errno(errc::io, "cannot read the file's size", errno, {"file " + path});
+  if (!S_ISREG(status.st_mode))
     throw error(errc::invalid_argument, "not a regular file", {"file " + path});
-  }
   size_bytes_ = static_cast<std::uint64_t>(status.st_size);
 }
-
-input_file::~input_file() { ::close(descriptor_); }
 
 std::size_t input_file::read_up_to(std::span<std::byte> into, std::uint64_t offset) const {
   std::size_t done = 0;
   while (done < into.size()) {
     constexpr std::size_t most_bytes = std::size_t{1} << 30;  // the kernel's own limit is 2 GiB
     const ssize_t got =
-        ::pread(descriptor_, into.data() + done, std::min(into.size() - done, most_bytes),
+        ::pread(descriptor_.get(), into.data() + done, std::min(into.size() - done, most_bytes),
                 static_cast<off_t>(offset + done));
     if (got == 0) break;
     if (got < 0) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "shale/storage.hpp"
+#include "storage/file_descriptor.hpp"
 
 namespace shale::interop {
 
@@ -16,12 +17,9 @@ class input_file {
   /// Opens for reading; for writing too if stores through `allowed` must reach the file.
   /// Throws   not_found, access_denied, io; invalid_argument unless it is a regular file
   explicit input_file(const std::string& path, access allowed = access::read_only);
-  ~input_file();
-  input_file(const input_file&) = delete;
-  input_file& operator=(const input_file&) = delete;
 
   const std::string& path() const noexcept { return path_; }
-  int descriptor() const noexcept { return descriptor_; }
+  int descriptor() const noexcept { return descriptor_.get(); }
 
   /// When it was opened.
   std::uint64_t size_bytes() const noexcept { return size_bytes_; }
@@ -35,7 +33,7 @@ class input_file {
 
  private:
   std::string path_;
-  int descriptor_ = -1;
+  detail::file_descriptor descriptor_;
   std::uint64_t size_bytes_ = 0;
 };
 

@@ -43,13 +43,16 @@ std::string behind_links(const std::string& path) {
               {"file " + target, "existing_file::replace would replace it"});
 }
 
-void sync_path(const std::string& path, int flags) {
-  const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC);
-  if (descriptor < 0)
-    throw error::from_errno(code_for_errno(errno), "cannot open to sync", errno, {"file " + path});
-  const int failure = ::fsync(descriptor) == 0 ? 0 : errno;
-  ::close(descriptor);
-  if (failure != 0) throw error::from_errno(errc::io, "cannot sync", failure, {"file " + path});
+[[noreturn]] void throw_unsynced(int failure, const std::string& what) {
+  throw error::from_errno(errc::io, "cannot make durable (fsync)", failure, {what});
+}
+
+void sync_directory(const std::string& path) {
+  const detail::file_descriptor directory = detail::open_descriptor(path, O_RDONLY | O_DIRECTORY);
+  if (!directory)
+    throw error::from_errno(code_for_errno(errno), "cannot open to sync", errno,
+                            {"directory " + path});
+  if (::fsync(directory.get()) != 0) throw_unsynced(errno, "directory " + path);
 }
 
 std::uint64_t random_number() {
@@ -103,7 +106,6 @@ void pending_file::publish() {
   struct stat status {};
   if (existing_ == existing_file::replace && ::stat(target_.c_str(), &status) == 0)
     ::chmod(path_.c_str(), status.st_mode & 07777);  // not ours to change: then ours stay
-  sync_path(path_, O_RDONLY);
   const unsigned flags = existing_ == existing_file::refuse ? RENAME_NOREPLACE : 0;
   if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, target_.c_str(), flags) != 0) {
     if (errno == EEXIST) throw_exists(target_);
@@ -116,20 +118,16 @@ void pending_file::publish() {
     ::unlink(path_.c_str());
   }
   path_.clear();
-  sync_path(directory_of(target_), O_RDONLY | O_DIRECTORY);
+  sync_directory(directory_of(target_));
 }
 
 output_file::output_file(const std::string& target, existing_file existing)
     : pending_(target, existing) {
   buffer_.reserve(buffer_bytes);
-  descriptor_ = ::open(pending_.path().c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (descriptor_ < 0)
+  descriptor_ = detail::open_descriptor(pending_.path(), O_RDWR | O_CREAT | O_EXCL, 0666);
+  if (!descriptor_)
     throw error::from_errno(code_for_errno(errno), "cannot create file", errno,
                             {"file " + pending_.target()});
-}
-
-output_file::~output_file() {
-  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 void output_file::append(std::span<const std::byte> bytes) {
@@ -151,8 +149,10 @@ void output_file::overwrite(std::uint64_t offset, std::span<const std::byte> byt
 
 void output_file::publish() {
   flush();
+  // Through the descriptor that wrote: one that is opened later may not hear of what failed before.
+  if (::fsync(descriptor_.get()) != 0) throw_unsynced(errno, "file " + pending_.target());
   // Errors of delayed writes show at close on some network file systems.
-  const int failure = ::close(std::exchange(descriptor_, -1)) == 0 ? 0 : errno;
+  const int failure = ::close(descriptor_.release()) == 0 ? 0 : errno;
   if (failure != 0 && failure != EINTR)
     throw error::from_errno(code_for_errno(failure), "cannot close file", failure,
                             {"file " + pending_.target()});
@@ -170,7 +170,7 @@ void output_file::write_at(std::span<const std::byte> bytes, std::uint64_t offse
   while (done < bytes.size()) {
     constexpr std::size_t most_bytes = std::size_t{1} << 30;
     const ssize_t put =
-        ::pwrite(descriptor_, bytes.data() + done, std::min(bytes.size() - done, most_bytes),
+        ::pwrite(descriptor_.get(), bytes.data() + done, std::min(bytes.size() - done, most_bytes),
                  static_cast<off_t>(offset + done));
     if (put < 0) {
       if (errno == EINTR) continue;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "shale/foreign_file.hpp"
+#include "storage/file_descriptor.hpp"
 
 namespace shale::interop {
 
@@ -30,8 +31,9 @@ class pending_file {
   /// What it is written for; for messages.
   const std::string& target() const noexcept { return target_; }
 
-  /// Makes the file at path() durable, then its name. A replaced file hands on its permissions.
-  /// Throws   io, already_exists
+  /// Gives the file at path(), which is durable, its name, and makes that durable. A replaced file
+  /// hands on its permissions.
+  /// Throws   already_exists; io, also where the name is there but may be gone after a power cut
   void publish();
 
  private:
@@ -44,9 +46,6 @@ class pending_file {
 class output_file {
  public:
   output_file(const std::string& target, existing_file existing);
-  ~output_file();
-  output_file(const output_file&) = delete;
-  output_file& operator=(const output_file&) = delete;
 
   /// Bytes appended so far.
   std::uint64_t position() const noexcept { return position_; }
@@ -66,7 +65,7 @@ class output_file {
   void write_at(std::span<const std::byte> bytes, std::uint64_t offset);
 
   pending_file pending_;
-  int descriptor_ = -1;
+  detail::file_descriptor descriptor_;
   std::uint64_t position_ = 0;
   std::vector<std::byte> buffer_;  // the last bytes before position_, not yet in the file
 };

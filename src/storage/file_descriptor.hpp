@@ -1,8 +1,11 @@
 // A file descriptor with one owner.
 #pragma once
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <string>
 #include <utility>
 
 namespace shale::detail {
@@ -22,6 +25,9 @@ class file_descriptor {
   int get() const noexcept { return value_; }
   explicit operator bool() const noexcept { return value_ >= 0; }
 
+  /// The caller closes it.
+  int release() noexcept { return std::exchange(value_, -1); }
+
   void reset() noexcept {
     if (value_ >= 0) ::close(value_);
     value_ = -1;
@@ -30,5 +36,15 @@ class file_descriptor {
  private:
   int value_ = -1;
 };
+
+/// As open(2), again where a signal interrupted it, and closed by exec.
+/// Returns  none if it failed, with errno saying why
+inline file_descriptor open_descriptor(const std::string& path, int flags,
+                                       unsigned mode = 0) noexcept {
+  int opened;
+  do opened = ::open(path.c_str(), flags | O_CLOEXEC, mode);
+  while (opened < 0 && errno == EINTR);
+  return file_descriptor(opened);
+}
 
 }  // namespace shale::detail

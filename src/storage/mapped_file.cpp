@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "storage/file_copy.hpp"
@@ -24,17 +25,11 @@ namespace shale {
 namespace {
 
 using detail::file_descriptor;
+using detail::open_descriptor;
 
 [[noreturn]] void throw_unopened(const std::string& path, int failure) {
   throw error::from_errno(code_for_errno(failure), "the file could not be opened", failure,
                           {fmt::format("file {}", path)});
-}
-
-file_descriptor open_file(const std::string& path, int flags, unsigned mode = 0) {
-  int opened;
-  do opened = ::open(path.c_str(), flags | O_CLOEXEC | O_NOCTTY, mode);
-  while (opened < 0 && errno == EINTR);
-  return file_descriptor(opened);
 }
 
 struct stat regular_file(int descriptor, const std::string& path) {
@@ -89,26 +84,32 @@ std::string path_of(int descriptor) {
                     : fmt::format("descriptor {}", descriptor);
 }
 
-// Unless kept, removes a file that was made under a name, if the name still means it.
+// Unless kept, removes a file that was made under a name, if the name still means it. Begins before
+// the file is made: what can fail comes first.
 class new_file {
  public:
-  new_file(std::string path, int descriptor) : path_(std::move(path)) {
-    ::fstat(descriptor, &made_);
-  }
+  explicit new_file(std::string path) : path_(std::move(path)) {}
   ~new_file() {
     struct stat named {};
-    if (!path_.empty() && ::lstat(path_.c_str(), &named) == 0 && named.st_dev == made_.st_dev &&
-        named.st_ino == made_.st_ino)
+    if (made_ && ::lstat(path_.c_str(), &named) == 0 &&
+        (!identity_ || (named.st_dev == identity_->st_dev && named.st_ino == identity_->st_ino)))
       ::unlink(path_.c_str());
   }
   new_file(const new_file&) = delete;
   new_file& operator=(const new_file&) = delete;
 
-  void keep() noexcept { path_.clear(); }
+  const std::string& path() const noexcept { return path_; }
+  void made(int descriptor) noexcept {
+    made_ = true;
+    struct stat about {};
+    if (::fstat(descriptor, &about) == 0) identity_ = about;
+  }
+  void keep() noexcept { made_ = false; }
 
  private:
   std::string path_;
-  struct stat made_ {};
+  bool made_ = false;
+  std::optional<struct stat> identity_;
 };
 
 storage map_created(file_descriptor file, const std::string& path, std::size_t bytes,
@@ -132,18 +133,17 @@ storage replace_file(const std::string& path, std::size_t bytes, const create_op
     throw error(errc::invalid_argument, "only a regular file can be replaced",
                 {fmt::format("file {}", path)});
   static std::atomic<unsigned> serial = 0;
-  file_descriptor file;
-  std::string name;
-  do {
-    name = fmt::format("{}.new-{}-{}", target, ::getpid(), serial.fetch_add(1));
-    file = open_file(name, O_RDWR | O_CREAT | O_EXCL, options.mode);
-  } while (!file && errno == EEXIST);
-  if (!file) throw_unopened(path, errno);
-  new_file made(name, file.get());
-  storage mapped = map_created(std::move(file), target, bytes, options);
-  if (::rename(name.c_str(), target.c_str()) != 0) throw_unopened(path, errno);
-  made.keep();
-  return mapped;
+  for (;;) {
+    new_file made(fmt::format("{}.new-{}-{}", target, ::getpid(), serial.fetch_add(1)));
+    auto file = open_descriptor(made.path(), O_RDWR | O_CREAT | O_EXCL | O_NOCTTY, options.mode);
+    if (!file && errno == EEXIST) continue;
+    if (!file) throw_unopened(path, errno);
+    made.made(file.get());
+    storage mapped = map_created(std::move(file), target, bytes, options);
+    if (::rename(made.path().c_str(), target.c_str()) != 0) throw_unopened(path, errno);
+    made.keep();
+    return mapped;
+  }
 }
 
 }  // namespace
@@ -151,8 +151,8 @@ storage replace_file(const std::string& path, std::size_t bytes, const create_op
 storage map_file(const std::string& path, const map_options& options) {
   return with_context("map file", [&] {
     // Opening a pipe must not wait for its other end.
-    auto file =
-        open_file(path, (options.access == access::read_write ? O_RDWR : O_RDONLY) | O_NONBLOCK);
+    auto file = open_descriptor(
+        path, (options.access == access::read_write ? O_RDWR : O_RDONLY) | O_NONBLOCK | O_NOCTTY);
     if (!file && errno == EISDIR)
       throw error(errc::invalid_argument, "a directory cannot be mapped",
                   {fmt::format("file {}", path)});
@@ -194,16 +194,17 @@ mapping_support mapping_support_at(const std::string& path, access wanted) {
 storage create_file(const std::string& path, std::size_t bytes, const create_options& options) {
   return with_context("create file", [&] {
     if (!options.exclusive && options.truncate) return replace_file(path, bytes, options);
+    new_file made(path);
     for (int attempt = 0;; ++attempt) {
-      auto file = open_file(path, O_RDWR | O_CREAT | O_EXCL, options.mode);
+      auto file = open_descriptor(path, O_RDWR | O_CREAT | O_EXCL | O_NOCTTY, options.mode);
       if (file) {
-        new_file made(path, file.get());
+        made.made(file.get());
         storage mapped = map_created(std::move(file), path, bytes, options);
         made.keep();
         return mapped;
       }
       if (options.exclusive || errno != EEXIST) throw_unopened(path, errno);
-      file = open_file(path, O_RDWR | O_NONBLOCK);
+      file = open_descriptor(path, O_RDWR | O_NONBLOCK | O_NOCTTY);
       if (file) {
         regular_file(file.get(), path);
         return map_created(std::move(file), path, bytes, options);

@@ -109,10 +109,7 @@ bool leads_to(const std::string& path, int descriptor) noexcept {
 }
 
 file_descriptor open_name(const std::string& path, int flags) {
-  int opened;
-  do opened = ::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-  while (opened < 0 && errno == EINTR);
-  return file_descriptor(opened);
+  return open_descriptor(path, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 }
 
 // Failures to open that say nothing about the file.
@@ -123,7 +120,7 @@ bool is_shortage(int failure) noexcept {
 // Another description of the same file, whatever its name leads to by now.
 file_descriptor reopen(const file_descriptor& file, int flags, const std::string& path) {
   const std::string link = fmt::format("/proc/self/fd/{}", file.get());
-  file_descriptor again(::open(link.c_str(), flags | O_CLOEXEC | O_NONBLOCK));
+  file_descriptor again = open_descriptor(link, flags | O_NONBLOCK);
   if (!again)
     throw error::from_errno(errc::io, "the segment could not be opened a second time", errno,
                             {fmt::format("file {}", path), "this needs /proc"});
@@ -191,7 +188,7 @@ open_segment make_segment(const std::string& path, std::size_t bytes,
   open_segment made;
   made.lifetime = options.lifetime;
   made.bytes = bytes;
-  made.pages = file_descriptor(::open(segment_directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  made.pages = open_descriptor(segment_directory, O_TMPFILE | O_RDWR, 0600);
   if (!made.pages) {
     const int failure = errno;
     throw error::from_errno(

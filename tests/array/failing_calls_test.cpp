@@ -14,6 +14,7 @@
 #include "storage/pool/housekeeper.hpp"
 #include "support/failing_calls.hpp"
 #include "support/long_run.hpp"
+#include "support/process_footprint.hpp"
 
 namespace shale {
 namespace {
@@ -22,40 +23,11 @@ using test::failing;
 using test::held_after;
 using test::held_arrays;
 using test::held_by;
+using test::mappings_of;
+using test::open_descriptors;
+using test::outcome;
+using test::outcome_of;
 using test::run_long;
-
-int open_descriptors() {
-  int count = 0;
-  for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator("/proc/self/fd"))
-    ++count;
-  return count;
-}
-
-// How often the file is mapped.
-int mappings_of(const std::string& path) {
-  std::ifstream maps("/proc/self/maps");
-  int count = 0;
-  for (std::string line; std::getline(maps, line);) count += line.find(path) != std::string::npos;
-  return count;
-}
-
-// How something ended: well, or with an error.
-struct outcome {
-  std::optional<errc> code;  // nothing: it went well
-  std::string text;
-};
-
-template <class Body>
-outcome outcome_of(Body&& body) {
-  try {
-    body();
-    return {};
-  } catch (const error& failure) {
-    return {failure.code(), failure.what()};
-  } catch (const std::bad_alloc& failure) {
-    return {errc::out_of_memory, failure.what()};
-  }
-}
 
 // Files in memory, where there are such: what is synced thousands of times need not survive.
 [[maybe_unused]] const bool in_memory =
@@ -151,7 +123,7 @@ class FailingCalls : public testing::Test {
       for (std::uint64_t at = 0;; ++at) {
         SCOPED_TRACE("step " + std::to_string(step) + ", call " + std::to_string(at));
         prepare(step);
-        const int descriptors = open_descriptors();
+        const std::size_t descriptors = open_descriptors();
         bool reported = false;
         outcome went;
         std::string failed;
@@ -179,7 +151,7 @@ class FailingCalls : public testing::Test {
           }
         }
         ASSERT_EQ(open_descriptors(), descriptors) << failed;
-        ASSERT_EQ(mappings_of(path_), 0) << failed;
+        ASSERT_EQ(mappings_of(path_), 0u) << failed;
         if (failed.empty()) break;  // the step has no more calls
       }
     }
@@ -248,7 +220,7 @@ TEST_F(FailingCalls, WhereFilesHaveTemporaryNamesFirst) {
     for (std::uint64_t at = 0;; ++at) {
       SCOPED_TRACE(at);
       prepare(0);
-      const int descriptors = open_descriptors();
+      const std::size_t descriptors = open_descriptors();
       std::optional<container> file;
       bool reported = false;
       test::fail_calls(failing::once, at, number);

@@ -2,9 +2,10 @@
 //
 // Actors: a writer process that may die at any step and be replaced, and readers. The world: the
 // kernel writes dirty pages back and evicts clean ones when it likes; a sync may fail, which leaves
-// pages clean while their bytes may or may not be on the device; the power may go at any moment. A
-// superblock is one sector: the device holds it whole, but in the cache it is torn while it is
-// being written, and stays so if the writer dies there.
+// pages clean while their bytes may or may not be on the device; so may the kernel's own writing,
+// of which the next sync tells; the power may go at any moment. A superblock is one sector: the
+// device holds it whole, but in the cache it is torn while it is being written, and stays so if the
+// writer dies there.
 //
 // A commit is an id with a parent; its generation is its depth, so a generation's number comes
 // again if its first bearer was lost. `destroyed` holds the ids whose extents may have been
@@ -35,6 +36,7 @@ enum class mutation : std::uint8_t {
   none,
   no_rewrite,        // commit.1 syncs, but writes no superblock again
   rewrite_one,       // commit.1 writes only the newest superblock again
+  no_rewrite_sync,   // commit.1 does not sync what it wrote again
   no_refusal,        // commit.1 goes on although a reader holds a generation above
   forget_slots,      // commit.2 protects the newest superblock only
   scan_once,         // commit.2 scans pins once per process, not per transaction
@@ -73,6 +75,7 @@ struct world {
   std::array<std::uint8_t, 2> slot;   // id in the cache, or none
   std::array<std::uint8_t, 2> dirty;  // not on its way to the device yet
   std::array<id_set, 2> device;       // what the device may hold there
+  std::uint8_t unheard;               // the kernel failed to write, and no sync has told
   std::array<std::uint8_t, ids_max> parent;
   std::uint8_t count;  // ids so far
   id_set durable;      // ids whose data is on the device
@@ -161,6 +164,10 @@ struct explorer {
         next.dirty[i] = 0;
         next.device[i] = bit(in.slot[i]);
         visit(next, i == 0 ? "writeback 0" : "writeback 1");
+        next = in;
+        next.dirty[i] = 0;
+        next.unheard = 1;
+        visit(next, i == 0 ? "writeback 0 FAILS" : "writeback 1 FAILS");
       } else if (in.device[i] != bit(in.slot[i])) {
         for (std::uint8_t id = 0; id < 8; ++id) {  // evicted: read again from the device
           if ((in.device[i] & bit(id)) == 0) continue;
@@ -180,6 +187,7 @@ struct explorer {
   }
 
   static void sync(world& in, bool works) {
+    in.unheard = 0;
     for (int i = 0; i < 2; ++i) {
       if (!in.dirty[i]) continue;
       in.dirty[i] = 0;
@@ -219,10 +227,12 @@ struct explorer {
     // A sync that works, or one that fails: then the process poisons itself.
     const auto sync_to = [&](writer_at after, const char* works, const char* fails,
                              auto&& if_it_works) {
-      sync(next, true);
-      next.writer = after;
-      if_it_works(next);
-      go(works);
+      if (in.unheard == 0) {
+        sync(next, true);
+        next.writer = after;
+        if_it_works(next);
+        go(works);
+      }
       sync(next, false);
       if (without(mutation::repeat_sync)) {
         next.writer = after;  // the second call finds nothing dirty, and reports success
@@ -275,6 +285,11 @@ struct explorer {
         break;
       }
       case writer_at::rewritten:
+        if (without(mutation::no_rewrite_sync)) {
+          next.writer = writer_at::adopted;
+          go("no sync 1");
+          break;
+        }
         sync_to(writer_at::adopted, "sync 1", "sync 1 FAILS", nothing_more);
         break;
       case writer_at::adopted:
@@ -315,10 +330,12 @@ struct explorer {
           break;
         }
         // A repeated sync that "works" has not made the data durable.
-        sync(next, true);
-        next.writer = writer_at::data_synced;
-        next.durable |= bit(in.made);
-        go("sync 3");
+        if (in.unheard == 0) {
+          sync(next, true);
+          next.writer = writer_at::data_synced;
+          next.durable |= bit(in.made);
+          go("sync 3");
+        }
         sync(next, false);
         if (without(mutation::repeat_sync)) next.writer = writer_at::data_synced;
         else replace_writer(next);
@@ -458,6 +475,8 @@ std::string part_name(const testing::TestParamInfo<mutation>& which) {
       return "Rewrite";
     case mutation::rewrite_one:
       return "RewriteOfBoth";
+    case mutation::no_rewrite_sync:
+      return "RewriteSync";
     case mutation::no_refusal:
       return "Refusal";
     case mutation::forget_slots:
@@ -482,10 +501,11 @@ std::string part_name(const testing::TestParamInfo<mutation>& which) {
 
 INSTANTIATE_TEST_SUITE_P(Part, TwoSlotModelWithout,
                          testing::Values(mutation::no_rewrite, mutation::rewrite_one,
-                                         mutation::no_refusal, mutation::forget_slots,
-                                         mutation::scan_once, mutation::no_data_sync,
-                                         mutation::newest_slot, mutation::repeat_sync,
-                                         mutation::no_second_look, mutation::shrink_under_pins),
+                                         mutation::no_rewrite_sync, mutation::no_refusal,
+                                         mutation::forget_slots, mutation::scan_once,
+                                         mutation::no_data_sync, mutation::newest_slot,
+                                         mutation::repeat_sync, mutation::no_second_look,
+                                         mutation::shrink_under_pins),
                          part_name);
 
 }  // namespace

@@ -5,14 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <functional>
 #include <random>
 
+#include "interop/foreign_formats.hpp"
 #include "interop/test_support.hpp"
 #include "shale/executor.hpp"
-#include "shale/npy.hpp"
-#include "shale/npz.hpp"
-#include "shale/raw.hpp"
 #include "support/full_disk.hpp"
 #include "support/ordinary_user.hpp"
 
@@ -20,50 +17,10 @@ namespace shale {
 namespace {
 
 using test::code_of;
+using test::foreign;
 using test::pattern;
 using test::scratch_directory;
 using test::text_of;
-
-// One format: how it is read and written, and what an empty file is in it.
-struct foreign {
-  std::string name;
-  std::function<tensor(const std::string&)> read;
-  std::function<void(const std::string&, const tensor&)> write;
-  errc empty_file;
-};
-
-std::ostream& operator<<(std::ostream& to, const foreign& format) { return to << format.name; }
-
-using members_list = std::vector<std::pair<std::string, tensor>>;
-
-const std::vector<foreign>& formats() {
-  static const std::vector<foreign> all{
-      {"npy", [](const std::string& path) { return read_npy(path); },
-       [](const std::string& path, const tensor& values) { write_npy(path, values); },
-       errc::corrupt},
-      {"npz", [](const std::string& path) { return npz_file::open(path).read("a"); },
-       [](const std::string& path, const tensor& values) {
-         write_npz(path, members_list{{"a", values}});
-       },
-       errc::corrupt},
-      {"deflated", [](const std::string& path) { return npz_file::open(path).read("a"); },
-       [](const std::string& path, const tensor& values) {
-         write_npz(path, members_list{{"a", values}}, {.compression = npz_compression::deflate});
-       },
-       errc::corrupt},
-      {"raw", [](const std::string& path) { return read_raw(path, dtype::int16); },
-       [](const std::string& path, const tensor& values) { write_raw(path, values); }, errc{}},
-      {"mapped", [](const std::string& path) { return read_npy(path); },
-       [](const std::string& path, const tensor& values) {
-         npy_writer writer(path, values.dtype(), values.shape());
-         tensor elements = writer.elements();
-         std::memcpy(elements.data(), values.data(), values.size_bytes());
-         writer.finish();
-       },
-       errc::corrupt},
-  };
-  return all;
-}
 
 // Two MiB that no compression makes much smaller.
 tensor large_noise() {
@@ -182,7 +139,7 @@ TEST_P(ForeignFile, BeyondTheLimitOnFileSizesIsAsItWas) {
   EXPECT_TRUE(equal_bits(GetParam().read(path_), values));
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, ForeignFile, testing::ValuesIn(formats()),
+INSTANTIATE_TEST_SUITE_P(Formats, ForeignFile, testing::ValuesIn(test::foreign_formats()),
                          [](const auto& made) { return made.param.name; });
 
 TEST(RawFile, CutAnywhereHasFewerElementsOrIsRefused) {
@@ -206,7 +163,8 @@ TEST(RawFile, CutAnywhereHasFewerElementsOrIsRefused) {
 TEST(NpzArchive, ThatShrinksOrDisappearsAfterItWasOpenedIsAnErrorNotACrash) {
   const scratch_directory files;
   for (const auto compression : {npz_compression::stored, npz_compression::deflate}) {
-    const members_list members{{"a", pattern({5000}, dtype::int16, 1)}};
+    const std::vector<std::pair<std::string, tensor>> members{
+        {"a", pattern({5000}, dtype::int16, 1)}};
     write_npz(files / "a.npz", members, {.compression = compression});
     const npz_file archive = npz_file::open(files / "a.npz");
     ASSERT_EQ(::truncate((files / "a.npz").c_str(), 300), 0);

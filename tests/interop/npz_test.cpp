@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "interop/numpy_script.hpp"
 #include "interop/test_support.hpp"
 #include "interop/zip_reader.hpp"
 #include "interop/zip_writer.hpp"

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "interop/numpy_script.hpp"
 #include "interop/test_support.hpp"
 #include "shale/npy.hpp"
 #include "shale/npz.hpp"

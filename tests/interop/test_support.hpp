@@ -1,10 +1,9 @@
-// Files for a test, and NumPy beside them.
+// Tensors of a pattern that NumPy knows too (numpy_files.py).
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -14,19 +13,6 @@
 #include "support/scratch_directory.hpp"
 
 namespace shale::test {
-
-/// Runs numpy_files.py; what it prints on failure becomes the test's message.
-inline void run_numpy(const std::string& arguments) {
-  const std::string command =
-      "/usr/bin/python3 " SHALE_INTEROP_TESTS "/numpy_files.py " + arguments + " 2>&1";
-  std::FILE* const pipe = ::popen(command.c_str(), "r");
-  ASSERT_NE(pipe, nullptr);
-  std::string output;
-  char buffer[4096];
-  while (const std::size_t got = std::fread(buffer, 1, sizeof buffer, pipe))
-    output.append(buffer, got);
-  EXPECT_EQ(::pclose(pipe), 0) << command << "\n" << output;
-}
 
 /// Byte i of the test pattern; numpy_files.py has the same formula.
 inline std::uint8_t pattern_byte(std::uint64_t i, std::uint64_t seed) {

@@ -1,9 +1,8 @@
 #!/usr/bin/python3
-"""Shows that the tests would notice: leaves one safeguard of src/format and src/array out at a time,
-and expects tests to fail.
+"""Shows that the tests would notice: leaves one safeguard out at a time, and expects tests to fail.
 
-Builds one program from the tests of both floors and from mutated copies of the sources that table.py
-names. In a copy every mutation is an alternative that SHALE_MUTATION chooses as the program starts,
+Builds one program from the tests of several floors and from mutated copies of the sources that
+table.py names. In a copy every mutation is an alternative that SHALE_MUTATION chooses as the program starts,
 so the copies are compiled once, and all other objects are the build's own. Without SHALE_MUTATION the
 tests must pass; with each mutation the ones that the table names must fail, and not by hanging.
 `--list` prints the table as markdown."""
@@ -33,11 +32,12 @@ namespace {
 }  // namespace
 """
 
-# Of the test programs that become one: suites of the same name, and what all of them bring along.
-LEFT_OUT = ("array_test.dir/processes_test.cpp.o", "array_test.dir/specification_test.cpp.o",
-            "failing_calls_test.dir/test_support.cpp.o",
-            "failing_calls_test.dir/__/support/child_process.cpp.o",
-            "format_test.dir/__/support/child_process.cpp.o")
+# The test programs that become one; in some of them calls of the system are led through
+# failing_calls.cpp.
+PROGRAMS = ("interop_test", "failing_foreign_file_test", "array_test", "failing_calls_test",
+            "format_test", "failing_mapping_test")
+# Suites of a name that another floor's tests have too.
+LEFT_OUT = ("tests/array/processes_test.cpp", "tests/array/specification_test.cpp")
 
 TIMEOUT_S = 60
 
@@ -101,6 +101,12 @@ def last_command(ninja, build, target):
     return words
 
 
+def source_of(compiled):
+    """The source of one of CMake's objects, as a path from the root."""
+    source = re.sub(r"CMakeFiles/[^/]*\.dir/", "", compiled).replace("__/", "../")
+    return os.path.normpath(source.removesuffix(".o"))
+
+
 def build_program(root, build, ninja, jobs):
     """Compiles the mutated copies and links them with the build's other objects."""
     scratch = build / "tests/mutations"
@@ -129,16 +135,19 @@ def build_program(root, build, ninja, jobs):
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         list(pool.map(lambda each: run(each[0], cwd=each[1]), compilations))
 
-    # The array floor's tests, those of the format floor, and those that lead calls of the system
-    # through failing_calls.cpp.
-    link = [word for word in last_command(ninja, build, "array_test") if not word.endswith(LEFT_OUT)]
-    own = [word for target in ("failing_calls_test", "format_test")
-           for word in last_command(ninja, build, target)
-           if (f"/{target}.dir/" in word or "--wrap=" in word) and not word.endswith(LEFT_OUT)]
-    at = link.index("-o")
+    compiled = {}  # objects by source: some are in several programs
+    others = []
+    for words in (last_command(ninja, build, program) for program in PROGRAMS):
+        at = words.index("-o")
+        del words[at:at + 2]
+        for word in words:
+            if word.endswith(".o"):
+                compiled.setdefault(source_of(word), word)
+            elif word not in others:
+                others.append(word)
     program = scratch / "mutation_test"
-    link[at + 1] = str(program)
-    link[at:at] = own
+    link = others[:1] + [word for source, word in compiled.items() if source not in LEFT_OUT]
+    link += others[1:] + ["-o", str(program)]
     run([objects.get(word, word) for word in link], cwd=build)
     return program
 
@@ -158,7 +167,9 @@ def test(program, number, tests, environment, timeout_s):
         if ran and ran.group(1) == "0":
             return "no test", f"is called {tests}", ""
         return "passed", "", done.stdout
-    how = "fails" if done.returncode > 0 else f"ends by signal {-done.returncode}"
+    how = "fails" if done.returncode > 0 or ": Failure" in done.stdout else ""
+    if done.returncode < 0:
+        how += f"{', then ' if how else ''}ends by signal {-done.returncode}"
     return how, failed.group(1) if failed else "", done.stdout
 
 

@@ -1,7 +1,8 @@
-"""What may not be left out of the commit protocol and of the checks around it: one mutation a
-safeguard (`also`: where two stand for each other). `original` stands in `file` exactly once; where
-it holds the marks ⟦ and ⟧, only what is between them is replaced by `changed`. What is replaced is a statement if it ends in ';' or '}', else an
-expression. `tests` is a filter of GoogleTest: some of these must fail."""
+"""What may not be left out of the commit protocol, of the checks around it, and of whatever else says
+that bytes are durable: one mutation a safeguard (`also`: where two stand for each other). `original`
+stands in `file` exactly once; where it holds the marks ⟦ and ⟧, only what is between them is replaced
+by `changed`. What is replaced is a statement if it ends in ';' or '}', else an expression. `tests` is a
+filter of GoogleTest: some of these must fail."""
 
 import dataclasses
 
@@ -51,7 +52,7 @@ MUTATIONS = [
     mutation("rewrite-not-synced", "format/commit.cpp", "rewrite_in_place",
              "the rewritten superblocks are not synced",
              "both[i].sector, path);\n  ⟦sync_data(file, path);⟧", "",
-             "Poison.*"),
+             "Interleaving.AReaderIsNotMisledByARewriteThatNeverArrived"),
     mutation("lost-generation-given-away", "format/commit.cpp", "require_no_pin_above",
              "a pin above the newest generation is no reason to refuse",
              "pins.empty() || pins.back().last <= newest", "true",
@@ -115,8 +116,8 @@ MUTATIONS = [
              "SpaceMap.*", *CRASHES),
     mutation("others-space-free-at-once", "format/space.cpp", "release",
              "what an older generation uses is free as soon as it is released",
-             "allocated_.contains(offset, end)", "true",
-             "SpaceMap.KeepsTransactionsOffEachOthersPages", *CRASHES),
+             "released_.add(offset, end);", "free_.add(offset, end);",
+             "SpaceMap.*", *CRASHES),
     mutation("released-twice", "format/space.cpp", "release",
              "a second release of the same range goes unnoticed",
              "allocated_.overlaps(offset, end) || released_.overlaps(offset, end)", "false",
@@ -474,4 +475,49 @@ MUTATIONS = [
              "std::make_shared<format::generation_view>(view)",
              "std::shared_ptr<format::generation_view>()",
              "DenseArray.ViewsKeepTheirBytesWhenEverythingElseIsGone"),
+
+    # ---- foreign files: whole and durable, or as they were ---------------------------------------
+    mutation("foreign-bytes-not-synced", "interop/output_file.cpp", "publish",
+             "a file gets its name before its bytes are durable",
+             "if (::fsync(descriptor_.get()) != 0) "
+             "throw_unsynced(errno, \"file \" + pending_.target());", "",
+             "Formats/FailingForeignFile.HasItsNameOnlyWhenItIsDurable/npz"),
+    mutation("foreign-name-not-synced", "interop/output_file.cpp", "publish",
+             "the name of a file is not made durable",
+             "sync_directory(directory_of(target_));", "",
+             "Formats/FailingForeignFile.HasItsNameOnlyWhenItIsDurable/*"),
+    mutation("partial-foreign-file-left", "interop/output_file.cpp", "~pending_file",
+             "a file that was not finished stays",
+             "if (!path_.empty()) ::unlink(path_.c_str());", "",
+             "Formats/FailingForeignFile.*IsTheOldOrTheNew/*"),
+    mutation("foreign-file-in-the-way", "interop/output_file.cpp", "publish",
+             "a file that appeared meanwhile is replaced though that was refused",
+             "existing_ == existing_file::refuse ? RENAME_NOREPLACE : 0", "0",
+             "NpyWriter.RefusesATargetThatAppearedMeanwhile"),
+    mutation("mapped-elements-not-flushed", "interop/npy.cpp", "finish",
+             "elements that were stored through a mapping are not synced",
+             "state.whole.flush();", "",
+             "Formats/FailingForeignFile.HasItsNameOnlyWhenItIsDurable/mapped"),
+    mutation("foreign-file-ends-early", "interop/input_file.cpp", "read",
+             "a file that became shorter while it is read goes unnoticed",
+             "if (⟦got < into.size()⟧)\n    throw", "false",
+             "ForeignFileThatShrinks.*"),
+
+    # ---- mapped storages: what flush and write-back say is so -------------------------------------
+    mutation("flush-not-synced", "storage/mapped_paging.cpp", "flush",
+             "a flush does not write",
+             "::msync(pages.address, pages.bytes, MS_SYNC) == 0", "true",
+             "FailingWriteback.*"),
+    mutation("writeback-not-awaited", "storage/mapped_paging.cpp", "finish_writeback",
+             "nobody waits for pages that are being written, or hears that they could not be",
+             "::sync_file_range(\n"
+             "            source_.descriptor, static_cast<off_t>(each.file_offset),\n"
+             "            static_cast<off_t>(each.bytes),\n"
+             "            SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | "
+             "SYNC_FILE_RANGE_WAIT_AFTER) == 0", "true",
+             "FailingWriteback.*"),
+    mutation("new-file-left", "storage/mapped_file.cpp", "~new_file",
+             "a new file that could not be mapped stays",
+             "::unlink(path_.c_str());", "",
+             "Of/FailingMapping.*/Creating"),
 ]

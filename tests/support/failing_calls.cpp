@@ -110,11 +110,29 @@ SHALE_WRAP(int, fallocate, (int file, int mode, off_t at, off_t bytes), file, mo
 SHALE_WRAP(int, link, (const char* from, const char* to), from, to)
 SHALE_WRAP(int, linkat, (int from, const char* name, int to, const char* other, int flags), from,
            name, to, other, flags)
+SHALE_WRAP(int, rename, (const char* from, const char* to), from, to)
+SHALE_WRAP(int, renameat2, (int from, const char* name, int to, const char* other, unsigned flags),
+           from, name, to, other, flags)
+SHALE_WRAP(int, msync, (void* at, std::size_t bytes, int flags), at, bytes, flags)
+SHALE_WRAP(int, sync_file_range, (int file, off_t at, off_t bytes, unsigned flags), file, at, bytes,
+           flags)
 SHALE_WRAP(int, mprotect, (void* at, std::size_t bytes, int allowed), at, bytes, allowed)
 SHALE_WRAP(int, madvise, (void* at, std::size_t bytes, int advice), at, bytes, advice)
 SHALE_WRAP(ssize_t, getrandom, (void* into, std::size_t bytes, unsigned flags), into, bytes, flags)
 
 extern "C" {
+
+// The descriptor is gone all the same.
+int __real_close(int file);
+int __wrap_close(int file);
+int __wrap_close(int file) {
+  const bool fails = shale::test::fails("close");
+  const int failure = errno;
+  const int result = __real_close(file);
+  if (!fails) return result;
+  errno = failure;
+  return -1;
+}
 
 int __real_posix_fallocate(int file, off_t at, off_t bytes);
 int __wrap_posix_fallocate(int file, off_t at, off_t bytes);

@@ -1,6 +1,8 @@
 // What a piece of code throws, as a value to compare.
 #pragma once
 
+#include <new>
+#include <optional>
 #include <string>
 
 #include "shale/error.hpp"
@@ -27,6 +29,25 @@ std::string text_of(Body&& body) {
     return failure.what();
   }
   return {};
+}
+
+/// How something ended.
+struct outcome {
+  std::optional<errc> code;  ///< nothing: it went well
+  std::string text;
+};
+
+/// Runs `body`; errors and exhausted memory become its outcome.
+template <class Body>
+outcome outcome_of(Body&& body) {
+  try {
+    body();
+    return {};
+  } catch (const error& failure) {
+    return {failure.code(), failure.what()};
+  } catch (const std::bad_alloc& failure) {
+    return {errc::out_of_memory, failure.what()};
+  }
 }
 
 }  // namespace shale::test

@@ -528,6 +528,11 @@ recording_file_system::image recording_file_system::now() const {
   return files;
 }
 
+void recording_file_system::fail_writeback(const std::string& path) {
+  record({event::change::failed_sync, find(path)->number, 0, {}, {}, {}});
+  fail_sync(0);
+}
+
 void recording_file_system::evict_lost() {
   record({change::evict, 0, 0, {}, {}, {}});
   replay all(*this);

@@ -128,6 +128,10 @@ class recording_file_system final : public format::file_system {
   /// The files as everybody sees them now.
   image now() const;
 
+  /// The kernel tries to write a file's unsynced bytes back unasked, and fails: as if a sync had
+  /// failed, but nobody hears of it before the next one.
+  void fail_writeback(const std::string& path);
+
   /// The kernel drops what it could not write: what failed syncs left uncertain is read back from
   /// the device, where none of it is. Recorded.
   void evict_lost();

@@ -64,6 +64,15 @@ TEST_F(PartialFile, ReplacesOnlyWhenAllowed) {
   EXPECT_EQ(read(target()), "new");
 }
 
+TEST_F(PartialFile, TakesThePermissionsOfWhatItReplaces) {
+  write(target(), "old");
+  std::filesystem::permissions(target(), std::filesystem::perms(0640));
+  partial_file file(target(), replacing::allow);
+  write(file.path(), "new");
+  file.publish();
+  EXPECT_EQ(std::filesystem::status(target()).permissions(), std::filesystem::perms(0640));
+}
+
 TEST_F(PartialFile, RefusesATargetThatAppearedMeanwhile) {
   partial_file file(target(), replacing::refuse);
   write(file.path(), "new");

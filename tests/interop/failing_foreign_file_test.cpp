@@ -1,0 +1,242 @@
+// Every call to the operating system and every allocation fails in turn while foreign files are
+// written and read: there is a clear error or none, nothing leaks, and whoever looks at the name
+// sees what was there before or all that was written.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+#include <optional>
+
+#include "interop/foreign_formats.hpp"
+#include "interop/test_support.hpp"
+#include "storage/pool/housekeeper.hpp"
+#include "support/failing_calls.hpp"
+#include "support/process_footprint.hpp"
+
+namespace shale {
+namespace {
+
+using test::failing;
+using test::foreign;
+using test::open_descriptors;
+using test::outcome;
+using test::outcome_of;
+
+class FailingForeignFile : public testing::TestWithParam<foreign> {
+ protected:
+  FailingForeignFile() {
+    // Descriptors are counted: the housekeeper must not look into /proc meanwhile.
+    detail::exchange_memory_probe([] { return detail::system_memory(); });
+    // What is made once in a process is made before anything fails.
+    GetParam().write(path_, older_);
+    old_bytes_ = test::read_file(path_);
+    GetParam().write(path_, newer_);
+    new_bytes_ = test::read_file(path_);
+    GetParam().read(path_);
+  }
+  ~FailingForeignFile() override { test::run_before_calls(nullptr); }
+
+  void prepare(bool replaces) const {
+    std::filesystem::remove(path_);
+    if (replaces) test::write_file(path_, old_bytes_);
+  }
+
+  // Lets call after call fail while a file is written anew, and while one is replaced. `allowed`
+  // says whether an outcome is right.
+  template <class Allowed>
+  void fail_each(failing how, int number, Allowed allowed) {
+    for (const bool replaces : {false, true}) {
+      for (std::uint64_t at = 0;; ++at) {
+        SCOPED_TRACE((replaces ? "replacing, call " : "new, call ") + std::to_string(at));
+        prepare(replaces);
+        const std::size_t descriptors = open_descriptors();
+        test::fail_calls(how, at, number);
+        const outcome went = outcome_of([&] { GetParam().write(path_, newer_); });
+        test::stop_failing();
+        const std::string failed = test::failed_call();
+        failures_ += went.code.has_value();
+        ASSERT_TRUE(allowed(went, failed)) << failed << ": " << went.text;
+        if (how != failing::partially && (failed == "fsync" || failed == "msync")) {
+          ASSERT_TRUE(went.code) << "a failed sync was passed over";
+        }
+        const auto names = files_.names();
+        if (!names.empty() || replaces || !went.code) {
+          ASSERT_EQ(names, std::vector<std::string>{"a.file"}) << failed << ": " << went.text;
+          const std::string bytes = test::read_file(path_);
+          ASSERT_TRUE(bytes == new_bytes_ || (went.code && replaces && bytes == old_bytes_))
+              << failed << ": " << went.text;
+        }
+        ASSERT_EQ(open_descriptors(), descriptors) << failed;
+        ASSERT_EQ(test::mappings_of(path_), 0u) << failed;
+        if (failed.empty()) break;  // there are no more calls
+      }
+    }
+  }
+
+  bool names_file(const outcome& went) const {
+    return went.text.find(files_.path()) != std::string::npos;
+  }
+
+  test::scratch_directory files_;
+  const std::string path_ = files_ / "a.file";
+  const tensor older_ = test::pattern({700}, dtype::int16, 1);
+  const tensor newer_ = test::pattern({1000}, dtype::int16, 2);
+  std::string old_bytes_;
+  std::string new_bytes_;
+  int failures_ = 0;
+};
+
+TEST_P(FailingForeignFile, WithAnIoErrorOnceIsTheOldOrTheNew) {
+  fail_each(failing::once, EIO, [&](const outcome& went, const std::string& failed) {
+    return !went.code || ((went.code == errc::io || failed == "mmap") && names_file(went));
+  });
+  EXPECT_GT(failures_, 8);
+}
+
+TEST_P(FailingForeignFile, WithoutSpaceEverAfterIsTheOldOrTheNew) {
+  fail_each(failing::ever_after, ENOSPC, [&](const outcome& went, const std::string&) {
+    return !went.code || names_file(went);
+  });
+  EXPECT_GT(failures_, 8);
+}
+
+TEST_P(FailingForeignFile, WithAnInterruptionOnceIsWritten) {
+  fail_each(failing::once, EINTR, [&](const outcome& went, const std::string& failed) {
+    for (const char* const repeated : {"pwrite", "open", "posix_fallocate", "close"})
+      if (failed == repeated) return !went.code.has_value();
+    // Syncs are not repeated; other calls are never interrupted.
+    return !went.code || went.code == errc::io || failed == "mmap";
+  });
+}
+
+TEST_P(FailingForeignFile, WithAShortTransferOnceIsWritten) {
+  fail_each(failing::partially, 0,
+            [&](const outcome& went, const std::string&) { return !went.code; });
+}
+
+TEST_P(FailingForeignFile, WithoutMemoryOnceIsTheOldOrTheNew) {
+  fail_each(failing::allocation, 0, [](const outcome& went, const std::string&) {
+    return !went.code || went.code == errc::out_of_memory;
+  });
+  EXPECT_GT(failures_, 8);
+}
+
+TEST_P(FailingForeignFile, IsReadAllTheSameOrNot) {
+  for (const auto& [how, number] : {std::pair(failing::once, EIO),
+                                    {failing::once, EINTR},
+                                    {failing::partially, 0},
+                                    {failing::allocation, 0}}) {
+    for (std::uint64_t at = 0;; ++at) {
+      SCOPED_TRACE(at);
+      const std::size_t descriptors = open_descriptors();
+      test::fail_calls(how, at, number);
+      tensor read;
+      const outcome went = outcome_of([&] { read = GetParam().read(path_); });
+      test::stop_failing();
+      const std::string failed = test::failed_call();
+      if (went.code) {
+        const bool transfers = failed == "open" || failed == "pread";
+        ASSERT_FALSE(transfers && (number == EINTR || how == failing::partially)) << went.text;
+        if (transfers || failed == "fstat") {
+          ASSERT_EQ(went.code, errc::io) << went.text;
+        }
+        if (how == failing::allocation) {
+          ASSERT_EQ(went.code, errc::out_of_memory) << went.text;
+        } else {
+          ASSERT_TRUE(names_file(went)) << failed << ": " << went.text;
+        }
+      } else {
+        ASSERT_EQ(test::row_major_bytes(read), test::row_major_bytes(newer_)) << failed;
+      }
+      read = {};
+      ASSERT_EQ(open_descriptors(), descriptors) << failed;
+      ASSERT_EQ(test::mappings_of(path_), 0u) << failed;
+      if (failed.empty()) break;
+    }
+  }
+}
+
+// In front of every call: what it is, and what a process that died here would leave.
+struct witness {
+  std::mutex alone;
+  std::vector<std::string> calls;
+  std::vector<std::string> seen;
+  std::string path;
+};
+witness* watching = nullptr;
+
+void watch(const char* name) {
+  const std::lock_guard lock(watching->alone);
+  watching->calls.emplace_back(name);
+  std::ifstream file(watching->path, std::ios::binary);
+  watching->seen.emplace_back(std::istreambuf_iterator<char>(file),
+                              std::istreambuf_iterator<char>());
+}
+
+TEST_P(FailingForeignFile, HasItsNameOnlyWhenItIsDurable) {
+  witness one;
+  one.path = path_;
+  watching = &one;
+  prepare(true);
+  test::run_before_calls(&watch);
+  GetParam().write(path_, newer_);
+  test::run_before_calls(nullptr);
+
+  const auto is = [](const char* name) {
+    return [name](const std::string& call) { return call == name; };
+  };
+  const auto renamed = std::find_if(one.calls.begin(), one.calls.end(), is("renameat2"));
+  ASSERT_NE(renamed, one.calls.end());
+  const auto synced =
+      std::find_if(std::make_reverse_iterator(renamed), one.calls.rend(),
+                   [&](const std::string& call) { return call == "fsync" || call == "msync"; });
+  ASSERT_NE(synced, one.calls.rend()) << "renamed before it was synced";
+  EXPECT_EQ(std::find_if(synced.base(), one.calls.end(), is("pwrite")), one.calls.end());
+  EXPECT_EQ(std::count(renamed, one.calls.end(), "fsync"), 1) << "the directory was not synced";
+
+  const auto at = static_cast<std::size_t>(renamed - one.calls.begin());
+  for (std::size_t i = 0; i < one.seen.size(); ++i)
+    EXPECT_EQ(one.seen[i], i <= at ? old_bytes_ : new_bytes_) << one.calls[i];
+}
+
+// Elements that must be copied, of a file that another process cuts in front of any call.
+TEST(ForeignFileThatShrinks, WhileItIsCopiedIsAnError) {
+  static const test::scratch_directory files;
+  static const std::string path = files / "a.raw";
+  static std::uint64_t calls_before;
+  const std::string bytes(4001, 'r');
+  const raw_read_options odd{.shape = dims{2000}, .offset = 1};
+  int refused = 0;
+  for (std::uint64_t at = 0;; ++at) {
+    SCOPED_TRACE(at);
+    test::write_file(path, bytes);
+    calls_before = at;
+    test::run_before_calls([](const char*) {
+      if (calls_before-- != 0) return;
+      test::run_before_calls(nullptr);
+      std::filesystem::resize_file(path, 2000);
+    });
+    std::optional<tensor> read;
+    const outcome went = outcome_of([&] { read = read_raw(path, dtype::int16, odd); });
+    test::run_before_calls(nullptr);
+    if (std::filesystem::file_size(path) == bytes.size()) break;  // there are no more calls
+    if (went.code) {
+      // It was too short from the beginning, or became so.
+      ASSERT_TRUE(went.code == errc::io || went.code == errc::invalid_argument) << went.text;
+      ++refused;
+    } else {
+      ASSERT_EQ(test::row_major_bytes(*read), bytes.substr(1));
+    }
+  }
+  EXPECT_GT(refused, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, FailingForeignFile, testing::ValuesIn(test::foreign_formats()),
+                         [](const auto& made) { return made.param.name; });
+
+}  // namespace
+}  // namespace shale

@@ -1,0 +1,217 @@
+// Every call to the operating system and every allocation fails in turn while files are created,
+// mapped, grown and flushed: there is a clear error or none, and nothing leaks.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <functional>
+#include <ostream>
+
+#include "shale/mapped_file.hpp"
+#include "storage/pool/housekeeper.hpp"
+#include "support/failing_calls.hpp"
+#include "support/failures.hpp"
+#include "support/process_footprint.hpp"
+#include "support/scratch_directory.hpp"
+
+namespace shale {
+namespace {
+
+using test::failing;
+using test::outcome;
+using test::outcome_of;
+using test::process_footprint;
+
+constexpr std::size_t some_bytes = 3 * 4096 + 100;
+constexpr std::size_t more_bytes = 9 * 4096;
+
+void fill(storage& bytes, char value) {
+  std::fill_n(bytes.data(), bytes.size_bytes(), std::byte(value));
+}
+
+// What is done to a file that holds `some_bytes` times 'o', if it is there.
+struct use {
+  std::string name;
+  bool file_is_there;
+  std::function<void(const std::string& path)> run;
+  std::string afterwards;  // what the file holds if all went well
+  bool all_or_nothing;     // whether it else holds what it held before
+};
+
+std::ostream& operator<<(std::ostream& to, const use& which) { return to << which.name; }
+
+std::string holding(std::size_t bytes, char value) { return std::string(bytes, value); }
+
+const std::vector<use>& uses() {
+  static const std::vector<use> all{
+      {"Creating", false, [](const std::string& path) { create_file(path, some_bytes); },
+       holding(some_bytes, '\0'), true},
+      {"Replacing", true,
+       [](const std::string& path) {
+         create_file(path, more_bytes, {.exclusive = false, .truncate = true});
+       },
+       holding(more_bytes, '\0'), true},
+      {"Opening", true,
+       [](const std::string& path) {
+         storage bytes = create_file(path, some_bytes, {.exclusive = false});
+         fill(bytes, 'n');
+         bytes.flush();
+       },
+       holding(some_bytes, 'n'), true},
+      {"Growing", true,
+       [](const std::string& path) {
+         storage bytes =
+             map_file(path, {.access = access::read_write, .reserve_bytes = std::size_t{1} << 20});
+         bytes.grow(more_bytes);
+         fill(bytes, 'g');
+         bytes.start_writeback({0, more_bytes});
+         bytes.finish_writeback({0, more_bytes});
+         bytes.flush();
+       },
+       holding(more_bytes, 'g'), false},
+      {"Reading", true,
+       [](const std::string& path) {
+         const storage bytes = map_file(path, {.populate = true});
+         bytes.advise(access_pattern::sequential, {0, some_bytes});
+         bytes.prefetch({0, some_bytes});
+         bytes.evict({0, some_bytes}, eviction::system);
+         for (std::size_t i = 0; i < some_bytes; ++i)
+           if (bytes.data()[i] != std::byte('o')) throw std::logic_error("read something else");
+       },
+       holding(some_bytes, 'o'), true},
+      {"CopyOnWrite", true,
+       [](const std::string& path) {
+         storage bytes = map_file(path, {.access = access::copy_on_write});
+         fill(bytes, 'c');
+         bytes.flush();
+       },
+       holding(some_bytes, 'o'), true},
+  };
+  return all;
+}
+
+class FailingMapping : public testing::TestWithParam<use> {
+ protected:
+  FailingMapping() {
+    // Descriptors are counted: the housekeeper must not look into /proc meanwhile.
+    detail::exchange_memory_probe([] { return detail::system_memory(); });
+    prepare();
+    GetParam().run(path_);  // what is made once in a process is made before anything fails
+    EXPECT_EQ(test::read_file(path_), GetParam().afterwards);
+  }
+
+  void prepare() const {
+    std::filesystem::remove(path_);
+    if (GetParam().file_is_there) test::write_file(path_, holding(some_bytes, 'o'));
+  }
+
+  // Lets call after call fail. `allowed` says whether an outcome is right.
+  template <class Allowed>
+  void fail_each(failing how, int number, Allowed allowed) {
+    for (std::uint64_t at = 0;; ++at) {
+      SCOPED_TRACE("call " + std::to_string(at));
+      prepare();
+      const process_footprint before = process_footprint::now();
+      test::fail_calls(how, at, number);
+      const outcome went = outcome_of([&] { GetParam().run(path_); });
+      test::stop_failing();
+      const std::string failed = test::failed_call();
+      failures_ += went.code.has_value();
+      ASSERT_TRUE(allowed(went, failed)) << failed << ": " << went.text;
+      ASSERT_EQ(process_footprint::now(), before)
+          << failed << ": " << to_string(process_footprint::now());
+      expect_file(went, failed);
+      if (HasFatalFailure() || failed.empty()) break;  // there are no more calls
+    }
+  }
+
+  void expect_file(const outcome& went, const std::string& failed) const {
+    const auto names = files_.names();
+    if (names.empty() && !GetParam().file_is_there && went.code) return;
+    ASSERT_EQ(names, std::vector<std::string>{"a.bytes"}) << failed << ": " << went.text;
+    const std::string bytes = test::read_file(path_);
+    if (!went.code) {
+      ASSERT_TRUE(bytes == GetParam().afterwards) << failed;
+    } else if (GetParam().all_or_nothing) {
+      ASSERT_TRUE(bytes == GetParam().afterwards || bytes == holding(some_bytes, 'o'))
+          << failed << ": " << went.text;
+    } else {
+      ASSERT_TRUE(bytes.size() == some_bytes || bytes.size() == GetParam().afterwards.size())
+          << failed << ": " << went.text;
+    }
+  }
+
+  bool names_file(const outcome& went) const { return went.text.find(path_) != std::string::npos; }
+
+  test::scratch_directory files_;
+  const std::string path_ = files_ / "a.bytes";
+  int failures_ = 0;
+};
+
+TEST_P(FailingMapping, WithAnIoErrorOnce) {
+  fail_each(failing::once, EIO, [&](const outcome& went, const std::string& failed) {
+    return !went.code || (went.code == errc::io && names_file(went)) || failed == "mmap";
+  });
+  EXPECT_GT(failures_, 2);
+}
+
+TEST_P(FailingMapping, WithoutSpaceEverAfter) {
+  fail_each(failing::ever_after, ENOSPC, [&](const outcome& went, const std::string&) {
+    return !went.code || names_file(went) || went.code == errc::out_of_memory;
+  });
+  EXPECT_GT(failures_, 2);
+}
+
+TEST_P(FailingMapping, WithAnInterruptionOnce) {
+  fail_each(failing::once, EINTR, [&](const outcome& went, const std::string& failed) {
+    for (const char* const repeated : {"open", "posix_fallocate", "close"})
+      if (failed == repeated) return !went.code.has_value();
+    // Syncs are not repeated; other calls are never interrupted.
+    return !went.code || names_file(went) || failed == "mmap";
+  });
+}
+
+TEST_P(FailingMapping, WithoutMemoryOnce) {
+  fail_each(failing::once, ENOMEM, [&](const outcome& went, const std::string&) {
+    return !went.code || went.code == errc::out_of_memory || names_file(went);
+  });
+  fail_each(failing::allocation, 0, [](const outcome& went, const std::string&) {
+    return !went.code || went.code == errc::out_of_memory;
+  });
+  EXPECT_GT(failures_, 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, FailingMapping, testing::ValuesIn(uses()),
+                         [](const auto& made) { return made.param.name; });
+
+// Nobody else hears of these: whoever passes them over says that lost bytes are durable.
+TEST(FailingWriteback, IsReportedWithFileAndRange) {
+  const test::scratch_directory files;
+  const std::string path = files / "a.bytes";
+  storage bytes = create_file(path, more_bytes);
+  fill(bytes, 'w');
+  const byte_range second{4096, 8192};
+  const std::pair<const char*, std::function<void()>> ways[] = {
+      {"msync", [&] { bytes.flush(second); }},
+      {"sync_file_range", [&] { bytes.finish_writeback(second); }},
+  };
+  for (const auto& [call, run] : ways) {
+    SCOPED_TRACE(call);
+    for (const auto& [number, code] :
+         {std::pair(EIO, errc::io), {ENOSPC, errc::out_of_space}, {EINTR, errc::io}}) {
+      test::fail_calls(failing::once, 0, number);
+      const outcome went = outcome_of(run);
+      test::stop_failing();
+      EXPECT_EQ(test::failed_call(), call);
+      EXPECT_EQ(went.code, code);
+      EXPECT_NE(went.text.find("byte 4096"), std::string::npos) << went.text;
+      EXPECT_NE(went.text.find("8192 bytes"), std::string::npos) << went.text;
+      EXPECT_NE(went.text.find(path), std::string::npos) << went.text;
+    }
+    EXPECT_EQ(outcome_of(run).code, std::nullopt);
+  }
+}
+
+}  // namespace
+}  // namespace shale
