@@ -97,8 +97,12 @@ class FailingMapping : public testing::TestWithParam<use> {
     // Descriptors are counted: the housekeeper must not look into /proc meanwhile.
     detail::exchange_memory_probe([] { return detail::system_memory(); });
     prepare();
-    GetParam().run(path_);  // what is made once in a process is made before anything fails
+    // What is made once in a process is made before anything is counted.
+    GetParam().run(path_);
     EXPECT_EQ(test::read_file(path_), GetParam().afterwards);
+    test::fail_calls(failing::once, 0, EIO);
+    outcome_of([&] { GetParam().run(path_); });
+    test::stop_failing();
   }
 
   void prepare() const {
