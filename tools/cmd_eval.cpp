@@ -39,8 +39,8 @@ struct operands {
   std::set<std::string> paths;
 };
 
-// What stands behind "NAME=": an address, or a number as expressions write it.
-expr open_operand(std::string_view text, operands& into) {
+// What stands behind "NAME=": an address, or a number or tuple as expressions write it.
+value open_operand(std::string_view text, operands& into) {
   try {
     const operand found = into.files.open(parse_address(text));
     into.paths.insert(found.where.file);
@@ -49,7 +49,7 @@ expr open_operand(std::string_view text, operands& into) {
     if (failure.code() != errc::invalid_argument || dynamic_cast<const located_error*>(&failure))
       throw;
     try {
-      return parse_expression(text, {});
+      return parse_value(text, {});
     } catch (const error&) {
       // It was meant as an address.
     }
@@ -177,7 +177,8 @@ void add_eval(command_line& line) {
   auto options = std::make_shared<eval_options>();
   CLI::App* command = line.app.add_subcommand("eval", "Compute an expression over arrays");
   command->add_option("expression", options->expression, "NumPy-like; see below");
-  command->add_option("--let", options->lets, "Bind a name to FILE[:ARRAY][[SLICE]] or to a number")
+  command
+      ->add_option("--let", options->lets, "Bind a name to FILE[:ARRAY][[SLICE]], or to a number")
       ->type_name("NAME=SOURCE")
       ->allow_extra_args(false);
   command

@@ -44,14 +44,19 @@ class parser {
   parser(std::string_view text, const bindings& arrays)
       : text_(text), tokens_(split_tokens(text)), arrays_(arrays) {}
 
-  expr parse() {
+  value parse() {
     while (peek().kind == token_kind::name && tokens_[next_ + 1].is("=")) assign();
-    const std::size_t first = peek().at;
-    if (peek().kind == token_kind::end) fail("expected an expression", peek().at);
+    result_at_ = peek().at;
+    if (peek().kind == token_kind::end) fail("expected an expression", result_at_);
     value result = tuple_or_expression();
     take(";");
     if (peek().kind != token_kind::end) fail_at_token();
-    return at(first, [&] { return to_expr(result); });
+    return result;
+  }
+
+  expr parse_array() {
+    const value result = parse();
+    return at(result_at_, [&] { return to_expr(result); });
   }
 
  private:
@@ -441,6 +446,7 @@ class parser {
   std::string_view text_;
   std::vector<token> tokens_;
   const bindings& arrays_;
+  std::size_t result_at_ = 0;
   std::map<std::string_view, value> locals_;
   std::size_t next_ = 0;
   int depth_ = 0;
@@ -450,6 +456,10 @@ class parser {
 }  // namespace
 
 expr parse_expression(std::string_view text, const bindings& arrays) {
+  return parser(text, arrays).parse_array();
+}
+
+value parse_value(std::string_view text, const bindings& arrays) {
   return parser(text, arrays).parse();
 }
 

@@ -15,11 +15,12 @@
 #include <string_view>
 
 #include "shale/expr.hpp"
+#include "value.hpp"
 
 namespace shale::tools {
 
-/// Arrays by the name an expression knows them under.
-using bindings = std::map<std::string, expr, std::less<>>;
+/// Arrays and plain values by the name an expression knows them under.
+using bindings = std::map<std::string, value, std::less<>>;
 
 /// How deeply brackets, calls and operators may nest, and how many operations one expression may
 /// ask for: whoever reads the graph may recurse over it.
@@ -30,6 +31,9 @@ inline constexpr int max_expression_operations = 2000;
 /// Throws   located_error, a caret under the place: what is no expression, unknown names, whatever
 ///          the operations themselves refuse (shapes, dtypes, axes), too deep, too long
 expr parse_expression(std::string_view text, const bindings& arrays);
+
+/// The same where the result need not be an array: numbers, tuples … stay what they are.
+value parse_value(std::string_view text, const bindings& arrays);
 
 /// Whether `text` can be bound by --let and then named: a Python identifier that is no keyword.
 bool is_bindable(std::string_view text) noexcept;

@@ -162,8 +162,6 @@ struct codec_workspace::state {
 };
 
 codec_workspace::codec_workspace() noexcept = default;
-codec_workspace::codec_workspace(codec_workspace&&) noexcept = default;
-codec_workspace& codec_workspace::operator=(codec_workspace&&) noexcept = default;
 codec_workspace::~codec_workspace() = default;
 
 codec_workspace& codec_workspace::of_this_thread() {
@@ -177,8 +175,6 @@ codec_workspace::state& codec_workspace::own() {
 }
 
 bytes_span codec_workspace::staging(std::size_t bytes) { return own().staging.of(bytes); }
-
-void codec_workspace::release() noexcept { state_.reset(); }
 
 codec::codec(std::vector<codec_stage> stages, shale::dtype type)
     : stages_(std::move(stages)), item_bytes_(shale::item_bytes(type)), type_(type) {

@@ -45,8 +45,8 @@ inline constexpr std::uint32_t chunk_flag_raw = 1;  ///< no stage applies: the e
 class codec_workspace {
  public:
   codec_workspace() noexcept;
-  codec_workspace(codec_workspace&&) noexcept;
-  codec_workspace& operator=(codec_workspace&&) noexcept;
+  codec_workspace(const codec_workspace&) = delete;
+  codec_workspace& operator=(const codec_workspace&) = delete;
   ~codec_workspace();
 
   /// The calling thread's own.
@@ -55,9 +55,6 @@ class codec_workspace {
   /// A buffer of that many bytes for the caller's own use (reading stored bytes into), kept apart
   /// from those that encode and decode use. Valid until the next call. Throws out_of_memory.
   bytes_span staging(std::size_t bytes);
-
-  /// Gives every buffer and context back.
-  void release() noexcept;
 
   struct state;
   state& own();  // for the coder itself

@@ -50,7 +50,10 @@ class FailingCalls : public testing::Test {
       file_bytes_.push_back(test::read_file(path_));
     }
   }
-  ~FailingCalls() override { test::let_files_be_unnamed(true); }
+  ~FailingCalls() override {
+    test::let_files_be_unnamed(true);
+    test::refuse_calls(nullptr);
+  }
 
   // Step 0 is creating; the last one but one is the last transaction; the last is reading.
   static constexpr int reading = test::array_steps + 1;
@@ -233,6 +236,28 @@ TEST_F(FailingCalls, WhereFilesHaveTemporaryNamesFirst) {
       ASSERT_EQ(open_descriptors(), descriptors) << test::failed_call();
     }
   }
+}
+
+TEST_F(FailingCalls, ToPunchHolesAreReplacedByZeros) {
+  test::refuse_calls("fallocate", EOPNOTSUPP);
+  const std::string path = directory_ / "punched.shale";
+  container file = container::create(path);
+  const auto commit = [&](auto&& change_something) {
+    transaction change = file.begin();
+    change_something(change);
+    change.commit();
+  };
+  const array_spec spec{.dtype = dtype::uint8, .shape = {300'000}};
+  commit([&](transaction& change) { change.create("old", spec).write(expr(7)); });
+  commit([](transaction& change) { change.remove("old"); });
+  commit([](transaction&) {});
+  const auto bytes_before = std::filesystem::file_size(path);
+  commit([&](transaction& change) { change.create("new", spec); });
+  test::refuse_calls(nullptr);
+  EXPECT_EQ(std::filesystem::file_size(path), bytes_before) << "space was not used again";
+  const tensor read = file.latest().at("new").read();
+  EXPECT_EQ(std::count(read.data(), read.data() + 300'000, std::byte{0}), 300'000);
+  EXPECT_EQ(test::findings_of(file), "");
 }
 
 // SIGKILL in front of every call; and a reader beside the writer keeps what it has.

@@ -13,6 +13,7 @@
 
 #include "format/shuffle.hpp"
 #include "shale/error.hpp"
+#include "shale/small_floats.hpp"
 
 namespace shale::format {
 namespace {
@@ -226,6 +227,40 @@ TEST(Codec, BitroundKeepsNanPayloadsAndIsDoneOnce) {
   EXPECT_EQ(got[1], patterns[1]);
   EXPECT_EQ(got[2], 0x3ff0000000000000u);
   EXPECT_EQ(got[3], 0x7ff0000000000000u);  // the largest finite number rounds to infinity
+}
+
+// Of all the numbers that 16 bits can be: none is nearer, and of two that are as near, the even one.
+TEST(Codec, BitroundOfShortFloatsIsTheNearestOfAll) {
+  const auto check = [](dtype type, int mantissa, auto value_of) {
+    bytes chunk(2 * 65536);
+    for (unsigned i = 0; i < 65536; ++i) {
+      const auto bits = static_cast<std::uint16_t>(i);
+      std::memcpy(chunk.data() + 2 * i, &bits, 2);
+    }
+    for (const int keep : {0, 3, mantissa - 1, mantissa}) {
+      const bytes back = round_trip(codec({{stage_kind::bitround, keep}, zstd1}, type), chunk);
+      const int drop = mantissa - keep;
+      for (unsigned i = 0; i < 65536; ++i) {
+        std::uint16_t got;
+        std::memcpy(&got, back.data() + 2 * i, 2);
+        const auto given = static_cast<std::uint16_t>(i);
+        if (std::isnan(value_of(given))) {
+          ASSERT_EQ(got, given);
+          continue;
+        }
+        const unsigned below = i >> drop << drop, above = below + (1u << drop);
+        const unsigned rest = i - below, half = (1u << drop) / 2;
+        const bool up = rest > half || (drop > 0 && rest == half && (below >> drop) % 2 == 1);
+        ASSERT_EQ(got, up ? above : below) << value_of(given) << " to " << keep << " bits";
+        ASSERT_EQ(std::signbit(value_of(got)), std::signbit(value_of(given)));
+      }
+    }
+  };
+  check(dtype::float16, 10,
+        [](std::uint16_t bits) { return static_cast<float>(float16::from_bits(bits)); });
+  check(dtype::bfloat16, 7, [](std::uint16_t bits) {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  });
 }
 
 TEST(Codec, BitroundTakesBothPartsOfComplexNumbers) {

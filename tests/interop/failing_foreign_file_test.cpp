@@ -203,6 +203,27 @@ TEST_P(FailingForeignFile, HasItsNameOnlyWhenItIsDurable) {
     EXPECT_EQ(one.seen[i], i <= at ? old_bytes_ : new_bytes_) << one.calls[i];
 }
 
+// File systems that do not know RENAME_NOREPLACE.
+TEST(ForeignFileThatMayNotReplace, IsLinkedWhereNamesCannotBeExchanged) {
+  const test::scratch_directory files;
+  const std::string path = files / "a.npy";
+  const tensor values = test::pattern({100}, dtype::int16, 1);
+  const npy_write_options refuse{.existing = existing_file::refuse};
+  test::refuse_calls("renameat2", EINVAL);
+  const outcome first = outcome_of([&] { write_npy(path, values, refuse); });
+  const outcome again = outcome_of([&] {
+    npy_writer late(path + ".late", dtype::int16, {100}, existing_file::refuse);
+    test::write_file(path + ".late", "somebody else's");
+    late.finish();
+  });
+  test::refuse_calls(nullptr);
+  EXPECT_EQ(first.code, std::nullopt) << first.text;
+  EXPECT_EQ(again.code, errc::already_exists);
+  EXPECT_EQ(test::read_file(path + ".late"), "somebody else's");
+  EXPECT_EQ(test::row_major_bytes(read_npy(path)), test::row_major_bytes(values));
+  EXPECT_EQ(files.names().size(), 2u);
+}
+
 // Elements that must be copied, of a file that another process cuts in front of any call.
 TEST(ForeignFileThatShrinks, WhileItIsCopiedIsAnError) {
   static const test::scratch_directory files;

@@ -17,6 +17,7 @@ namespace shale {
 namespace {
 
 using test::code_of;
+using test::elements_of;
 using test::random_choices;
 using test::random_tensor;
 
@@ -89,6 +90,22 @@ dims random_tile(random_choices& choose, const dims& shape) {
   dims tile = shape;
   for (auto& extent : tile) extent = choose(1, std::max<index_t>(extent, 1) + 1);
   return tile;
+}
+
+// Axes that no source walks are cut so that a piece fits.
+TEST(ExprTiles, SourcesAreRepeatedAlongLongAxes) {
+  executor tiny({.threads = 2, .memory_bytes = 1 << 16});
+  random_choices choose(5);
+  const tensor a = random_tensor<std::int32_t>(choose, {6, 7});
+  const auto source = std::make_shared<tiled>(a, dims{4, 4});
+  const expr repeated = expr(std::shared_ptr<const tile_source>(source)).expand({20000, 6, 7});
+  const expr steps = arange(20000).reshape({20000, 1, 1});
+  const tensor steps_sum = tensor::of({std::int64_t{20000} * 19999 / 2});
+  const tensor got = eval(sum(repeated * steps, dims{0}), &tiny);
+  EXPECT_EQ(elements_of<std::int64_t>(got), elements_of<std::int64_t>(eval(expr(a) * steps_sum)));
+  const tensor maxima = eval(max(repeated, dims{1, 2}), &tiny);
+  EXPECT_EQ(elements_of<std::int32_t>(maxima),
+            std::vector<std::int32_t>(20000, elements_of<std::int32_t>(eval(max(expr(a))))[0]));
 }
 
 // The expression over a source equals the same over the tensor behind it.

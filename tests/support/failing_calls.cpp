@@ -12,6 +12,7 @@
 #include <cstdarg>
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 namespace shale::test {
@@ -26,11 +27,17 @@ std::atomic<int> number = 0;
 std::atomic<const char*> failed = nullptr;
 std::atomic<bool> unnamed_files = true;
 std::atomic<call_hook> hook_now = nullptr;
+std::atomic<const char*> refused = nullptr;
+std::atomic<int> refused_with = 0;
 
 enum class fate : std::uint8_t { lives, fails, halves };
 
 fate next_call(const char* what) noexcept {
   if (const call_hook hook = hook_now.load()) hook(what);
+  if (const char* const never = refused.load(); never != nullptr && std::strcmp(never, what) == 0) {
+    errno = refused_with.load();
+    return fate::fails;
+  }
   const std::uint64_t mine = calls.fetch_add(1);
   const failing how = how_now.load();
   const std::uint64_t at = fail_at.load();
@@ -87,6 +94,11 @@ std::string failed_call() {
 void run_before_calls(call_hook hook) { hook_now = hook; }
 
 void let_files_be_unnamed(bool allowed) { unnamed_files = allowed; }
+
+void refuse_calls(const char* name, int error_number) {
+  refused_with = error_number;
+  refused = name;
+}
 
 }  // namespace shale::test
 

@@ -34,4 +34,8 @@ void run_before_calls(call_hook hook);
 /// Whether the file system knows files without a name; else they are made under temporary ones.
 void let_files_be_unnamed(bool allowed);
 
+/// Every call of that name answers with the error number, as where the system does not know it;
+/// nullptr: none any more.
+void refuse_calls(const char* name, int error_number = 0);
+
 }  // namespace shale::test

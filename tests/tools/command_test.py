@@ -92,6 +92,16 @@ class Command(unittest.TestCase):
                           ["create", "x.shale:a", "--shape", "3", "--dtype", "int8", "--fill", "300"],
                           ["create", "x.shale:a", "--shape", "3", "--dense", "--chunk", "3"],
                           ["create", "x.shale:a", "--shape", "3", "--codec", "lz4"],
+                          ["create", "x.shale:a", "--shape", "3", "--attribute", "unit"],
+                          ["convert", "dem.npz:dem", "x.shale:a", "--chunk", "3"],
+                          ["convert", "dem.npz:dem", "x.npy", "--chunk", "3,3"],
+                          ["convert", "dem.npz:dem", "x.npy", "--dtype", "int8"],
+                          ["cat", "--csv", "dem.npz:dem[:, None, :]"],
+                          ["info", "dem.npz:dem", "--dtype", "int8"],
+                          ["eval", "a", "--let", "a=dem.npz:dem", "--let", "a=dem.npz:wave"],
+                          ["eval", "stack(a)", "--let", "a=dem.npz:dem"],
+                          ["eval", "a + k", "--let", "a=dem.npz:dem", "--let", "k=(2, 3)"],
+                          ["plot", "dem.npz:dem", "-o", "dem.png", "--min", "3", "--max", "2"],
                           ["plot", "dem.npz:dem", "-o", "dem.jpg"],
                           ["plot", "dem.npz:dem[0]", "-o", "dem.png"],
                           ["plot", "dem.npz:dem", "-o", "dem.png", "--colormap", "jet"]):
@@ -187,6 +197,23 @@ class Command(unittest.TestCase):
         self.assertEqual({m["name"] for m in members}, {"dem", "dx", "wave"})
         self.assertTrue(all(m["kind"] == "deflated" for m in members))
 
+    def test_info_describes_raw_files_as_told(self):
+        self.dem.tofile(self.path / "x.raw")
+        for arguments, dtype, shape in ((["x.raw"], "uint8", [self.dem.nbytes]),
+                                        (["x.raw:int16"], "int16", [self.dem.size]),
+                                        (["x.raw", "--dtype", "int16", "--shape", "60,83"], "int16",
+                                         [60, 83])):
+            array = self.shale("info", *arguments, "--json").json()["arrays"][0]
+            self.assertEqual((array["dtype"], array["shape"]), (dtype, shape))
+            self.assertEqual(array["stored_bytes"], self.dem.nbytes)
+
+    def test_attributes_are_kept_and_shown(self):
+        self.shale("create", "x.shale:a", "--shape", "3", "--attribute", "unit=K", "--attribute",
+                   "by=me")
+        array = self.shale("info", "x.shale", "--json").json()["arrays"][0]
+        self.assertEqual(array["attributes"], {"unit": "K", "by": "me"})
+        self.assertIn("unit", self.shale("info", "x.shale:a").out)
+
     def test_cat_prints_what_numpy_holds(self):
         self.survey()
         printed = self.shale("cat", "survey.shale:dem[10:12, ::-20]").out
@@ -201,6 +228,17 @@ class Command(unittest.TestCase):
         column = self.shale("cat", "--csv", "survey.shale:dem[:, 3]").out.split()
         self.assertEqual([int(x) for x in column], self.dem[:, 3].tolist())
         self.assertEqual(float(self.shale("cat", "--csv", "survey.shale:dx").out), 0.25)
+        for values in (np.array([True, False]), np.array([1 + 2j, -0.5 - 4j]),
+                       np.array([1.5, 65504], np.float16), np.array([2**63], np.uint64)):
+            np.save(self.path / "few.npy", values)
+            printed = self.shale("cat", "--csv", "few.npy").out.split()
+            self.assertEqual([eval(each) for each in printed], values.tolist())
+
+    def test_cat_shows_the_corners_of_many_axes(self):
+        np.save(self.path / "cube.npy", np.arange(40 * 30 * 20).reshape(40, 30, 20))
+        printed = self.shale("cat", "cube.npy", "--edge", "1").out
+        wanted = {i * 600 + j * 20 + k for i in (0, 39) for j in (0, 29) for k in (0, 19)}
+        self.assertEqual({int(n) for n in re.findall(r"\d+", printed.split("]]]")[0])}, wanted)
 
     def test_cat_shows_the_ends_of_large_arrays_only(self):
         # Eight tebibytes could not be read, and need not be.
@@ -250,6 +288,16 @@ class Command(unittest.TestCase):
         self.assertEqual(disk[0]["file"], "survey.shale")
         self.assertEqual(disk[0]["bytes"], (self.path / "survey.shale").stat().st_size)
         self.assertGreater(len(disk[0]["method"]), 0)
+
+    def test_eval_measures_every_disk_file_it_reads(self):
+        self.survey()
+        done = self.shale("eval", "sum(a) + b", "--let", "a=survey.shale:dem", "--let",
+                          "b=dem.npz:dx", "--json", "--disk-speed").json()
+        self.assertEqual(sorted(each["file"] for each in done["cost"]["disks"]),
+                         ["dem.npz", "survey.shale"])
+        self.assertEqual(done["value"], int(self.dem.sum()) + 0.25)
+        said = self.shale("eval", "sum(a)", "--let", "a=survey.shale:dem", "--disk-speed").err
+        self.assertIn("disk reads survey.shale at", said)
 
     def test_data_goes_to_stdout_and_messages_to_stderr(self):
         self.survey()
@@ -348,6 +396,70 @@ class Command(unittest.TestCase):
                 self.assertEqual(got.dtype.kind, wanted.dtype.kind)
                 np.testing.assert_allclose(got, wanted, rtol=3e-6, atol=1e-6)
 
+    # Every function with the calls that show what it does; NumPy's name where ours is none of NumPy 1.
+    CALLS = {
+        **{name: ["{}(p)", "{}(0.3)"] for name in
+           "sqrt exp log log2 log10 sin cos tan sinh cosh tanh arctan atan".split()},
+        **{name: ["{}(u)", "{}(0.3)"] for name in "arcsin asin arccos acos".split()},
+        **{name: ["{}(f)", "{}(-2.5)", "{}(1.5)"] for name in
+           "degrees rad2deg radians deg2rad abs absolute square sign floor ceil trunc round rint "
+           "negative".split()},
+        **{name: ["{}(h)", "{}(f)"] for name in "isnan isfinite isinf".split()},
+        **{name: ["{}(f, p)", "{}(i, 3)", "{}(-7, 2.0)"] for name in
+           "add subtract multiply divide floor_divide remainder mod".split()},
+        **{name: ["{}(p, f)", "{}(i, 3)", "{}(2.0, 3)"] for name in "power pow".split()},
+        **{name: ["{}(f, p)", "{}(f, 0.5)"] for name in "arctan2 atan2 minimum maximum".split()},
+        **{name: ["{}(f, i)", "{}(i > 0, f > 0)"] for name in
+           "logical_and logical_or logical_xor".split()},
+        "logical_not": ["{}(f)", "{}(i > 0)"],
+        "clip": ["{}(f, -1, 2)"], "clamp": ["{}(f, -1, 2)"],
+        "where": ["{}(f > 0, f, p)", "{}(i == 1, 7.5, p)"],
+        "astype": ["{}(f, float32)"], "cast": ["{}(f, float32)"],
+        **{name: ["{}(f)", "{}(f, axis=0)", "{}(f, axis=1, keepdims=True)", "{}(i, axis=(0, 1))"]
+           for name in "sum prod mean min amin max amax any all count_nonzero".split()},
+        **{name: ["{}(f)", "{}(f, axis=0, ddof=1)"] for name in "var std".split()},
+        "arange": ["{}(7)", "{}(2, 11, 3)", "{}(5, 0, -2)", "{}(0.0, 1.0, 0.25)",
+                   "{}(2, 9, dtype=float32)"],
+        "full": ["{}((2, 3), 1.5)", "{}(4, 7, dtype=int16)"],
+        **{name: ["{}((2, 3))", "{}(4, dtype=int16)"] for name in "zeros ones".split()},
+        **{name: ["{}(f)", "{}(i, dtype=float32)"] for name in "zeros_like ones_like".split()},
+        "tile": ["{}(f, (2, 3))", "{}(f, (2, 1, 2))"],
+        "repeat": ["{}(f, 3, axis=1)", "{}(f, 2)"],
+        **{name: ["{}((f, p))", "{}((f, i), axis=1)"] for name in "concatenate concat".split()},
+        "stack": ["{}((f, p))", "{}((f, p), axis=2)"],
+        "reshape": ["{}(f, (6, 4))", "{}(f, (2, -1))"], "ravel": ["{}(f.T)"],
+        "expand_dims": ["{}(f, axis=1)"], "squeeze": ["{}(f[:, None])", "{}(f[None], axis=0)"],
+        "transpose": ["{}(f)", "{}(f[None], (2, 0, 1))"], "permute_dims": ["{}(f, (1, 0))"],
+        "swapaxes": ["{}(f, 0, 1)"], "moveaxis": ["{}(f[None], 0, -1)"],
+        "flip": ["{}(f)", "{}(f, axis=0)"], "broadcast_to": ["{}(f[0], (3, 6))"],
+    }
+    OTHER_NAMES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2",
+                   "pow": "power", "clamp": "clip", "concat": "concatenate",
+                   "permute_dims": "transpose", "cast": "astype"}
+
+    def test_every_function_is_numpys(self):
+        listed = [line.split("(")[0] for line in self.shale("eval", "--functions").out.splitlines()
+                  if re.match(r"\w+\(", line)]
+        self.assertEqual(sorted(listed), sorted(self.CALLS))
+        rng = np.random.default_rng(11)
+        arrays = {"f": np.round(rng.normal(0, 3, (4, 6)) * 2) / 2, "p": rng.uniform(0.1, 5, (4, 6)),
+                  "u": rng.uniform(-1, 1, (4, 6)), "i": rng.integers(-5, 6, (4, 6)),
+                  "h": np.array([1.0, np.nan, np.inf, -np.inf, 0])}
+        np.savez(self.path / "few.npz", **arrays)
+        lets = [word for name in arrays for word in ("--let", f"{name}=few.npz:{name}")]
+        types = {name: np.dtype(name).type for name in ("float32", "int16")}
+        for name, calls in self.CALLS.items():
+            numpys = self.OTHER_NAMES.get(name, name)
+            function = (lambda a, to: a.astype(to)) if numpys == "astype" else getattr(np, numpys)
+            for text in (call.format(name) for call in calls):
+                with self.subTest(text):
+                    wanted = np.asarray(eval(text, {}, {name: function, **arrays, **types}))
+                    self.shale("eval", *lets, "-o", "result.npy", "-f", "--", text)
+                    got = np.load(self.path / "result.npy")
+                    self.assertEqual(got.shape, wanted.shape)
+                    self.assertEqual(got.dtype, wanted.dtype)
+                    np.testing.assert_allclose(got, wanted, rtol=4e-16 * 8, atol=0)
+
     def test_scalar_results_are_printed(self):
         self.assertEqual(self.shale("eval", "2 + 3 * 4").out, "14\n")
         done = self.shale("eval", "sum(a)", "--let", "a=dem.npz:dem")
@@ -355,6 +467,25 @@ class Command(unittest.TestCase):
         parsed = self.shale("eval", "sum(a) * k", "--let", "a=dem.npz:dem", "--let", "k=2**3",
                             "--json").json()
         self.assertEqual(parsed["value"], 8 * int(self.dem.sum()))
+
+    def test_numbers_can_be_bound_and_stay_numbers(self):
+        lets = ["--let", "a=dem.npz:dem", "--let", "n=3", "--let", "s=(2, 4)", "--let", "k=2 * pi"]
+        for text, wanted in (("a[n]", self.dem[3]), ("zeros(s)", np.zeros((2, 4))),
+                             ("full((n, 1), k)", np.full((3, 1), 2 * np.pi)),
+                             ("a * n", self.dem * 3)):
+            with self.subTest(text):
+                self.shale("eval", text, *lets, "-o", "result.npy", "-f")
+                self.assert_same(np.load(self.path / "result.npy"), wanted)
+
+    def test_scalar_results_of_every_kind_are_json(self):
+        for text, wanted in (("a[0] > 3", False), ("a[0] + 0.5", 2.5), ("a[1]", 2**64 - 1),
+                             ("a[0] / 0.0", None)):
+            np.save(self.path / "a.npy", np.array([2, 2**64 - 1], np.uint64))
+            self.assertEqual(self.shale("eval", text, "--let", "a=a.npy", "--json").json()["value"],
+                             wanted)
+        np.save(self.path / "c.npy", np.array([1 - 2j]))
+        self.assertEqual(self.shale("eval", "c[0]", "--let", "c=c.npy", "--json").json()["value"],
+                         [1, -2])
 
     def test_plan_says_what_it_would_do_and_does_nothing(self):
         self.survey()
@@ -436,6 +567,13 @@ class Command(unittest.TestCase):
                 self.assertEqual((self.path / target).read_bytes(), b"precious")
                 self.shale(*command, "-f")
                 self.assertNotEqual((self.path / target).read_bytes(), b"precious")
+        self.shale("create", "t.shale:a", "--shape", "3")
+        for command in (["create", "t.shale:a", "--shape", "4"],
+                        ["convert", "dem.npz:dem", "t.shale:a"],
+                        ["eval", "1", "-o", "t.shale:a"]):
+            with self.subTest(command):
+                self.assertIn("-f", self.shale(*command, code=3).err)
+                self.shale(*command, "-f")
 
     def corrupt_chunk(self):
         """A container whose array cannot be decoded to its end."""

@@ -1,0 +1,171 @@
+// What verify finds in files whose checksums are all right but which contradict themselves: made by a
+// writer with a mistake in it, or by somebody who means harm.
+
+#include "format/verify.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "format/container_handle.hpp"
+#include "format/small_history.hpp"
+#include "format/superblock.hpp"
+#include "fuzz/container_changes.hpp"
+#include "support/recording_file_system.hpp"
+
+namespace shale::format {
+namespace {
+
+using test::recording_file_system;
+
+constexpr patience at_once{0};
+constexpr std::uint64_t never = UINT64_MAX;
+const std::string path = "/box/contradiction.shale";
+
+class Contradiction : public testing::Test {
+ protected:
+  Contradiction() {
+    recording_file_system files;
+    file container = file::create(files, path, {.id = uuid{}});
+    {
+      transaction change = container.begin(at_once);
+      test::plain_state told;
+      test::storyteller story(change, told);
+      story.create_chunked("a");
+      story.chunk("a", 3, 1);
+      story.chunk("a", 5, 2);
+      story.dense("d", 5000, 3);
+      change.commit();
+    }
+    bytes_ = files.now().at(path);
+    const generation_view view = container.latest();
+    first_ = view.find_chunk(*view.find("a"), 3).value();
+    second_ = view.find_chunk(*view.find("a"), 5).value();
+    end_of_file_ = view.end_of_file();
+    checksums_.emplace(bytes_);
+  }
+
+  // What verify says about the file once its checksums are set right.
+  std::string findings() {
+    fuzz::content changed = bytes_;
+    checksums_->correct(changed);
+    recording_file_system files({{path, changed}});
+    file container = file::open(files, path, open_access::read);
+    std::string all;
+    for (const verify_finding& each : verify(container.latest()).findings) all += each.text + "\n";
+    return all;
+  }
+  void expect_finding(const std::string& text) {
+    const std::string all = findings();
+    EXPECT_NE(all.find(text), std::string::npos) << "wanted " << text << "\n" << all;
+  }
+
+  template <class Bytes>
+  std::size_t place_of(const Bytes& what) const {
+    const auto found = std::search(bytes_.begin(), bytes_.end(), what.begin(), what.end());
+    EXPECT_NE(found, bytes_.end());
+    EXPECT_EQ(std::search(found + 1, bytes_.end(), what.begin(), what.end()), bytes_.end());
+    return static_cast<std::size_t>(found - bytes_.begin());
+  }
+
+  // Where the space map of the newest generation says how long its live ranges are; born and freed
+  // follow. Lengths that are no whole pages, or of more than one, are of data.
+  std::vector<std::size_t> live_lengths() const {
+    std::vector<std::size_t> found;
+    for (std::size_t at = first_extent_offset; at + 24 <= bytes_.size(); ++at) {
+      const auto length = fuzz::number_at<std::uint64_t>(bytes_, at);
+      if (length != 0 && length % 64 == 0 && length < bytes_.size() &&
+          fuzz::number_at<std::uint64_t>(bytes_, at + 8) == 2 &&
+          fuzz::number_at<std::uint64_t>(bytes_, at + 16) == never)
+        found.push_back(at);
+    }
+    return found;
+  }
+  void add(std::size_t at, std::uint64_t value) {
+    fuzz::put(bytes_, at, fuzz::number_at<std::uint64_t>(bytes_, at) + value, 8);
+  }
+
+  fuzz::content bytes_;
+  chunk_entry first_, second_;
+  std::uint64_t end_of_file_ = 0;
+  std::optional<fuzz::checksums> checksums_;
+};
+
+TEST_F(Contradiction, IsFoundOnlyWhereThereIsOne) {
+  EXPECT_EQ(findings(), "");
+  EXPECT_FALSE(live_lengths().empty());
+}
+
+TEST_F(Contradiction, OfTwoChunksInOnePlace) {
+  const std::size_t at = place_of(encode_chunk_entry(second_));
+  const auto same = encode_chunk_entry(first_);
+  std::copy(same.begin(), same.end(), bytes_.begin() + static_cast<std::ptrdiff_t>(at));
+  expect_finding("two things use bytes " + std::to_string(first_.offset));
+  expect_finding("are live in the space map, but nothing uses them");
+}
+
+TEST_F(Contradiction, OfAChunkOutsideTheGrid) {
+  // Its key stands in front of its entry: 5 becomes a number beyond 32 chunks.
+  const std::size_t entry = place_of(encode_chunk_entry(second_));
+  const std::string key = chunk_key(5);
+  const auto from = bytes_.begin() + static_cast<std::ptrdiff_t>(entry - 64);
+  const auto found = std::search(from, from + 64, key.begin(), key.end(), [](std::byte a, char b) {
+    return a == static_cast<std::byte>(b);
+  });
+  ASSERT_NE(found, from + 64);
+  const std::string other = chunk_key(33);
+  std::transform(other.begin(), other.end(), found,
+                 [](char each) { return static_cast<std::byte>(each); });
+  expect_finding("array 'a': chunk 33 is outside the grid");
+}
+
+TEST_F(Contradiction, OfALiveRangeThatIsTooShort) {
+  add(live_lengths().front(), std::uint64_t(0) - 64);
+  expect_finding("the space map says nothing about bytes");
+  expect_finding("are used, but not live in the space map");
+}
+
+TEST_F(Contradiction, OfALiveRangeThatIsTooLong) {
+  add(live_lengths().front(), 64);
+  expect_finding("the space map counts bytes");
+}
+
+TEST_F(Contradiction, OfALiveRangeFromTheFuture) {
+  add(live_lengths().front() + 8, 7);
+  expect_finding("are live from generation 9 on");
+}
+
+TEST_F(Contradiction, OfAnEntryThatIsNotPossible) {
+  fuzz::put(bytes_, live_lengths().front(), 0, 8);
+  expect_finding("the space map holds an entry that is not possible");
+}
+
+TEST_F(Contradiction, OfTheNumberOfArrays) {
+  superblock_sector sector;
+  const auto slot = bytes_.begin() + static_cast<std::ptrdiff_t>(superblock_offsets[1]);
+  std::copy_n(slot, sector.size(), sector.begin());
+  const std::uint64_t root = valid(sector, uuid{}, 1).value().root.offset;
+  std::vector<std::size_t> places;
+  for (std::size_t at = root + 24; at < root + 512; at += 8)
+    if (fuzz::number_at<std::uint64_t>(bytes_, at) == 2) places.push_back(at);
+  ASSERT_EQ(places.size(), 1u);
+  fuzz::put(bytes_, places[0], 3, 8);
+  expect_finding("the catalog holds 2 arrays, the root page says 3");
+}
+
+TEST_F(Contradiction, OfTheGenerationsEnd) {
+  superblock_sector sector;
+  const auto slot = bytes_.begin() + static_cast<std::ptrdiff_t>(superblock_offsets[1]);
+  std::copy_n(slot, sector.size(), sector.begin());
+  superblock fields = valid(sector, uuid{}, 1).value();
+  fields.end_of_file += page_bytes;
+  sector = encode_superblock(fields, uuid{}, 1);
+  std::copy(sector.begin(), sector.end(), slot);
+  bytes_.resize(bytes_.size() + page_bytes);
+  expect_finding("the space map ends at byte " + std::to_string(end_of_file_) +
+                 ", the generation at " + std::to_string(end_of_file_ + page_bytes));
+}
+
+}  // namespace
+}  // namespace shale::format
