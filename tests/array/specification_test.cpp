@@ -66,6 +66,12 @@ TEST(Codec, IsReadBackAsItWasAskedFor) {
   EXPECT_EQ(back.shuffle, shuffle_mode::bit);
   EXPECT_EQ(back.zstd_level, 9);
   EXPECT_EQ(back.bitround, std::nullopt);
+  const codec_spec rounded{
+      .bitround = 5, .shuffle = shuffle_mode::none, .zstd_level = std::nullopt};
+  const codec_spec again = arrays::codec_spec_of(arrays::stages_of(rounded, dtype::float32));
+  EXPECT_EQ(again.bitround, 5);
+  EXPECT_EQ(again.shuffle, shuffle_mode::none);
+  EXPECT_EQ(again.zstd_level, std::nullopt);
 }
 
 TEST(FillValue, IsTheSameScalarAfterwards) {

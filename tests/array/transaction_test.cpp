@@ -26,6 +26,21 @@ TEST_F(Transaction, PublishesTheGenerationThatItSaid) {
   EXPECT_EQ(file_.latest().at("a").modified(), 2u);
 }
 
+TEST_F(Transaction, SaysWhatItsArraysAre) {
+  transaction change = file_.begin();
+  const writable_array dense = change.create("d", small());
+  EXPECT_EQ(dense.name(), "d");
+  EXPECT_EQ(dense.dtype(), dtype::int32);
+  EXPECT_EQ(dense.shape(), (dims{6, 4}));
+  EXPECT_EQ(dense.kind(), array_kind::dense);
+  EXPECT_EQ(dense.chunk_shape(), (dims{6, 4}));
+  array_spec spec = small(array_kind::chunked);
+  spec.chunk_shape = dims{2, 3};
+  const writable_array chunked = change.create("c", spec);
+  EXPECT_EQ(chunked.kind(), array_kind::chunked);
+  EXPECT_EQ(chunked.chunk_shape(), (dims{2, 3}));
+}
+
 TEST_F(Transaction, LeavesNothingWithoutCommit) {
   const auto before = test::bytes_of_file(path_);
   {

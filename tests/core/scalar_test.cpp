@@ -49,6 +49,7 @@ TEST(Scalar, PrintsAsPythonDoes) {
   EXPECT_EQ(scalar(float16(0.1f)).to_string(), "0.1");
   EXPECT_EQ(scalar(bfloat16(3.14f)).to_string(), "3.14");
   EXPECT_EQ(scalar(float8_e5m2(57344.0f)).to_string(), "60000.0");
+  EXPECT_EQ(scalar(float8_e4m3fn(448.0f)).to_string(), "450.0");
   EXPECT_EQ(scalar(float16(65504.0f)).to_string(), "65500.0");
   EXPECT_EQ(scalar(1e15).to_string(), "1000000000000000.0");
   EXPECT_EQ(scalar(1e16).to_string(), "1e+16");
@@ -143,6 +144,8 @@ TEST(Scalar, EqualsAsNumbersWhateverTheTypes) {
   EXPECT_FALSE(scalar(-1) == scalar(highest));
   EXPECT_FALSE(scalar(nan) == scalar(nan));
   EXPECT_FALSE(scalar(complex(1, 1)) == scalar(1));
+  EXPECT_EQ(scalar(complex(1, 2)), scalar(std::complex<float>(1, 2)));
+  EXPECT_FALSE(scalar(complex(1, 2)) == scalar(complex(1, -2)));
   // 2^63 - 1 rounds to the double 2^63, and yet they differ.
   EXPECT_FALSE(scalar(top) == scalar(static_cast<double>(top)));
   EXPECT_FALSE(scalar(highest) == scalar(static_cast<double>(highest)));

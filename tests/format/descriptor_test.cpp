@@ -49,6 +49,67 @@ TEST(Descriptor, IsReadAsItWasWritten) {
   EXPECT_EQ(read.shape, record.shape);
 }
 
+// Whatever a writer refuses to write, a reader refuses to believe, for the same reason.
+TEST(Descriptor, ThatContradictsItselfIsRefusedByWritersAndReaders) {
+  const auto dense = [](const dims& shape, std::vector<extent> extents, extent checksums = {}) {
+    array_record record = chunked_record(shape);
+    record.layout = dense_layout{std::move(extents), checksums, {}};
+    return record;
+  };
+  const auto chunked = [](auto&& change) {
+    array_record record = chunked_record({4, 6});
+    record.chunked().grid_capacity = {2, 3};
+    change(record);
+    return record;
+  };
+  const std::pair<array_record, const char*> wrong[] = {
+      {dense({2}, {{65536, 0}}), "extent 0 is empty"},
+      {dense({2}, {{65536, 4096}, {69632, 16}}), "extent 1 holds no element"},
+      {dense({1000}, {{65536, 100}, {69632, 7900}}), "not a multiple of its alignment"},
+      {dense({3}, {{65536, 16}}), "its extents hold 16 bytes, its shape needs 24"},
+      {dense({2}, {{65536, 16}}, {69632, 16}), "its checksums have 16 bytes, its shape needs 8"},
+      {chunked([](array_record& of) { of.chunked().chunk_shape = {2}; }), "differ in rank"},
+      {chunked([](array_record& of) {
+         of.chunked().chunk_shape = {2, 0};
+       }),
+       "chunk length 0 along axis 1"},
+      {chunked([](array_record& of) {
+         of.chunked().grid_capacity = {2, 2};
+       }),
+       "grid capacity 2 along axis 1, its shape needs 3"},
+      {chunked([](array_record& of) {
+         of.chunked().chunk_shape = {index_t{1} << 20, index_t{1} << 20};
+         of.chunked().grid_capacity = {1, 1};
+       }),
+       "have more than"},
+      {chunked([](array_record& of) {
+         of.chunked().grid_capacity = {index_t{1} << 40, index_t{1} << 40};
+       }),
+       "is too large"},
+      {chunked([](array_record& of) {
+         of.chunked().stages = {{stage_kind::zstd, 99}};
+       }),
+       "zstd"},
+      {chunked([](array_record& of) { of.name = "a\nb"; }), "byte 1 is one"},
+      {chunked([](array_record& of) { of.fill_value.resize(3); }), "its fill value has 3 bytes"},
+      {chunked([](array_record& of) {
+         of.attributes = {{"b", ""}, {"a", ""}};
+       }),
+       "attribute 1 is out of order"},
+  };
+  for (const auto& [record, why] : wrong) {
+    SCOPED_TRACE(why);
+    const auto write = [&, &bad = record] { require_valid(bad); };
+    const auto read = [&, &bad = record] {
+      static_cast<void>(decode_descriptor(encode_descriptor(bad), end_of_file));
+    };
+    EXPECT_EQ(test::code_of(write), errc::invalid_argument);
+    EXPECT_NE(test::text_of(write).find(why), std::string::npos) << test::text_of(write);
+    EXPECT_EQ(test::code_of(read), errc::corrupt) << test::text_of(read);
+    EXPECT_NE(test::text_of(read).find(why), std::string::npos) << test::text_of(read);
+  }
+}
+
 // Found by fuzzing: the elements of a vector may lie anywhere, as far as FlatBuffers cares.
 TEST(Descriptor, WhoseLengthsAreMisalignedIsCorrupt) {
   std::vector<std::byte> bytes = encode_descriptor(chunked_record({1, 2}));

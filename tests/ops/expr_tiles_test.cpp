@@ -98,14 +98,14 @@ TEST(ExprTiles, SourcesAreRepeatedAlongLongAxes) {
   random_choices choose(5);
   const tensor a = random_tensor<std::int32_t>(choose, {6, 7});
   const auto source = std::make_shared<tiled>(a, dims{4, 4});
-  const expr repeated = expr(std::shared_ptr<const tile_source>(source)).expand({20000, 6, 7});
-  const expr steps = arange(20000).reshape({20000, 1, 1});
-  const tensor steps_sum = tensor::of({std::int64_t{20000} * 19999 / 2});
+  const expr repeated = expr(std::shared_ptr<const tile_source>(source)).expand({100000, 6, 7});
+  const expr steps = arange(100000).reshape({100000, 1, 1});
+  const tensor steps_sum = tensor::of({std::int64_t{100000} * 99999 / 2});
   const tensor got = eval(sum(repeated * steps, dims{0}), &tiny);
   EXPECT_EQ(elements_of<std::int64_t>(got), elements_of<std::int64_t>(eval(expr(a) * steps_sum)));
   const tensor maxima = eval(max(repeated, dims{1, 2}), &tiny);
   EXPECT_EQ(elements_of<std::int32_t>(maxima),
-            std::vector<std::int32_t>(20000, elements_of<std::int32_t>(eval(max(expr(a))))[0]));
+            std::vector<std::int32_t>(100000, elements_of<std::int32_t>(eval(max(expr(a))))[0]));
 }
 
 // The expression over a source equals the same over the tensor behind it.

@@ -239,6 +239,9 @@ class Command(unittest.TestCase):
         printed = self.shale("cat", "cube.npy", "--edge", "1").out
         wanted = {i * 600 + j * 20 + k for i in (0, 39) for j in (0, 29) for k in (0, 19)}
         self.assertEqual({int(n) for n in re.findall(r"\d+", printed.split("]]]")[0])}, wanted)
+        printed = self.shale("cat", "cube.npy[:, :3]", "--edge", "1").out
+        wanted = {i * 600 + j * 20 + k for i in (0, 39) for j in (0, 2) for k in (0, 19)}
+        self.assertEqual({int(n) for n in re.findall(r"\d+", printed.split("]]]")[0])}, wanted)
 
     def test_cat_shows_the_ends_of_large_arrays_only(self):
         # Eight tebibytes could not be read, and need not be.
@@ -272,6 +275,8 @@ class Command(unittest.TestCase):
         stats = self.shale("stats", "holes.npy", "--json").json()
         wide = holes.astype(np.float64)
         self.assertEqual(stats["nan_count"], int(np.isnan(holes).sum()))
+        self.assertRegex(self.shale("stats", "holes.npy").out,
+                         rf"nan +{np.isnan(holes).sum()} \(left out below\)")
         self.assertEqual(stats["min"], float(np.nanmin(holes)))
         self.assertEqual(stats["max"], float(np.nanmax(holes)))
         self.assertAlmostEqual(stats["mean"], np.nanmean(wide), delta=1e-12)
@@ -568,12 +573,17 @@ class Command(unittest.TestCase):
                 self.shale(*command, "-f")
                 self.assertNotEqual((self.path / target).read_bytes(), b"precious")
         self.shale("create", "t.shale:a", "--shape", "3")
+        self.shale("create", "t.shale:wave", "--shape", "3")
         for command in (["create", "t.shale:a", "--shape", "4"],
                         ["convert", "dem.npz:dem", "t.shale:a"],
+                        ["convert", "dem.npz", "t.shale", "--json"],
                         ["eval", "1", "-o", "t.shale:a"]):
             with self.subTest(command):
                 self.assertIn("-f", self.shale(*command, code=3).err)
-                self.shale(*command, "-f")
+                done = self.shale(*command, "-f")
+                if "--json" in command:
+                    converted = {each["target"]: each["shape"] for each in done.json()["converted"]}
+                    self.assertEqual(converted["t.shale:wave"], [17, 40])
 
     def corrupt_chunk(self):
         """A container whose array cannot be decoded to its end."""

@@ -295,6 +295,7 @@ class Doctor(unittest.TestCase):
         if os.geteuid() != 0:
             return  # as in every other test
         self.path.chmod(0o755)
+        self.place.chmod(0o755)
         options = {"user": 65534, "group": 65534, "extra_groups": []}
         try:
             subprocess.run([SHALE, "version"], check=True, capture_output=True, **options)

@@ -3,12 +3,17 @@
 
 namespace shale::ops {
 
+using eight_floats [[gnu::vector_size(32)]] = float;
+
 [[gnu::noinline]] inline float leaked_sum(const float* values, int count) {
-  float lanes[8] = {};
-  for (int i = 0; i + 8 <= count; i += 8)
-    for (int lane = 0; lane < 8; ++lane) lanes[lane] += values[i + lane];
+  eight_floats lanes{};
+  for (int i = 0; i + 8 <= count; i += 8) {
+    eight_floats next;
+    __builtin_memcpy(&next, values + i, sizeof next);
+    lanes += next;
+  }
   float sum = 0;
-  for (const float each : lanes) sum += each;
+  for (int lane = 0; lane < 8; ++lane) sum += lanes[lane];
   return sum;
 }
 
