@@ -80,33 +80,36 @@ std::vector<std::string> segment_names(std::string_view beginning) {
 }  // namespace
 
 storage create_shared(const std::string& name, std::size_t bytes, const shared_options& options) {
-  return with_context("create shared segment", [&] {
-    const std::string path = detail::segment_path(name);
-    auto block =
-        std::make_shared<shared_block>(detail::make_segment(path, bytes, options), path,
-                                       access::read_write, options.reserve_bytes, role::creator);
-    // Last, so that nobody sees less than all of it; on failure the block goes, without a name.
-    detail::name_segment(block->segment(), path);
-    return detail::storage_block::handle(std::move(block));
-  });
+  return with_context([&] { return "create shared segment " + name; },
+                      [&] {
+                        const std::string path = detail::segment_path(name);
+                        auto block = std::make_shared<shared_block>(
+                            detail::make_segment(path, bytes, options), path, access::read_write,
+                            options.reserve_bytes, role::creator);
+                        // Last, so that nobody sees less than all of it; on failure the block
+                        // goes, without a name.
+                        detail::name_segment(block->segment(), path);
+                        return detail::storage_block::handle(std::move(block));
+                      });
 }
 
 storage open_shared(const std::string& name, access allowed, std::size_t reserve_bytes) {
-  return with_context("open shared segment", [&] {
-    const std::string path = detail::segment_path(name);
-    auto segment = detail::attach_segment(path, allowed);
-    if (!segment)
-      throw error(errc::not_found, "there is no shared segment of that name",
-                  {fmt::format("file {}", path)});
-    return detail::storage_block::handle(std::make_shared<shared_block>(
-        std::move(*segment), path, allowed, reserve_bytes, role::user));
-  });
+  return with_context([&] { return "open shared segment " + name; },
+                      [&] {
+                        const std::string path = detail::segment_path(name);
+                        auto segment = detail::attach_segment(path, allowed);
+                        if (!segment)
+                          throw error(errc::not_found, "there is no shared segment of that name",
+                                      {fmt::format("file {}", path)});
+                        return detail::storage_block::handle(std::make_shared<shared_block>(
+                            std::move(*segment), path, allowed, reserve_bytes, role::user));
+                      });
 }
 
 bool remove_shared(const std::string& name) {
-  return with_context("remove shared segment", [&] {
-    return detail::remove_segment(detail::segment_path(name), detail::removal::always);
-  });
+  return with_context(
+      [&] { return "remove shared segment " + name; },
+      [&] { return detail::remove_segment(detail::segment_path(name), detail::removal::always); });
 }
 
 std::vector<shared_segment> list_shared(std::string_view prefix) {

@@ -17,6 +17,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 from table import MUTATIONS
@@ -209,6 +210,10 @@ def main():
     # Fixed, so that what is found once is found always.
     environment = dict(os.environ, RC_PARAMS="seed=1 max_success=40")
     environment.pop("SHALE_LONG", None)
+    # Tests that a mutation kills leave their files behind.
+    in_memory = pathlib.Path("/dev/shm")
+    folder = tempfile.TemporaryDirectory(dir=in_memory if os.access(in_memory, os.W_OK) else None)
+    environment["TMPDIR"] = folder.name
     everything = ":".join(sorted({name for _, each in chosen for name in each.tests.split(":")}))
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         sound = pool.submit(test, program, 0, everything, environment, 5 * TIMEOUT_S)

@@ -1,7 +1,9 @@
 // Every call to the operating system and every allocation fails in turn while files are created,
-// mapped, grown and flushed: there is a clear error or none, and nothing leaks.
+// mapped, grown and flushed, and while memory is shared: there is a clear error or none, and nothing
+// leaks.
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -9,6 +11,7 @@
 #include <ostream>
 
 #include "shale/mapped_file.hpp"
+#include "shale/shared_memory.hpp"
 #include "storage/pool/housekeeper.hpp"
 #include "support/failing_calls.hpp"
 #include "support/failures.hpp"
@@ -188,6 +191,71 @@ TEST_P(FailingMapping, WithoutMemoryOnce) {
 
 INSTANTIATE_TEST_SUITE_P(Of, FailingMapping, testing::ValuesIn(uses()),
                          [](const auto& made) { return made.param.name; });
+
+class FailingSharedMemory : public testing::TestWithParam<shared_lifetime> {
+ protected:
+  FailingSharedMemory() {
+    detail::exchange_memory_probe([] { return detail::system_memory(); });
+    share();
+    test::fail_calls(failing::once, 0, EIO);
+    outcome_of([&] { share(); });
+    test::stop_failing();
+    remove_shared(name_);
+  }
+  ~FailingSharedMemory() override { remove_shared(name_); }
+
+  // Two attached handles; what one stores the other sees.
+  void share() const {
+    storage made = create_shared(name_, some_bytes,
+                                 {.lifetime = GetParam(), .reserve_bytes = std::size_t{1} << 20});
+    storage seen = open_shared(name_);
+    fill(made, 's');
+    if (seen.data()[some_bytes - 1] != std::byte('s')) throw std::logic_error("saw something else");
+    made.grow(more_bytes);
+  }
+
+  // Whatever went wrong, nothing is held by this process, and the name can be had again.
+  void fail_each(failing how, int number) {
+    for (std::uint64_t at = 0;; ++at) {
+      SCOPED_TRACE("call " + std::to_string(at));
+      const process_footprint before = process_footprint::now();
+      test::fail_calls(how, at, number);
+      const outcome went = outcome_of([&] { share(); });
+      test::stop_failing();
+      const std::string failed = test::failed_call();
+      failures_ += went.code.has_value();
+      ASSERT_EQ(process_footprint::now(), before)
+          << failed << ": " << to_string(process_footprint::now());
+      if (went.code && how != failing::allocation) {
+        ASSERT_NE(went.text.find(name_), std::string::npos) << failed << ": " << went.text;
+      }
+      for (const shared_segment& each : list_shared(name_)) ASSERT_FALSE(each.attached) << failed;
+      const bool is_left = GetParam() == shared_lifetime::manual && !list_shared(name_).empty();
+      if (is_left) remove_shared(name_);
+      const outcome again = outcome_of([&] { share(); });
+      ASSERT_FALSE(again.code) << "after " << failed << ": " << again.text;
+      remove_shared(name_);
+      if (failed.empty()) break;
+    }
+    EXPECT_GT(failures_, 5);
+  }
+
+  const std::string name_ = "shale-failing-" + std::to_string(::getpid());
+  int failures_ = 0;
+};
+
+TEST_P(FailingSharedMemory, WithAnIoErrorOnce) { fail_each(failing::once, EIO); }
+TEST_P(FailingSharedMemory, WithoutSpaceEverAfter) { fail_each(failing::ever_after, ENOSPC); }
+TEST_P(FailingSharedMemory, WithoutMemoryOnce) { fail_each(failing::allocation, 0); }
+
+INSTANTIATE_TEST_SUITE_P(Of, FailingSharedMemory,
+                         testing::Values(shared_lifetime::creator, shared_lifetime::counted,
+                                         shared_lifetime::manual),
+                         [](const auto& made) {
+                           return std::string(made.param == shared_lifetime::creator   ? "Creator"
+                                              : made.param == shared_lifetime::counted ? "Counted"
+                                                                                       : "Manual");
+                         });
 
 // Nobody else hears of these: whoever passes them over says that lost bytes are durable.
 TEST(FailingWriteback, IsReportedWithFileAndRange) {
