@@ -170,8 +170,8 @@ struct usage {
   std::uint64_t peak_live = 0, peak_rss = 0;
 };
 
-// Two threads, each with 24 blocks of 32 KiB to 4 MiB, replaced at random, every page touched. Timed
-// once all blocks are there; the peaks are those of all of it.
+// Two threads, each with 24 blocks of 32 KiB to 4 MiB, replaced at random, every page touched.
+// Timed once all blocks are there; the peaks are those of all of it.
 usage mixed_here(const std::string& name) {
   auto& from = allocator_named(name);
   const std::uint64_t before = rss_bytes();
@@ -215,8 +215,8 @@ usage mixed_here(const std::string& name) {
 
 // ---- blocks freed by another thread -------------------------------------------------------------
 
-// One thread allocates, another frees: `operations` blocks of 32 to 512 KiB. Returns what the process
-// then held after a tenth of them, and at the end.
+// One thread allocates, another frees: `operations` blocks of 32 to 512 KiB. Returns what the
+// process then held after a tenth of them, and at the end.
 usage cross_here(const std::string& name, std::size_t operations) {
   auto& from = allocator_named(name);
   constexpr std::size_t ring = 64;

@@ -42,7 +42,8 @@ void add_version(command_line& line);
 /// Throws   io, out_of_space: whoever reads it does not get it, so that going on is of no use
 void print_data(std::string_view text);
 
-/// Prints to stdout, indented. Text that is not UTF-8, as attributes may be, has U+FFFD in its place.
+/// Prints to stdout, indented. Text that is not UTF-8, as attributes may be, has U+FFFD in its
+/// place.
 void print_json(const nlohmann::json& json);
 
 /// Prints a line to stderr, behind what has been printed to stdout so far, so that the two read in

@@ -1,4 +1,5 @@
-// What apply.hpp, for_each.hpp and reduce.hpp share: operands, as the parameters of a callable tell.
+// What apply.hpp, for_each.hpp and reduce.hpp share: operands, as the parameters of a callable
+// tell.
 #pragma once
 
 #include <cstddef>

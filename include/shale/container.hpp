@@ -85,8 +85,9 @@ class transaction {
   writable_array update(std::string_view name);
 
   /// As in the base generation, or as changed so far: reading an array that this transaction is
-  /// changing gives what is there at that moment, and only until the transaction ends. An expression
-  /// over shifted views of the very array that it is written to has to read a snapshot instead.
+  /// changing gives what is there at that moment, and only until the transaction ends. An
+  /// expression over shifted views of the very array that it is written to has to read a snapshot
+  /// instead.
   std::optional<array> find(std::string_view name) const;
 
   /// Tensors mapped from this transaction's own update of it are cut off, as by abort.

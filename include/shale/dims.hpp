@@ -112,8 +112,8 @@ class dims {
     if (size < 0 || size > max_rank) detail::throw_rank_too_large(size);
   }
 
-  // Loops instead of <algorithm>, which would cost every includer 10,000 lines. At most size_ of the
-  // other's values exist, so this may not read a fixed 32.
+  // Loops instead of <algorithm>, which would cost every includer 10,000 lines. At most size_ of
+  // the other's values exist, so this may not read a fixed 32.
   constexpr void assign(const index_t* values) noexcept {
     for (std::int32_t i = 0; i < size_; ++i) values_[i] = values[i];
   }

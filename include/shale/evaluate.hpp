@@ -1,6 +1,6 @@
 // Evaluating expressions. One pass over the operands computes everything elementwise, and one more
-// each level of reductions that the rest depends on; intermediate values live in L1-sized blocks, at
-// most 2 MiB a thread.
+// each level of reductions that the rest depends on; intermediate values live in L1-sized blocks,
+// at most 2 MiB a thread.
 #pragma once
 
 #include <cstdint>

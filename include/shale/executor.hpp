@@ -64,8 +64,8 @@ class executor {
   static executor& shared();
 
   /// The same threads, budget, cancellation and counters with temporaries and results from `pool`:
-  /// for single calls, `auto mine = on.with_pool(pool); sum(values, {}, &mine);`. Costs no more than
-  /// a shared pointer. May outlive this executor, not the pool.
+  /// for single calls, `auto mine = on.with_pool(pool); sum(values, {}, &mine);`. Costs no more
+  /// than a shared pointer. May outlive this executor, not the pool.
   executor with_pool(memory_pool& pool) const noexcept;
 
   /// As given, or as chosen for the machine at construction.

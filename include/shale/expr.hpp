@@ -177,8 +177,8 @@ expr cast(const expr& a, dtype to);
 expr arange(scalar start, scalar stop, scalar step = 1, std::optional<dtype> type = std::nullopt);
 expr arange(scalar stop);
 
-/// One value everywhere. Without `type`, by the kind of the value: bool, int64 (uint64 where it does
-/// not fit), float64 or complex128.
+/// One value everywhere. Without `type`, by the kind of the value: bool, int64 (uint64 where it
+/// does not fit), float64 or complex128.
 expr full(const dims& shape, const scalar& value, std::optional<dtype> type = std::nullopt);
 
 /// `a` laid out `times[i]` times along axis i; missing axes are added in front.

@@ -136,8 +136,8 @@ class layout {
   /// Reverses every axis.
   layout flip() const;
 
-  /// Equal shapes, strides and offsets: also the strides of axes of length 1, which no element tells
-  /// apart.
+  /// Equal shapes, strides and offsets: also the strides of axes of length 1, which no element
+  /// tells apart.
   friend bool operator==(const layout& a, const layout& b) noexcept {
     return a.shape_ == b.shape_ && a.strides_ == b.strides_ && a.offset_ == b.offset_;
   }

@@ -13,13 +13,13 @@
 //             again, whatever they hold, and syncs: a sync only proves what was dirtied since the
 //             last failed one, so this is what makes its base durable, and the other slot stay what
 //             it looks like (docs/decisions/0021).
-//   commit.2  A range is reused only if its life [born, freed) holds no pinned generation, none of a
-//             valid superblock (either slot), and no retained one. Pins are scanned in every
+//   commit.2  A range is reused only if its life [born, freed) holds no pinned generation, none of
+//             a valid superblock (either slot), and no retained one. Pins are scanned in every
 //             transaction, after the lock.
 //   commit.3  Data, index pages, catalog, space map and root go to places that no such generation
 //             uses, and something to the end of a file that grows, which makes its size durable;
-//             then one sync. Mappings are read-only before they are checksummed; whether a fault hit one
-//             is checked again after the sync.
+//             then one sync. Mappings are read-only before they are checksummed; whether a fault
+//             hit one is checked again after the sync.
 //   commit.4  The superblock goes into the slot that is not valid, or else holds the lower
 //             generation; then one sync. Until it is there the old generation is the newest.
 //   commit.5  Only now are waiters woken: what they find is durable.

@@ -132,8 +132,8 @@ class space_map {
   /// Throws   corrupt if it was released before
   void release(std::uint64_t offset, std::uint64_t bytes);
 
-  /// `got` was allocated last, when the file ended at `end_before`, and turned out to have no bytes:
-  /// as if it had never been asked for.
+  /// `got` was allocated last, when the file ended at `end_before`, and turned out to have no
+  /// bytes: as if it had never been asked for.
   void withdraw(const extent& got, std::uint64_t end_before);
 
   /// Whether this transaction allocated all of the range and still has it.

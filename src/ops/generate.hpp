@@ -17,7 +17,8 @@ class generator {
   virtual void fill(const index_t* start, std::byte* out, index_t inner, index_t outer) const = 0;
 };
 
-/// What computes the leaf, given the tensors behind its `generator_inputs`, in their order; null for nodes that are no generators.
+/// What computes the leaf, given the tensors behind its `generator_inputs`, in their order; null
+/// for nodes that are no generators.
 std::unique_ptr<generator> make_generator(const node& leaf, std::vector<tensor> inputs);
 
 }  // namespace shale::ops

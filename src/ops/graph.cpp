@@ -15,7 +15,8 @@ namespace shale::detail {
 namespace {
 
 // Whether `held` is the last reference. If so, all that other threads did through theirs happened
-// before: use_count() alone does not say so, but giving a reference back acquires what they released.
+// before: use_count() alone does not say so, but giving a reference back acquires what they
+// released.
 template <class T>
 bool is_last(const std::shared_ptr<T>& held) {
   if (held.use_count() != 1) return false;

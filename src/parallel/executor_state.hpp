@@ -74,8 +74,9 @@ struct executor::implementation {
 
 namespace parallel {
 
-/// What a call may hold of mappings, for as long as it runs: out of the executor's budget and of the
-/// pool's limit, so that windows and temporaries share both. What lies idle in the pool makes room.
+/// What a call may hold of mappings, for as long as it runs: out of the executor's budget and of
+/// the pool's limit, so that windows and temporaries share both. What lies idle in the pool makes
+/// room.
 class window_memory {
  public:
   /// Takes what is left of `wanted_bytes`, perhaps nothing.

@@ -6,8 +6,8 @@
 //   plan.2  cuts depend on shapes, item sizes and strides only: never on threads, instruction set,
 //           memory budget or residency
 //   plan.3  the tiles partition the index space; a block never leaves its tile
-//   plan.4  where operands disagree on the fastest axis, blocks are small squares over both, so that
-//           each side moves whole cache lines
+//   plan.4  where operands disagree on the fastest axis, blocks are small squares over both, so
+//           that each side moves whole cache lines
 //
 // Knows neither storage nor kernels; positions are bytes from each operand's own origin.
 #pragma once

@@ -17,8 +17,8 @@ constexpr index_t written_windows_ahead = 3;
 // Written windows whose write-back may still be under way behind the work.
 constexpr index_t usual_write_back_lag = 4;
 
-// Of walks that only read. Several readers with a window each keep a device busy; one in pieces takes
-// a reader longer.
+// Of walks that only read. Several readers with a window each keep a device busy; one in pieces
+// takes a reader longer.
 constexpr std::size_t read_window_bytes_max = std::size_t{2} << 20;
 constexpr std::size_t scattered_window_bytes_max = std::size_t{1} << 20;
 constexpr std::size_t read_ahead_bytes = std::size_t{16} << 20;
@@ -115,8 +115,9 @@ void window_walk::consider(std::vector<streamed_operand> operands) {
   if (mapped_bytes <= executor_.memory_bytes() / 2) operands_.clear();
 }
 
-// A tile brings in `tile_bytes`, but maps up to `tile_span_bytes`, gaps and all, of a file that lies
-// in large pages of the cache. Where others hold the budget, one small window at a time remains.
+// A tile brings in `tile_bytes`, but maps up to `tile_span_bytes`, gaps and all, of a file that
+// lies in large pages of the cache. Where others hold the budget, one small window at a time
+// remains.
 void window_walk::size_windows(std::size_t tile_bytes, std::size_t tile_span_bytes) {
   const std::size_t room = memory_->bytes();
   const std::size_t budget = 2 * room;

@@ -5,8 +5,8 @@
 // Invariants
 //   stream.1  a tile runs only after its window has been populated, so that a lost file is an `io`
 //             exception here and not a signal in a kernel
-//   stream.2  bytes are dropped only behind every tile that still needs them, or are brought back by
-//             an ordinary fault; a written window is dropped only after its write-back ended
+//   stream.2  bytes are dropped only behind every tile that still needs them, or are brought back
+//             by an ordinary fault; a written window is dropped only after its write-back ended
 //   stream.3  pages that were in the page cache before this call stay there: they are somebody's
 //   stream.4  at most (ahead + those the workers are in + lag) windows of each operand are resident
 //             at once

@@ -15,8 +15,8 @@ namespace shale::parallel {
 
 namespace {
 
-// Tiles may load from mappings: a thread that blocks SIGBUS would die of a lost file. oneTBB's threads
-// inherit the mask of whoever made them start; the caller's own mask is the caller's.
+// Tiles may load from mappings: a thread that blocks SIGBUS would die of a lost file. oneTBB's
+// threads inherit the mask of whoever made them start; the caller's own mask is the caller's.
 void unblock_once() {
   static thread_local const bool unblocked = (detail::unblock_fault_signal(), true);
   (void)unblocked;

@@ -12,8 +12,8 @@
 //            waits for handlers that found it
 //   guard.3  memory that stands in for lost writable bytes is bounded for the whole process: it
 //            lies in a ring of windows, and the oldest window makes room for the next
-//   guard.4  faults outside guarded ranges, and SIGBUS that no access raised, go to the handler that
-//            was there before
+//   guard.4  faults outside guarded ranges, and SIGBUS that no access raised, go to the handler
+//            that was there before
 #pragma once
 
 #include <atomic>

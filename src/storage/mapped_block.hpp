@@ -4,8 +4,8 @@
 //   mapped.1  positions: byte p of the owner is byte `skew + p` of the map, and the map begins on a
 //             page; the parts tile the map from 0 on without gaps
 //   mapped.2  every mapped page is guarded before it is mapped and until it is unmapped
-//   mapped.3  the descriptor is ours or kept open by `keep_alive`, is never reopened by name, and is
-//             the one the pages come from; `keep_alive` goes last
+//   mapped.3  the descriptor is ours or kept open by `keep_alive`, is never reopened by name, and
+//             is the one the pages come from; `keep_alive` goes last
 #pragma once
 
 #include <atomic>

@@ -96,7 +96,7 @@ std::optional<std::uint64_t> mapped_block::file_offset(std::size_t at) const noe
   return in->file_offset + (skew_ + at - in->at);
 }
 
-// ---- pages ---------------------------------------------------------------------------------------
+// ---- pages --------------------------------------------------------------------------------------
 
 void mapped_block::advise(access_pattern pattern, byte_range range) const noexcept {
   const int advice = pattern == access_pattern::sequential ? MADV_SEQUENTIAL

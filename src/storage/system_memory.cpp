@@ -13,7 +13,8 @@ namespace shale::detail {
 
 namespace {
 
-// Empty if there is none. Not by a std::ifstream: a program that is started meanwhile would inherit it.
+// Empty if there is none. Not by a std::ifstream: a program that is started meanwhile would inherit
+// it.
 std::istringstream open_text(const std::string& path) {
   std::string text;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"),

@@ -29,8 +29,8 @@ using test::outcome;
 using test::outcome_of;
 using test::run_long;
 
-// Files in memory, where there are such and nobody says otherwise: what is synced thousands of times
-// need not survive.
+// Files in memory, where there are such and nobody says otherwise: what is synced thousands of
+// times need not survive.
 [[maybe_unused]] const bool in_memory =
     ::access("/dev/shm", W_OK) == 0 && ::setenv("TMPDIR", "/dev/shm", 0) == 0;
 

@@ -229,7 +229,8 @@ TEST(Codec, BitroundKeepsNanPayloadsAndIsDoneOnce) {
   EXPECT_EQ(got[3], 0x7ff0000000000000u);  // the largest finite number rounds to infinity
 }
 
-// Of all the numbers that 16 bits can be: none is nearer, and of two that are as near, the even one.
+// Of all the numbers that 16 bits can be: none is nearer, and of two that are as near, the even
+// one.
 TEST(Codec, BitroundOfShortFloatsIsTheNearestOfAll) {
   const auto check = [](dtype type, int mantissa, auto value_of) {
     bytes chunk(2 * 65536);

@@ -1,5 +1,6 @@
 // Random lives of a container: commits, aborts, writers that die at any call, syncs that fail,
-// pages that the kernel drops, readers that come and stay; and then the power is cut anywhere in them.
+// pages that the kernel drops, readers that come and stay; and then the power is cut anywhere in
+// them.
 //
 // What may be seen is decided by a model that knows nothing of the format: commits form a tree; a
 // reader sees a commit that had begun and that is, or descends from, the last one reported.

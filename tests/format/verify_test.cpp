@@ -1,5 +1,5 @@
-// What verify finds in files whose checksums are all right but which contradict themselves: made by a
-// writer with a mistake in it, or by somebody who means harm.
+// What verify finds in files whose checksums are all right but which contradict themselves: made by
+// a writer with a mistake in it, or by somebody who means harm.
 
 #include "format/verify.hpp"
 

@@ -260,8 +260,8 @@ void on_a_stack_of(std::size_t bytes, std::function<void()> body) {
   ASSERT_EQ(::pthread_join(thread, nullptr), 0);
 }
 
-// graph.4: a call takes 16 bytes of stack at the least, so that 20,000 inside each other do not fit,
-// nor 6,000 times the three that lead through a stage.
+// graph.4: a call takes 16 bytes of stack at the least, so that 20,000 inside each other do not
+// fit, nor 6,000 times the three that lead through a stage.
 TEST(Expr, MayBeAsDeepAsTheLoopThatBuiltItWasLong) {
   on_a_stack_of(std::size_t{256} << 10, [] {
     const tensor x = fractions({3, 4});

@@ -1,6 +1,6 @@
 // Every call to the operating system and every allocation fails in turn while files are created,
-// mapped, grown and flushed, and while memory is shared: there is a clear error or none, and nothing
-// leaks.
+// mapped, grown and flushed, and while memory is shared: there is a clear error or none, and
+// nothing leaks.
 
 #include <gtest/gtest.h>
 #include <unistd.h>

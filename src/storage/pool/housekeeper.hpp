@@ -38,8 +38,8 @@ struct recent_cache {
 
 thread_cache* find_cache_of_this_thread(pool_state& pool) noexcept;
 
-/// The calling thread's cache in the pool of that number; null while the thread ends, or if there is
-/// no memory for it.
+/// The calling thread's cache in the pool of that number; null while the thread ends, or if there
+/// is no memory for it.
 inline thread_cache* cache_of_this_thread(pool_state& pool, std::uint64_t pool_id) noexcept {
   return recent.pool_id == pool_id ? recent.cache : find_cache_of_this_thread(pool);
 }

@@ -20,7 +20,8 @@ constexpr std::size_t idle_bytes_kept = std::size_t{64} << 20;
 // How long more may be idle before it is given back out of turn.
 constexpr std::chrono::milliseconds over_allowed{1000};
 
-// What a thread keeps of blocks of classes when it comes for more, and what it may come to keep in between.
+// What a thread keeps of blocks of classes when it comes for more, and what it may come to keep in
+// between.
 constexpr std::size_t thread_bytes_kept = std::size_t{1} << 20;
 constexpr std::size_t thread_bytes_max = 2 * thread_bytes_kept;
 
@@ -30,7 +31,8 @@ constexpr std::size_t large_bytes_kept = std::size_t{64} << 20;
 // By how much more or less a thread keeps before the pool hears of it.
 constexpr std::int64_t declared_step = std::int64_t{256} << 10;
 
-// What threads keep is collected before new memory is touched if it comes to this part of what is live.
+// What threads keep is collected before new memory is touched if it comes to this part of what is
+// live.
 constexpr std::int64_t part_worth_collecting = 32;
 
 // What a thread allocates or frees besides its last block before it says so: the pool's counts are
@@ -129,8 +131,8 @@ void* pool_state::allocate_from(segment_heap& heap, const block_request& wanted)
   return found->address;
 }
 
-// One block for the caller; of a class the more besides the more often the thread had none, as far as
-// that needs no new memory. What the thread keeps too much of goes first: it may make the place.
+// One block for the caller; of a class the more besides the more often the thread had none, as far
+// as that needs no new memory. What the thread keeps too much of goes first: it may make the place.
 void* pool_state::fetch(thread_cache& of, const block_request& wanted,
                         memory_wanted which) noexcept {
   const std::lock_guard lock(central_);

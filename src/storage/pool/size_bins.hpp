@@ -1,6 +1,7 @@
-// Free blocks by size, segregated into bins: 32 a doubling, so that a bin up to half a MiB holds one
-// size and a larger one spans at most a 32nd of its own. Two levels of bitmaps find the next bin that
-// is not empty, so a good fit, which is nearly the best, costs the same however many blocks are free.
+// Free blocks by size, segregated into bins: 32 a doubling, so that a bin up to half a MiB holds
+// one size and a larger one spans at most a 32nd of its own. Two levels of bitmaps find the next
+// bin that is not empty, so a good fit, which is nearly the best, costs the same however many
+// blocks are free.
 // Source   Masmano, Ripoll, Crespo, Real: TLSF, a new dynamic memory allocator for real-time
 //          systems (ECRTS 2004)
 #pragma once
@@ -70,8 +71,8 @@ class size_bins {
     return nullptr;
   }
 
-  /// Visits each block, smaller bins first, until a visit returns true, and returns whether one did;
-  /// a visit may erase its block.
+  /// Visits each block, smaller bins first, until a visit returns true, and returns whether one
+  /// did; a visit may erase its block.
   template <class Visit>
   bool any_of(Visit visit) const {
     for (bin at = next_used({0, 0}); at.level < levels; at = next_used(at.next()))

@@ -1,5 +1,5 @@
-// Which part of the pool serves a block, and the sizes of the blocks that threads keep at hand: four
-// a doubling from 32 KiB to 1 MiB, so that rounding up adds less than a quarter.
+// Which part of the pool serves a block, and the sizes of the blocks that threads keep at hand:
+// four a doubling from 32 KiB to 1 MiB, so that rounding up adds less than a quarter.
 #pragma once
 
 #include <array>

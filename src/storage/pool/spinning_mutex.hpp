@@ -1,5 +1,5 @@
-// A mutex for sections of some hundred nanoseconds: who finds it taken looks again for a microsecond
-// or so before it sleeps. Sleeping and being woken costs fifty times the section.
+// A mutex for sections of some hundred nanoseconds: who finds it taken looks again for a
+// microsecond or so before it sleeps. Sleeping and being woken costs fifty times the section.
 #pragma once
 
 #include <pthread.h>

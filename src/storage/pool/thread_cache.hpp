@@ -95,8 +95,8 @@ class thread_cache {
     return fullest;
   }
 
-  /// Hands to `give_back` what was of no use since the last time this was asked: the large block, and
-  /// all blocks of a class.
+  /// Hands to `give_back` what was of no use since the last time this was asked: the large block,
+  /// and all blocks of a class.
   template <class GiveBack>
   void drop_unused(const GiveBack& give_back) noexcept {
     const std::uint32_t used = std::exchange(used_, 0);
