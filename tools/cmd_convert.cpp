@@ -69,7 +69,7 @@ std::vector<conversion> into_archive(library& files, const address& source, cons
     members.emplace_back(each.name, direct ? *read.elements : eval(wanted, &on));
     all.push_back({fmt::format("{}:{}", target.file, each.name),
                    wanted,
-                   {members.back().second.size_bytes(), std::nullopt}});
+                   {wanted.dtype(), members.back().second.size_bytes(), std::nullopt}});
   }
   write_npz(
       target.file, members,
@@ -92,7 +92,8 @@ std::vector<conversion> into_container(library& files, const address& source, co
         throw error(errc::already_exists, fmt::format("'{}:{}' exists", target.file, each.name),
                     {"-f replaces it"});
       // Chunks have as many axes as their array, so --chunk fits those of one rank only.
-      const array_spec spec = options.how.spec(type.value_or(each.type), each.shape, before);
+      const array_spec spec = options.how.spec(
+          type ? *type : options.how.kept_dtype(each.type, each.shape, before), each.shape, before);
       if (before) change.remove(each.name);
       change.create(each.name, spec).write(read.values, &on);
       for (const auto& [key, value] : each.attributes) change.set_attribute(each.name, key, value);
@@ -103,7 +104,8 @@ std::vector<conversion> into_container(library& files, const address& source, co
   const snapshot now = container::open(target.file).latest();
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::string name = all[i].label.substr(target.file.size() + 1);
-    all[i].done = {now.at(name).stored_bytes(), generation};
+    const array made = now.at(name);
+    all[i].done = {made.dtype(), made.stored_bytes(), generation};
   }
   return all;
 }
@@ -134,11 +136,11 @@ int run(const convert_options& options) {
   for (const conversion& each : all) {
     if (options.json)
       json.push_back({{"target", each.label},
-                      {"dtype", name(each.values.dtype())},
+                      {"dtype", name(each.done.type)},
                       {"shape", to_json(each.values.shape())},
                       {"stored_bytes", each.done.stored_bytes}});
     else if (!options.engine.quiet)
-      note(fmt::format("{}: {} {}, {} stored", each.label, name(each.values.dtype()),
+      note(fmt::format("{}: {} {}, {} stored", each.label, name(each.done.type),
                        to_string(each.values.shape()), format_bytes(each.done.stored_bytes)));
   }
   if (options.json) print_json(nlohmann::json{{"converted", json}, {"cost", cost.to_json()}});

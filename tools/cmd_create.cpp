@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -30,6 +31,16 @@ struct create_options {
 
 // A number as expressions write it, so that -1, 0x10, nan, 2**20 and -pi/2 all work.
 scalar parse_number(std::string_view text, executor& on) {
+  // Integers as such: 64 bits without a sign hold more than those of expressions.
+  std::int64_t whole = 0;
+  std::uint64_t natural = 0;
+  const char* const end = text.data() + text.size();
+  if (const auto [rest, failure] = std::from_chars(text.data(), end, whole);
+      failure == std::errc() && rest == end)
+    return whole;
+  if (const auto [rest, failure] = std::from_chars(text.data(), end, natural);
+      failure == std::errc() && rest == end)
+    return natural;
   const expr value = parse_expression(text, {});
   if (value.rank() != 0) throw error(errc::invalid_argument, "--fill takes one number");
   return eval(value, &on).item();
@@ -68,7 +79,8 @@ int run(const create_options& options) {
     }
     const writable_array made = change.create(where.array, spec);
     // Chunks that were never written read as the fill value; dense bytes have to be stored.
-    if (fill && spec.kind == array_kind::dense && !(*fill == scalar(0)))
+    const bool is_zeros = fill && *fill == scalar(0) && !std::signbit(fill->as<double>());
+    if (fill && spec.kind == array_kind::dense && !is_zeros)
       made.write(full(shape, *fill, type), &work.on());
     for (const std::string& each : options.attributes) {
       const auto [key, value] = parse_attribute(each);

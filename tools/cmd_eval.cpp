@@ -106,10 +106,11 @@ outcome compute(const expr& value, const std::optional<address>& output,
   result.json = {{"dtype", name(value.dtype())}, {"shape", tools::to_json(value.shape())}};
   if (output) {
     const written done = write_target(*output, value, type, options.how, on);
+    result.json["dtype"] = name(done.type);
     result.json["output"] = output->text;
     result.json["stored_bytes"] = done.stored_bytes;
     if (done.generation) result.json["generation"] = *done.generation;
-    result.note = fmt::format("{}: {} {}, {} stored", output->label(), name(value.dtype()),
+    result.note = fmt::format("{}: {} {}, {} stored", output->label(), name(done.type),
                               to_string(value.shape()), format_bytes(done.stored_bytes));
   } else if (value.rank() == 0) {
     const scalar element = eval(value, &on).item();

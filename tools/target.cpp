@@ -62,7 +62,9 @@ written write_npy_file(const address& to, const expr& values, const target_optio
   eval_into(writer.elements(), values, &on);
   throw_if_interrupted();
   writer.finish();
-  return {.stored_bytes = writer.elements().size_bytes(), .generation = std::nullopt};
+  return {.type = values.dtype(),
+          .stored_bytes = writer.elements().size_bytes(),
+          .generation = std::nullopt};
 }
 
 written write_raw_file(const address& to, const expr& values, const target_options& options,
@@ -73,7 +75,8 @@ written write_raw_file(const address& to, const expr& values, const target_optio
   elements.storage().check();
   throw_if_interrupted();
   file.publish();
-  return {.stored_bytes = elements.size_bytes(), .generation = std::nullopt};
+  return {
+      .type = elements.dtype(), .stored_bytes = elements.size_bytes(), .generation = std::nullopt};
 }
 
 // A ZIP member's checksum stands in front of its bytes, so these are computed into a file of their
@@ -88,7 +91,8 @@ written write_npz_file(const address& to, const expr& values, const target_optio
   const std::pair<std::string, tensor> member{to.array.empty() ? "arr_0" : to.array, elements};
   throw_if_interrupted();
   write_npz(to.file, std::span(&member, 1), {.existing = existing(options), .on = &on});
-  return {.stored_bytes = elements.size_bytes(), .generation = std::nullopt};
+  return {
+      .type = elements.dtype(), .stored_bytes = elements.size_bytes(), .generation = std::nullopt};
 }
 
 written write_array(const address& to, const expr& values, std::optional<dtype> type,
@@ -96,13 +100,12 @@ written write_array(const address& to, const expr& values, std::optional<dtype> 
   if (to.array.empty())
     throw error(errc::invalid_argument, fmt::format("'{}' does not say which array", to.text),
                 {fmt::format("write {}:NAME", to.file)});
+  dtype element = values.dtype();
   const std::uint64_t generation = change_container(to.file, [&](transaction& change) {
     const std::optional<array> before = change.find(to.array);
     if (before && !options.force)
       throw error(errc::already_exists, fmt::format("'{}' exists", to.label()), {"-f replaces it"});
-    // An array that was made for the purpose says what it wants to hold.
-    const bool fits = before && before->shape() == values.shape();
-    const dtype element = type ? *type : fits ? before->dtype() : values.dtype();
+    element = type ? *type : options.kept_dtype(values.dtype(), values.shape(), before);
     const array_spec spec = options.spec(element, values.shape(), before);
     const std::vector<std::pair<std::string, std::string>> attributes =
         before ? before->attributes() : std::vector<std::pair<std::string, std::string>>();
@@ -111,7 +114,8 @@ written write_array(const address& to, const expr& values, std::optional<dtype> 
     for (const auto& [key, value] : attributes) change.set_attribute(to.array, key, value);
     throw_if_interrupted();
   });
-  return {.stored_bytes = container::open(to.file).latest().at(to.array).stored_bytes(),
+  return {.type = element,
+          .stored_bytes = container::open(to.file).latest().at(to.array).stored_bytes(),
           .generation = generation};
 }
 
@@ -130,6 +134,22 @@ void target_options::add_to(CLI::App& command) {
                   "Stages for chunks: bitround:N, delta, shuffle or bitshuffle, zstd:LEVEL; raw "
                   "for none [shuffle,zstd:1]")
       ->type_name("STAGES");
+}
+
+dtype target_options::kept_dtype(shale::dtype type, const dims& shape,
+                                 const std::optional<array>& before) const {
+  if (!before || !(before->shape() == shape)) return type;
+  const shale::dtype present = before->dtype();
+  // An array that was made for the purpose says what it wants to hold; rounding it may mean.
+  const bool rounds = kind(present) == dtype_kind::floating && kind(type) != dtype_kind::complex;
+  if (promote(present, type) == present || rounds || kind(present) == dtype_kind::complex)
+    return present;
+  throw error(errc::invalid_argument,
+              fmt::format("'{}' holds {}, the new values are {}", before->name(), name(present),
+                          name(type)),
+              {"not all of them may be represented there",
+               fmt::format("--dtype (convert: --as) {} keeps that dtype, {} changes it",
+                           name(present), name(type))});
 }
 
 array_spec target_options::spec(shale::dtype type, const dims& shape,

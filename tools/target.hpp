@@ -27,16 +27,22 @@ struct target_options {
   /// Adds --force, --dense, --chunked, --chunk and --codec.
   void add_to(CLI::App& command);
 
-  /// The array to create for `shape` and `type`; `before` is the array that is being replaced,
-  /// whose kind, chunks and codec are kept where the options are silent and the shape is the same.
-  /// Throws   invalid_argument: --chunk and --codec without chunks, chunks that do not fit
+  /// The dtype for values of `type` that replace `before`: what it has, if that can stand for them.
+  /// Throws   invalid_argument if it has another that cannot
+  shale::dtype kept_dtype(shale::dtype type, const dims& shape,
+                          const std::optional<array>& before) const;
+
   array_spec spec(shale::dtype type, const dims& shape, const std::optional<array>& before) const;
 
  private:
+  /// The array to create for `shape` and `type`; `before` is the array that is being replaced,
+  /// whose kind, chunks and codec are kept where the options are silent and the shape is the same.
+  /// Throws   invalid_argument: --chunk and --codec without chunks, chunks that do not fit
   bool wants_chunks() const { return chunked || !chunk.empty() || !codec.empty(); }
 };
 
 struct written {
+  shale::dtype type = dtype::boolean;       ///< of the elements, as stored
   std::uint64_t stored_bytes = 0;           ///< of the array, as stored
   std::optional<std::uint64_t> generation;  ///< of the container, if it is one
 };

@@ -79,6 +79,7 @@ std::optional<value> real_binary(std::string_view symbol, double a, double b) {
     rest += b;
     quotient -= 1;
   }
+  if (rest == 0) rest = std::copysign(0.0, b);
   if (symbol == "%") return value{rest};
   return value{std::round(quotient)};
 }

@@ -50,7 +50,7 @@ array::implementation::implementation(arrays::transaction_state& owner,
           label(), record,
           std::make_shared<arrays::generation_chunks>(std::move(*found.base), record));
   } else if (record.is_dense()) {
-    mapped = found.written->bytes.as_read_only();
+    mapped = owner.bytes_of(*found.written).as_read_only();
   } else {
     tiles = owner.read_tiles(found.written);
   }

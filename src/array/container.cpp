@@ -19,6 +19,12 @@ using arrays::reader_file;
 
 constexpr std::chrono::milliseconds lock_step_max(16);
 
+// Clocks overflow in 292 years.
+std::chrono::milliseconds bounded(timeout patience) {
+  constexpr std::int64_t years_100_ms = std::int64_t{100} * 365 * 24 * 3600 * 1000;
+  return std::chrono::milliseconds(std::clamp<std::int64_t>(patience.ms, 0, years_100_ms));
+}
+
 format::file open_file(const std::string& path, format::open_access access) {
   return format::file::open(format::posix_files(), path, access);
 }
@@ -107,7 +113,7 @@ transaction container::begin(timeout patience) {
   if (!writer)
     throw error(errc::access_denied, "the container was opened for reading",
                 {"file " + path(), "open it with open_mode::write"});
-  const clock::time_point deadline = clock::now() + milliseconds(patience.ms);
+  const clock::time_point deadline = clock::now() + bounded(patience);
   // In steps, as the format waits for other processes.
   std::unique_lock lock(writer->mutex, std::try_to_lock);
   for (milliseconds step(1); !lock.owns_lock() && !lock.try_lock();) {
@@ -125,7 +131,7 @@ transaction container::begin(timeout patience) {
 }
 
 std::optional<std::uint64_t> container::wait_newer(std::uint64_t seen, timeout patience) const {
-  return implementation_->reading()->wait_newer(seen, std::chrono::milliseconds(patience.ms));
+  return implementation_->reading()->wait_newer(seen, bounded(patience));
 }
 
 verification container::verify(executor* on) const {

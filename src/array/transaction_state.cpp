@@ -76,6 +76,18 @@ void transaction_state::require_writable(const written_array& array) const {
   require_current(array);
 }
 
+storage transaction_state::bytes_of(const written_array& array) const {
+  const std::lock_guard lock(books_);
+  require_current(array);
+  return array.bytes;
+}
+
+std::shared_ptr<chunk_tiles> transaction_state::tiles_of(const written_array& array) const {
+  const std::lock_guard lock(books_);
+  require_current(array);
+  return array.tiles;
+}
+
 // ---- arrays -----------------------------------------------------------------------------------
 
 // A dense array's new bytes, mapped for writing.

@@ -76,6 +76,11 @@ class transaction_state : public std::enable_shared_from_this<transaction_state>
   /// Throws   invalid_argument once the transaction has ended, not_found if the array is removed
   void require_writable(const written_array& array) const;
 
+  /// The same, and a share in what is written to: the transaction may end, or the array be removed,
+  /// in the middle of a write.
+  storage bytes_of(const written_array& array) const;
+  std::shared_ptr<chunk_tiles> tiles_of(const written_array& array) const;
+
   std::uint64_t commit();
   void abort() noexcept;
   std::uint64_t metadata_bytes_written() const noexcept;

@@ -22,7 +22,7 @@ class parallel_check {
 
   void add(format::verify_task&& task) {
     tasks_.push_back(std::move(task));
-    if (tasks_.size() == batch_tasks) run();
+    if (tasks_.size() >= batch_tasks) run();
   }
 
   void run() {

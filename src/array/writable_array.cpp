@@ -13,7 +13,7 @@ std::string writable_array::implementation::frame(const char* doing) const {
 }
 
 tensor writable_array::implementation::dense() const {
-  return tensor(what->bytes, what->record.dtype, layout(what->record.shape));
+  return tensor(owner->bytes_of(*what), what->record.dtype, layout(what->record.shape));
 }
 
 writable_array::writable_array(std::shared_ptr<implementation> made) noexcept
@@ -55,7 +55,7 @@ void writable_array::write(const region& where, const tensor& values, executor* 
                  const tensor fitted =
                      values.shape() == where.shape ? values : values.expand(where.shape);
                  if (!self.is_dense()) {
-                   self.what->tiles->write(where, fitted, parallel::choose(on));
+                   self.owner->tiles_of(*self.what)->write(where, fitted, parallel::choose(on));
                    return;
                  }
                  tensor into = self.dense();
@@ -71,13 +71,12 @@ void writable_array::write(const expr& values, executor* on) const {
                [&] {
                  self.require_writable();
                  if (self.is_dense()) eval_into(self.dense(), values, on);
-                 else eval_into(*self.what->tiles, values, on);
+                 else eval_into(*self.owner->tiles_of(*self.what), values, on);
                });
 }
 
 std::shared_ptr<tile_source> writable_array::tiles() const {
-  implementation_->require_writable();
-  return implementation_->what->tiles;
+  return implementation_->owner->tiles_of(*implementation_->what);
 }
 
 }  // namespace shale

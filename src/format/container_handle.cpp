@@ -149,7 +149,9 @@ std::vector<std::string> list_arrays(const tree& catalog, std::string_view prefi
   std::vector<std::string> names;
   if (limit == 0) return names;
   for (auto at = catalog.seek(std::max(prefix, after)); at.valid(); at.next()) {
-    if (at.key() == after && !after.empty()) continue;
+    if (at.key().empty())
+      throw error(errc::corrupt, "the catalog is damaged", {"it holds an array without a name"});
+    if (at.key() == after) continue;
     if (!at.key().starts_with(prefix)) break;
     names.emplace_back(at.key());
     if (names.size() == limit) break;

@@ -346,8 +346,14 @@ array_record decode_descriptor(bytes_view stored_bytes, std::uint64_t end_of_fil
   else if (stored.chunked() != nullptr) record.layout = to_chunked(*stored.chunked());
   else throw_unsupported(fmt::format("array '{}' has an unknown layout", record.name));
   if (const auto* const notes = stored.attributes()) {
+    // FlatBuffers lets many tables share their values, and a vector name one table many times:
+    // together they may not be longer than what they are stored in.
+    std::size_t left = stored_bytes.size();
     for (const stored::Attribute* const note : *notes) {
       const auto* const value = note->value();
+      const std::size_t bytes = note->key()->size() + (value == nullptr ? 0 : value->size());
+      if (bytes > left) throw_corrupt("its attributes are longer than it is");
+      left -= bytes;
       record.attributes.emplace_back(
           note->key()->str(),
           value == nullptr

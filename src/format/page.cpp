@@ -69,7 +69,7 @@ std::optional<std::string> page::problem(bytes_view bytes) {
     if (key_bytes > key_bytes_max || cell > end - start || (leaf && cell > cell_bytes_max))
       return fmt::format("cell {} is too long", i);
     const std::string_view key = as_text(bytes.data() + start + cell_header, key_bytes);
-    if (!leaf && i == 0 ? !key.empty() : i > 0 && key <= previous)
+    if (!leaf && i == 0 ? !key.empty() : key.empty() || (i > 0 && key <= previous))
       return fmt::format("key {} is out of order", i);
     previous = key;
     expected = start + cell;

@@ -79,15 +79,11 @@ class posix_file final : public open_file {
   }
 
   os_result allocate(std::uint64_t offset, std::uint64_t bytes) noexcept override {
-    const os_result before = size();
-    if (before < 0) return before;
     const detail::no_file_size_signal guard;
     const int failed =
         ::posix_fallocate(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(bytes));
-    if (failed == 0) return 0;
-    // What the failed call appended belongs to nobody. Nobody can have mapped it either: it came
-    // into being inside this call.
-    if (size() > before) (void)!::ftruncate(descriptor_, static_cast<off_t>(before));
+    // What a failed call appended stays: another thread may have written chunks behind it meanwhile.
+    // The end of the transaction gives the tail back.
     return -failed;
   }
 

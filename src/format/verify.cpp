@@ -43,8 +43,11 @@ struct verifier::state {
     try {
       body();
     } catch (const error& failed) {
-      report.findings.push_back({failed.code() == errc::corrupt ? errc::corrupt : errc::io,
-                                 part + ": " + first_line(failed)});
+      // Whatever else stops a check says nothing about the file.
+      const errc code = failed.code();
+      if (code != errc::corrupt && code != errc::io && code != errc::unsupported) throw;
+      report.findings.push_back(
+          {code == errc::corrupt ? errc::corrupt : errc::io, part + ": " + first_line(failed)});
     }
   }
 
@@ -152,6 +155,7 @@ void verifier::state::check_catalog(const std::function<void(verify_task&&)>& on
       attempt(fmt::format("array '{}'", name), [&] {
         try {
           const auto record = find_array(catalog, name, reader.end_of_file());
+          if (!record) throw error(errc::corrupt, "it is listed, but cannot be found");
           if (record->is_dense()) check_dense(*record, on_task);
           else check_chunked(*record, on_task);
         } catch (...) {

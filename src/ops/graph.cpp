@@ -100,7 +100,7 @@ dtype promote_weak(dtype strong, const scalar& number) {
   }
   switch (rank(number.type())) {
     case 1:
-      return dtype::int64;
+      return number.fits(dtype::int64) ? dtype::int64 : dtype::uint64;
     case 2:
       return floating_for(strong);
     default: {
@@ -270,13 +270,14 @@ node_ref make_constant(const scalar& value, const dims& shape, dtype type, bool 
 }
 
 node_ref make_cast(const node_ref& input, dtype to) {
-  if (input->type == to) return input;
+  // A number that was cast has the dtype for good, also if it is the one that it had.
   if (const auto* constant = std::get_if<constant_leaf>(&input->what)) {
     const scalar value = visit(to, all_types{}, [&]<class T>(std::type_identity<T>) {
       return scalar(constant->value.as<T>());
     });
     return make_constant(value, input->shape, to, false);
   }
+  if (input->type == to) return input;
   return make_node(to, input->shape, cast_node{input});
 }
 

@@ -11,36 +11,34 @@ using detail::source_leaf;
 
 namespace {
 
-// The cut of the pass's index space: the first output source's grid, else the first leaf source's,
-// carried over to the pass's axes.
+// The cut of the pass's index space: the first output source's grid; else, axis by axis, that of the
+// first leaf source that walks it.
 dims unit_shape(const pass& which, const tape& program) {
   for (const auto& output : which.outputs)
     if (output.sink) return output.sink->tile_shape();
   dims unit = which.shape;
+  dims walked = dims::filled(unit.size(), 0);
   for (const auto& leaf : program.leaves()) {
     if (!is_source(*leaf)) continue;
     const auto& seen = std::get<source_leaf>(leaf->what);
     for (index_t axis = 0; axis < unit.size(); ++axis) {
       const index_t from = seen.map.from[axis];
-      if (from < 0) continue;
+      if (from < 0 || walked[axis]) continue;
+      walked[axis] = 1;
       const index_t step = std::abs(seen.map.step[axis]);
       unit[axis] =
           std::max<index_t>(1, seen.source->tile_shape()[from] / std::max<index_t>(step, 1));
     }
-    break;
   }
-  // Axes that the source does not walk (broadcast ones) are cut as well, or a unit could be huge.
+  // Axes that no source walks (broadcast ones) are cut as well, or a unit could be huge.
   constexpr index_t unit_elements_max = index_t{1} << 20;
   for (index_t axis = 0; axis < unit.size(); ++axis) {
     index_t rest = 1;
     for (index_t other = 0; other < unit.size(); ++other)
       if (other != axis) rest *= std::max<index_t>(unit[other], 1);
     if (rest * std::max<index_t>(unit[axis], 1) <= unit_elements_max) break;
-    bool walked = false;
-    for (const auto& leaf : program.leaves())
-      walked =
-          walked || (is_source(*leaf) && std::get<source_leaf>(leaf->what).map.from[axis] >= 0);
-    if (!walked) unit[axis] = std::max<index_t>(1, unit_elements_max / std::max<index_t>(rest, 1));
+    if (!walked[axis])
+      unit[axis] = std::max<index_t>(1, unit_elements_max / std::max<index_t>(rest, 1));
   }
   return unit;
 }

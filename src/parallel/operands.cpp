@@ -11,13 +11,18 @@ namespace shale::parallel {
 namespace {
 
 // The layout in bytes as absolute addresses, so that two owners of the same memory compare, with
-// one more axis over the bytes of an element; nothing if that is beyond the largest rank.
+// one more axis over the bytes of an element, and without axes that lead to no other element;
+// nothing if that is beyond the largest rank.
 std::optional<layout> byte_layout(const tensor& values) {
-  if (values.rank() + 1 > max_rank) return std::nullopt;
   const auto item = static_cast<index_t>(values.item_bytes());
-  dims shape = values.shape();
-  dims strides = values.strides();
-  for (auto& stride : strides) stride *= item;
+  dims shape;
+  dims strides;
+  for (index_t axis = 0; axis < values.rank(); ++axis) {
+    if (values.shape()[axis] == 1 || values.strides()[axis] == 0) continue;
+    shape.push_back(values.shape()[axis]);
+    strides.push_back(values.strides()[axis] * item);
+  }
+  if (shape.size() == max_rank) return std::nullopt;
   shape.push_back(item);
   strides.push_back(1);
   return layout(shape, strides,

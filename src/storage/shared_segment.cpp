@@ -263,6 +263,8 @@ void leave_segment(open_segment& from, const std::string& path, bool is_creator)
   if (may_remove && lock_in_time(locks, lock_byte::gate, F_WRLCK) && leads_to(path, locks) &&
       (from.lifetime == shared_lifetime::creator || !held_by_others(locks, lock_byte::user)))
     ::unlink(path.c_str());
+  // A forked child may hold a copy of the description, and with it every lock that is not let go.
+  if (may_remove) unlock(locks, lock_byte::gate);
   from.locks.reset();
 }
 
@@ -278,7 +280,10 @@ bool remove_segment(const std::string& path, removal when) {
     if (!lifetime) checked_header(file.get(), path);
     lock(file.get(), lock_byte::gate, F_WRLCK, path);
     if (!leads_to(path, file.get())) continue;
-    if (when == removal::if_dead && !is_dead(file.get(), *lifetime)) return false;
+    if (when == removal::if_dead && !is_dead(file.get(), *lifetime)) {
+      unlock(file.get(), lock_byte::gate);
+      return false;
+    }
     if (::unlink(path.c_str()) == 0) return true;
     if (when == removal::if_dead) return false;
     throw error::from_errno(code_for_errno(errno), "the segment could not be removed", errno,

@@ -87,6 +87,42 @@ TEST_F(Concurrency, EndsOfTransactionsWaitForChunksThatAreBeingWritten) {
   }
 }
 
+// Whole writes, of many chunks: what they use stays theirs when the transaction ends under them.
+TEST_F(Concurrency, TransactionsEndInTheMiddleOfWrites) {
+  for (int round = 0; round < 20; ++round) {
+    transaction change = file_.begin();
+    const writable_array a =
+        change.create("a" + std::to_string(round), {.dtype = dtype::int32,
+                                                    .shape = {512, 64},
+                                                    .kind = array_kind::chunked,
+                                                    .chunk_shape = dims{4, 64}});
+    const tensor values = counting({512, 64}, dtype::int32);
+    std::atomic<int> writing = 0;
+    on_threads(3, [&](int t) {
+      if (t == 0) {
+        while (writing < 2) std::this_thread::yield();
+        if (round % 4 == 0) change.commit();
+        else if (round % 4 == 1) change.abort();
+        else change.remove("a" + std::to_string(round));
+        return;
+      }
+      executor own({.threads = 1});
+      ++writing;
+      try {
+        for (;;) {
+          if (round % 2 == 0) a.write(region{{0, 0}, {512, 64}}, values, &own);
+          else a.write(expr(values), &own);
+        }
+      } catch (const error& failure) {
+        EXPECT_TRUE(failure.code() == errc::invalid_argument || failure.code() == errc::not_found)
+            << failure.what();
+      }
+    });
+    if (round % 4 > 1) change.abort();
+    EXPECT_EQ(findings_of(file_), "") << round;
+  }
+}
+
 TEST_F(Concurrency, OneSnapshotServesManyThreads) {
   const tensor dense = counting({300, 100}, dtype::int64);
   {

@@ -3,7 +3,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
+#include <limits>
+#include <optional>
+#include <thread>
 
 #include "array/test_support.hpp"
 
@@ -153,6 +157,19 @@ TEST_F(Container, SecondWriterIsBusyUntilTheFirstEnds) {
     EXPECT_EQ(file.latest().generation(), 1u);
   }
   EXPECT_EQ(other.begin().generation(), 2u);
+}
+
+TEST_F(Container, WaitsForEverWhereThatIsAsked) {
+  constexpr timeout for_ever{std::numeric_limits<std::int64_t>::max()};
+  container file = container::create(path_);
+  std::optional<transaction> change = file.begin(for_ever);
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    change.reset();
+  });
+  EXPECT_NO_THROW(file.begin(for_ever).commit());
+  later.join();
+  EXPECT_EQ(file.wait_newer(1, for_ever), 2u);
 }
 
 }  // namespace

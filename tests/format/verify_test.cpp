@@ -120,6 +120,22 @@ TEST_F(Contradiction, OfAChunkOutsideTheGrid) {
   expect_finding("array 'a': chunk 33 is outside the grid");
 }
 
+TEST_F(Contradiction, OfAnArrayWithoutAName) {
+  superblock_sector sector;
+  std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(superblock_offsets[1]), sector.size(),
+              sector.begin());
+  const std::uint64_t root = valid(sector, uuid{}, 1).value().root.offset;
+  const std::uint64_t at = load_page_ref(&bytes_[root + 32]).offset;
+  const page catalog{bytes_view(bytes_).subspan(at, page_bytes)};
+  page changed(tree_kind::catalog, page_kind::leaf, 0);
+  changed.insert_value(0, "", catalog.value(0));
+  changed.stamp(catalog.generation(), at);
+  EXPECT_TRUE(page::problem(changed.bytes()));
+  std::copy(changed.bytes().begin(), changed.bytes().end(),
+            bytes_.begin() + static_cast<std::ptrdiff_t>(at));
+  expect_finding("catalog");
+}
+
 TEST_F(Contradiction, OfALiveRangeThatIsTooShort) {
   add(live_lengths().front(), std::uint64_t(0) - 64);
   expect_finding("the space map says nothing about bytes");

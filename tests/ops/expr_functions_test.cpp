@@ -171,6 +171,28 @@ TEST(ExprFunctions, OfComplexNumbers) {
   EXPECT_EQ(*reinterpret_cast<const value*>(of_zero.data()), value(0, 0));
 }
 
+TEST(ExprFunctions, OfTruthAndNumbersBeyondSignedIntegers) {
+  const tensor truth = tensor::of({true, false});
+  constexpr std::uint64_t large = std::uint64_t{1} << 63;
+  EXPECT_EQ(elements_of<std::uint64_t>(eval(expr(truth) + large)),
+            (std::vector<std::uint64_t>{large + 1, large}));
+  EXPECT_EQ(elements_of<std::uint64_t>(eval(maximum(truth, large))),
+            (std::vector<std::uint64_t>{large, large}));
+  EXPECT_EQ(elements_of<bool>(eval(expr(truth) < large)), std::vector<bool>(2, true));
+}
+
+TEST(ExprFunctions, OfCastNumbersHaveThatDtype) {
+  const tensor few = tensor::of({std::int8_t{100}});
+  for (const dtype to : {dtype::int16, dtype::int32, dtype::int64}) {
+    const tensor doubled = eval(expr(few) * cast(2, to));
+    EXPECT_EQ(doubled.dtype(), to);
+    EXPECT_EQ(doubled.item(), scalar(200));
+  }
+  const tensor real = tensor::of({1.0f});
+  EXPECT_EQ((expr(real) + cast(1.0, dtype::float64)).dtype(), dtype::float64);
+  EXPECT_EQ((expr(real) + 1.0).dtype(), dtype::float32);
+}
+
 TEST(ExprFunctions, RefuseViewsThatAreNone) {
   const expr a = full({2, 3}, 1.0);
   const auto refused = [](const std::function<expr()>& make, const std::string& what) {

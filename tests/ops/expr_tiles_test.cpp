@@ -9,6 +9,7 @@
 #include "parallel/tile_cache.hpp"
 #include "shale/error.hpp"
 #include "shale/expr.hpp"
+#include "shale/memory_pool.hpp"
 #include "shale/tile_source.hpp"
 #include "support/failures.hpp"
 #include "support/random_tensors.hpp"
@@ -106,6 +107,24 @@ TEST(ExprTiles, SourcesAreRepeatedAlongLongAxes) {
   const tensor maxima = eval(max(repeated, dims{1, 2}), &tiny);
   EXPECT_EQ(elements_of<std::int32_t>(maxima),
             std::vector<std::int32_t>(100000, elements_of<std::int32_t>(eval(max(expr(a))))[0]));
+}
+
+// Whichever operand comes first: no unit is larger than the tiles that it is cut from.
+TEST(ExprTiles, SourcesOfFewerAxesDoNotStopTheCut) {
+  memory_pool little({.limit_bytes = std::size_t{1} << 20});
+  executor one({.threads = 1, .memory_bytes = 1 << 16, .pool = &little});
+  random_choices choose(6);
+  const tensor a = random_tensor<std::int32_t>(choose, {8192, 64});  // 2 MiB
+  const tensor b = random_tensor<std::int32_t>(choose, {64});
+  const auto large = std::make_shared<tiled>(a, dims{64, 64});
+  const auto row = std::make_shared<tiled>(b, dims{64});
+  const expr left{std::shared_ptr<const tile_source>(large)};
+  const expr right{std::shared_ptr<const tile_source>(row)};
+  for (const expr& product : {left * right, right * left}) {
+    const tensor got = eval(sum(product), &one);
+    EXPECT_TRUE(equal_bits(got, eval(sum(expr(a) * b))));
+    EXPECT_EQ(large->loads.exchange(0), 128);
+  }
 }
 
 // The expression over a source equals the same over the tensor behind it.

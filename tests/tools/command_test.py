@@ -410,7 +410,7 @@ class Command(unittest.TestCase):
            "degrees rad2deg radians deg2rad abs absolute square sign floor ceil trunc round rint "
            "negative".split()},
         **{name: ["{}(h)", "{}(f)"] for name in "isnan isfinite isinf".split()},
-        **{name: ["{}(f, p)", "{}(i, 3)", "{}(-7, 2.0)"] for name in
+        **{name: ["{}(f, p)", "{}(i, 3)", "{}(-7, 2.0)", "{}(-0.0, 5)", "{}(5, -0.5)"] for name in
            "add subtract multiply divide floor_divide remainder mod".split()},
         **{name: ["{}(p, f)", "{}(i, 3)", "{}(2.0, 3)"] for name in "power pow".split()},
         **{name: ["{}(f, p)", "{}(f, 0.5)"] for name in "arctan2 atan2 minimum maximum".split()},
@@ -522,6 +522,37 @@ class Command(unittest.TestCase):
         self.assertEqual(array["dtype"], "float64")
         self.assertEqual(array["attributes"], {"unit": "m"})
         self.assert_same(self.load("m.shale:m"), self.wave.astype(np.float64))
+
+    def test_fill_values_reach_the_ends_of_their_dtype(self):
+        for dtype, text in (("int64", "-9223372036854775808"), ("uint64", "18446744073709551615"),
+                            ("float64", "-0.0"), ("float32", "-inf")):
+            for kind in ("--dense", "--chunked"):
+                with self.subTest((dtype, text, kind)):
+                    self.shale("create", "f.shale:f", "--shape", "2", "--dtype", dtype, "--fill", text,
+                               kind, "-f")
+                    wanted = np.full(2, text).astype(dtype)
+                    self.assertEqual(self.load("f.shale:f").tobytes(), wanted.tobytes())
+
+    def test_replaced_arrays_keep_their_dtype_only_where_it_holds_the_values(self):
+        np.save(self.path / "h.npy", np.array([1.5, 300.25, -2.75, 1e9]))
+        self.shale("create", "k.shale:h", "--shape", "4", "--dtype", "int8")
+        for command in (["convert", "h.npy", "k.shale:h", "-f"],
+                        ["eval", "arange(4) * 100", "-o", "k.shale:h", "-f"]):
+            with self.subTest(command):
+                refused = self.shale(*command, code=2).err
+                self.assertIn("holds int8", refused)
+                self.assertIn("--dtype (convert: --as)", refused)
+        self.assert_same(self.load("k.shale:h"), np.zeros(4, np.int8))
+        self.assertIn("float64 (4,)", self.shale("convert", "h.npy", "k.shale:h", "-f", "--as",
+                                                 "float64").err)
+        self.assert_same(self.load("k.shale:h"), np.load(self.path / "h.npy"))
+        # Integers fit float64; and what is said is what is stored.
+        done = self.shale("eval", "arange(4)", "-o", "k.shale:h", "-f", "--json").json()
+        self.assertEqual(done["dtype"], "float64")
+        self.assert_same(self.load("k.shale:h"), np.arange(4.0))
+        self.shale("create", "k.shale:dem", "--shape", "60,83", "--dtype", "float32")
+        self.assertIn("dem: float32", self.shale("convert", "dem.npz", "k.shale", "-f").err)
+        self.assert_same(self.load("k.shale:dem"), self.dem.astype(np.float32))
 
     def test_created_dense_arrays_hold_their_fill_value(self):
         self.shale("create", "d.shale:zeros", "--shape", "5,6")
