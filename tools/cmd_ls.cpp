@@ -38,6 +38,13 @@ int run(const ls_options& options) {
       after = names.back();
     }
   }
+  if (!options.detailed && !options.json && where.format == file_format::npz &&
+      where.array.empty()) {
+    // Members whose elements have no dtype here are named too.
+    for (const std::string& each : files.archive_at(where.file).names())
+      print_data(fmt::format("{}\n", printable(each)));
+    return exit_yes;
+  }
   const std::vector<array_facts> arrays = files.describe(where);
   if (options.json) {
     nlohmann::json json = nlohmann::json::array();

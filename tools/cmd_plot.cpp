@@ -50,9 +50,9 @@ expr plane(expr values) {
 }
 
 // What is black and what is white: as told, else the sample's extrema or percentiles.
-value_range find_range(std::span<const float> sample, const plot_options& options) {
-  std::vector<float> finite;
-  for (const float each : sample)
+value_range find_range(std::span<const double> sample, const plot_options& options) {
+  std::vector<double> finite;
+  for (const double each : sample)
     if (std::isfinite(each)) finite.push_back(each);
   value_range result;
   if (!finite.empty()) {
@@ -60,25 +60,28 @@ value_range find_range(std::span<const float> sample, const plot_options& option
       const auto last = static_cast<double>(finite.size() - 1);
       const auto nth = finite.begin() + std::lround(last * percent / 100);
       std::nth_element(finite.begin(), nth, finite.end());
-      return static_cast<double>(*nth);
+      return *nth;
     };
     result.low = rank(options.percentile);
     result.high = rank(100 - options.percentile);
   }
   if (options.min) result.low = *options.min;
   if (options.max) result.high = *options.max;
-  if (options.min && options.max && !(*options.min < *options.max))
-    throw error(errc::invalid_argument, "--min must be less than --max");
+  if ((options.min || options.max) && !(result.low < result.high))
+    throw error(errc::invalid_argument, "nothing lies between black and white",
+                {fmt::format("got {:g} to {:g}: --min must be less than --max, or than the largest "
+                             "element; --max greater than the smallest",
+                             result.low, result.high)});
   return result;
 }
 
 // `zoom` pixels a side for each element; NaN is transparent.
 image paint(const tensor& sample, const value_range& range, const colormap& colours, index_t zoom) {
-  const std::span<const float> elements = sample.elements<const float>();
+  const std::span<const double> elements = sample.elements<const double>();
   const index_t rows = sample.shape(0);
   const index_t columns = sample.shape(1);
   const bool holes =
-      std::any_of(elements.begin(), elements.end(), [](float each) { return std::isnan(each); });
+      std::any_of(elements.begin(), elements.end(), [](double each) { return std::isnan(each); });
   image picture{.width = static_cast<std::uint32_t>(columns * zoom),
                 .height = static_cast<std::uint32_t>(rows * zoom),
                 .kind = holes ? pixel_kind::rgba : pixel_kind::rgb,
@@ -111,8 +114,8 @@ int run(const plot_options& options) {
                                  ceil_div(values.shape()[0], 4 * options.width), index_t{1}});
   const index_t zoom = options.width_given ? std::max<index_t>(options.width / columns, 1) : 1;
   const expr sampled = values.sliced(0, slice{.step = step}).sliced(1, slice{.step = step});
-  const tensor sample = eval(cast(sampled, dtype::float32), &work.on());
-  const value_range range = find_range(sample.elements<const float>(), options);
+  const tensor sample = eval(cast(sampled, dtype::float64), &work.on());
+  const value_range range = find_range(sample.elements<const double>(), options);
   const image picture = paint(sample, range, colours, zoom);
   write_png(file.path(), picture);
   file.publish();

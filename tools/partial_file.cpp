@@ -3,14 +3,16 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <memory>
+#include <cstdint>
+#include <ctime>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 #include "shale/error.hpp"
@@ -37,11 +39,30 @@ std::string name_of(const std::string& path) {
 }
 
 // Where a symbolic link leads, so that the link stays and its file is what gets replaced.
+// A link may lead to a file that is not there yet.
 std::string behind_links(const std::string& path) {
-  struct stat status {};
-  if (::lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return path;
-  const std::unique_ptr<char, void (*)(void*)> resolved(::realpath(path.c_str(), nullptr), ::free);
-  return resolved ? std::string(resolved.get()) : path;
+  constexpr int most_links = 40;  // as many as the kernel follows
+  std::string now = path;
+  for (int followed = 0; followed <= most_links; ++followed) {
+    char target[4096];
+    const ssize_t length = ::readlink(now.c_str(), target, sizeof target);
+    if (length < 0 || length == sizeof target) return now;
+    const std::string_view to(target, static_cast<std::size_t>(length));
+    now = to.starts_with('/') ? std::string(to) : directory_of(now) + "/" + std::string(to);
+  }
+  throw error::from_errno(errc::io, "too many symbolic links", ELOOP, {"file " + path});
+}
+
+// Keeps writers apart that share a directory but no process table.
+std::uint64_t random_number() {
+  std::uint64_t number = 0;
+  if (::getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) {
+    // Right after boot there may be none yet; time and process are different enough then.
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    number = static_cast<std::uint64_t>(now.tv_nsec) << 32 ^ static_cast<std::uint64_t>(::getpid());
+  }
+  return number;
 }
 
 [[noreturn]] void throw_exists(const std::string& target) {
@@ -61,8 +82,9 @@ void sync_path(const std::string& path, int flags) {
 
 partial_file::partial_file(std::string target, replacing policy)
     : target_(std::move(target)), policy_(policy) {
-  if (policy_ == replacing::refuse && file_exists(target_)) throw_exists(target_);
+  const std::string named = target_;
   target_ = behind_links(target_);
+  if (policy_ == replacing::refuse && file_exists(target_)) throw_exists(named);
   struct stat status {};
   if (::stat(target_.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
     throw error(errc::invalid_argument, "only regular files can be replaced", {"file " + target_});
@@ -72,9 +94,8 @@ partial_file::partial_file(std::string target, replacing policy)
     throw error::from_errno(code_for_errno(errno), "cannot write here", errno,
                             {"directory " + directory});
   constexpr std::size_t longest_kept = 200;  // of the 255 bytes that file systems allow
-  path_ = fmt::format("{}/.{}.{}.partial", directory, name_of(target_).substr(0, longest_kept),
-                      ::getpid());
-  ::unlink(path_.c_str());  // of an earlier process with our number, which is dead
+  path_ = fmt::format("{}/.{}.{:016x}.partial", directory, name_of(target_).substr(0, longest_kept),
+                      random_number());
   const std::lock_guard lock(registry_mutex);
   registry().push_back(path_);
 }

@@ -107,8 +107,13 @@ address with_raw_options(address which, const raw_options& options) {
   if (which.format != file_format::raw)
     throw error(errc::invalid_argument, "--dtype and --shape describe raw files only",
                 {fmt::format("'{}' says itself what it holds", which.file)});
-  if (!options.type.empty()) which.raw_dtype = parse_dtype_option(options.type);
-  if (!options.shape.empty()) which.raw_shape = parse_shape(options.shape);
+  const auto settle = [&](auto& said, auto&& told, std::string_view option) {
+    if (said && !(*said == told))
+      throw error(errc::invalid_argument, fmt::format("{} contradicts '{}'", option, which.text));
+    said = told;
+  };
+  if (!options.type.empty()) settle(which.raw_dtype, parse_dtype_option(options.type), "--dtype");
+  if (!options.shape.empty()) settle(which.raw_shape, parse_shape(options.shape), "--shape");
   return which;
 }
 

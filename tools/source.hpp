@@ -78,13 +78,15 @@ class library {
   const snapshot& generation_of(const std::string& file);
   const container& container_of(const std::string& file);
 
+  /// An archive that stays open.
+  const npz_file& archive_at(const std::string& file);
+
  private:
   struct opened {
     container file;
     snapshot generation;
   };
   opened& container_at(const std::string& file);
-  const npz_file& archive_at(const std::string& file);
 
   // The name that `which` leaves out, if the file holds one array only.
   std::string name_in(const address& which, const std::vector<std::string>& names);

@@ -52,7 +52,7 @@ tensor map_new_file(const std::string& path, dtype type, const dims& shape) {
   const layout whole(shape);
   const auto bytes = checked_mul(static_cast<std::size_t>(whole.size()), item_bytes(type));
   if (!bytes) throw error(errc::invalid_argument, "the array is too large for a file");
-  return tensor(create_file(path, *bytes), type, whole);
+  return tensor(create_file(path, *bytes, {.mode = 0666}), type, whole);
 }
 
 written write_npy_file(const address& to, const expr& values, const target_options& options,
@@ -200,6 +200,17 @@ std::uint64_t change_container(const std::string& file,
 
 written write_target(const address& to, const expr& values, std::optional<dtype> type,
                      const target_options& options, executor& on) {
+  if (to.raw_dtype) {
+    if (type && *type != *to.raw_dtype)
+      throw error(errc::invalid_argument,
+                  fmt::format("'{}' is to hold {}, the elements are to be {}", to.text,
+                              name(*to.raw_dtype), name(*type)));
+    type = to.raw_dtype;
+  }
+  if (to.raw_shape && !(*to.raw_shape == values.shape()))
+    throw error(errc::invalid_argument,
+                fmt::format("'{}' is to have another shape than the elements", to.text),
+                {fmt::format("they have {}", to_string(values.shape()))});
   const expr converted = type && *type != values.dtype() ? cast(values, *type) : values;
   if (to.format != file_format::shale &&
       (options.chunked || !options.chunk.empty() || !options.codec.empty()))

@@ -31,11 +31,18 @@ std::string directory_of(const std::string& path) {
 }
 
 // Where a symbolic link leads, so that the link stays and its file is what gets replaced.
+// A link may lead to a file that is not there yet.
 std::string behind_links(const std::string& path) {
-  struct stat status {};
-  if (::lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return path;
-  const std::unique_ptr<char, void (*)(void*)> resolved(::realpath(path.c_str(), nullptr), ::free);
-  return resolved ? std::string(resolved.get()) : path;
+  constexpr int most_links = 40;  // as many as the kernel follows
+  std::string now = path;
+  for (int followed = 0; followed <= most_links; ++followed) {
+    char target[4096];
+    const ssize_t length = ::readlink(now.c_str(), target, sizeof target);
+    if (length < 0 || length == sizeof target) return now;
+    const std::string_view to(target, static_cast<std::size_t>(length));
+    now = to.starts_with('/') ? std::string(to) : directory_of(now) + "/" + std::string(to);
+  }
+  throw error::from_errno(errc::io, "too many symbolic links", ELOOP, {"file " + path});
 }
 
 [[noreturn]] void throw_exists(const std::string& target) {

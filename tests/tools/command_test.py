@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 import unittest
+import zlib
 
 import numpy as np
 
@@ -98,6 +99,8 @@ class Command(unittest.TestCase):
                           ["convert", "dem.npz:dem", "x.npy", "--dtype", "int8"],
                           ["cat", "--csv", "dem.npz:dem[:, None, :]"],
                           ["info", "dem.npz:dem", "--dtype", "int8"],
+                          ["convert", "dem.npz:dem", "x.raw:int8", "--as", "int16"],
+                          ["convert", "dem.npz:dem", "x.raw:int16(3,4)"],
                           ["eval", "a", "--let", "a=dem.npz:dem", "--let", "a=dem.npz:wave"],
                           ["eval", "stack(a)", "--let", "a=dem.npz:dem"],
                           ["eval", "a + k", "--let", "a=dem.npz:dem", "--let", "k=(2, 3)"],
@@ -161,6 +164,10 @@ class Command(unittest.TestCase):
         self.assertIn("(60, 83)", long[1])
         self.assertIn("int16", long[1])
 
+    def test_ls_names_members_that_cannot_be_read(self):
+        np.savez(self.path / "o.npz", a=np.arange(3), o=np.array([None, {}], dtype=object))
+        self.assertEqual(self.shale("ls", "o.npz").out.split(), ["a", "o"])
+
     def test_info_as_json_has_the_whole_truth(self):
         self.survey()
         self.shale("convert", "dem.npz:dem", "survey.shale:packed", "--chunk", "16,32",
@@ -206,6 +213,9 @@ class Command(unittest.TestCase):
             array = self.shale("info", *arguments, "--json").json()["arrays"][0]
             self.assertEqual((array["dtype"], array["shape"]), (dtype, shape))
             self.assertEqual(array["stored_bytes"], self.dem.nbytes)
+        self.assertIn("contradicts", self.shale("info", "x.raw:int16", "--dtype", "int8", code=2).err)
+        self.shale("convert", "dem.npz:wave", "y.raw:float64")
+        self.assertEqual((self.path / "y.raw").read_bytes(), self.wave.astype(np.float64).tobytes())
 
     def test_attributes_are_kept_and_shown(self):
         self.shale("create", "x.shale:a", "--shape", "3", "--attribute", "unit=K", "--attribute",
@@ -575,6 +585,26 @@ class Command(unittest.TestCase):
         self.assertEqual(head[:8], b"\x89PNG\r\n\x1a\n")
         return (int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big"), head[25])
 
+    def pixels(self, name):
+        """The rows of an RGB picture, each of (red, green, blue)."""
+        data = (self.path / name).read_bytes()
+        at, packed = 8, b""
+        while at < len(data):
+            length = int.from_bytes(data[at:at + 4], "big")
+            if data[at + 4:at + 8] == b"IDAT":
+                packed += data[at + 8:at + 8 + length]
+            at += 12 + length
+        width, height, _ = self.png(name)
+        lines = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(height, 1 + 3 * width)
+        rows = np.zeros((height + 1, 3 * (width + 1)), int)  # a black margin above and to the left
+        for y, (kind, *line) in enumerate(lines.tolist(), 1):
+            for x, value in enumerate(line, 3):
+                left, above, corner = rows[y, x - 3], rows[y - 1, x], rows[y - 1, x - 3]
+                near = left + above - corner
+                paeth = min((left, above, corner), key=lambda each: abs(near - each))
+                rows[y, x] = (value + [0, left, above, (left + above) // 2, paeth][kind]) % 256
+        return [[tuple(row[x:x + 3]) for x in range(3, len(row), 3)] for row in rows[1:].tolist()]
+
     def test_plot_keeps_proportions(self):
         self.survey()
         self.shale("plot", "survey.shale:dem", "-o", "dem.png", "--colormap", "terrain")
@@ -583,6 +613,15 @@ class Command(unittest.TestCase):
         self.assertEqual(self.png("small.png"), (21, 15, 2))
         self.shale("plot", "survey.shale:dem", "-o", "large.png", "--width", "200")
         self.assertEqual(self.png("large.png"), (166, 120, 2))
+
+    def test_plot_tells_large_numbers_apart(self):
+        for values in (1e9 + np.arange(12.0), 20000000 + np.arange(12), 1e300 * np.arange(-6.0, 6)):
+            np.save(self.path / "large.npy", values.reshape(3, 4))
+            self.shale("plot", "large.npy", "-o", "large.png", "-f", "--percentile", "0")
+            self.assertEqual(len({pixel for row in self.pixels("large.png") for pixel in row}), 12)
+        for limits in (["--min", "1e301"], ["--min", "nan"], ["--max=-1e301"]):
+            self.assertIn("--min must be less than --max",
+                          self.shale("plot", "large.npy", "-o", "none.png", *limits, code=2).err)
 
     def test_plot_leaves_holes_where_nothing_is_known(self):
         holes = self.wave.copy()

@@ -119,6 +119,28 @@ TEST_F(PartialFile, FollowsALinkThatStays) {
   EXPECT_EQ(read(directory_ + "/below/real.png"), "new");
 }
 
+TEST_F(PartialFile, FollowsLinksToWhatIsNotThereYet) {
+  std::filesystem::create_directory(directory_ + "/below");
+  std::filesystem::create_symlink("below/other.png", target());
+  std::filesystem::create_symlink("real.png", directory_ + "/below/other.png");
+  partial_file file(target(), replacing::refuse);
+  write(file.path(), "new");
+  file.publish();
+  EXPECT_TRUE(std::filesystem::is_symlink(target()));
+  EXPECT_EQ(read(directory_ + "/below/real.png"), "new");
+  EXPECT_THROW(partial_file(target(), replacing::refuse), error);
+  std::filesystem::create_symlink("loop", directory_ + "/loop");
+  EXPECT_THROW(partial_file(directory_ + "/loop", replacing::allow), error);
+  EXPECT_TRUE(std::filesystem::is_symlink(directory_ + "/loop"));
+}
+
+// Containers that share a volume often have the same process numbers.
+TEST_F(PartialFile, HasANameOfItsOwnEachTime) {
+  const partial_file first(target(), replacing::refuse);
+  const partial_file second(target(), replacing::refuse);
+  EXPECT_NE(first.path(), second.path());
+}
+
 TEST_F(PartialFile, TakesTheLongestName) {
   const std::string longest = directory_ + "/" + std::string(251, 'n') + ".png";
   partial_file file(longest, replacing::refuse);
