@@ -126,6 +126,9 @@ std::optional<std::string> problem_of(const array_record& record) {
   if (record.fill_value.size() != item_bytes(record.dtype))
     return fmt::format("its fill value has {} bytes, an element of {} has {}",
                        record.fill_value.size(), name(record.dtype), item_bytes(record.dtype));
+  if (record.dtype == dtype::boolean && record.fill_value[0] > std::byte{1})
+    return fmt::format("its fill value is {}, a bool is 0 or 1",
+                       std::to_integer<int>(record.fill_value[0]));
   if (record.live) return "live arrays are of a later version";
   for (std::size_t i = 1; i < record.attributes.size(); ++i)
     if (record.attributes[i].first <= record.attributes[i - 1].first)

@@ -92,6 +92,11 @@ TEST(Descriptor, ThatContradictsItselfIsRefusedByWritersAndReaders) {
        "zstd"},
       {chunked([](array_record& of) { of.name = "a\nb"; }), "byte 1 is one"},
       {chunked([](array_record& of) { of.fill_value.resize(3); }), "its fill value has 3 bytes"},
+      {chunked([](array_record& of) {  // found by fuzzing
+         of.dtype = dtype::boolean;
+         of.fill_value = {std::byte{32}};
+       }),
+       "its fill value is 32, a bool is 0 or 1"},
       {chunked([](array_record& of) {
          of.attributes = {{"b", ""}, {"a", ""}};
        }),
