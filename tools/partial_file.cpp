@@ -3,16 +3,16 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <stdio.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <ctime>
+#include <filesystem>
 #include <mutex>
-#include <string_view>
+#include <random>
+#include <system_error>
 #include <vector>
 
 #include "shale/error.hpp"
@@ -38,31 +38,23 @@ std::string name_of(const std::string& path) {
   return slash == std::string::npos ? path : path.substr(slash + 1);
 }
 
-// Where a symbolic link leads, so that the link stays and its file is what gets replaced.
-// A link may lead to a file that is not there yet.
-std::string behind_links(const std::string& path) {
+// Where a symbolic link leads, so that the link stays and its file is what gets replaced; that file
+// need not be there yet.
+std::string behind_links(std::string path) {
   constexpr int most_links = 40;  // as many as the kernel follows
-  std::string now = path;
   for (int followed = 0; followed <= most_links; ++followed) {
-    char target[4096];
-    const ssize_t length = ::readlink(now.c_str(), target, sizeof target);
-    if (length < 0 || length == sizeof target) return now;
-    const std::string_view to(target, static_cast<std::size_t>(length));
-    now = to.starts_with('/') ? std::string(to) : directory_of(now) + "/" + std::string(to);
+    std::error_code is_no_link;
+    const std::filesystem::path to = std::filesystem::read_symlink(path, is_no_link);
+    if (is_no_link) return path;
+    path = std::filesystem::path(path).parent_path() / to;
   }
   throw error::from_errno(errc::io, "too many symbolic links", ELOOP, {"file " + path});
 }
 
 // Keeps writers apart that share a directory but no process table.
 std::uint64_t random_number() {
-  std::uint64_t number = 0;
-  if (::getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) {
-    // Right after boot there may be none yet; time and process are different enough then.
-    timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
-    number = static_cast<std::uint64_t>(now.tv_nsec) << 32 ^ static_cast<std::uint64_t>(::getpid());
-  }
-  return number;
+  std::random_device random;
+  return std::uint64_t{random()} << 32 | random();
 }
 
 [[noreturn]] void throw_exists(const std::string& target) {

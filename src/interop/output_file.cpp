@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +11,8 @@
 #include <cassert>
 #include <cerrno>
 #include <ctime>
-#include <memory>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "shale/error.hpp"
@@ -30,17 +30,15 @@ std::string directory_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Where a symbolic link leads, so that the link stays and its file is what gets replaced.
-// A link may lead to a file that is not there yet.
-std::string behind_links(const std::string& path) {
+// Where a symbolic link leads, so that the link stays and its file is what gets replaced; that file
+// need not be there yet.
+std::string behind_links(std::string path) {
   constexpr int most_links = 40;  // as many as the kernel follows
-  std::string now = path;
   for (int followed = 0; followed <= most_links; ++followed) {
-    char target[4096];
-    const ssize_t length = ::readlink(now.c_str(), target, sizeof target);
-    if (length < 0 || length == sizeof target) return now;
-    const std::string_view to(target, static_cast<std::size_t>(length));
-    now = to.starts_with('/') ? std::string(to) : directory_of(now) + "/" + std::string(to);
+    std::error_code is_no_link;
+    const std::filesystem::path to = std::filesystem::read_symlink(path, is_no_link);
+    if (is_no_link) return path;
+    path = std::filesystem::path(path).parent_path() / to;
   }
   throw error::from_errno(errc::io, "too many symbolic links", ELOOP, {"file " + path});
 }
