@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -26,9 +27,23 @@ std::string filled_file(const std::string& path) {
   return path;
 }
 
+// AddressSanitizer's allocator has no handlers around fork (before LLVM 17): a child may inherit
+// its locks as another thread held them, and wait for ever. Under it, forks and what allocates in
+// other threads take turns; faults come at any moment, as everywhere.
+std::unique_lock<std::mutex> turn_to_allocate() {
+#if defined(__SANITIZE_ADDRESS__)
+  static std::mutex turns;
+  return std::unique_lock(turns);
+#else
+  return {};
+#endif
+}
+
 // A child that runs `body`; it ends with 0 if that throws nothing.
 pid_t begin_child(const std::function<void()>& body) {
+  auto turn = turn_to_allocate();
   const pid_t child = ::fork();
+  turn = {};
   if (child != 0) return child;
   try {
     body();
@@ -172,12 +187,17 @@ void while_faulting(const words& arguments) {
   std::thread other([&] {
     while (!stop) {
       if (::truncate(path.c_str(), file_bytes) != 0) continue;
+      auto turn = turn_to_allocate();
       storage reading = map_file(path);
       storage writing = map_file(path, {.access = access::read_write});
-      if (::truncate(path.c_str(), page) != 0) continue;
-      load(reading, 5 * page);
-      put(writing, 7 * page, 1);
-      if (reading.failed() && writing.failed()) ++faults;
+      turn = {};
+      if (::truncate(path.c_str(), page) == 0) {
+        load(reading, 5 * page);
+        put(writing, 7 * page, 1);
+        if (reading.failed() && writing.failed()) ++faults;
+      }
+      turn = turn_to_allocate();
+      reading = writing = {};
     }
   });
   const std::string lost = arguments.at(0) + "/lost";
