@@ -65,7 +65,11 @@ class snapshot {
 
 /// The next generation, being made by the one writer. Nothing is visible to others before `commit`;
 /// destroying it without commit aborts, and the file is as if it had never begun.
-/// Threads  one thread at a time, but writes into different arrays or chunks may run in parallel
+/// Threads  every member may be called from any thread: those that change which arrays there are
+///          take turns, while other arrays, or other chunks of one, are written in parallel. `commit`
+///          waits for writes that have begun, `abort` makes them throw; so do all later ones. What
+///          stores through `as_tensor` has to be done before, and nobody may use the handles of an
+///          array that is just being renamed
 class transaction {
  public:
   transaction(transaction&&) noexcept;

@@ -43,6 +43,11 @@ class transaction_chunks final : public chunk_store {
   bool writable_;
 };
 
+void require_there(const written_array& array) {
+  if (array.removed)
+    throw error(errc::not_found, fmt::format("'{}' was removed in this transaction", array.name));
+}
+
 }  // namespace
 
 transaction_state::transaction_state(std::shared_ptr<reader_file> readers,
@@ -58,33 +63,36 @@ std::string transaction_state::label(std::string_view name) const {
   return fmt::format("'{}' in {}", name, path());
 }
 
-void transaction_state::require_active() const {
-  if (!inner_)
+void transaction_state::require_open(const operation_gate& gate) const {
+  if (gate.closed())
     throw error(errc::invalid_argument, "the transaction has ended",
                 {fmt::format("file {}, generation {}", path(), generation_),
                  "begin another one to change more"});
 }
 
-void transaction_state::require_current(const written_array& array) const {
-  require_active();
-  if (array.removed)
-    throw error(errc::not_found, fmt::format("'{}' was removed in this transaction", array.name));
+// Under `books_`, as everything that asks what has been removed.
+void transaction_state::require_chunks(const written_array& array) const {
+  require_open(chunks_);
+  require_there(array);
 }
 
 void transaction_state::require_writable(const written_array& array) const {
   const std::lock_guard lock(books_);
-  require_current(array);
+  require_active();
+  require_there(array);
 }
 
 storage transaction_state::bytes_of(const written_array& array) const {
   const std::lock_guard lock(books_);
-  require_current(array);
+  require_active();
+  require_there(array);
   return array.bytes;
 }
 
 std::shared_ptr<chunk_tiles> transaction_state::tiles_of(const written_array& array) const {
   const std::lock_guard lock(books_);
-  require_current(array);
+  require_active();
+  require_there(array);
   return array.tiles;
 }
 
@@ -113,7 +121,7 @@ std::shared_ptr<written_array> transaction_state::adopt(format::array_record rec
 }
 
 std::shared_ptr<written_array> transaction_state::create(format::array_record record) {
-  const std::lock_guard lock(books_);
+  const std::scoped_lock lock(turn_, books_);
   require_active();
   if (inner_->find(record.name))
     throw error(errc::already_exists, fmt::format("'{}' exists", record.name),
@@ -143,7 +151,8 @@ std::shared_ptr<written_array> transaction_state::create(format::array_record re
 }
 
 std::shared_ptr<written_array> transaction_state::update(std::string_view name) {
-  const std::lock_guard lock(books_);
+  const std::lock_guard turn(turn_);
+  std::unique_lock lock(books_);
   require_active();
   if (const auto known = written_.find(name); known != written_.end()) return known->second;
   auto record = inner_->find(name);
@@ -158,14 +167,17 @@ std::shared_ptr<written_array> transaction_state::update(std::string_view name) 
     const std::uint64_t bytes = format::array_bytes(changed);
     if (bytes > 0) changed.dense().extents.push_back(inner_->allocate(bytes));
     try {
+      lock.unlock();  // change.5
       copy_dense(
           *record, changed,
           [&](std::uint64_t offset, format::bytes_span into) { inner_->read(offset, into); },
           [&](std::uint64_t offset, format::bytes_view from) { inner_->write(offset, from); },
           inner_->descriptor(), executor::shared());
+      lock.lock();
       open_dense(*array);
       inner_->put(changed);
     } catch (...) {
+      if (!lock.owns_lock()) lock.lock();
       cut_off(*array);
       give_back(changed.dense());
       throw;
@@ -202,7 +214,7 @@ void transaction_state::give_back(const format::dense_layout& unused) noexcept {
 }
 
 void transaction_state::remove(std::string_view name) {
-  const std::lock_guard lock(books_);
+  const std::scoped_lock lock(turn_, books_);
   require_active();
   // First the mapping: its space may be given to something else at once.
   if (const auto known = written_.find(name); known != written_.end()) {
@@ -217,7 +229,7 @@ void transaction_state::remove(std::string_view name) {
 }
 
 void transaction_state::rename(std::string_view from, std::string_view to) {
-  const std::lock_guard lock(books_);
+  const std::scoped_lock lock(turn_, books_);
   require_active();
   inner_->rename(from, to);
   if (const auto known = written_.find(from); known != written_.end()) {
@@ -230,7 +242,7 @@ void transaction_state::rename(std::string_view from, std::string_view to) {
 
 void transaction_state::set_attribute(std::string_view array, std::string_view key,
                                       std::string_view value) {
-  const std::lock_guard lock(books_);
+  const std::scoped_lock lock(turn_, books_);
   require_active();
   auto record = inner_->find(array);
   if (!record)
@@ -245,14 +257,14 @@ void transaction_state::set_attribute(std::string_view array, std::string_view k
 std::optional<format::chunk_entry> transaction_state::find_chunk(const written_array& array,
                                                                  std::uint64_t number) const {
   const std::lock_guard lock(books_);
-  require_current(array);
+  require_chunks(array);
   return inner_->find_chunk(array.name, number);
 }
 
 void transaction_state::read_chunk(const format::chunk_entry& entry,
                                    format::bytes_span into) const {
-  const std::shared_lock running(running_);
-  require_active();
+  const operation_gate::visit running(chunks_);
+  require_open(chunks_);
   // The bytes alone are read outside the lock, and verified here as generation_view does.
   inner_->read(entry.offset, into);
   const std::uint64_t computed = format::checksum_data(into);
@@ -264,14 +276,14 @@ void transaction_state::read_chunk(const format::chunk_entry& entry,
 
 void transaction_state::put_chunk(const written_array& array, std::uint64_t number,
                                   const format::encoded_chunk& chunk) {
-  const std::shared_lock running(running_);
-  require_active();
+  const operation_gate::visit running(chunks_);
+  require_open(chunks_);
   format::chunk_entry entry{0, chunk.stored.size(), format::checksum_data(chunk.stored),
                             chunk.flags};
   format::extent space;
   {
     const std::lock_guard lock(books_);
-    require_current(array);
+    require_chunks(array);
     space = inner_->allocate_chunk(entry.stored_bytes);
   }
   entry.offset = space.offset;
@@ -283,13 +295,15 @@ void transaction_state::put_chunk(const written_array& array, std::uint64_t numb
     throw;
   }
   const std::lock_guard lock(books_);
+  if (array.removed) inner_->release(space);
+  require_there(array);
   inner_->set_chunk(array.name, number, entry);
 }
 
 void transaction_state::erase_chunk(const written_array& array, std::uint64_t number) {
-  const std::shared_lock running(running_);
+  const operation_gate::visit running(chunks_);
   const std::lock_guard lock(books_);
-  require_current(array);
+  require_chunks(array);
   inner_->erase_chunk(array.name, number);
 }
 
@@ -314,14 +328,17 @@ void transaction_state::cut_off(written_array& array) noexcept {
 
 // The sums of a dense array's segments, as they are now, into an extent of their own.
 void transaction_state::checksum(written_array& array) {
+  std::unique_lock lock(books_);
   auto record = inner_->find(array.name);
   if (!record) throw error(errc::not_found, fmt::format("no array '{}'", array.name));
+  lock.unlock();  // change.5
   const std::vector<std::uint64_t> sums = checksum_segments(
       *record, [&](std::uint64_t offset, format::bytes_span into) { inner_->read(offset, into); },
       inner_->descriptor(), executor::shared());
   if (sums.empty()) return;
   std::vector<std::byte> stored(sums.size() * 8);
   for (std::size_t i = 0; i < sums.size(); ++i) format::store(stored.data() + i * 8, sums[i]);
+  lock.lock();
   auto& dense = record->dense();
   dense.checksums = inner_->allocate(stored.size());
   inner_->write(dense.checksums.offset, stored);
@@ -334,28 +351,41 @@ void transaction_state::check_mappings() const {
   for (const auto& [name, array] : written_) array->bytes.check();
 }
 
-std::uint64_t transaction_state::commit() {
-  const std::unique_lock running(running_);
+void transaction_state::close(operation_gate& gate) noexcept {
   const std::lock_guard lock(books_);
+  gate.close();
+}
+
+void transaction_state::publish() {
+  check_mappings();
+  for (const auto& [name, array] : written_)
+    if (array->record.is_dense() && !array->bytes.empty())
+      detail::make_read_only(array->bytes);  // change.3
+  for (const auto& each : written_)          // clang 14 captures no binding
+    if (each.second->record.is_dense())
+      with_context([&] { return fmt::format("checksum '{}'", each.first); },
+                   [&] { checksum(*each.second); });
+  const std::lock_guard lock(books_);
+  inner_->commit([&] { check_mappings(); });
+  metadata_bytes_ = inner_->metadata_bytes_written();
+  keep_mappings();
+}
+
+std::uint64_t transaction_state::commit() {
+  const std::lock_guard turn(turn_);
   require_active();
+  close(writes_);
+  writes_.wait_for_visits();
+  close(chunks_);  // of what still goes on outside writes
+  chunks_.wait_for_visits();
   return with_context([&] { return "change " + path(); },
                       [&] {
                         try {
-                          check_mappings();
-                          for (const auto& [name, array] : written_)
-                            if (array->record.is_dense() && !array->bytes.empty())
-                              detail::make_read_only(array->bytes);  // change.3
-                          for (const auto& each : written_)          // clang 14 captures no binding
-                            if (each.second->record.is_dense())
-                              with_context([&] { return fmt::format("checksum '{}'", each.first); },
-                                           [&] { checksum(*each.second); });
-                          inner_->commit([&] { check_mappings(); });
+                          publish();
                         } catch (...) {
                           end();
                           throw;
                         }
-                        metadata_bytes_ = inner_->metadata_bytes_written();
-                        keep_mappings();
                         end();
                         return generation_;
                       });
@@ -386,13 +416,18 @@ void transaction_state::keep_mappings() noexcept {
 }
 
 void transaction_state::abort() noexcept {
-  const std::unique_lock running(running_);
-  const std::lock_guard lock(books_);
-  if (inner_) end();
+  const std::lock_guard turn(turn_);
+  if (writes_.closed()) return;
+  close(writes_);
+  close(chunks_);  // so that writes end early
+  writes_.wait_for_visits();
+  chunks_.wait_for_visits();
+  end();
 }
 
 // Cuts off what is still mapped, and only then lets the writer lock go.
 void transaction_state::end() noexcept {
+  const std::lock_guard lock(books_);
   for (const auto& [name, array] : written_) {
     cut_off(*array);
     array->tiles.reset();

@@ -3,21 +3,23 @@
 // Invariants
 //   change.1  the format's transaction is used by one thread at a time (`books_`), except that
 //             chunks and dense bytes are read and written outside that lock
-//   change.2  commit and abort wait for chunk operations that have begun, and none begins after
-//             them: nothing is written once the writer lock may have gone
+//   change.2  commit waits for writes that have begun, commit and abort for chunk operations, and
+//             none begins after them: nothing is written once the writer lock may have gone
 //   change.3  writable mappings are read-only before their checksums are taken, and stay so
 //   change.4  a mapping that outlives its transaction either holds a pin on the generation that
 //             owns its bytes, or is cut off from the file
+//   change.5  no lock that a chunk operation takes is held while a loop runs: the loop may need
+//             the very threads that wait for that lock
 #pragma once
 
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <string>
 
 #include "array/chunk_tiles.hpp"
+#include "array/operation_gate.hpp"
 #include "array/reader_file.hpp"
 #include "format/container_file.hpp"
 #include "shale/storage.hpp"
@@ -73,7 +75,10 @@ class transaction_state : public std::enable_shared_from_this<transaction_state>
   void rename(std::string_view from, std::string_view to);
   void set_attribute(std::string_view array, std::string_view key, std::string_view value);
 
-  /// Throws   invalid_argument once the transaction has ended, not_found if the array is removed
+  /// A write, of many chunks or of a mapping's bytes, that is in the commit as a whole or throws.
+  operation_gate::visit begin_write() noexcept { return operation_gate::visit(writes_); }
+
+  /// Throws   invalid_argument once the transaction ends, not_found if the array is removed
   void require_writable(const written_array& array) const;
 
   /// The same, and a share in what is written to: the transaction may end, or the array be removed,
@@ -99,8 +104,9 @@ class transaction_state : public std::enable_shared_from_this<transaction_state>
   std::shared_ptr<const chunk_tiles> read_tiles(const std::shared_ptr<written_array>& array);
 
  private:
-  void require_active() const;
-  void require_current(const written_array& array) const;
+  void require_open(const operation_gate& gate) const;
+  void require_active() const { require_open(writes_); }
+  void require_chunks(const written_array& array) const;
   void open_dense(written_array& array);
   std::shared_ptr<written_array> adopt(format::array_record record);
   void cut_off(written_array& array) noexcept;
@@ -108,13 +114,18 @@ class transaction_state : public std::enable_shared_from_this<transaction_state>
   void checksum(written_array& array);
   void check_mappings() const;
   void keep_mappings() noexcept;
+  void close(operation_gate& gate) noexcept;
+  void publish();
   void end() noexcept;
 
   const std::shared_ptr<reader_file> readers_;
   const std::uint64_t generation_;
 
-  mutable std::shared_mutex running_;  // shared: a chunk operation; exclusive: commit, abort
-  mutable std::mutex books_;           // taken after running_
+  // Changes of which arrays there are, and the end, take turns; `turn_` is taken before `books_`.
+  mutable std::mutex turn_;
+  mutable std::mutex books_;
+  operation_gate writes_;  // closed: the transaction ends
+  mutable operation_gate chunks_;
   std::optional<format::transaction> inner_;
   std::optional<format::generation_view> base_;
   std::map<std::string, std::shared_ptr<written_array>, std::less<>> written_;

@@ -50,6 +50,7 @@ void writable_array::write(const region& where, const tensor& values, executor* 
   const auto& self = *implementation_;
   with_context([&] { return self.frame(("write " + to_string(where) + " of").c_str()); },
                [&] {
+                 const auto running = self.owner->begin_write();
                  self.require_writable();
                  require_inside(where, shape());
                  const tensor fitted =
@@ -69,6 +70,7 @@ void writable_array::write(const expr& values, executor* on) const {
   const auto& self = *implementation_;
   with_context([&] { return self.frame("write"); },
                [&] {
+                 const auto running = self.owner->begin_write();
                  self.require_writable();
                  if (self.is_dense()) eval_into(self.dense(), values, on);
                  else eval_into(*self.owner->tiles_of(*self.what), values, on);

@@ -123,6 +123,117 @@ TEST_F(Concurrency, TransactionsEndInTheMiddleOfWrites) {
   }
 }
 
+// change.2: a commit holds a write as a whole or not at all, of either kind.
+TEST_F(Concurrency, WritesAreWhollyInACommitOrRefused) {
+  const dims shape{256, 256};
+  for (int round = 0; round < 10; ++round) {
+    transaction change = file_.begin();
+    std::vector<writable_array> arrays;
+    for (const bool chunked : {false, true})
+      arrays.push_back(
+          change.create(std::to_string(round) + (chunked ? "c" : "d"),
+                        {.dtype = dtype::int32,
+                         .shape = shape,
+                         .kind = chunked ? array_kind::chunked : array_kind::dense,
+                         .chunk_shape = chunked ? std::optional(dims{8, 64}) : std::nullopt}));
+    std::atomic<int> writing = 0;
+    on_threads(3, [&](int t) {
+      if (t == 0) {
+        while (writing < 2) std::this_thread::yield();
+        change.commit();
+        return;
+      }
+      executor own({.threads = 1});
+      try {
+        for (int value = 1;; ++value, ++writing)
+          arrays[static_cast<std::size_t>(t - 1)].write(full(shape, value), &own);
+      } catch (const error& failure) {
+        EXPECT_EQ(failure.code(), errc::invalid_argument) << failure.what();
+      }
+    });
+    for (const auto& each : arrays) {
+      const tensor read = file_.latest().at(each.name()).read();
+      EXPECT_TRUE(equal_bits(read, read.narrow(0, 0, 1).narrow(1, 0, 1).expand(shape).clone()))
+          << each.name();
+    }
+    EXPECT_EQ(findings_of(file_), "") << round;
+  }
+}
+
+// change.5: copies and sums of dense arrays want the threads that write and read chunks.
+TEST_F(Concurrency, UpdatesAndCommitsNeedNoThreadThatWritesChunks) {
+  const dims shape{512, 64};
+  const dims dense_shape{3, 512, 512};
+  const tensor values = counting(shape, dtype::int32);
+  const tensor dense = counting(dense_shape, dtype::int32);
+  {
+    transaction change = file_.begin();
+    change.create("chunked", {.dtype = dtype::int32,
+                              .shape = shape,
+                              .kind = array_kind::chunked,
+                              .chunk_shape = dims{4, 64}});
+    for (int i = 0; i < 8; ++i)
+      change.create("d" + std::to_string(i), {.dtype = dtype::int32, .shape = dense_shape})
+          .write(dense);
+    change.commit();
+  }
+  for (int round = 0; round < 4; ++round) {
+    transaction change = file_.begin();
+    const writable_array chunked = change.update("chunked");
+    chunked.write(values);
+    const std::optional<array> reading = change.find("chunked");
+    std::atomic<int> running = 0;
+    on_threads(3, [&](int t) {
+      if (t == 0) {
+        while (running < 2) std::this_thread::yield();
+        for (int i = 0; i < 8; ++i) change.update("d" + std::to_string(i));
+        change.commit();
+        return;
+      }
+      try {
+        for (;; ++running) {
+          if (t == 1) chunked.write(values);
+          else EXPECT_TRUE(equal_bits(reading->read(), values));
+        }
+      } catch (const error& failure) {
+        EXPECT_EQ(failure.code(), errc::invalid_argument) << failure.what();
+      }
+    });
+    EXPECT_TRUE(equal_bits(file_.latest().at("chunked").read(), values));
+    EXPECT_TRUE(equal_bits(file_.latest().at("d7").read(), dense));
+    EXPECT_EQ(findings_of(file_), "") << round;
+  }
+}
+
+// Which arrays there are is changed by one thread at a time, however many ask.
+TEST_F(Concurrency, ChangesOfArraysTakeTurns) {
+  const dims shape{512, 1024};
+  const tensor values = counting(shape, dtype::int32);
+  {
+    transaction change = file_.begin();
+    change.create("a", {.dtype = dtype::int32, .shape = shape}).write(values);
+    change.create("b", {.dtype = dtype::int32, .shape = shape}).write(values);
+    change.commit();
+  }
+  for (int round = 0; round < 8; ++round) {
+    transaction change = file_.begin();
+    const std::string label = std::to_string(round);
+    on_threads(4, [&](int t) {
+      if (t == 0) change.update("a");
+      if (t == 1) change.set_attribute("a", label, label);
+      if (t == 2) change.remove("b");
+      if (t == 3) change.create("new" + label, {.dtype = dtype::int32, .shape = shape});
+    });
+    change.create("b", {.dtype = dtype::int32, .shape = shape}).write(values);
+    change.commit();
+    const snapshot now = file_.latest();
+    EXPECT_TRUE(equal_bits(now.at("a").read(), values)) << round;
+    EXPECT_TRUE(equal_bits(now.at("b").read(), values)) << round;
+    EXPECT_EQ(now.at("a").attributes().size(), static_cast<std::size_t>(round) + 1);
+    EXPECT_EQ(findings_of(file_), "") << round;
+  }
+}
+
 TEST_F(Concurrency, OneSnapshotServesManyThreads) {
   const tensor dense = counting({300, 100}, dtype::int64);
   {
