@@ -5,6 +5,7 @@ the reason; the unchanged copy passes. Likewise for skipped.py. Prints what was 
 import argparse
 import contextlib
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -49,8 +50,8 @@ class Scratch(unittest.TestCase):
             else:
                 path.write_text(before)
 
-    def tidy(self, checks):
-        run = subprocess.run([sys.executable, str(HERE / "tidy.py"), "--root", str(self.root),
+    def tidy(self, checks, tool=HERE / "tidy.py"):
+        run = subprocess.run([sys.executable, str(tool), "--root", str(self.root),
                               "--compiler", self.compiler, "--only", checks],
                              capture_output=True, text=True)
         self.assertEqual(run.stderr, "")
@@ -68,8 +69,8 @@ class Scratch(unittest.TestCase):
             self.assertIn(reason, line)
 
 
-class Tree(Scratch):
-    """On a copy of the tree, with one file of each fuzz corpus."""
+class Copy(Scratch):
+    """Has a copy of the tree, with one file of each fuzz corpus."""
 
     @classmethod
     def populate(cls):
@@ -80,7 +81,11 @@ class Tree(Scratch):
                 continue
             seen.add(folder)
             (cls.root / folder).mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(cls.source / name, cls.root / name)
+            shutil.copy(cls.source / name, cls.root / name)
+
+
+class Tree(Copy):
+    """What tidy.py finds in it."""
 
     def test_unchanged_tree_passes(self):
         status, lines = self.tidy(
@@ -339,6 +344,51 @@ OK (skipped=2)</system-out></testcase>"""
     def test_empty_results_and_reasons_fail(self):
         self.assertEqual(self.skipped("")[0], 1)
         self.assertEqual(self.skipped(self.RAN, "Dims.Skip\n")[0], 1)
+
+
+class NewConcept(Copy):
+    """What script/new makes in it."""
+
+    def new(self, *arguments):
+        run = subprocess.run([str(self.root / "script/new"), *arguments],
+                             capture_output=True, text=True)
+        return run.returncode, run.stdout + run.stderr
+
+    def entries(self, name):
+        """The sources in the lists of a CMake file."""
+        return re.findall(r"^ {4}(\w+\.cpp)\)?$", (self.root / name).read_text(), re.M)
+
+    def test_new_files_are_built_tested_and_in_order(self):
+        for options, floor, name in (((), "core", "zebra"), ((), "array", "aardvark"),
+                                     (("--public",), "tensor", "mole")):
+            before = self.entries(f"src/{floor}/CMakeLists.txt")
+            status, text = self.new(*options, floor, name, "What it is.")
+            self.assertEqual(status, 0, text)
+            self.assertEqual(self.entries(f"src/{floor}/CMakeLists.txt"),
+                             sorted([*before, f"{name}.cpp"]))
+            self.assertIn(f"{name}_test.cpp", self.entries(f"tests/{floor}/CMakeLists.txt"))
+            header = self.root / ("include/shale" if options else f"src/{floor}") / f"{name}.hpp"
+            self.assertTrue(header.read_text().startswith("// What it is.\n#pragma once\n"))
+            run = subprocess.run([self.compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Werror",
+                                  f"-I{self.root}/include", f"-I{self.root}/src",
+                                  str(self.root / f"src/{floor}/{name}.cpp"),
+                                  str(self.root / f"tests/{floor}/{name}_test.cpp")],
+                                 capture_output=True, text=True)
+            self.assertEqual((run.returncode, run.stderr), (0, ""))
+        self.assertEqual(self.tidy("floors,tested,references,documented",
+                                   self.root / "tests/tidy/tidy.py"), (0, []))
+
+    def test_what_cannot_be_made_changes_nothing(self):
+        before = (self.root / "src/core/CMakeLists.txt").read_text()
+        for arguments, reason in (
+                (("cellar", "zebra", "What it is."), "there is no floor 'cellar'; there are array,"),
+                (("core", "Zebra", "What it is."), "'Zebra' is not in snake_case"),
+                (("core", "striped", "What it is"), "a sentence"),
+                (("core", "dims", "What it is."), "src/core/dims.cpp exists")):
+            status, text = self.new(*arguments)
+            self.assertEqual(status, 1, arguments)
+            self.assertIn(reason, text)
+        self.assertEqual((self.root / "src/core/CMakeLists.txt").read_text(), before)
 
 
 if __name__ == "__main__":
