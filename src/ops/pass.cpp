@@ -30,9 +30,15 @@ tape compile_pass(const pass& which, const staged_values& staged, executor& on) 
 
 namespace {
 
-bool has_source(const pass& which, const tape& program) {
-  return std::any_of(program.leaves().begin(), program.leaves().end(),
-                     [](const node_ref& leaf) { return is_source(*leaf); }) ||
+leaf_sources sources_of(const tape& program) {
+  leaf_sources result;
+  for (const auto& leaf : program.leaves())
+    result.push_back(std::get_if<detail::source_leaf>(&leaf->what));
+  return result;
+}
+
+bool goes_by_tiles(const pass& which, const leaf_sources& sources) {
+  return std::any_of(sources.begin(), sources.end(), [](auto* leaf) { return leaf != nullptr; }) ||
          std::any_of(which.outputs.begin(), which.outputs.end(),
                      [](const pass_output& output) { return output.sink != nullptr; });
 }
@@ -58,8 +64,10 @@ void run(const pass& which, const staged_values& staged, executor& on) {
     return;
   }
   const tape program = compile_pass(which, staged, on);
-  if (has_source(which, program)) run_by_tiles(which, program, staged, on);
-  else run_in_memory(which, program, staged, on);
+  const leaf_sources sources = sources_of(program);
+  if (goes_by_tiles(which, sources)) run_by_tiles(which, program, staged, sources, on);
+  else if (!run_across_grain(which, program, staged, on))
+    run_in_memory(which, program, staged, on);
 }
 
 pass_cost cost(const pass& which, const staged_values& staged, executor& on) {
@@ -72,7 +80,8 @@ pass_cost cost(const pass& which, const staged_values& staged, executor& on) {
   };
   for (const auto& leaf : program.leaves()) {
     result.bytes_read += elements * item_bytes(leaf->type);
-    if (!is_source(*leaf)) add_mapped(tensor_of(*leaf, staged));
+    if (!std::holds_alternative<detail::source_leaf>(leaf->what))
+      add_mapped(tensor_of(*leaf, staged));
   }
   for (const auto& output : which.outputs) {
     result.bytes_written +=

@@ -13,14 +13,14 @@ namespace {
 
 // The cut of the pass's index space: the first output source's grid; else, axis by axis, that of the
 // first leaf source that walks it.
-dims unit_shape(const pass& which, const tape& program) {
+dims unit_shape(const pass& which, const leaf_sources& sources) {
   for (const auto& output : which.outputs)
     if (output.sink) return output.sink->tile_shape();
   dims unit = which.shape;
   dims walked = dims::filled(unit.size(), 0);
-  for (const auto& leaf : program.leaves()) {
-    if (!is_source(*leaf)) continue;
-    const auto& seen = std::get<source_leaf>(leaf->what);
+  for (const auto* leaf : sources) {
+    if (leaf == nullptr) continue;
+    const auto& seen = *leaf;
     for (index_t axis = 0; axis < unit.size(); ++axis) {
       const index_t from = seen.map.from[axis];
       if (from < 0 || walked[axis]) continue;
@@ -93,13 +93,13 @@ dims grid_index(const plan& units, index_t number, index_t rank) {
 }  // namespace
 
 void run_by_tiles(const pass& which, const tape& program, const staged_values& staged,
-                  executor& on) {
+                  const leaf_sources& sources, executor& on) {
   const index_t rank = which.shape.size();
   std::vector<loop_operand> resident;  // outputs and leaves in memory
   for (const auto& output : which.outputs)
     if (!output.sink) resident.push_back({output.into, true});
-  for (const auto& leaf : program.leaves())
-    if (!is_source(*leaf)) resident.push_back({tensor_of(*leaf, staged), false});
+  for (std::size_t k = 0; k < sources.size(); ++k)
+    if (!sources[k]) resident.push_back({tensor_of(*program.leaves()[k], staged), false});
   // A stand-in of the pass's shape keeps `prepare` and the plan right where nothing is resident.
   static const storage nothing = storage::allocate(1);
   resident.push_back(
@@ -111,7 +111,7 @@ void run_by_tiles(const pass& which, const tape& program, const staged_values& s
   planned.reserve(resident.size());
   for (const auto& operand : resident)
     planned.push_back({operand.values.geometry(), operand.values.item_bytes()});
-  const dims unit = unit_shape(which, program);
+  const dims unit = unit_shape(which, sources);
   const plan units(planned, {.keep_axes = true, .tile_shape = unit});
 
   const states folds(which.reductions);
@@ -123,19 +123,21 @@ void run_by_tiles(const pass& which, const tape& program, const staged_values& s
     if (folded[axis]) leaves *= units.grid()[axis];
   reduction_tree tree(leaves);
 
-  std::size_t unit_bytes = 0;
+  std::size_t read_bytes = 0;
   const auto unit_elements = static_cast<std::size_t>(element_count(units.tile_shape()));
-  for (const auto& leaf : program.leaves())
-    if (is_source(*leaf)) unit_bytes += unit_elements * item_bytes(leaf->type);
+  for (const auto* leaf : sources)
+    if (leaf) read_bytes += unit_elements * item_bytes(leaf->source->dtype());
+  std::size_t unit_bytes = read_bytes;
   for (const auto& output : which.outputs)
     if (output.sink) unit_bytes += unit_elements * item_bytes(output.sink->dtype());
   // Units in memory at once take at most half of the budget, if need be with fewer threads.
   const int workers = static_cast<int>(
       std::clamp<std::size_t>(on.memory_bytes() / 2 / std::max<std::size_t>(unit_bytes, 1), 1,
                               static_cast<std::size_t>(on.threads())));
-  const std::size_t units_bytes = unit_bytes * static_cast<std::size_t>(workers);
-  const parallel::held_tokens tokens(on.state().tokens, units_bytes);
-  parallel::tile_cache cache(std::max(units_bytes, on.memory_bytes() / 4), on);
+  const parallel::held_tokens tokens(on.state().tokens,
+                                     unit_bytes * static_cast<std::size_t>(workers));
+  parallel::tile_cache cache(
+      std::max(read_bytes * static_cast<std::size_t>(workers), on.memory_bytes() / 4), on);
   worker_scratch scratch(program.scratch_bytes(), on);
   byte_counter bytes(on);
   std::size_t leaves_item = 0;
@@ -149,9 +151,9 @@ void run_by_tiles(const pass& which, const tape& program, const staged_values& s
   const auto prefetch = [&](index_t number) {
     if (number >= units.tile_count()) return;
     const plan::box box = unit_box(units, number, rank);
-    for (const auto& leaf : program.leaves()) {
-      if (!is_source(*leaf)) continue;
-      const auto& seen = std::get<source_leaf>(leaf->what);
+    for (const auto* leaf : sources) {
+      if (!leaf) continue;
+      const auto& seen = *leaf;
       dims tile = seen.map.base;
       for (index_t axis = 0; axis < box.shape.size(); ++axis)
         if (const index_t from = seen.map.from[axis]; from >= 0)
@@ -182,10 +184,8 @@ void run_by_tiles(const pass& which, const tape& program, const staged_values& s
             operands.push_back({tensor::empty(box.shape, output.sink->dtype(), &on.pool()), true});
           else operands.push_back({narrowed(resident[next_resident++].values, box), true});
         }
-        for (const auto& leaf : program.leaves()) {
-          if (is_source(*leaf))
-            operands.push_back(
-                {source_box(std::get<source_leaf>(leaf->what), box, cache, on), false});
+        for (const auto* leaf : sources) {
+          if (leaf) operands.push_back({source_box(*leaf, box, cache, on), false});
           else operands.push_back({narrowed(resident[next_resident++].values, box), false});
         }
         std::vector<plan_operand> local;

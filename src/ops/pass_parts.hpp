@@ -26,9 +26,8 @@ inline constexpr std::size_t state_alignment = 64;
 /// registers.
 tape compile_pass(const pass& which, const staged_values& staged, executor& on);
 
-inline bool is_source(const node& leaf) {
-  return std::holds_alternative<detail::source_leaf>(leaf.what);
-}
+/// Of each of a tape's leaves, where it is read tile by tile; null for tensors in memory.
+using leaf_sources = std::vector<const detail::source_leaf*>;
 
 /// The states of a pass's reductions for a box of results, one array behind the other.
 class states {
@@ -197,6 +196,11 @@ void run_in_memory(const pass& which, const tape& program, const staged_values& 
 /// An operand or the output lives in a tile source: its grid cuts the space, each unit of the grid
 /// is brought into memory, and a plan of its own cuts it.
 void run_by_tiles(const pass& which, const tape& program, const staged_values& staged,
-                  executor& on);
+                  const leaf_sources& sources, executor& on);
+
+/// Mapped operands beyond the memory budget that disagree on the fastest axis are read and written
+/// in balanced tiles. False, and nothing done, for any other pass.
+bool run_across_grain(const pass& which, const tape& program, const staged_values& staged,
+                      executor& on);
 
 }  // namespace shale::ops

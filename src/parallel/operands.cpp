@@ -29,6 +29,8 @@ std::optional<layout> byte_layout(const tensor& values) {
                 reinterpret_cast<std::intptr_t>(values.storage().data()) + values.offset() * item);
 }
 
+}  // namespace
+
 bool same_elements(const tensor& a, const tensor& b) {
   if (a.item_bytes() != b.item_bytes() || a.data() != b.data() || !(a.shape() == b.shape()))
     return false;
@@ -36,8 +38,6 @@ bool same_elements(const tensor& a, const tensor& b) {
     if (a.shape()[axis] > 1 && a.strides()[axis] != b.strides()[axis]) return false;
   return true;
 }
-
-}  // namespace
 
 bool may_overlap(const tensor& a, const tensor& b) {
   if (a.size() == 0 || b.size() == 0) return false;

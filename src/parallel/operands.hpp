@@ -24,6 +24,9 @@ struct loop_operand {
 ///          io
 void prepare(std::span<loop_operand> operands, executor& on);
 
+/// Whether every index names the very same bytes in both.
+bool same_elements(const tensor& a, const tensor& b);
+
 /// Whether the elements of two tensors share a byte; errs to true where that is hard to say.
 bool may_overlap(const tensor& a, const tensor& b);
 

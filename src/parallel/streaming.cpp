@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "parallel/executor_state.hpp"
+#include "parallel/segments.hpp"
 #include "storage/pages.hpp"
 
 namespace shale::parallel {
@@ -30,7 +31,7 @@ constexpr std::size_t kernel_read_ahead_bytes = std::size_t{32} << 20;
 
 // A fault maps its page's neighbours too: pieces of a tile are brought in and dropped in aligned
 // granules of this size, and closer pieces are one.
-constexpr std::size_t fault_granule = std::size_t{64} << 10;
+constexpr index_t fault_granule = index_t{64} << 10;
 
 // Forward walks of one file that are at most this far apart share pages; the last one drops them.
 constexpr std::size_t near_bytes = std::size_t{64} << 20;
@@ -180,37 +181,17 @@ index_t window_walk::end_tile(index_t window) const {
 template <class Visit>
 void window_walk::for_each_segment(const operand_state& of, index_t tile, Visit visit) const {
   const auto box = plan_.tile(tile);
-  const dims& strides = plan_.strides_bytes(of.operand.index);
-  // Walk axes from the widest stride to the narrowest; the narrow ones that leave no gap worth a
-  // call of its own form the segment.
-  dims order;
-  for (index_t axis = 0; axis < plan_.rank(); ++axis)
-    if (box.shape[axis] > 1 && strides[axis] != 0) order.push_back(axis);
-  std::sort(order.begin(), order.end(),
-            [&](index_t a, index_t b) { return std::abs(strides[a]) > std::abs(strides[b]); });
-  index_t first = plan_.span_bytes(of.operand.index, box).first;
-  index_t bytes = static_cast<index_t>(plan_.item_bytes(of.operand.index));
-  while (!order.empty() &&
-         std::abs(strides[order.back()]) <= bytes + static_cast<index_t>(fault_granule)) {
-    bytes += std::abs(strides[order.back()]) * (box.shape[order.back()] - 1);
-    order.pop_back();
-  }
-  const std::size_t granule = of.forwards ? 1 : fault_granule;
-  dims at = dims::filled(order.size(), 0);
-  for (;;) {
-    index_t position = first;
-    for (index_t i = 0; i < order.size(); ++i) position += at[i] * std::abs(strides[order[i]]);
-    const auto start = static_cast<std::size_t>(position) / granule * granule;
-    const auto end = static_cast<std::size_t>(position + bytes);
-    visit(byte_range{
-        start, std::min(ceil_div(end, granule) * granule, of.operand.bytes.size_bytes()) - start});
-    index_t i = order.size() - 1;
-    for (; i >= 0; --i) {
-      if (++at[i] < box.shape[order[i]]) break;
-      at[i] = 0;
-    }
-    if (i < 0) return;
-  }
+  const index_t granule = of.forwards ? 1 : fault_granule;
+  const auto end_of_bytes = static_cast<index_t>(of.operand.bytes.size_bytes());
+  parallel::for_each_segment(
+      box.shape, plan_.strides_bytes(of.operand.index),
+      plan_.span_bytes(of.operand.index, box).first,
+      static_cast<index_t>(plan_.item_bytes(of.operand.index)), fault_granule,
+      [&](index_t begin, index_t end) {
+        begin = begin / granule * granule;
+        end = std::min(ceil_div(end, granule) * granule, end_of_bytes);
+        visit(byte_range{static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)});
+      });
 }
 
 template <class Visit>

@@ -41,6 +41,7 @@ THROUGH = {
         "gemm": ("tests/ops/kernels/linalg_test.cpp", "matmul"),
         "generate": ("tests/ops/expr_test.cpp", "arange, tile and repeat"),
         "pass": ("tests/ops/expr_test.cpp", "eval"),
+        "pass_across_grain": ("tests/ops/expr_files_test.cpp", "eval over mapped files"),
         "pass_by_tiles": ("tests/ops/expr_tiles_test.cpp", "eval over tile sources"),
         "pass_in_memory": ("tests/ops/expr_test.cpp", "eval over tensors"),
         "tape": ("tests/ops/expr_random_test.cpp", "every operation of eval"),
