@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "parallel/operands.hpp"
+#include "parallel/transposed_block.hpp"
 
 namespace shale::parallel {
 
@@ -13,6 +14,8 @@ namespace {
 template <class Item>
 void copy_items(std::byte* const* data, const index_t* strides, index_t inner, index_t outer) {
   constexpr auto width = static_cast<index_t>(sizeof(Item));
+  if (strides[0] == width && strides[3] == width && strides[1] != width)
+    return copy_transposed<Item>(data[0], strides[2], data[1], strides[1], inner, outer);
   for (index_t row = 0; row < outer; ++row) {
     std::byte* to = data[0] + row * strides[2];
     const std::byte* from = data[1] + row * strides[3];

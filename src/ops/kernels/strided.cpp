@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "parallel/transposed_block.hpp"
+
 namespace shale::ops::kernels {
 
 namespace {
@@ -21,6 +23,8 @@ template <class Word>
 void pack_words(std::byte* to, const std::byte* from, index_t inner_stride, index_t outer_stride,
                 index_t columns, index_t rows) {
   constexpr auto width = static_cast<index_t>(sizeof(Word));
+  if (outer_stride == width && inner_stride != width && inner_stride != 0)
+    return parallel::copy_transposed<Word>(to, columns * width, from, inner_stride, columns, rows);
   for (index_t row = 0; row < rows; ++row, from += outer_stride, to += columns * width) {
     if (inner_stride == width) {
       std::memcpy(to, from, static_cast<std::size_t>(columns * width));
