@@ -19,13 +19,15 @@ axis_map axis_map::identity(const dims& shape) {
 
 axis_map axis_map::narrow(index_t axis, index_t start, index_t length) const {
   axis = normalize_axis(axis, rank());
-  if (start < 0 || length < 0 || start > shape[axis] - length)
+  const index_t extent = shape[axis];
+  const index_t first = start < 0 ? start + extent : start;
+  if (first < 0 || first > extent || length < 0 || length > extent - first)
     throw error(
         errc::invalid_argument, "narrow: range outside the axis",
-        {"axis " + std::to_string(axis) + " has " + std::to_string(shape[axis]) +
-         " positions, wanted " + std::to_string(length) + " from " + std::to_string(start)});
+        {"axis " + std::to_string(axis) + " has " + std::to_string(extent) + " positions, wanted " +
+         std::to_string(length) + " from " + std::to_string(start)});
   axis_map view = *this;
-  if (from[axis] >= 0) view.base[from[axis]] += start * step[axis];
+  if (from[axis] >= 0) view.base[from[axis]] += first * step[axis];
   view.shape[axis] = length;
   return view;
 }
@@ -115,7 +117,14 @@ axis_map axis_map::expand(const dims& wanted) const {
 
 axis_map axis_map::flip(const dims& axes) const {
   axis_map view = *this;
-  for (const index_t axis : axes) view = view.sliced(axis, {.step = -1});
+  dims seen = dims::filled(rank(), 0);
+  for (const index_t entry : axes) {
+    const index_t axis = normalize_axis(entry, rank());
+    if (seen[axis]++)
+      throw error(errc::invalid_argument, "flip: an axis is named twice",
+                  {"got " + to_string(axes)});
+    view = view.sliced(axis, {.step = -1});
+  }
   return view;
 }
 

@@ -193,6 +193,36 @@ TEST(ExprFunctions, OfCastNumbersHaveThatDtype) {
   EXPECT_EQ((expr(real) + 1.0).dtype(), dtype::float32);
 }
 
+// The same positions, axes and refusals, of the back too.
+TEST(ExprFunctions, ViewsTakeWhatThoseOfTensorsTake) {
+  const tensor a = eval(arange(6).reshape({2, 3}));
+  int made = 0;
+  const auto agree = [&](const auto& view) {
+    const auto of_tensor = [&] { return view(a); };
+    const auto of_expr = [&] { return eval(view(expr(a))); };
+    std::optional<tensor> wanted;
+    try {
+      wanted = of_tensor();
+    } catch (const error& refused) {
+      EXPECT_EQ(code_of(of_expr), refused.code());
+      return;
+    }
+    ASSERT_TRUE(equal_bits(of_expr(), *wanted));
+    ++made;
+  };
+  for (index_t axis = -3; axis <= 2; ++axis) {
+    for (index_t at = -4; at <= 4; ++at) {
+      SCOPED_TRACE(std::to_string(axis) + ", " + std::to_string(at));
+      agree([=](const auto& x) { return x.select(axis, at); });
+      agree([=](const auto& x) { return x.flip({axis, at}); });
+      agree([=](const auto& x) { return x.transpose(axis, at); });
+      for (index_t length = -1; length <= 4; ++length)
+        agree([=](const auto& x) { return x.narrow(axis, at, length); });
+    }
+  }
+  EXPECT_GT(made, 100);
+}
+
 TEST(ExprFunctions, RefuseViewsThatAreNone) {
   const expr a = full({2, 3}, 1.0);
   const auto refused = [](const std::function<expr()>& make, const std::string& what) {
@@ -200,12 +230,14 @@ TEST(ExprFunctions, RefuseViewsThatAreNone) {
     EXPECT_NE(text_of(make).find(what), std::string::npos) << text_of(make);
   };
   refused([&] { return a.narrow(1, 2, 2); }, "axis 1 has 3 positions, wanted 2 from 2");
-  refused([&] { return a.narrow(0, -1, 1); }, "narrow");
   refused([&] { return a.narrow(0, 0, std::numeric_limits<index_t>::max()); }, "narrow");
   refused([&] { return a.select(0, 2); }, "axis 0 has 2 positions, got index 2");
   refused([&] { return a.select(0, -3); }, "got index -3");
   refused([&] { return a.permute_dims({0}); }, "one entry for each axis");
   refused([&] { return a.permute_dims({0, -2}); }, "named twice");
+  refused([&] { return a.flip({0, -2}); }, "named twice");
+  refused([&] { return a.narrow(0, -3, 1); }, "wanted 1 from -3");
+  refused([&] { return a.narrow(-1, -1, 2); }, "wanted 2 from -1");
   refused([&] { return a.squeeze(1); }, "longer than 1");
   refused([&] { return a.expand({3}); }, "fewer axes");
   refused([&] { return a.expand({4, 3}); }, "cannot change");
