@@ -173,7 +173,7 @@ expr cast(const expr& a, dtype to);
 // ---- made or rearranged without storing -------------------------------------------------------
 
 /// Rank 1: start, start + step, … below stop (above, for negative steps).
-/// Throws   invalid_argument for a step of 0 or more than 2^63 - 1 elements
+/// Throws   invalid_argument for a step of 0, for NaN and for more than 2^63 - 1 elements
 expr arange(scalar start, scalar stop, scalar step = 1, std::optional<dtype> type = std::nullopt);
 expr arange(scalar stop);
 

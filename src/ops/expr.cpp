@@ -180,14 +180,27 @@ expr arange(scalar start, scalar stop, scalar step, std::optional<dtype> type) {
     const auto first = start.to<std::int64_t>();
     const auto last = stop.to<std::int64_t>();
     const auto by = step.to<std::int64_t>();
-    const auto distance = by > 0 ? checked_sub(last, first) : checked_sub(first, last);
-    if (!distance || by == std::numeric_limits<std::int64_t>::min()) too_long();
-    count = *distance <= 0 ? 0 : ceil_div(*distance, by > 0 ? by : -by);
+    if (by > 0 ? first < last : first > last) {
+      // Unsigned: a range may be as long as two of the largest numbers.
+      const auto magnitude = [](std::int64_t from, std::int64_t to) {
+        return static_cast<std::uint64_t>(to) - static_cast<std::uint64_t>(from);
+      };
+      const std::uint64_t distance = by > 0 ? magnitude(first, last) : magnitude(last, first);
+      const std::uint64_t steps =
+          (distance - 1) / (by > 0 ? magnitude(0, by) : magnitude(by, 0)) + 1;
+      if (steps > static_cast<std::uint64_t>(std::numeric_limits<index_t>::max())) too_long();
+      count = static_cast<index_t>(steps);
+    }
   } else {
-    const double exact = std::ceil((stop.as<double>() - start.as<double>()) / step.as<double>());
-    if (!(exact < 0x1p62)) too_long();  // NaN too
-    count = exact > 0 ? static_cast<index_t>(exact) : 0;
+    const double distance = stop.as<double>() - start.as<double>();
+    const double steps = distance / step.as<double>();
+    if (!(std::ceil(steps) < 0x1p62)) too_long();  // NaN too
+    // A step beyond what a quotient can tell from infinity still leaves the first number.
+    const bool only_first = steps == 0 && distance != 0 && !std::signbit(steps);
+    count = only_first ? 1 : steps > 0 ? static_cast<index_t>(std::ceil(steps)) : 0;
   }
+  // One number is never stepped from, and 0 times an infinite step is no number.
+  if (count <= 1) step = scalar(0);
   const dims shape{count};
   const auto widened = [&](const scalar& number) {
     return natural == dtype::int64 ? scalar(number.as<std::int64_t>())

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 namespace shale::ops {
 
@@ -48,12 +49,22 @@ class range_generator final : public generator {
     auto* to = reinterpret_cast<T*>(out);
     for (index_t row = 0; row < outer; ++row) {
       const index_t first = from.at[0] + row * outer_step;
-      for (index_t i = 0; i < inner; ++i)
-        *to++ = start_ + step_ * static_cast<T>(first + i * inner_step);
+      for (index_t i = 0; i < inner; ++i) *to++ = value(first + i * inner_step);
     }
   }
 
  private:
+  T value(index_t position) const {
+    if constexpr (std::is_integral_v<T>) {
+      // Between the ends of the range a product may wrap; the sum comes back.
+      using Bits = std::make_unsigned_t<T>;
+      return static_cast<T>(static_cast<Bits>(start_) +
+                            static_cast<Bits>(step_) * static_cast<Bits>(position));
+    } else {
+      return start_ + step_ * static_cast<T>(position);
+    }
+  }
+
   T start_;
   T step_;
   axis_map map_;

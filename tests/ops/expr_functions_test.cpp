@@ -254,7 +254,6 @@ TEST(ExprFunctions, RefuseWhatCannotBeMade) {
   };
   refused([] { return arange(0, std::complex<double>(3, 0)); }, "no order");
   refused([] { return arange(least, most); }, "too many elements");
-  refused([] { return arange(most, least, least); }, "too many elements");
   refused([] { return arange(0.0, 1e300, 1e-300); }, "too many elements");
   refused([] { return arange(0.0, none); }, "too many elements");
   refused([] { return tile(arange(3), {-1}); }, "repetitions out of range");

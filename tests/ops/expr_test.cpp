@@ -86,6 +86,28 @@ TEST(ExprMade, RangesFollowTheirSteps) {
             (std::vector<std::int64_t>{5, 4, 3}));
 }
 
+// As many as of NumPy's arange, or as the integers between are.
+TEST(ExprMade, RangesReachTheEndsOfTheirNumbers) {
+  constexpr auto least = std::numeric_limits<std::int64_t>::min();
+  constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  constexpr double endless = std::numeric_limits<double>::infinity();
+  using integers = std::vector<std::int64_t>;
+  EXPECT_EQ(elements_of<std::int64_t>(eval(arange(least, most, most))),
+            (integers{least, -1, most - 1}));
+  EXPECT_EQ(elements_of<std::int64_t>(eval(arange(most, least, least))), (integers{most, -1}));
+  EXPECT_EQ(elements_of<std::int64_t>(eval(arange(most, least, -most))),
+            (integers{most, 0, -most}));
+  EXPECT_EQ(elements_of<std::int64_t>(eval(arange(least, most, most).flip({0}))),
+            (integers{most - 1, -1, least}));
+  EXPECT_EQ(elements_of<std::int64_t>(eval(arange(0, least, least))), integers{0});
+  EXPECT_EQ(arange(least, 0, -1).size(), 0);
+  EXPECT_EQ(arange(0, most, 1).size(), most);
+  EXPECT_EQ(elements_of<double>(eval(arange(3.0, 10.0, endless))), std::vector<double>{3});
+  EXPECT_EQ(elements_of<double>(eval(arange(0.0, 5e-324, 1e300))), std::vector<double>{0});
+  EXPECT_EQ(arange(3.0, 10.0, -endless).size(), 0);
+  EXPECT_EQ(arange(3.0, 3.0, endless).size(), 0);
+}
+
 TEST(ExprMade, FullTilesRepeatsAndConcats) {
   EXPECT_EQ(elements_of<float>(eval(full({2, 2}, 1.5, dtype::float32))),
             (std::vector<float>{1.5, 1.5, 1.5, 1.5}));
