@@ -60,6 +60,11 @@ void run(const pass& which, const staged_values& staged, executor& on) {
   for (const auto& each : which.reductions)
     count.bytes_written.fetch_add(each.into.size_bytes(), std::memory_order_relaxed);
   if (element_count(which.shape) == 0) {
+    // Nothing is written, but what may not be written is refused all the same.
+    std::vector<loop_operand> written;
+    for (const auto& output : which.outputs)
+      if (!output.sink) written.push_back({output.into, true});
+    parallel::prepare(written, on);
     if (!which.reductions.empty()) finish_empty(which, on);
     return;
   }

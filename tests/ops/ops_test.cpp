@@ -64,6 +64,11 @@ TEST(Fill, RefusesOutputsThatShareElements) {
   EXPECT_EQ(code_of([&] { fill(row.expand({3, 4}), 1); }), errc::invalid_argument);
   EXPECT_EQ(code_of([&] { fill(row.as_strided({2, 3}, {1, 1}, 0), 1); }), errc::invalid_argument);
   EXPECT_EQ(code_of([&] { fill(row.as_read_only(), 1); }), errc::access_denied);
+  const tensor nothing = tensor::zeros({0, 3}, dtype::float32);
+  fill(nothing, 1);
+  EXPECT_EQ(code_of([&] { fill(nothing.as_read_only(), 1); }), errc::access_denied);
+  EXPECT_EQ(code_of([&] { eval_into(nothing.as_read_only(), expr(nothing) + 1); }),
+            errc::access_denied);
   EXPECT_EQ(elements_of<float>(row), std::vector<float>(4, 0));
 }
 
