@@ -35,10 +35,6 @@ namespace [[gnu::visibility("default")]] shale {
 
 namespace detail {
 
-template <class T>
-inline constexpr bool written =
-    std::is_lvalue_reference_v<T> && !std::is_const_v<std::remove_reference_t<T>>;
-
 template <class Parameters, std::size_t... I>
 std::vector<apply_operand> operands_for(const std::array<tensor, sizeof...(I)>& tensors,
                                         std::index_sequence<I...>) {
@@ -47,29 +43,22 @@ std::vector<apply_operand> operands_for(const std::array<tensor, sizeof...(I)>& 
                         written<std::tuple_element_t<I, Parameters>>}...};
 }
 
-template <class Function, class... Types, std::size_t... I>
-void element_block(Function& function, std::tuple<Types...>*, std::byte* const* data,
+template <class Function, class... P, std::size_t... I>
+void element_block(Function& function, std::tuple<P...>*, std::byte* const* data,
                    const index_t* strides, index_t inner, index_t outer,
                    std::index_sequence<I...>) {
-  constexpr index_t n = sizeof...(Types);
-  const bool contiguous = ((strides[I] == static_cast<index_t>(sizeof(Types))) && ...);
+  constexpr index_t n = sizeof...(P);
+  constexpr index_t widths[] = {static_cast<index_t>(sizeof(std::remove_cvref_t<P>))...};
+  const bool contiguous = ((strides[I] == widths[I]) && ...);
   for (index_t row = 0; row < outer; ++row) {
     std::byte* const at[] = {data[I] + row * strides[n + static_cast<index_t>(I)]...};
     if (contiguous) {
-      for (index_t i = 0; i < inner; ++i)
-        function(element<Types>(at[I] + i * static_cast<index_t>(sizeof(Types)))...);
+      for (index_t i = 0; i < inner; ++i) function(argument<P>(at[I] + i * widths[I])...);
     } else {
-      for (index_t i = 0; i < inner; ++i) function(element<Types>(at[I] + i * strides[I])...);
+      for (index_t i = 0; i < inner; ++i) function(argument<P>(at[I] + i * strides[I])...);
     }
   }
 }
-
-template <class Tuple>
-struct plain;
-template <class... P>
-struct plain<std::tuple<P...>> {
-  using type = std::tuple<std::remove_cvref_t<P>...>;
-};
 
 }  // namespace detail
 
@@ -83,7 +72,6 @@ requires(sizeof...(Tensors) >= 1 && (std::is_convertible_v<const Tensors&, tenso
   static_assert(std::tuple_size_v<Parameters> == sizeof...(Tensors),
                 "one tensor for each parameter of the callable");
   static_assert(sizeof...(Tensors) <= max_apply_operands, "apply takes at most 8 operands");
-  using Types = typename detail::plain<Parameters>::type;
   const std::array<tensor, sizeof...(Tensors)> tensors{operands...};
   auto* callable = std::addressof(function);
   detail::run_apply(
@@ -91,7 +79,7 @@ requires(sizeof...(Tensors) >= 1 && (std::is_convertible_v<const Tensors&, tenso
       [](void* context, std::byte* const* data, const index_t* strides, index_t inner,
          index_t outer) {
         detail::element_block(**static_cast<decltype(callable)*>(context),
-                              static_cast<Types*>(nullptr), data, strides, inner, outer,
+                              static_cast<Parameters*>(nullptr), data, strides, inner, outer,
                               std::index_sequence_for<Tensors...>{});
       },
       &callable, on);

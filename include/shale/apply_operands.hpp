@@ -65,9 +65,17 @@ constexpr auto signature_of() {
   }
 }
 
-template <class T>
-T& element(std::byte* at) noexcept {
-  return *reinterpret_cast<T*>(at);
+template <class P>
+inline constexpr bool written =
+    std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>;
+
+// What a callable is given for its parameter P. A bool that is only read is true for any byte but
+// 0; as an object of C++ such a byte would be undefined.
+template <class P>
+decltype(auto) argument(std::byte* at) noexcept {
+  using T = std::remove_cvref_t<P>;
+  if constexpr (std::is_same_v<T, bool> && !written<P>) return *at != std::byte{0};
+  else return (*reinterpret_cast<T*>(at));
 }
 
 }  // namespace detail

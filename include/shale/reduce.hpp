@@ -58,7 +58,7 @@ Accumulator reduce(const tensor& values, const Accumulator& identity, Fold fold,
         for (index_t row = 0; row < outer; ++row)
           for (index_t i = 0; i < inner; ++i)
             all.fold(mine,
-                     detail::element<const Type>(data[0] + row * strides[1] + i * strides[0]));
+                     detail::argument<const Type&>(data[0] + row * strides[1] + i * strides[0]));
         target = std::move(mine);
       },
       &shared, on);

@@ -59,7 +59,8 @@ void multiply_blas(const matrix& out, const matrix& a, const matrix& b, bool acc
 /// in the cache while all rows of `b` pass.
 template <class T>
 void multiply_integers(const matrix& out, const matrix& a, const matrix& b) {
-  // Wrapping arithmetic; a bool is a byte of 0 or 1, whose "and" is a product and "or" a maximum.
+  // Wrapping arithmetic. Bools are bytes, of which those beside a true one are "or"ed together and
+  // made 0 or 1 at the end.
   using Bits = std::conditional_t<
       std::is_same_v<T, bool>, std::uint8_t,
       std::make_unsigned_t<std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>>>;
@@ -74,20 +75,23 @@ void multiply_integers(const matrix& out, const matrix& a, const matrix& b) {
       Bits* sums = to + row * out.row_stride + first;
       for (index_t inner = 0; inner < a.columns; ++inner) {
         const Word factor = from_a[row * a.row_stride + inner * a.column_stride];
+        if (std::is_same_v<T, bool> && factor == 0) continue;
         const Bits* values = from_b + inner * b.row_stride + first * b.column_stride;
         if (b.column_stride == 1) {
           for (index_t i = 0; i < columns; ++i) {
-            if constexpr (std::is_same_v<T, bool>) sums[i] |= static_cast<Bits>(factor & values[i]);
+            if constexpr (std::is_same_v<T, bool>) sums[i] |= values[i];
             else sums[i] = static_cast<Bits>(Word{sums[i]} + factor * Word{values[i]});
           }
         } else {
           for (index_t i = 0; i < columns; ++i) {
             const Word value = values[i * b.column_stride];
-            if constexpr (std::is_same_v<T, bool>) sums[i] |= static_cast<Bits>(factor & value);
+            if constexpr (std::is_same_v<T, bool>) sums[i] |= static_cast<Bits>(value);
             else sums[i] = static_cast<Bits>(Word{sums[i]} + factor * value);
           }
         }
       }
+      if constexpr (std::is_same_v<T, bool>)
+        for (index_t i = 0; i < columns; ++i) sums[i] = sums[i] != 0;
     }
   }
 }

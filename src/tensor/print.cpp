@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
-#include <cstring>
 #include <string>
 #include <vector>
 
+#include "core/load_element.hpp"
 #include "shale/error.hpp"
 #include "shale/print.hpp"
 #include "shale/tensor.hpp"
@@ -143,9 +143,7 @@ std::vector<T> gather(const tensor& which, const std::vector<shown_axis>& axes) 
   std::vector<T> values;
   const std::byte* base = which.storage().data();
   for_each_shown(axes, which.geometry(), [&](index_t position) {
-    T value;
-    std::memcpy(&value, base + position * static_cast<index_t>(sizeof(T)), sizeof(T));
-    values.push_back(value);
+    values.push_back(detail::load_element<T>(base + position * static_cast<index_t>(sizeof(T))));
   });
   which.storage().check();
   return values;

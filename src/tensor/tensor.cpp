@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/load_element.hpp"
 #include "shale/error.hpp"
 #include "tensor/copy.hpp"
 #include "tensor/strided_pair.hpp"
@@ -165,9 +166,7 @@ scalar tensor::at(std::span<const index_t> index) const {
   const index_t position = layout_.position(index);
   const std::byte* from = storage_.data() + position * static_cast<index_t>(item_bytes());
   const scalar value = visit(dtype_, all_types{}, [from]<class T>(std::type_identity<T>) {
-    T element;
-    std::memcpy(&element, from, sizeof(T));
-    return scalar(element);
+    return scalar(detail::load_element<T>(from));
   });
   storage_.check();
   return value;

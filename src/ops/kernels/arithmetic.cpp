@@ -137,7 +137,8 @@ void fill_boolean(kernel_table& table) {
   table.set(operation::bit_not, type, kernel_for<boolean, boolean>([](boolean a) {
               return boolean{static_cast<std::uint8_t>(a.byte == 0)};
             }));
-  table.set(operation::absolute, type, kernel_for<boolean, boolean>([](boolean a) { return a; }));
+  table.set(operation::absolute, type,
+            kernel_for<boolean, boolean>([](boolean a) { return boolean{number(a)}; }));
 }
 
 // ---- floats ------------------------------------------------------------------------------------
@@ -401,7 +402,12 @@ void fill_arithmetic(kernel_table& table) {
   for_types(integers{}, [&]<class T>(T) { fill_integers<T>(table); });
   for_types(wide_floats{}, [&]<class T>(T) { fill_floats<T>(table); });
   for_types(wide_floats{}, [&]<class T>(T) { fill_complex<T>(table); });
-  fill_select<std::uint8_t>(table, dtype::boolean, dtype::int8, dtype::uint8, dtype::float8_e4m3fn,
+  table.set(operation::select, dtype::boolean,
+            kernel_for<std::uint8_t, boolean, std::uint8_t, std::uint8_t>(
+                [](boolean condition, std::uint8_t a, std::uint8_t b) {
+                  return number(boolean{condition.byte != 0 ? a : b});
+                }));
+  fill_select<std::uint8_t>(table, dtype::int8, dtype::uint8, dtype::float8_e4m3fn,
                             dtype::float8_e5m2);
   fill_select<std::uint16_t>(table, dtype::int16, dtype::uint16, dtype::float16, dtype::bfloat16);
   fill_select<std::uint32_t>(table, dtype::int32, dtype::uint32, dtype::float32);

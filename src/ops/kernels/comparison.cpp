@@ -17,22 +17,22 @@ void fill_equality(kernel_table& table, dtype type) {
               }));
   } else {
     table.set(operation::equal, type,
-              kernel_for<boolean, T, T>([](T a, T b) { return truth(a == b); }));
+              kernel_for<boolean, T, T>([](T a, T b) { return truth(number(a) == number(b)); }));
     table.set(operation::not_equal, type,
-              kernel_for<boolean, T, T>([](T a, T b) { return truth(a != b); }));
+              kernel_for<boolean, T, T>([](T a, T b) { return truth(number(a) != number(b)); }));
   }
 }
 
 template <class T>
 void fill_order(kernel_table& table, dtype type) {
   table.set(operation::less, type,
-            kernel_for<boolean, T, T>([](T a, T b) { return truth(a < b); }));
+            kernel_for<boolean, T, T>([](T a, T b) { return truth(number(a) < number(b)); }));
   table.set(operation::less_equal, type,
-            kernel_for<boolean, T, T>([](T a, T b) { return truth(a <= b); }));
+            kernel_for<boolean, T, T>([](T a, T b) { return truth(number(a) <= number(b)); }));
   table.set(operation::greater, type,
-            kernel_for<boolean, T, T>([](T a, T b) { return truth(a > b); }));
+            kernel_for<boolean, T, T>([](T a, T b) { return truth(number(a) > number(b)); }));
   table.set(operation::greater_equal, type,
-            kernel_for<boolean, T, T>([](T a, T b) { return truth(a >= b); }));
+            kernel_for<boolean, T, T>([](T a, T b) { return truth(number(a) >= number(b)); }));
 }
 
 /// By the bits of one part: `exponent` all ones is not finite, with a mantissa NaN.
@@ -86,10 +86,9 @@ void fill_comparison(kernel_table& table) {
     table.set(operation::is_finite, type_of<T>,
               kernel_for<boolean, std::make_unsigned_t<T>>([](auto) { return truth(true); }));
   });
-  // A bool is a byte of 0 or 1.
-  fill_equality<std::uint8_t>(table, dtype::boolean);
-  fill_order<std::uint8_t>(table, dtype::boolean);
-  fill_not<std::uint8_t>(table, dtype::boolean);
+  fill_equality<boolean>(table, dtype::boolean);
+  fill_order<boolean>(table, dtype::boolean);
+  fill_not<boolean>(table, dtype::boolean);
   table.set(operation::is_finite, dtype::boolean,
             kernel_for<boolean, boolean>([](boolean) { return truth(true); }));
   for_types(wide_floats{}, [&]<class T>(T) {

@@ -223,6 +223,14 @@ inline bool is_nonzero(From value) {
   else return value != 0;
 }
 
+/// What a value counts as: a bool 0 or 1, whatever its byte; any other value itself.
+template <class T>
+inline auto number(T value) {
+  // A minimum stays a byte in vectors; a comparison would be widened first.
+  if constexpr (is_boolean<T>) return value.byte < 1 ? value.byte : std::uint8_t{1};
+  else return value;
+}
+
 /// Truncates, saturates, NaN -> 0.
 template <class To, class From>
 inline To saturate(From value) {
@@ -255,7 +263,7 @@ inline To to(From value) {
   } else if constexpr (is_boolean<To>) {
     return {static_cast<std::uint8_t>(is_nonzero(value))};
   } else if constexpr (is_boolean<From>) {
-    return to<To>(static_cast<std::uint8_t>(value.byte != 0));
+    return to<To>(number(value));
   } else if constexpr (is_complex<From>) {
     if constexpr (is_complex<To>)
       return {static_cast<decltype(To::real)>(value.real),

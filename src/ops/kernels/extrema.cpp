@@ -11,17 +11,18 @@ struct alignas(8) extremum {
 
 template <class T, bool largest>
 struct integer_extremum {
-  using State = extremum<T>;
+  using Number = decltype(number(T{}));
+  using State = extremum<Number>;
   using Value = T;
   struct Columns {
-    T best[tile_columns];
+    Number best[tile_columns];
   };
 
-  static T better(T a, T b) { return largest ? (a > b ? a : b) : (a < b ? a : b); }
-  static State empty() { return {largest ? lowest<T> : highest<T>}; }
+  static Number better(Number a, Number b) { return largest ? (a > b ? a : b) : (a < b ? a : b); }
+  static State empty() { return {largest ? lowest<Number> : highest<Number>}; }
   static void run(State& state, const T* values, index_t count) {
-    T best = state.value;
-    for (index_t i = 0; i < count; ++i) best = better(best, values[i]);
+    Number best = state.value;
+    for (index_t i = 0; i < count; ++i) best = better(best, number(values[i]));
     state.value = best;
   }
   static void merge(State& into, const State& from) { into.value = better(into.value, from.value); }
@@ -30,7 +31,8 @@ struct integer_extremum {
   }
   static void row(Columns& columns, const T* values, index_t count, index_t) {
     SHALE_INDEPENDENT
-    for (index_t i = 0; i < count; ++i) columns.best[i] = better(columns.best[i], values[i]);
+    for (index_t i = 0; i < count; ++i)
+      columns.best[i] = better(columns.best[i], number(values[i]));
   }
   static State column(const Columns& columns, index_t which, index_t) {
     return {columns.best[which]};
@@ -142,12 +144,7 @@ void fill_extrema(kernel_table& table) {
   for_types(integers{}, [&]<class T>(T) { fill<T, integer_extremum>(table); });
   for_types(type_list<half, brain, float, double>{},
             [&]<class T>(T) { fill<T, float_extremum>(table); });
-  // A bool is a byte of 0 or 1.
-  for (const reduction which : {reduction::minimum, reduction::maximum}) {
-    reducer bytes = table.reducers[static_cast<int>(which)][static_cast<int>(dtype::uint8)];
-    bytes.result = dtype::boolean;
-    table.set(which, dtype::boolean, bytes);
-  }
+  fill<boolean, integer_extremum>(table);
 }
 
 }  // namespace shale::ops::kernels::SHALE_KERNEL_ISA

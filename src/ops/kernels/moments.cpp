@@ -4,6 +4,18 @@
 namespace shale::ops::kernels::SHALE_KERNEL_ISA {
 namespace {
 
+/// A value as a double. A bool in steps that stay bytes in vectors, where a comparison would be made
+/// as wide as the double.
+template <class T>
+inline double wide(T value) {
+  if constexpr (is_boolean<T>) {
+    const auto negative = static_cast<std::uint8_t>(0u - value.byte);
+    return static_cast<double>(static_cast<std::uint8_t>((value.byte | negative) >> 7));
+  } else {
+    return to<double>(value);
+  }
+}
+
 /// Count, mean and summed squared distance from it. The mean is held in two doubles: the distance
 /// between two means may be far below the rounding of either.
 /// Source   merging: T. F. Chan, G. H. Golub, R. J. LeVeque, Updating formulae and a pairwise
@@ -34,7 +46,10 @@ struct moments {
   static void run(State& state, const T* values, index_t count) {
     alignas(64) Lane room[std::is_same_v<Part, Lane> ? 1 : run_elements * parts];
     const index_t total = count * parts;
-    const Lane* numbers = widened(reinterpret_cast<const Part*>(values), total, room);
+    const Lane* numbers = room;
+    if constexpr (is_boolean<T>)
+      for (index_t i = 0; i < count; ++i) room[i] = wide(values[i]);
+    else numbers = widened(reinterpret_cast<const Part*>(values), total, room);
 
     double sums[lanes];
     lane_array sum = spread(0);
@@ -104,11 +119,11 @@ struct moments {
   static void row(Columns& columns, const T* values, index_t count, index_t before) {
     const auto* numbers = reinterpret_cast<const Part*>(values);
     if (before == 0)
-      for (index_t i = 0; i < count * parts; ++i) columns.first[i] = to<double>(numbers[i]);
+      for (index_t i = 0; i < count * parts; ++i) columns.first[i] = wide(numbers[i]);
     const double share = 1.0 / static_cast<double>(before + 1);
     SHALE_INDEPENDENT
     for (index_t i = 0; i < count * parts; ++i) {
-      const double number = to<double>(numbers[i]) - columns.first[i];
+      const double number = wide(numbers[i]) - columns.first[i];
       const double distance = number - columns.mean[i];
       columns.mean[i] += distance * share;
       columns.squares[i] += distance * (number - columns.mean[i]);
@@ -148,8 +163,8 @@ void fill(kernel_table& table, dtype type) {
 }  // namespace
 
 void fill_moments(kernel_table& table) {
-  // A bool is a byte of 0 or 1; integers give float64, complex values the real type of their parts.
-  fill<std::uint8_t, double>(table, dtype::boolean);
+  // Bools and integers give float64, complex values the real type of their parts.
+  fill<boolean, double>(table, dtype::boolean);
   for_types(integers{}, [&]<class T>(T) { fill<T, double>(table, type_of<T>); });
   for_types(type_list<half, brain, float, double>{},
             [&]<class T>(T) { fill<T, T>(table, type_of<T>); });

@@ -179,7 +179,7 @@ struct integer_sum {
   static State empty() { return 0; }
   static void run(State& state, const T* values, index_t count) {
     Run sum = 0;
-    for (index_t i = 0; i < count; ++i) sum += static_cast<Run>(values[i]);
+    for (index_t i = 0; i < count; ++i) sum += static_cast<Run>(number(values[i]));
     state += static_cast<std::uint64_t>(sum);
   }
   static void merge(State& into, const State& from) { into += from; }
@@ -188,7 +188,8 @@ struct integer_sum {
   }
   static void row(Columns& columns, const T* values, index_t count, index_t) {
     SHALE_INDEPENDENT
-    for (index_t i = 0; i < count; ++i) columns.sum[i] += static_cast<std::uint64_t>(values[i]);
+    for (index_t i = 0; i < count; ++i)
+      columns.sum[i] += static_cast<std::uint64_t>(number(values[i]));
   }
   static State column(const Columns& columns, index_t which, index_t) { return columns.sum[which]; }
 };
@@ -231,7 +232,7 @@ struct integer_mean {
       for (index_t i = 0; i < count; ++i) low += low_half(values[i]);
       for (index_t i = 0; i < count; ++i) high += high_half(values[i]);
     } else {
-      for (index_t i = 0; i < count; ++i) low += static_cast<Run>(values[i]);
+      for (index_t i = 0; i < count; ++i) low += static_cast<Run>(number(values[i]));
     }
     state.sum = add(state.sum, whole(low, high));
     state.count += count;
@@ -254,7 +255,8 @@ struct integer_mean {
       }
     } else {
       SHALE_INDEPENDENT
-      for (index_t i = 0; i < count; ++i) columns.low[i] += static_cast<std::int64_t>(values[i]);
+      for (index_t i = 0; i < count; ++i)
+        columns.low[i] += static_cast<std::int64_t>(number(values[i]));
     }
   }
   static State column(const Columns& columns, index_t which, index_t rows) {
@@ -356,7 +358,7 @@ struct integer_product {
   static State empty() { return 1; }
   static void run(State& state, const T* values, index_t count) {
     std::uint64_t product = 1;
-    for (index_t i = 0; i < count; ++i) product *= static_cast<std::uint64_t>(values[i]);
+    for (index_t i = 0; i < count; ++i) product *= static_cast<std::uint64_t>(number(values[i]));
     state *= product;
   }
   static void merge(State& into, const State& from) { into *= from; }
@@ -365,7 +367,8 @@ struct integer_product {
   }
   static void row(Columns& columns, const T* values, index_t count, index_t) {
     SHALE_INDEPENDENT
-    for (index_t i = 0; i < count; ++i) columns.product[i] *= static_cast<std::uint64_t>(values[i]);
+    for (index_t i = 0; i < count; ++i)
+      columns.product[i] *= static_cast<std::uint64_t>(number(values[i]));
   }
   static State column(const Columns& columns, index_t which, index_t) {
     return columns.product[which];
@@ -443,9 +446,8 @@ void fill_sums(kernel_table& table) {
     table.set(reduction::product, type_of<T>, reducer_for<complex_product<T>, T>(unchanged));
   });
 
-  // A bool is a byte of 0 or 1, and sums to int64.
-  fill_integer_sums<std::uint8_t>(table, dtype::boolean);
-  fill_integer_product<std::uint8_t>(table, dtype::boolean);
+  fill_integer_sums<boolean>(table, dtype::boolean);  // to int64
+  fill_integer_product<boolean>(table, dtype::boolean);
   for_types(integers{}, [&]<class T>(T) {
     fill_integer_sums<T>(table, type_of<T>);
     fill_integer_product<T>(table, type_of<T>);
