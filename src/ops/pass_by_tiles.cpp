@@ -43,15 +43,16 @@ dims unit_shape(const pass& which, const leaf_sources& sources) {
   return unit;
 }
 
-// The box of a source that a box of the pass reads, and how to see it once it is in memory.
+// The elements of a source that a box of the pass reads, side by side, as the pass sees them.
 tensor source_box(const source_leaf& seen, const plan::box& box, parallel::tile_cache& cache,
                   executor& on) {
   const dims& shape = seen.source->shape();
-  region needed{seen.map.base, dims::filled(shape.size(), 1)};
+  parallel::stepped_region needed{seen.map.base, dims::filled(shape.size(), 1),
+                                  dims::filled(shape.size(), 1)};
   axis_map local;
   local.shape = box.shape;
   local.from = seen.map.from;
-  local.step = seen.map.step;
+  local.step = dims::filled(box.shape.size(), 1);
   local.base = dims::filled(shape.size(), 0);
   for (index_t axis = 0; axis < box.shape.size(); ++axis) {
     const index_t from = seen.map.from[axis];
@@ -60,8 +61,12 @@ tensor source_box(const source_leaf& seen, const plan::box& box, parallel::tile_
     const index_t first = needed.start[from] + box.start[axis] * step;
     const index_t last = first + (box.shape[axis] - 1) * step;
     needed.start[from] = std::min(first, last);
-    needed.shape[from] = std::abs(last - first) + 1;
-    local.base[from] = first - needed.start[from];
+    needed.shape[from] = box.shape[axis];
+    if (box.shape[axis] == 1) continue;
+    needed.step[from] = std::abs(step);
+    if (step > 0) continue;
+    local.step[axis] = -1;
+    local.base[from] = box.shape[axis] - 1;
   }
   const tensor loaded = parallel::read_region(*seen.source, needed, cache, on);
   return tensor(loaded.storage(), loaded.dtype(), local.applied_to(loaded.geometry()));

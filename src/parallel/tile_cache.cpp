@@ -1,6 +1,7 @@
 #include "parallel/tile_cache.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include "parallel/copy.hpp"
 #include "parallel/executor_state.hpp"
@@ -59,47 +60,64 @@ void tile_cache::shrink() {
   }
 }
 
-tensor read_region(const tile_source& source, const region& where, tile_cache& through,
-                   executor& on) {
-  const dims& extent = source.tile_shape();
-  dims first, count;
-  index_t tiles = 1;
-  for (index_t axis = 0; axis < where.shape.size(); ++axis) {
-    const index_t low = where.start[axis] / extent[axis];
-    const index_t high = (where.start[axis] + where.shape[axis] - 1) / extent[axis];
-    first.push_back(low);
-    count.push_back(high - low + 1);
-    tiles *= count.back();
+namespace {
+
+/// Elements of a stepped region, along one axis, that lie in one tile.
+struct run_in_tile {
+  index_t tile;
+  index_t first;  // counted within the region
+  index_t count;
+  index_t offset;  // of the first within the tile
+};
+
+std::vector<run_in_tile> runs_along(index_t axis, const stepped_region& where, index_t extent) {
+  std::vector<run_in_tile> runs;
+  const index_t step = where.step[axis];
+  for (index_t first = 0; first < where.shape[axis]; first += runs.back().count) {
+    const index_t position = where.start[axis] + first * step;
+    const index_t offset = position % extent;
+    const index_t inside = (extent - offset - 1) / step + 1;
+    runs.push_back({position / extent, first, std::min(inside, where.shape[axis] - first), offset});
   }
-  // `piece` of a tile, as a view of `values`, which begins at `origin` of the source.
-  const auto part = [](const tensor& values, const region& piece, const dims& origin) {
-    tensor view = values;
-    for (index_t axis = 0; axis < piece.shape.size(); ++axis)
-      view = view.narrow(axis, piece.start[axis] - origin[axis], piece.shape[axis]);
+  return runs;
+}
+
+}  // namespace
+
+tensor read_region(const tile_source& source, const stepped_region& where, tile_cache& through,
+                   executor& on) {
+  const index_t rank = where.shape.size();
+  std::vector<std::vector<run_in_tile>> runs;
+  index_t tiles = 1;
+  for (index_t axis = 0; axis < rank; ++axis) {
+    runs.push_back(runs_along(axis, where, source.tile_shape()[axis]));
+    tiles *= static_cast<index_t>(runs.back().size());
+  }
+  dims at = dims::filled(rank, 0);
+  const auto run = [&](index_t axis) -> const run_in_tile& {
+    return runs[static_cast<std::size_t>(axis)][static_cast<std::size_t>(at[axis])];
+  };
+  // The wanted elements of the tile that `at` names.
+  const auto piece = [&] {
+    dims tile;
+    for (index_t axis = 0; axis < rank; ++axis) tile.push_back(run(axis).tile);
+    tensor view = through.get(source, tile);
+    for (index_t axis = 0; axis < rank; ++axis) {
+      const index_t end = run(axis).offset + (run(axis).count - 1) * where.step[axis] + 1;
+      view = view.sliced(axis, {.start = run(axis).offset, .stop = end, .step = where.step[axis]});
+    }
     return view;
   };
-  const auto origin_of = [&](const dims& tile) {
-    return tile_region(source.shape(), extent, tile).start;
-  };
-  if (tiles == 1) return part(through.get(source, first), where, origin_of(first));
+  if (tiles == 1) return piece();
 
   const tensor result = tensor::empty(where.shape, source.dtype(), &on.pool());
-  dims at = dims::filled(count.size(), 0);
   for (index_t n = 0; n < tiles; ++n) {
-    dims tile = first;
-    for (index_t axis = 0; axis < at.size(); ++axis) tile[axis] += at[axis];
-    const region covered = tile_region(source.shape(), extent, tile);
-    region piece{dims::filled(at.size(), 0), dims::filled(at.size(), 0)};
-    for (index_t axis = 0; axis < at.size(); ++axis) {
-      piece.start[axis] = std::max(covered.start[axis], where.start[axis]);
-      piece.shape[axis] = std::min(covered.start[axis] + covered.shape[axis],
-                                   where.start[axis] + where.shape[axis]) -
-                          piece.start[axis];
-    }
-    copy_elements_here(part(result, piece, where.start),
-                       part(through.get(source, tile), piece, covered.start));
-    for (index_t axis = at.size() - 1; axis >= 0; --axis) {
-      if (++at[axis] < count[axis]) break;
+    tensor to = result;
+    for (index_t axis = 0; axis < rank; ++axis)
+      to = to.narrow(axis, run(axis).first, run(axis).count);
+    copy_elements_here(to, piece());
+    for (index_t axis = rank - 1; axis >= 0; --axis) {
+      if (++at[axis] < static_cast<index_t>(runs[static_cast<std::size_t>(axis)].size())) break;
       at[axis] = 0;
     }
   }

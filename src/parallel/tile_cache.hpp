@@ -53,9 +53,16 @@ class tile_cache {
   std::list<key> ages_;  // least recently used first
 };
 
-/// The elements of `where` of a source: a view of a cached tile if it lies inside one, else
-/// gathered from several into fresh memory of the executor's pool.
-tensor read_region(const tile_source& source, const region& where, tile_cache& through,
+/// `shape` elements of a source from `start` on, every `step`-th along each axis.
+struct stepped_region {
+  dims start;
+  dims shape;  // no axis is empty
+  dims step;   // positive
+};
+
+/// The elements of `where` of a source: a view of a cached tile if one holds them all, else
+/// gathered into fresh memory of the executor's pool. Tiles that hold none of them are not loaded.
+tensor read_region(const tile_source& source, const stepped_region& where, tile_cache& through,
                    executor& on);
 
 }  // namespace shale::parallel

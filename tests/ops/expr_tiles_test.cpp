@@ -127,6 +127,72 @@ TEST(ExprTiles, SourcesOfFewerAxesDoNotStopTheCut) {
   }
 }
 
+/// Rank 1; elements are made when they are loaded.
+class endless final : public tile_source {
+ public:
+  endless(index_t size, index_t tile) : shape_{size}, tile_shape_{tile} {}
+
+  static std::int32_t element(index_t at) { return static_cast<std::int32_t>(at * 2654435761); }
+  static expr over(const std::shared_ptr<endless>& source) {
+    return expr(std::static_pointer_cast<const tile_source>(source));
+  }
+
+  shale::dtype dtype() const noexcept override { return shale::dtype::int32; }
+  const dims& shape() const noexcept override { return shape_; }
+  const dims& tile_shape() const noexcept override { return tile_shape_; }
+  std::uint64_t stored_bytes(const dims&) const override { return 1; }
+  void load(const dims& tile, const tensor& into) const override {
+    ++loads;
+    index_t at = tile[0] * tile_shape_[0];
+    for (auto& each : into.elements<std::int32_t>()) each = element(at++);
+  }
+
+  mutable std::atomic<index_t> loads = 0;
+
+ private:
+  dims shape_;
+  dims tile_shape_;
+};
+
+// Memory and tiles of what is wanted, whoever decides the cut.
+TEST(ExprTiles, StepsGatherOnlyWhatTheyWant) {
+  constexpr index_t wanted = 1 << 16, cut = 1 << 14, tile = 1024;
+  memory_pool little({.limit_bytes = std::size_t{4} << 20});
+  executor two({.threads = 2, .memory_bytes = std::size_t{1} << 20, .pool = &little});
+  for (const index_t step : {512, 513, 4000, -512, -4000}) {
+    SCOPED_TRACE(step);
+    const auto source = std::make_shared<endless>((wanted - 1) * std::abs(step) + 1, tile);
+    const auto other = std::make_shared<endless>(wanted, cut);
+    const expr few = endless::over(source).sliced(0, {.step = step});
+    ASSERT_EQ(few.size(), wanted);
+    const index_t first = step > 0 ? 0 : source->shape()[0] - 1;
+    std::vector<std::int32_t> expected, sums;
+    index_t tiles = 0, last_tile = -1;
+    for (index_t i = 0; i < wanted; ++i) {
+      const index_t at = first + i * step;
+      expected.push_back(endless::element(at));
+      sums.push_back(static_cast<std::int32_t>(static_cast<std::uint32_t>(endless::element(i)) +
+                                               static_cast<std::uint32_t>(expected.back())));
+      if (at / tile != last_tile) ++tiles;
+      last_tile = at / tile;
+    }
+    // Tiles that two cuts share may be loaded once more.
+    const auto expect_loads = [&] {
+      const index_t loads = source->loads.exchange(0);
+      EXPECT_GE(loads, tiles);
+      EXPECT_LE(loads, tiles + wanted / cut);
+    };
+    const tensor out = tensor::empty({wanted}, dtype::int32);
+    eval_into(out, endless::over(other) + few, &two);
+    EXPECT_EQ(elements_of<std::int32_t>(out), sums);
+    expect_loads();
+    tiled sink(out, {cut});
+    eval_into(sink, few, &two);
+    EXPECT_EQ(elements_of<std::int32_t>(out), expected);
+    expect_loads();
+  }
+}
+
 // The expression over a source equals the same over the tensor behind it.
 TEST(ExprTiles, SourcesReadAsTheTensorsBehindThem) {
   executor two({.threads = 2}), tiny({.threads = 3, .memory_bytes = 2000});
