@@ -170,7 +170,12 @@ expr where(const expr& condition, const expr& a, const expr& b);
 /// Converted by the rules of `convert`.
 expr cast(const expr& a, dtype to);
 
-// ---- made or rearranged without storing -------------------------------------------------------
+// ---- made or rearranged ------------------------------------------------------------------------
+
+// `arange` and `full` store nothing. What `tile`, `repeat` and `concat` rearrange is read where it
+// lies if it is a tensor (in `concat`: of the common dtype); all else, values of tile sources too,
+// is first computed into memory of the executor's pool, whole, and held until the evaluation ends.
+// Pages of mapped tensors that they read are not dropped behind the work.
 
 /// Rank 1: start, start + step, … below stop (above, for negative steps).
 /// Throws   invalid_argument for a step of 0, for NaN and for more than 2^63 - 1 elements
