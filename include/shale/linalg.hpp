@@ -22,7 +22,8 @@ tensor dot(const tensor& a, const tensor& b, executor* on = nullptr);
 ///          float32; integers wrap; bool is "any of both"
 /// Cost     O(m n k): floats and complex numbers on OpenBLAS, tiles of the result in parallel.
 ///          Operands whose matrices have a unit stride along one axis are read in place, others are
-///          copied first. The same bits for any number of threads on one CPU; other CPUs may round
+///          copied first; what does not fit in half of the budget so is brought in block by block
+///          (docs/caveats.md). The same bits for any number of threads on one CPU; other CPUs may round
 ///          differently (docs/numerics.md)
 /// Throws   invalid_argument (rank 0, extents, dtypes that do not promote, float8), out_of_memory,
 ///          cancelled, io

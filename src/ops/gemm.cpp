@@ -116,13 +116,13 @@ bool readable_in_place(const matrix& which) noexcept {
          fits_row_major(which.columns, which.rows, which.column_stride, which.row_stride);
 }
 
-void multiply(dtype type, const matrix& out, const matrix& a, const matrix& b) {
+void multiply(dtype type, const matrix& out, const matrix& a, const matrix& b, product how) {
   using blas_types = type_list<float, double, std::complex<float>, std::complex<double>>;
   using wrapping_types = type_list<bool, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
                                    std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>;
   const std::size_t item = item_bytes(type);
   const bool floats = kind(type) == dtype_kind::floating || kind(type) == dtype_kind::complex;
-  if (!floats || a.columns == 0) clear(out, item);
+  if (how == product::replaces && (!floats || a.columns == 0)) clear(out, item);
   if (a.columns == 0) return;
   if (!floats) {
     visit(type, wrapping_types{},
@@ -135,8 +135,9 @@ void multiply(dtype type, const matrix& out, const matrix& a, const matrix& b) {
     const index_t count = std::min(most, a.columns - inner);
     const matrix left = a.block(0, a.rows, inner, count, item);
     const matrix right = b.block(inner, count, 0, b.columns, item);
-    visit(type, blas_types{},
-          [&]<class T>(std::type_identity<T>) { multiply_blas<T>(out, left, right, inner != 0); });
+    visit(type, blas_types{}, [&]<class T>(std::type_identity<T>) {
+      multiply_blas<T>(out, left, right, how == product::adds || inner != 0);
+    });
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "shale/dtype.hpp"
@@ -26,9 +27,12 @@ struct matrix {
 /// columns) that follow one another forwards without overlap.
 bool readable_in_place(const matrix& which) noexcept;
 
-/// out = a b. All of one dtype: bool, integers, float32, float64 or complex. `out` has unit column
-/// stride; `a` and `b` are readable in place.
-void multiply(dtype type, const matrix& out, const matrix& a, const matrix& b);
+/// What becomes of what `out` held.
+enum class product : std::uint8_t { replaces, adds };
+
+/// out = a b, or out = out + a b. All of one dtype: bool, integers, float32, float64 or complex.
+/// `out` has unit column stride; `a` and `b` are readable in place.
+void multiply(dtype type, const matrix& out, const matrix& a, const matrix& b, product how);
 
 /// "OpenBLAS 0.3.21, SkylakeX".
 std::string blas_description();

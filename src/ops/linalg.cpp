@@ -5,8 +5,9 @@
 
 #include "ops/gemm.hpp"
 #include "ops/kernels.hpp"
-#include "parallel/copy.hpp"
+#include "ops/products.hpp"
 #include "parallel/executor_state.hpp"
+#include "parallel/operands.hpp"
 #include "parallel/tile_loop.hpp"
 #include "shale/error.hpp"
 #include "shale/expr.hpp"
@@ -14,12 +15,6 @@
 namespace shale {
 
 namespace {
-
-/// Rows and columns of one tile of a product; fixed, so that results do not depend on threads.
-constexpr index_t tile_extent = 512;
-
-/// Small matrices of a batch share a tile until it has about this many multiplications.
-constexpr index_t tile_work = index_t{1} << 20;
 
 dtype promoted(const tensor& a, const tensor& b) {
   for (const tensor* each : {&a, &b})
@@ -110,32 +105,6 @@ dtype matmul_dtype(dtype type) {
   return type == dtype::float16 || type == dtype::bfloat16 ? dtype::float32 : type;
 }
 
-/// `from` as `type`, in memory that `ops::multiply` can read.
-tensor readable(const tensor& from, dtype type, executor& on) {
-  if (from.dtype() != type) return eval(cast(expr(from), type), &on);
-  const index_t rank = from.rank();
-  const ops::matrix one{nullptr, from.shape(rank - 2), from.shape(rank - 1), from.stride(rank - 2),
-                        from.stride(rank - 1)};
-  if (from.size() == 0 || ops::readable_in_place(one)) return from;
-  const tensor copy = tensor::empty(from.shape(), type, &on.pool());
-  parallel::copy_elements(copy, from, on);
-  return copy;
-}
-
-/// Matrix `number` of a batch, counted row-major over the axes before the last two.
-ops::matrix matrix_of_batch(const tensor& batch, index_t number) {
-  const index_t axes = batch.rank() - 2;
-  index_t offset = 0;
-  for (index_t axis = axes - 1; axis >= 0; --axis) {
-    const index_t extent = batch.shape()[axis];
-    offset += number % extent * batch.strides()[axis];
-    number /= extent;
-  }
-  auto* first = const_cast<std::byte*>(batch.data());
-  return {first + offset * static_cast<index_t>(batch.item_bytes()), batch.shape()[axes],
-          batch.shape()[axes + 1], batch.strides()[axes], batch.strides()[axes + 1]};
-}
-
 void require_matrices(const tensor& a, const tensor& b) {
   if (a.rank() == 0 || b.rank() == 0)
     throw error(errc::invalid_argument, "matmul needs operands of rank 1 or more",
@@ -160,37 +129,6 @@ dims with_matrix(dims batch, index_t rows, index_t columns) {
   return batch;
 }
 
-void multiply_batches(const tensor& out, const tensor& a, const tensor& b, executor& on) {
-  const index_t rank = out.rank();
-  const index_t m = out.shape()[rank - 2], n = out.shape()[rank - 1], k = a.shape()[rank - 1];
-  const index_t batches = out.size() / (m * n);
-  const index_t tile_rows = ceil_div(m, tile_extent), tile_columns = ceil_div(n, tile_extent);
-  const index_t tiles = tile_rows * tile_columns;
-  const std::size_t item = out.item_bytes();
-  if (tiles > 1) {
-    parallel::for_each_tile(on, batches * tiles, [&](index_t tile, int) {
-      const index_t row = tile % tiles / tile_columns * tile_extent;
-      const index_t column = tile % tile_columns * tile_extent;
-      const index_t rows = std::min(tile_extent, m - row);
-      const index_t columns = std::min(tile_extent, n - column);
-      const index_t batch = tile / tiles;
-      ops::multiply(out.dtype(),
-                    matrix_of_batch(out, batch).block(row, rows, column, columns, item),
-                    matrix_of_batch(a, batch).block(row, rows, 0, k, item),
-                    matrix_of_batch(b, batch).block(0, k, column, columns, item));
-    });
-    return;
-  }
-  const index_t work = m * n * std::min(k, tile_work) + 1;
-  const index_t together = std::max<index_t>(1, tile_work / work);
-  parallel::for_each_tile(on, ceil_div(batches, together), [&](index_t tile, int) {
-    const index_t end = std::min(batches, (tile + 1) * together);
-    for (index_t batch = tile * together; batch < end; ++batch)
-      ops::multiply(out.dtype(), matrix_of_batch(out, batch), matrix_of_batch(a, batch),
-                    matrix_of_batch(b, batch));
-  });
-}
-
 }  // namespace
 
 tensor dot(const tensor& a, const tensor& b, executor* on) {
@@ -207,9 +145,25 @@ tensor dot(const tensor& a, const tensor& b, executor* on) {
                                     (fold.state_bytes / 8));
   auto* first = reinterpret_cast<std::byte*>(states.data());
   fold.start(first, 1);
-  parallel::for_each_tile(chosen, loop.tiles(), [&](index_t tile, int) {
+  const auto run_tile = [&](index_t tile) {
     loop.run(tile, first + static_cast<std::size_t>(tile + 1) * fold.state_bytes);
-  });
+  };
+  if (a.storage().kind() == storage_kind::file || b.storage().kind() == storage_kind::file) {
+    const parallel::loop_operand operands[] = {{a, false}, {b, false}};
+    const parallel::plan over =
+        parallel::make_plan(operands, {.keep_axes = true, .tile_shape = dims{dot_tile}});
+    parallel::window_walk walk(over, parallel::streamed(operands), chosen);
+    parallel::for_each_tile(chosen, over.tile_count(),
+                            [&](index_t tile, int) {
+                              parallel::window_walk::tile_visit visit(walk, tile);
+                              run_tile(tile);
+                              visit.end();
+                            },
+                            {.most_workers = walk.workers_max()});
+    walk.finish();
+  } else {
+    parallel::for_each_tile(chosen, loop.tiles(), [&](index_t tile, int) { run_tile(tile); });
+  }
   for (index_t tile = 0; tile < loop.tiles(); ++tile)
     fold.merge(first, first + static_cast<std::size_t>(tile + 1) * fold.state_bytes, 1);
   alignas(16) std::byte result[widest_item];
@@ -237,9 +191,8 @@ tensor matmul(const tensor& a, const tensor& b, executor* on) {
   const dtype compute = matmul_dtype(type);
   tensor out = tensor::empty(with_matrix(batch, m, n), compute, &chosen.pool());
   if (out.size() != 0) {
-    const tensor from_a = readable(left, compute, chosen).expand(with_matrix(batch, m, k));
-    const tensor from_b = readable(right, compute, chosen).expand(with_matrix(batch, k, n));
-    multiply_batches(out, from_a, from_b, chosen);
+    ops::multiply_matrices(out, left.expand(with_matrix(batch, m, k)),
+                           right.expand(with_matrix(batch, k, n)), chosen);
     a.storage().check();
     b.storage().check();
   }

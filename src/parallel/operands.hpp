@@ -48,10 +48,11 @@ std::vector<streamed_operand> streamed(std::span<const loop_operand> operands);
 void conclude(std::span<loop_operand> operands);
 
 /// Runs `body(data, strides_bytes, inner, outer, position, tile, worker)` for every block of every
-/// tile of the plan, in parallel, streaming if need be; `progress_bytes` as in loop_options.
+/// tile of the plan, in parallel, streaming as `which` says; `progress_bytes` as in loop_options.
 template <class Body>
 void for_each_block(const plan& over, std::span<const loop_operand> operands, executor& on,
-                    Body&& body, std::uint64_t progress_bytes = 0);
+                    Body&& body, std::uint64_t progress_bytes = 0,
+                    streams_if which = streams_if::larger_than_the_budget);
 
 }  // namespace shale::parallel
 
@@ -61,9 +62,9 @@ namespace shale::parallel {
 
 template <class Body>
 void for_each_block(const plan& over, std::span<const loop_operand> operands, executor& on,
-                    Body&& body, std::uint64_t progress_bytes) {
+                    Body&& body, std::uint64_t progress_bytes, streams_if which) {
   const auto addresses = bases(operands);
-  window_walk walk(over, streamed(operands), on);
+  window_walk walk(over, streamed(operands), on, which);
   for_each_tile(on, over.tile_count(),
                 [&](index_t tile, int worker) {
                   window_walk::tile_visit visit(walk, tile);

@@ -54,9 +54,10 @@ bool walks_forwards(const plan& over, int which) {
 
 }  // namespace
 
-window_walk::window_walk(const plan& over, std::vector<streamed_operand> operands, executor& on)
+window_walk::window_walk(const plan& over, std::vector<streamed_operand> operands, executor& on,
+                         streams_if which)
     : plan_(over), executor_(on) {
-  consider(std::move(operands));
+  consider(std::move(operands), which);
   if (operands_.empty()) return;
   // Half of the budget is for windows; the rest is the callers' temporaries'.
   memory_.emplace(on, on.memory_bytes() / 2);
@@ -94,8 +95,9 @@ window_walk::window_walk(const plan& over, std::vector<streamed_operand> operand
 window_walk::~window_walk() = default;
 
 // Keeps the operands that are mapped files, if they do not fit in the budget.
-void window_walk::consider(std::vector<streamed_operand> operands) {
-  if (plan_.tile_count() < 2) return;
+void window_walk::consider(std::vector<streamed_operand> operands, streams_if which) {
+  const bool all = which == streams_if::mapped;
+  if (plan_.tile_count() < (all ? 1 : 2)) return;
   std::size_t mapped_bytes = 0;
   const plan::box whole{dims::filled(plan_.rank(), 0), plan_.shape()};
   for (auto& operand : operands) {
@@ -113,7 +115,7 @@ void window_walk::consider(std::vector<streamed_operand> operands) {
     writes_ = writes_ || state.operand.written;
     operands_.push_back(std::move(state));
   }
-  if (mapped_bytes <= executor_.memory_bytes() / 2) operands_.clear();
+  if (!all && mapped_bytes <= executor_.memory_bytes() / 2) operands_.clear();
 }
 
 // A tile brings in `tile_bytes`, but maps up to `tile_span_bytes`, gaps and all, of a file that

@@ -16,6 +16,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -35,12 +36,17 @@ struct streamed_operand {
   bool written = false;
 };
 
+/// Which operands are streamed: all of them where a loop reads a part of something larger.
+enum class streams_if : std::uint8_t { larger_than_the_budget, mapped };
+
 /// The windows over one plan's tiles. Made once per call; begin and end are called by the workers
 /// of one tile loop, which claims tiles in ascending order.
 class window_walk {
  public:
-  /// Considers the file-backed ones of `operands`; does nothing at all if they fit in the budget.
-  window_walk(const plan& over, std::vector<streamed_operand> operands, executor& on);
+  /// Considers the file-backed ones of `operands`; does nothing at all if they fit in the budget,
+  /// or in what `which` leaves them of it.
+  window_walk(const plan& over, std::vector<streamed_operand> operands, executor& on,
+              streams_if which = streams_if::larger_than_the_budget);
   ~window_walk();
 
   bool streams() const noexcept { return tiles_per_window_ > 0; }
@@ -91,7 +97,7 @@ class window_walk {
   void end(index_t tile);
   void await_turn(index_t window);
   void abandon() noexcept;
-  void consider(std::vector<streamed_operand> operands);
+  void consider(std::vector<streamed_operand> operands, streams_if which);
   void size_windows(std::size_t tile_bytes, std::size_t tile_span_bytes);
   byte_range range(const operand_state& of, index_t first_tile, index_t last_tile) const;
   byte_range range(const operand_state& of, index_t window) const;

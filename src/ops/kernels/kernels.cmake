@@ -7,6 +7,7 @@ set(SHALE_KERNEL_SOURCES
   dispatch.cpp
   gemm.cpp
   linalg.cpp
+  products.cpp
   kernels/complex_elementary.cpp
   kernels/reduce_strided.cpp
   kernels/strided.cpp)

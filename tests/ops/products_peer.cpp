@@ -1,0 +1,58 @@
+// One product of a mapped file of int32, in a process of its own: `products_peer MODE BUDGET_MIB
+// FILE`. Prints "windows dropped peak_resident_kib sum", the sum of the result modulo 2^64.
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "shale/expr.hpp"
+#include "shale/linalg.hpp"
+#include "shale/mapped_file.hpp"
+
+namespace {
+
+using namespace shale;
+
+long peak_resident_kib() {
+  std::ifstream in("/proc/self/status");
+  for (std::string word; in >> word;)
+    if (long kib = 0; word == "VmHWM:" && in >> kib) return kib;
+  return -1;
+}
+
+tensor counting(const dims& shape) {
+  return eval(cast(arange(1, element_count(shape) + 1), dtype::int32).reshape(shape));
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count < 4) return 2;
+  const std::string mode = arguments[1];
+  executor on({.threads = 2, .memory_bytes = std::strtoull(arguments[2], nullptr, 10) << 20});
+  const storage bytes = map_file(arguments[3]);
+  const tensor x(bytes, dtype::int32, layout({static_cast<index_t>(bytes.size_bytes() / 4)}));
+  tensor result;
+  if (mode == "dot") {
+    result = dot(x, x, &on);
+  } else if (mode == "dot_backwards") {
+    result = dot(x, x.flip(), &on);
+  } else if (mode == "tall") {
+    const tensor rows = x.view({-1, 8});
+    result = matmul(rows.transpose(0, 1), rows, &on);
+  } else if (mode == "wide") {
+    result = matmul(x.view({8, -1}), x.view({-1, 8}), &on);
+  } else if (mode == "vector") {
+    result = matmul(x.view({4096, -1}), counting({x.size() / 4096}), &on);
+  } else if (mode == "batch") {
+    result = matmul(x.view({64, 512, -1}), counting({x.size() / (64 * 512), 2}), &on);
+  } else {
+    return 2;
+  }
+  const std::int64_t sum = eval(shale::sum(result)).item().as<std::int64_t>();
+  const auto did = on.statistics();
+  std::printf("%llu %llu %ld %lld\n", static_cast<unsigned long long>(did.windows),
+              static_cast<unsigned long long>(did.windows_dropped), peak_resident_kib(),
+              static_cast<long long>(sum));
+  return 0;
+}
