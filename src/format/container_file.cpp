@@ -141,7 +141,7 @@ transaction_base file::state::take_writer_lock(patience wait) {
   patience waited{0};
   patience step{1};
   for (;;) {
-    auto lock = open_existing(files, path, open_access::write);
+    auto lock = open_unshared(files, path);
     std::unique_ptr<open_file> in_queue;
     for (;;) {
       lock_range ignored;
@@ -151,7 +151,7 @@ transaction_base file::state::take_writer_lock(patience wait) {
                                  }) == 0;
       if (first && try_exclusive(*lock, writer_lock)) break;
       if (in_queue == nullptr) {
-        auto description = open_existing(files, path, open_access::write);
+        auto description = open_unshared(files, path);
         if (try_exclusive(*description, queue_lock)) in_queue = std::move(description);
       }
       if (waited >= wait)

@@ -87,4 +87,11 @@ std::unique_ptr<open_file> open_existing(file_system& files, const std::string& 
   return opened;
 }
 
+std::unique_ptr<open_file> open_unshared(file_system& files, const std::string& path) {
+  std::unique_ptr<open_file> opened;
+  const os_result result = uninterrupted([&] { return files.open_unshared(path, opened); });
+  if (result < 0) throw failure("cannot open file", result, path);
+  return opened;
+}
+
 }  // namespace shale::format

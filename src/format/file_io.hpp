@@ -46,6 +46,9 @@ file_identity identity_of(file_system& files, const std::string& path);
 std::unique_ptr<open_file> open_existing(file_system& files, const std::string& path,
                                          open_access access);
 
+/// The same for writing, for the locks of a writer. Throws not_found, access_denied, io.
+std::unique_ptr<open_file> open_unshared(file_system& files, const std::string& path);
+
 /// The error for a failed call on `path`.
 error failure(const char* doing, os_result result, const std::string& path);
 

@@ -37,7 +37,8 @@ struct lock_range {
 };
 
 /// One open file description: the owner of its locks, which go when it is destroyed and in no
-/// other way (there is no unlock: see the lock map in docs/format.md).
+/// other way (see the lock map in docs/format.md; only what `open_unshared` opened takes them from
+/// forked children too).
 /// Threads  pread and pwrite may be called from several threads at once
 class open_file {
  public:
@@ -87,6 +88,9 @@ class open_file {
   /// For mappings, which must be made from descriptions that hold no lock; -1 where there is no
   /// descriptor.
   virtual int descriptor() const noexcept { return -1; }
+
+  /// In a forked child, of what its parent got from `open_unshared`: nothing works any more.
+  virtual bool left_behind_by_fork() const noexcept { return false; }
 };
 
 enum class open_access : std::uint8_t { read, write };
@@ -100,6 +104,13 @@ class file_system {
   /// A new description of an existing regular file.
   virtual os_result open(const std::string& path, open_access access,
                          std::unique_ptr<open_file>& opened) noexcept = 0;
+
+  /// The same for writing, for the locks of a writer: a forked child has no copy of it, and its
+  /// locks go with it even if somebody has one.
+  virtual os_result open_unshared(const std::string& path,
+                                  std::unique_ptr<open_file>& opened) noexcept {
+    return open(path, open_access::write, opened);
+  }
 
   /// A new, empty file in the directory of `path` that has no name yet (or, where the file system
   /// knows no such thing, a temporary one that goes with the description).

@@ -15,9 +15,11 @@
 #include <ctime>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <vector>
 
 #include "format/file_system.hpp"
+#include "format/forked_children.hpp"
 #include "storage/file_size_signal.hpp"
 
 namespace shale::format {
@@ -59,9 +61,10 @@ class posix_file final : public open_file {
       : descriptor_(descriptor), temporary_path_(std::move(temporary_path)) {}
 
   ~posix_file() override {
+    release_locks();
     if (word_page_ != nullptr) ::munmap(word_page_, word_page_bytes);
     if (!temporary_path_.empty()) ::unlink(temporary_path_.c_str());
-    ::close(descriptor_);
+    if (descriptor_ >= 0) ::close(descriptor_);
   }
 
   posix_file(const posix_file&) = delete;
@@ -154,6 +157,13 @@ class posix_file final : public open_file {
 
   int descriptor() const noexcept override { return descriptor_; }
 
+  bool left_behind_by_fork() const noexcept override { return descriptor_ < 0; }
+
+  /// False if a child may have a copy already: it forked since `forks_begun` answered `before`.
+  bool keep_from_children(std::int64_t before) noexcept {
+    return kept_.emplace(descriptor_).start(before);
+  }
+
   os_result give_name(const std::string& path) noexcept {
     if (!temporary_path_.empty()) {
       if (::link(temporary_path_.c_str(), path.c_str()) < 0) return -errno;
@@ -201,7 +211,17 @@ class posix_file final : public open_file {
     return static_cast<std::byte*>(word_page_) + offset % word_page_bytes;
   }
 
+  // A child that was made without the handlers of fork (vfork, clone) has a copy, and closing ours
+  // would release nothing.
+  void release_locks() noexcept {
+    if (!kept_ || descriptor_ < 0) return;
+    struct flock all = lock_request(F_UNLCK, 0, 0);
+    ::fcntl(descriptor_, F_OFD_SETLK, &all);
+    kept_.reset();  // the number will be another file's soon
+  }
+
   int descriptor_;
+  std::optional<kept_from_children> kept_;
   std::string temporary_path_;
   std::once_flag word_mapped_;
   void* word_page_ = nullptr;
@@ -222,6 +242,17 @@ class posix_file_system final : public file_system {
     if (result == 0 && !S_ISREG(status.st_mode))
       result = S_ISDIR(status.st_mode) ? -EISDIR : -EINVAL;
     return adopt(descriptor, {}, result, opened);
+  }
+
+  os_result open_unshared(const std::string& path,
+                          std::unique_ptr<open_file>& opened) noexcept override {
+    for (;;) {
+      const std::int64_t before = forks_begun();
+      if (before < 0) return before;
+      const os_result result = open(path, open_access::write, opened);
+      if (result < 0 || static_cast<posix_file&>(*opened).keep_from_children(before)) return result;
+      opened.reset();
+    }
   }
 
   os_result create_unnamed(const std::string& path, unsigned mode,

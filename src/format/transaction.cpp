@@ -37,6 +37,9 @@ void transaction::state::require_active() const {
   if (!active)
     throw error(errc::invalid_argument, "the transaction has ended",
                 {"begin a new one on file " + base.handle->path});
+  if (base.lock && base.lock->left_behind_by_fork())
+    throw error(errc::invalid_argument, "the transaction is another process's",
+                {"this one was forked from it: begin one of its own on file " + base.handle->path});
 }
 
 // Runs something that changes more than one thing: if it fails half-way, the transaction can only

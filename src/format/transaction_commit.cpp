@@ -42,7 +42,7 @@ transaction::state::~state() {
 void transaction::state::finish() noexcept {
   active = false;
   give_back_tail(0);
-  base.lock.reset();  // closing the description is what releases the writer lock
+  base.lock.reset();  // releases the writer lock
 }
 
 // Truncates what lies behind `end` and behind both superblocks: the space of transactions that were

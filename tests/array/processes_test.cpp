@@ -1,6 +1,7 @@
 // Several processes on one container: readers that follow, writers that die, writers that wait.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "array/test_support.hpp"
@@ -117,6 +118,28 @@ TEST_F(Processes, APinInAnotherProcessKeepsSpaceUntilItDies) {
   reader.wait();
   for (int i = 0; i < 4; ++i) write("a", i);
   EXPECT_LT(file_.verify().freed_bytes, 4 * bytes);
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+TEST_F(Processes, AForkedChildCanNeitherCommitNorHarmATransaction) {
+  transaction change = file_.begin();
+  change.create("a", {.shape = {600, 700}, .kind = array_kind::chunked}).write(expr(2.0));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    bool refused = false;
+    try {
+      change.commit();
+    } catch (const error&) {
+      refused = true;
+    }
+    change.abort();
+    ::_exit(refused ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  change.commit();
+  EXPECT_EQ(at("a").read().at({599, 699}), scalar(2.0));
   EXPECT_EQ(findings_of(file_), "");
 }
 

@@ -1,0 +1,42 @@
+// What a forked child must not keep: copies of descriptors whose descriptions hold a writer's
+// locks. Such a lock would outlive its owner for as long as the child runs.
+//
+// Invariants
+//   child.1  when fork returns in a child, the child has no copy of a registered descriptor
+//   child.2  a descriptor that was opened while the process forked is not registered: it is opened
+//            anew, so that opening, which may wait, needs no lock that fork waits for
+#pragma once
+
+#include <cstdint>
+
+namespace shale::format {
+
+/// How often this process has forked, or begun to. Below zero: the handlers of fork could not be
+/// installed, and this is -errno.
+std::int64_t forks_begun() noexcept;
+
+/// Keeps one descriptor from children that are forked while it lives: there, the copy is closed and
+/// the variable is -1.
+/// Threads  safe; the variable is changed in children alone, before fork returns
+class kept_from_children {
+ public:
+  explicit kept_from_children(int& descriptor) noexcept : descriptor_(&descriptor) {}
+  ~kept_from_children();
+
+  kept_from_children(const kept_from_children&) = delete;
+  kept_from_children& operator=(const kept_from_children&) = delete;
+
+  /// From now on; false, and nothing changes, if a fork has begun since `forks_begun` answered
+  /// `before`: its child may have a copy, and the descriptor must be opened anew.
+  bool start(std::int64_t before) noexcept;
+
+ private:
+  friend struct child_handlers;
+
+  int* descriptor_;
+  bool listed_ = false;
+  kept_from_children* next_ = nullptr;
+  kept_from_children* previous_ = nullptr;
+};
+
+}  // namespace shale::format
