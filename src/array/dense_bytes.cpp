@@ -136,7 +136,12 @@ void read_dense(const format::generation_view& view, const format::array_record&
   const std::uint64_t total = format::array_bytes(record);
   const std::uint64_t first = offset / dense_segment_bytes;
   const std::uint64_t count = ceil_div(end, dense_segment_bytes) - first;
-  const std::vector<std::uint64_t> sums = view.dense_checksums(record);
+  // Of the segments that lie inside the range as a whole.
+  const std::uint64_t first_whole = ceil_div(offset, dense_segment_bytes);
+  const std::uint64_t end_whole = end == total ? first + count : end / dense_segment_bytes;
+  std::vector<std::uint64_t> sums;
+  if (first_whole < end_whole)
+    sums = view.dense_checksums(record, first_whole, end_whole - first_whole);
   auto* const target = const_cast<std::byte*>(into.data());
   parallel::for_each_tile(on, static_cast<index_t>(count), [&](index_t number, int) {
     const std::uint64_t segment = first + static_cast<std::uint64_t>(number);
@@ -146,10 +151,9 @@ void read_dense(const format::generation_view& view, const format::array_record&
     const format::bytes_span part{target + (from - offset), static_cast<std::size_t>(to - from)};
     read_pieces(record.dense(), from, part,
                 [&](std::uint64_t at, format::bytes_span span) { view.read(at, span); });
-    const bool whole = from == segment * dense_segment_bytes && to == segment_end;
-    if (!whole || sums.empty()) return;
+    if (sums.empty() || segment < first_whole || segment >= end_whole) return;
     const std::uint64_t computed = format::checksum_data(part);
-    const std::uint64_t stored = sums[static_cast<std::size_t>(segment)];
+    const std::uint64_t stored = sums[static_cast<std::size_t>(segment - first_whole)];
     if (computed == stored) return;
     throw error(errc::corrupt, "checksum mismatch",
                 {fmt::format("segment {} of {}: {} bytes at byte {} of the file", segment, label,

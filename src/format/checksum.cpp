@@ -3,15 +3,47 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include "shale/error.hpp"
+
 namespace shale::format {
+namespace {
+
+XXH3_state_t* of(void* state) noexcept { return static_cast<XXH3_state_t*>(state); }
+
+checksum128 halves(const XXH128_hash_t& hash) noexcept { return {hash.low64, hash.high64}; }
+
+}  // namespace
 
 std::uint64_t checksum_data(bytes_view bytes) noexcept {
   return XXH3_64bits(bytes.data(), bytes.size());
 }
 
 checksum128 checksum_metadata(bytes_view bytes) noexcept {
-  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
-  return {hash.low64, hash.high64};
+  return halves(XXH3_128bits(bytes.data(), bytes.size()));
+}
+
+checksum_state::checksum_state() : state_(XXH3_createState()) {
+  if (state_ == nullptr) throw error(errc::out_of_memory, "no memory for a checksum");
+}
+
+checksum_state::~checksum_state() { XXH3_freeState(of(state_)); }
+
+data_checksum::data_checksum() { XXH3_64bits_reset(of(state_)); }
+
+void data_checksum::add(bytes_view bytes) noexcept {
+  XXH3_64bits_update(of(state_), bytes.data(), bytes.size());
+}
+
+std::uint64_t data_checksum::value() const noexcept { return XXH3_64bits_digest(of(state_)); }
+
+metadata_checksum::metadata_checksum() { XXH3_128bits_reset(of(state_)); }
+
+void metadata_checksum::add(bytes_view bytes) noexcept {
+  XXH3_128bits_update(of(state_), bytes.data(), bytes.size());
+}
+
+checksum128 metadata_checksum::value() const noexcept {
+  return halves(XXH3_128bits_digest(of(state_)));
 }
 
 std::string to_string(const checksum128& checksum) {

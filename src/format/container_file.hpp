@@ -82,8 +82,11 @@ class generation_view {
   /// Reads bytes of the file; all of them or `io`. Verifies nothing.
   void read(std::uint64_t offset, bytes_span into) const;
 
-  /// The segment checksums of a dense array, themselves verified; empty if it has none.
-  std::vector<std::uint64_t> dense_checksums(const array_record& record) const;
+  /// The checksums of up to `count` segments of a dense array from `first` on, themselves verified;
+  /// empty if it has none.
+  /// Cost     reads all of the array's checksums, keeps those
+  std::vector<std::uint64_t> dense_checksums(const array_record& record, std::uint64_t first = 0,
+                                             std::uint64_t count = UINT64_MAX) const;
 
   /// For mappings of this generation's extents: a description that holds no lock. -1 if there is
   /// none. A mapping must keep a copy of this view alive.

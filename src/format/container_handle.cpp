@@ -39,6 +39,14 @@ void page_reader::fail(const page_ref& ref, const std::string& problem) {
               {fmt::format("file {}, page at byte {}", handle_->path, ref.offset), problem});
 }
 
+void page_reader::require_checksum(const extent& where, const checksum128& stored,
+                                   const checksum128& computed, const char* what) const {
+  if (computed == stored) return;
+  throw error(errc::corrupt, "checksum mismatch",
+              {fmt::format("file {}, {} at byte {}", handle_->path, what, where.offset),
+               "stored " + to_string(stored) + ", computed " + to_string(computed)});
+}
+
 void page_reader::require_inside(const extent& where, std::uint64_t alignment,
                                  const char* what) const {
   if (where.offset >= first_extent_offset && where.offset % alignment == 0 &&
@@ -55,12 +63,23 @@ std::vector<std::byte> page_reader::load_verified(const extent& where, const che
   require_inside(where, page_bytes, what);
   std::vector<std::byte> bytes(where.bytes);
   read_exact(*handle_->data, where.offset, bytes, handle_->path);
-  const checksum128 computed = checksum_metadata(bytes);
-  if (computed != checksum)
-    throw error(errc::corrupt, "checksum mismatch",
-                {fmt::format("file {}, {} at byte {}", handle_->path, what, where.offset),
-                 "stored " + to_string(checksum) + ", computed " + to_string(computed)});
+  require_checksum(where, checksum, checksum_metadata(bytes), what);
   return bytes;
+}
+
+void page_reader::scan(const extent& where, const checksum128& checksum, const char* what,
+                       const std::function<void(bytes_view piece)>& body) {
+  constexpr std::uint64_t piece_bytes_max = 1u << 20;
+  require_inside(where, page_bytes, what);
+  std::vector<std::byte> bytes(std::min(where.bytes, piece_bytes_max));
+  metadata_checksum computed;
+  for (std::uint64_t done = 0; done < where.bytes; done += bytes.size()) {
+    bytes.resize(std::min<std::uint64_t>(bytes.size(), where.bytes - done));
+    read_exact(*handle_->data, where.offset + done, bytes, handle_->path);
+    computed.add(bytes);
+    body(bytes);
+  }
+  require_checksum(where, checksum, computed.value(), what);
 }
 
 std::shared_ptr<const page> page_reader::load_page(const page_ref& ref) {
@@ -224,15 +243,16 @@ std::vector<numbered_chunk> list_chunks(const tree& index, const array_record& r
   return chunks;
 }
 
-std::vector<std::uint64_t> load_dense_checksums(page_reader& reader, const array_record& record) {
+void scan_dense_checksums(page_reader& reader, const array_record& record,
+                          const std::function<void(std::uint64_t segment, std::uint64_t)>& body) {
   const dense_layout& dense = record.dense();
-  if (dense.checksums.bytes == 0) return {};
-  const auto stored =
-      reader.load_verified(dense.checksums, dense.checksums_checksum, "segment checksums");
-  std::vector<std::uint64_t> checksums(stored.size() / 8);
-  for (std::size_t i = 0; i < checksums.size(); ++i)
-    checksums[i] = load<std::uint64_t>(stored.data() + 8 * i);
-  return checksums;
+  if (dense.checksums.bytes == 0) return;
+  std::uint64_t segment = 0;
+  reader.scan(dense.checksums, dense.checksums_checksum, "segment checksums",
+              [&](bytes_view piece) {
+                for (std::size_t at = 0; at < piece.size(); at += 8)
+                  body(segment++, load<std::uint64_t>(piece.data() + at));
+              });
 }
 
 void read_chunk(container_handle& handle, const chunk_entry& entry, bytes_span into) {

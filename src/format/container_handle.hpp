@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -82,6 +83,12 @@ class page_reader final : public page_source {
   std::vector<std::byte> load_verified(const extent& where, const checksum128& checksum,
                                        const char* what);
 
+  /// Reads the bytes a piece at a time, so that what a file says of their number asks for no memory.
+  /// Whether their checksum is right shows in the end: what `body` made of them does not count
+  /// before. Throws corrupt, io.
+  void scan(const extent& where, const checksum128& checksum, const char* what,
+            const std::function<void(bytes_view piece)>& body);
+
   /// References must lead to bytes before this.
   std::uint64_t end_of_file() const noexcept { return end_of_file_; }
 
@@ -90,6 +97,8 @@ class page_reader final : public page_source {
   container_handle& handle() const noexcept { return *handle_; }
 
  private:
+  void require_checksum(const extent& where, const checksum128& stored, const checksum128& computed,
+                        const char* what) const;
   void require_inside(const extent& where, std::uint64_t alignment, const char* what) const;
 
   std::shared_ptr<container_handle> handle_;
@@ -124,8 +133,10 @@ std::vector<numbered_chunk> list_chunks(const tree& index, const array_record& r
                                         std::uint64_t first, std::size_t limit,
                                         std::uint64_t end_of_file);
 
-/// A dense array's segment checksums, verified; empty if it has none.
-std::vector<std::uint64_t> load_dense_checksums(page_reader& reader, const array_record& record);
+/// Calls `body` for each of a dense array's segment checksums, which lie in the file one after the
+/// other. See page_reader::scan.
+void scan_dense_checksums(page_reader& reader, const array_record& record,
+                          const std::function<void(std::uint64_t segment, std::uint64_t)>& body);
 
 /// Reads a chunk's stored bytes and verifies them. Throws corrupt, io.
 void read_chunk(container_handle& handle, const chunk_entry& entry, bytes_span into);

@@ -53,11 +53,17 @@ void generation_view::read(std::uint64_t offset, bytes_span into) const {
   read_exact(*state_->handle->data, offset, into, state_->handle->path);
 }
 
-std::vector<std::uint64_t> generation_view::dense_checksums(const array_record& record) const {
+std::vector<std::uint64_t> generation_view::dense_checksums(const array_record& record,
+                                                            std::uint64_t first,
+                                                            std::uint64_t count) const {
   if (!record.is_dense())
     throw error(errc::invalid_argument, "a chunked array has its checksums in its index",
                 {"array '" + record.name + "'"});
-  return load_dense_checksums(state_->reader, record);
+  std::vector<std::uint64_t> wanted;
+  scan_dense_checksums(state_->reader, record, [&](std::uint64_t segment, std::uint64_t sum) {
+    if (segment >= first && segment - first < count) wanted.push_back(sum);
+  });
+  return wanted;
 }
 
 int generation_view::descriptor() const noexcept { return state_->handle->data->descriptor(); }

@@ -22,6 +22,9 @@ struct used_range {
 // Chunks that are listed at a time.
 constexpr std::size_t chunks_per_step = 4096;
 
+// Of a chunk or segment, read at a time.
+constexpr std::size_t read_bytes_max = 1u << 20;
+
 std::string first_line(const error& failed) {
   std::string text = failed.what();
   std::replace(text.begin(), text.end(), '\n', ';');
@@ -84,12 +87,13 @@ void verifier::state::check_dense(const array_record& record,
   report.data_bytes += bytes;
   if (dense.checksums.bytes == 0) return;
   use(dense.checksums.offset, page_space(dense.checksums.bytes));
-  const std::vector<std::uint64_t> checksums = load_dense_checksums(reader, record);
+  // Once before: damage of the checksums is none of the data.
+  scan_dense_checksums(reader, record, [](std::uint64_t, std::uint64_t) {});
   std::size_t piece = 0;
   std::uint64_t inside = 0;  // bytes of the current extent that earlier segments took
-  for (std::uint64_t i = 0; i < checksums.size(); ++i) {
-    verify_task task{record.name, i, true, {}, checksums[i]};
-    std::uint64_t missing = std::min(dense_segment_bytes, bytes - i * dense_segment_bytes);
+  scan_dense_checksums(reader, record, [&](std::uint64_t segment, std::uint64_t checksum) {
+    verify_task task{record.name, segment, true, {}, checksum};
+    std::uint64_t missing = std::min(dense_segment_bytes, bytes - segment * dense_segment_bytes);
     while (missing > 0) {
       const extent& from = dense.extents[piece];
       const std::uint64_t part = std::min(missing, from.bytes - inside);
@@ -102,7 +106,7 @@ void verifier::state::check_dense(const array_record& record,
       }
     }
     on_task(std::move(task));
-  }
+  });
 }
 
 void verifier::state::check_chunked(const array_record& record,
@@ -285,19 +289,22 @@ std::optional<verify_finding> verifier::check(const verify_task& task,
                                             task.is_segment ? "segment" : "chunk", task.number,
                                             task.pieces.front().offset, why)};
   };
-  std::uint64_t bytes = 0;
-  for (const extent& piece : task.pieces) bytes += piece.bytes;
-  try {
-    if (buffer.size() < bytes) buffer.resize(bytes);
-    std::size_t filled = 0;
-    for (const extent& piece : task.pieces) {
-      state_->view.read(piece.offset, bytes_span(buffer).subspan(filled, piece.bytes));
-      filled += piece.bytes;
+  data_checksum sum;
+  buffer.resize(read_bytes_max);
+  for (const extent& piece : task.pieces) {
+    for (std::uint64_t done = 0; done < piece.bytes;) {
+      const auto part =
+          bytes_span(buffer).first(std::min<std::uint64_t>(read_bytes_max, piece.bytes - done));
+      try {
+        state_->view.read(piece.offset + done, part);
+      } catch (const error& failed) {
+        return say(errc::io, first_line(failed));
+      }
+      sum.add(part);
+      done += part.size();
     }
-  } catch (const error& failed) {
-    return say(errc::io, first_line(failed));
   }
-  const std::uint64_t computed = checksum_data(bytes_view(buffer).first(bytes));
+  const std::uint64_t computed = sum.value();
   if (computed == task.checksum) return std::nullopt;
   return say(errc::corrupt,
              fmt::format("stored checksum {:016x}, computed {:016x}", task.checksum, computed));

@@ -60,7 +60,7 @@ class verifier {
   /// Cost     O(metadata), plus memory for 16 bytes an extent
   void check_metadata(const std::function<void(verify_task&&)>& on_task);
 
-  /// Reads one task's bytes into `buffer` (grown as needed) and compares.
+  /// Reads one task's bytes, through `buffer` (which it gives 1 MiB), and compares.
   std::optional<verify_finding> check(const verify_task& task,
                                       std::vector<std::byte>& buffer) const;
 
