@@ -7,10 +7,14 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include "array/array_history.hpp"
 #include "array/test_support.hpp"
+#include "format/container_file.hpp"
 #include "storage/pool/housekeeper.hpp"
 #include "support/failing_calls.hpp"
 #include "support/long_run.hpp"
@@ -352,6 +356,36 @@ TEST_F(LostMapping, DuringTheSyncIsNotCommitted) {
   EXPECT_EQ(test::code_of([&] { change.commit(); }), errc::io);
   EXPECT_FALSE(file.latest().find("a"));
   EXPECT_EQ(test::findings_of(file), "");
+}
+
+class FailedSpace : public testing::Test {
+ protected:
+  ~FailedSpace() override {
+    test::run_before_calls(nullptr);
+    test::refuse_calls(nullptr);
+  }
+
+  // What runs in front of the call that fails: as another thread would write at that moment.
+  static inline std::function<void()> in_the_middle_;
+  test::scratch_directory directory_;
+};
+
+TEST_F(FailedSpace, LeavesTheChunksThatAreWrittenMeanwhile) {
+  format::file file = format::file::create(format::posix_files(), directory_ / "a.shale");
+  format::transaction change = file.begin(format::patience{0});
+  const std::vector<std::byte> written(4096, std::byte{7});
+  const format::extent chunk = change.allocate_chunk(written.size());
+  in_the_middle_ = [&] { change.write(chunk.offset, written); };
+  test::run_before_calls([](const char* name) {
+    if (std::string_view(name) != "posix_fallocate") return;
+    if (const auto run = std::exchange(in_the_middle_, nullptr)) run();
+  });
+  test::refuse_calls("posix_fallocate", ENOSPC);
+  EXPECT_EQ(test::code_of([&] { change.allocate(1 << 20); }), errc::out_of_space);
+  EXPECT_FALSE(in_the_middle_);
+  std::vector<std::byte> read(written.size());
+  change.read(chunk.offset, read);
+  EXPECT_EQ(read, written);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Descriptors that no writer of ours has made.
 #include "format/descriptor.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -8,6 +9,7 @@
 
 #include "shale/error.hpp"
 #include "support/failures.hpp"
+#include "support/little_memory.hpp"
 
 namespace shale::format {
 namespace {
@@ -132,6 +134,32 @@ TEST(Descriptor, WhoseLengthsAreMisalignedIsCorrupt) {
   const auto decode = [&] { static_cast<void>(decode_descriptor(bytes, end_of_file)); };
   EXPECT_EQ(test::code_of(decode), errc::corrupt);
   EXPECT_NE(test::text_of(decode).find("the shape is misaligned"), std::string::npos);
+}
+
+// FlatBuffers lets a vector name one table many times: a descriptor of 300 KiB says it has 400 MiB.
+TEST(Descriptor, WhoseAttributesAreOneManyTimesIsCorruptAndTakesNoMemory) {
+  constexpr std::uint32_t count = 4000;
+  array_record record = chunked_record({1, 2});
+  const std::string large(100'000, 'x');
+  set_attribute(record, "0000", large);
+  for (std::uint32_t i = 1; i < count; ++i) set_attribute(record, fmt::format("{:04}", i), "");
+  std::vector<std::byte> bytes = encode_descriptor(record);
+  ASSERT_EQ(decode_descriptor(bytes, end_of_file).attributes.at(0).second, large);
+  std::size_t list = 0;
+  for (std::size_t at = 4; at + 4 + 4 * count <= bytes.size() && list == 0; at += 4)
+    if (number_at<std::uint32_t>(bytes, at) == count && references_to(bytes, at).size() == 1)
+      list = at;
+  ASSERT_NE(list, 0u);
+  const std::size_t first = list + 4;
+  const auto named = static_cast<std::uint32_t>(first + number_at<std::uint32_t>(bytes, first));
+  for (std::size_t at = first; at < first + 4 * count; at += 4) {
+    const auto offset = named - static_cast<std::uint32_t>(at);
+    std::memcpy(bytes.data() + at, &offset, sizeof offset);
+  }
+  const test::little_memory limit;
+  const auto decode = [&] { static_cast<void>(decode_descriptor(bytes, end_of_file)); };
+  EXPECT_EQ(test::code_of(decode), errc::corrupt);
+  EXPECT_NE(test::text_of(decode).find("longer than it is"), std::string::npos);
 }
 
 // Found by fuzzing: no element, but strides that no tensor can have.

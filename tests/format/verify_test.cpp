@@ -12,6 +12,7 @@
 #include "format/small_history.hpp"
 #include "format/superblock.hpp"
 #include "fuzz/container_changes.hpp"
+#include "support/failures.hpp"
 #include "support/recording_file_system.hpp"
 
 namespace shale::format {
@@ -95,6 +96,20 @@ class Contradiction : public testing::Test {
 TEST_F(Contradiction, IsFoundOnlyWhereThereIsOne) {
   EXPECT_EQ(findings(), "");
   EXPECT_FALSE(live_lengths().empty());
+}
+
+// As a cancelled executor and exhausted memory do, in the middle of an array.
+TEST_F(Contradiction, IsNoneOfWhatStopsTheCheck) {
+  recording_file_system files({{path, bytes_}});
+  file container = file::open(files, path, open_access::read);
+  for (const errc code : {errc::cancelled, errc::out_of_memory}) {
+    verifier work(container.latest());
+    const auto check = [&] {
+      work.check_metadata([&](verify_task&&) { throw error(code, "stopped from outside"); });
+    };
+    EXPECT_EQ(test::code_of(check), code);
+    EXPECT_TRUE(work.finish().findings.empty());
+  }
 }
 
 TEST_F(Contradiction, OfTwoChunksInOnePlace) {

@@ -324,6 +324,27 @@ TEST_F(SharedMemory, IsNotTakenAwayByAForkedChild) {
   EXPECT_FALSE(listed().at(0).dead);
 }
 
+TEST_F(SharedMemory, IsOpenToOthersWhenItsCreatorLeftAndAForkedChildLives) {
+  storage mine = create_shared(name, 10, {.lifetime = shared_lifetime::counted});
+  peer other({"shared-open", name});
+  ASSERT_NE(other.read_line(), "");
+  int until[2];
+  ASSERT_EQ(::pipe2(until, O_CLOEXEC), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(until[1]);
+    char byte;
+    (void)!::read(until[0], &byte, 1);
+    ::_exit(0);
+  }
+  ::close(until[0]);
+  mine = {};
+  EXPECT_EQ(code_of([&] { open_shared(name); }), errc{});
+  EXPECT_EQ(code_of([&] { EXPECT_TRUE(remove_shared(name)); }), errc{});
+  ::close(until[1]);
+  ::waitpid(child, nullptr, 0);
+}
+
 // segment.1, segment.3: any other error ends a peer with a status of its own.
 TEST_F(SharedMemory, ManyProcessesMayFightForOneName) {
   std::vector<std::unique_ptr<peer>> others;
