@@ -26,6 +26,8 @@ bool is_keyword(std::string_view name) {
   return std::find(keywords.begin(), keywords.end(), name) != keywords.end();
 }
 
+constexpr std::size_t longest_string = 100;  // bytes
+
 // Binary operators by how tightly they bind, loosest first; `**` stands by itself in power().
 struct precedence_level {
   std::array<std::string_view, 6> symbols;
@@ -149,12 +151,20 @@ class parser {
   value tuple_or_expression() {
     value first = expression();
     if (!peek().is(",")) return first;
-    value::tuple all{std::move(first)};
+    const std::size_t where = peek().at;
+    std::vector<value> all{std::move(first)};
     while (take(",")) {
       if (peek().kind == token_kind::end || peek().is(";")) break;
       all.push_back(expression());
     }
-    return {std::move(all)};
+    return tuple_of(std::move(all), where);
+  }
+
+  value tuple_of(std::vector<value> elements, std::size_t where) const {
+    value::tuple made(std::move(elements));
+    if (made.depth() > max_expression_depth)
+      fail(fmt::format("tuples nested more than {} deep", max_expression_depth), where);
+    return {std::move(made)};
   }
 
   value expression() {
@@ -228,6 +238,10 @@ class parser {
         advance();
         return {first.real};
       case token_kind::string:
+        // Every value that the string becomes part of holds a copy of it.
+        if (first.text.size() > longest_string)
+          fail(fmt::format("a string of more than {} bytes", longest_string), first.at,
+               "strings name dtypes, as in 'float32'");
         advance();
         return {std::string(first.text)};
       case token_kind::name:
@@ -240,15 +254,15 @@ class parser {
       case token_kind::symbol:
         break;
     }
-    if (take("(")) return tuple(")", first.text);
-    if (take("[")) return tuple("]", first.text);
+    if (take("(")) return tuple(")", first);
+    if (take("[")) return tuple("]", first);
     if (take("...") || take("…")) return {ellipsis};
     fail_at_token("expected an operand");
   }
 
   // The inside of brackets; round ones without a comma only group.
-  value tuple(std::string_view close, std::string_view open) {
-    value::tuple all;
+  value tuple(std::string_view close, const token& open) {
+    std::vector<value> all;
     bool comma = false;
     while (!peek().is(close)) {
       all.push_back(expression());
@@ -256,8 +270,8 @@ class parser {
       comma = true;
     }
     if (!take(close)) fail_at_token(fmt::format("expected '{}'", close));
-    if (open == "(" && all.size() == 1 && !comma) return std::move(all.front());
-    return {std::move(all)};
+    if (open.is("(") && all.size() == 1 && !comma) return std::move(all.front());
+    return tuple_of(std::move(all), open.at);
   }
 
   value name(const token& which) {
@@ -359,9 +373,9 @@ class parser {
         return value{array.permute_dims(axes)};
       });
     if (which.text == "shape") {
-      value::tuple shape;
+      std::vector<value> shape;
       for (const index_t extent : array.shape()) shape.emplace_back(std::int64_t{extent});
-      return {std::move(shape)};
+      return {value::tuple(std::move(shape))};
     }
     if (which.text == "size") return {std::int64_t{array.size()}};
     if (which.text == "ndim") return {std::int64_t{array.rank()}};
@@ -384,9 +398,9 @@ class parser {
     if (!take("]")) fail_at_token("expected ',' or ']'");
     if (entries.empty()) fail("an index is missing", open.at);
     if (entries.size() == 1 && !tuple && entries.front().is<value::tuple>())
-      entries = value::tuple(entries.front().as<value::tuple>());
+      entries = std::vector<value>(entries.front().as<value::tuple>().elements());
     return operation(open.at, [&]() -> value {
-      if (object.is<value::tuple>()) return element(object.as<value::tuple>(), entries);
+      if (object.is<value::tuple>()) return element(object.as<value::tuple>().elements(), entries);
       if (!object.is<expr>())
         throw error(errc::invalid_argument,
                     fmt::format("{} cannot be indexed", object.description()));
@@ -432,7 +446,7 @@ class parser {
     return to_index(from, "an index");
   }
 
-  static value element(const value::tuple& from, const std::vector<value>& entries) {
+  static value element(const std::vector<value>& from, const std::vector<value>& entries) {
     if (entries.size() != 1 || entries.front().is<slice>())
       throw error(errc::invalid_argument, "a tuple is indexed by one integer");
     const index_t length = static_cast<index_t>(from.size());

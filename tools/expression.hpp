@@ -22,7 +22,7 @@ namespace shale::tools {
 /// Arrays and plain values by the name an expression knows them under.
 using bindings = std::map<std::string, value, std::less<>>;
 
-/// How deeply brackets, calls and operators may nest, and how many operations one expression may
+/// How deeply brackets, calls, operators and tuples may nest, and how many operations one expression may
 /// ask for: whoever reads the graph may recurse over it.
 inline constexpr int max_expression_depth = 100;
 inline constexpr int max_expression_operations = 2000;

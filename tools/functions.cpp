@@ -181,7 +181,7 @@ std::vector<expr> array_list(arguments& from) {
                 fmt::format("{}: 'arrays' must be a tuple, as in (a, b), got {}", from.function(),
                             list.description()));
   std::vector<expr> parts;
-  for (const value& each : list.as<value::tuple>()) parts.push_back(to_expr(each));
+  for (const value& each : list.as<value::tuple>().elements()) parts.push_back(to_expr(each));
   return parts;
 }
 

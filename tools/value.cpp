@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
@@ -121,6 +122,12 @@ constexpr std::array<array_operator, 16> array_operators{{
 
 }  // namespace
 
+value_tuple::value_tuple(std::vector<value> elements) : depth_(1) {
+  for (const value& each : elements)
+    if (each.is<value_tuple>()) depth_ = std::max(depth_, each.as<value_tuple>().depth() + 1);
+  elements_ = std::make_shared<const std::vector<value>>(std::move(elements));
+}
+
 std::string_view value::description() const noexcept {
   struct {
     std::string_view operator()(const expr&) { return "an array"; }
@@ -162,7 +169,8 @@ dims to_dims(const value& which, std::string_view what) {
   if (!which.is<value::tuple>())
     fail(fmt::format("{} must be a tuple of integers, got {}", what, which.description()));
   dims result;
-  for (const value& each : which.as<value::tuple>()) result.push_back(to_index(each, what));
+  for (const value& each : which.as<value::tuple>().elements())
+    result.push_back(to_index(each, what));
   return result;
 }
 

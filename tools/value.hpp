@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -22,8 +23,26 @@ struct none_t {};
 /// `np`, whose attributes are the functions, constants and dtypes that also stand alone.
 struct namespace_t {};
 
+struct value;
+
+/// Values in a row. Its elements are shared by all copies, so that `x = (x, x)` takes no more memory
+/// each time it is said.
+class value_tuple {
+ public:
+  explicit value_tuple(std::vector<value> elements);
+
+  const std::vector<value>& elements() const noexcept { return *elements_; }
+
+  /// 1, or one more than the deepest tuple among the elements has: how far its destructor recurses.
+  int depth() const noexcept { return depth_; }
+
+ private:
+  std::shared_ptr<const std::vector<value>> elements_;
+  int depth_;
+};
+
 struct value {
-  using tuple = std::vector<value>;
+  using tuple = value_tuple;
   using alternatives = std::variant<expr, bool, std::int64_t, double, none_t, dtype, std::string,
                                     slice, ellipsis_t, namespace_t, tuple>;
   alternatives held;

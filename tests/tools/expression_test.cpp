@@ -302,6 +302,25 @@ TEST_F(Expression, OperationsAreBounded) {
   failure("b" + std::string(max_expression_bytes, ' '));
 }
 
+// Copied element by element, the tuple would have 4^90 of them.
+TEST_F(Expression, TuplesThatHoldOneAnotherTakeNoMemoryOfTheirOwn) {
+  const auto repeated = [](int times, std::string_view part) {
+    std::string text;
+    for (int i = 0; i < times; ++i) text += part;
+    return text;
+  };
+  const std::string nested = "x = (b, 7); " + repeated(90, "x = (x, x, x, x); ");
+  EXPECT_EQ(number(nested + "x" + repeated(90, "[-1]") + "[1]"), 7);
+  const std::string too_deep = "x = 1; " + repeated(max_expression_depth, "x = x, x; ");
+  EXPECT_NE(failure(too_deep + "(x, x)").find("nested more than 100 deep"), std::string::npos);
+  EXPECT_GE(caret(too_deep + "(x, x)"), 0);
+}
+
+TEST_F(Expression, StringsAreNoLongerThanNames) {
+  EXPECT_EQ(type("astype(a, 'float64')"), dtype::float64);
+  failure("s = '" + std::string(101, 's') + "'; a");
+}
+
 TEST_F(Expression, NeverCrashesOnCutOrShuffledText) {
   const std::string text =
       "d = (a[1:, ::-1] - a[:-1, None, 0]) ** 2 // 3; where(d > 1.5e0, sum(d, axis=(0, 1), "
