@@ -11,6 +11,7 @@
 
 #include "partial_file.hpp"
 #include "shale/error.hpp"
+#include "shale/foreign_file.hpp"
 
 namespace shale::tools {
 
@@ -70,6 +71,7 @@ void interrupt_watch::watch() {
     const auto number = static_cast<int>(info.ssi_signo);
     if (caught.exchange(number) != 0) {
       remove_partial_files();
+      remove_unfinished_files();
       ::_exit(130);
     }
     on_.cancel();

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <ctime>
 #include <filesystem>
+#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -23,6 +24,22 @@ namespace shale::interop {
 namespace {
 
 constexpr std::size_t buffer_bytes = std::size_t{1} << 18;
+
+// The paths of all pending files, for a process that ends without their destructors.
+struct unfinished_files {
+  std::mutex mutex;
+  std::vector<std::string> paths;
+};
+unfinished_files& unfinished() {
+  static unfinished_files all;
+  return all;
+}
+
+void forget_unfinished(const std::string& path) {
+  unfinished_files& all = unfinished();
+  const std::lock_guard lock(all.mutex);
+  std::erase(all.paths, path);
+}
 
 std::string directory_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
@@ -89,10 +106,15 @@ pending_file::pending_file(const std::string& target, existing_file existing)
   constexpr std::size_t longest_kept = 200;  // of the 255 bytes that file systems allow
   path_ = fmt::format("{}/.{}.{:016x}.partial", directory == "/" ? "" : directory,
                       name.substr(0, longest_kept), random_number());
+  unfinished_files& all = unfinished();
+  const std::lock_guard lock(all.mutex);
+  all.paths.push_back(path_);
 }
 
 pending_file::~pending_file() {
-  if (!path_.empty()) ::unlink(path_.c_str());
+  if (path_.empty()) return;
+  ::unlink(path_.c_str());
+  forget_unfinished(path_);
 }
 
 pending_file::pending_file(pending_file&& other) noexcept
@@ -122,6 +144,7 @@ void pending_file::publish() {
     }
     ::unlink(path_.c_str());
   }
+  forget_unfinished(path_);
   path_.clear();
   sync_directory(directory_of(target_));
 }
@@ -187,3 +210,13 @@ void output_file::write_at(std::span<const std::byte> bytes, std::uint64_t offse
 }
 
 }  // namespace shale::interop
+
+namespace shale {
+
+void remove_unfinished_files() noexcept {
+  interop::unfinished_files& all = interop::unfinished();
+  const std::lock_guard lock(all.mutex);
+  for (const std::string& path : all.paths) ::unlink(path.c_str());
+}
+
+}  // namespace shale

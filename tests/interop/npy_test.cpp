@@ -247,6 +247,19 @@ TEST(NpyWriter, WithoutFinishLeavesNothing) {
   EXPECT_EQ(files.names(), std::vector<std::string>{"a.npy"});
 }
 
+// As at a second Ctrl-C, when destructors do not run any more.
+TEST(NpyWriter, IsRemovedBeforeASuddenEnd) {
+  const scratch_directory files;
+  npy_writer writer(files / "a.npy", dtype::int32, {100});
+  npy_writer finished(files / "b.npy", dtype::int32, {100});
+  finished.finish();
+  EXPECT_EQ(files.names().size(), 2u);
+  remove_unfinished_files();
+  EXPECT_EQ(files.names(), std::vector<std::string>{"b.npy"});
+  EXPECT_EQ(code_of([&] { writer.finish(); }), errc::not_found);
+  EXPECT_EQ(files.names(), std::vector<std::string>{"b.npy"});
+}
+
 TEST(NpyWriter, RefusesATargetThatAppearedMeanwhile) {
   const scratch_directory files;
   npy_writer writer(files / "a.npy", dtype::int32, {100}, existing_file::refuse);

@@ -456,6 +456,24 @@ class Hostile(unittest.TestCase):
                 self.assertEqual((self.path / target).read_bytes(), b"precious")
                 self.assertEqual(self.files(), before)
 
+    def test_a_second_interruption_leaves_nothing_behind_either(self):
+        with open(self.path / "zeros.raw", "wb") as zeros:
+            zeros.truncate(1 << 29)
+        for target in ("t.npy", "t.npz", "t.raw", "new.shale:a"):
+            before = self.files()
+            unfinished = re.compile(rf"\.{target.split(':')[0]}\.[0-9a-f]{{16}}\.partial")
+            with self.subTest(target), \
+                    self.start("convert", "zeros.raw:float32", target) as process:
+                while not any(unfinished.fullmatch(name) for name in self.files()):
+                    self.assertIsNone(process.poll(), "it ended before it could be interrupted")
+                    time.sleep(0.001)
+                # Both are there when it goes on, so that nothing is cleaned up between them.
+                for each in (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT):
+                    process.send_signal(each)
+                process.communicate(timeout=60)
+                self.assertEqual(process.returncode, INTERRUPTED)
+                self.assertEqual(self.files(), before)
+
     def test_an_interrupted_conversion_leaves_the_old_generation(self):
         self.big()
         self.survey()
