@@ -52,13 +52,28 @@ address place(const address& target, const address& source, const std::string& n
   return result;
 }
 
+// All of them or none: a copy that silently lacks some would be taken for the whole.
+std::vector<array_facts> every_array(library& files, const address& source) {
+  std::vector<array_facts> all = files.describe(source);
+  for (const array_facts& each : all) {
+    if (!each.problem) continue;
+    error failure = *each.problem;
+    failure.add_detail(
+        fmt::format("the others can be converted one by one, from {}:NAME; "
+                    "`shale ls -l {}` lists them",
+                    source.file, source.file));
+    throw failure;
+  }
+  return all;
+}
+
 // Every member of an archive, or every array of a container, into one archive.
 std::vector<conversion> into_archive(library& files, const address& source, const address& target,
                                      std::optional<dtype> type, const convert_options& options,
                                      executor& on) {
   std::vector<std::pair<std::string, tensor>> members;
   std::vector<conversion> all;
-  for (const array_facts& each : files.describe(source)) {
+  for (const array_facts& each : every_array(files, source)) {
     address from = source;
     from.array = each.name;
     const operand read = files.open(from);
@@ -83,7 +98,7 @@ std::vector<conversion> into_container(library& files, const address& source, co
                                        executor& on) {
   std::vector<conversion> all;
   const std::uint64_t generation = change_container(target.file, [&](transaction& change) {
-    for (const array_facts& each : files.describe(source)) {
+    for (const array_facts& each : every_array(files, source)) {
       address from = source;
       from.array = each.name;
       const operand read = files.open(from);

@@ -31,6 +31,11 @@ std::string joined(const dims& extents) {
 }
 
 void add_array(facts& list, const array_facts& array) {
+  if (array.problem) {
+    list.add("unreadable",
+             fmt::format("{} [{}]", array.problem->message(), name(array.problem->code())));
+    return;
+  }
   list.add("dtype", std::string(name(array.type)));
   list.add("shape", joined(array.shape));
   list.add("elements", format_count(static_cast<std::uint64_t>(element_count(array.shape))));
@@ -50,7 +55,8 @@ void add_array(facts& list, const array_facts& array) {
   for (const auto& [key, value] : array.attributes) list.add("attribute " + key, value);
 }
 
-nlohmann::json file_json(library& files, const address& where) {
+nlohmann::json file_json(const std::vector<array_facts>& arrays, library& files,
+                         const address& where) {
   nlohmann::json json{{"file", where.file},
                       {"format", name(where.format)},
                       {"file_bytes", file_bytes(where.file)},
@@ -59,11 +65,11 @@ nlohmann::json file_json(library& files, const address& where) {
     json["uuid"] = files.container_of(where.file).uuid();
     json["generation"] = files.generation_of(where.file).generation();
   }
-  for (const array_facts& each : files.describe(where)) json["arrays"].push_back(each.to_json());
+  for (const array_facts& each : arrays) json["arrays"].push_back(each.to_json());
   return json;
 }
 
-void print_file(library& files, const address& where) {
+void print_file(const std::vector<array_facts>& arrays, library& files, const address& where) {
   facts list;
   list.add("file", where.file);
   list.add("format", std::string(name(where.format)));
@@ -72,7 +78,6 @@ void print_file(library& files, const address& where) {
     list.add("uuid", files.container_of(where.file).uuid());
     list.add("generation", fmt::format("{}", files.generation_of(where.file).generation()));
   }
-  const std::vector<array_facts> arrays = files.describe(where);
   std::uint64_t stored = 0;
   std::uint64_t logical = 0;
   for (const array_facts& each : arrays) {
@@ -98,21 +103,21 @@ void print_file(library& files, const address& where) {
 int run(const info_options& options) {
   library files;
   const address where = with_raw_options(parse_whole_address(options.source), options.raw);
+  const std::vector<array_facts> arrays = files.describe(where);
   if (options.json) {
-    print_json(file_json(files, where));
+    print_json(file_json(arrays, files, where));
   } else if (where.array.empty()) {
-    print_file(files, where);
+    print_file(arrays, files, where);
   } else {
     facts list;
     list.add("file", where.file);
     if (where.format == file_format::shale)
       list.add("generation", fmt::format("{}", files.generation_of(where.file).generation()));
-    const std::vector<array_facts> found = files.describe(where);
-    list.add("array", found.front().name);
-    add_array(list, found.front());
+    list.add("array", arrays.front().name);
+    add_array(list, arrays.front());
     print_data(list.to_string());
   }
-  return exit_yes;
+  return note_problems(arrays);
 }
 
 }  // namespace

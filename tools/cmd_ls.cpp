@@ -61,17 +61,23 @@ int run(const ls_options& options) {
                 {"ratio", alignment::right},
                 {"changed", alignment::right},
                 {"name"}});
-    for (const array_facts& each : arrays)
+    for (const array_facts& each : arrays) {
+      if (each.problem) {
+        list.add(
+            {std::string(name(each.problem->code())), "", "", "", "", "", "", "", "", each.name});
+        continue;
+      }
       list.add({std::string(name(each.type)), to_string(each.shape), each.kind, chunk_text(each),
                 each.codec, format_bytes(each.logical_bytes), format_bytes(each.stored_bytes),
                 each.ratio(), each.modified ? fmt::format("{}", *each.modified) : "",
                 each.name.empty() ? where.file : each.name});
+    }
     if (!list.empty()) print_data(list.to_string());
   } else {
     for (const array_facts& each : arrays)
       print_data(fmt::format("{}\n", each.name.empty() ? where.file : printable(each.name)));
   }
-  return exit_yes;
+  return note_problems(arrays);
 }
 
 }  // namespace

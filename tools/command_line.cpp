@@ -9,6 +9,21 @@
 
 namespace shale::tools {
 
+exit_code code_of(const error& failure) noexcept {
+  switch (failure.code()) {
+    case errc::invalid_argument:
+      return exit_usage;
+    case errc::corrupt:
+      return exit_corrupt;
+    case errc::unsupported:
+      return exit_unsupported;
+    case errc::cancelled:
+      return exit_interrupted;
+    default:
+      return exit_failed;
+  }
+}
+
 void print_data(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size()) return;
   throw error::from_errno(code_for_errno(errno), "write to standard output", errno);

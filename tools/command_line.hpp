@@ -6,6 +6,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
+#include "shale/error.hpp"
+
 namespace shale::tools {
 
 /// How the command ends; scripts rely on these numbers.
@@ -18,6 +20,9 @@ enum exit_code : int {
   exit_unsupported = 5,
   exit_interrupted = 130,
 };
+
+/// How a command ends that `failure` ended.
+exit_code code_of(const error& failure) noexcept;
 
 struct command_line {
   CLI::App app{"Tensors larger than memory, in crash-safe files.", "shale"};

@@ -17,21 +17,6 @@ namespace {
 
 using namespace shale::tools;
 
-int code_of(const shale::error& failure) {
-  switch (failure.code()) {
-    case shale::errc::invalid_argument:
-      return exit_usage;
-    case shale::errc::corrupt:
-      return exit_corrupt;
-    case shale::errc::unsupported:
-      return exit_unsupported;
-    case shale::errc::cancelled:
-      return exit_interrupted;
-    default:
-      return exit_failed;
-  }
-}
-
 void add_commands(command_line& line) {
   line.app.require_subcommand(0, 1);
   line.app.get_formatter()->column_width(28);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "codec_text.hpp"
+#include "command_line.hpp"
 #include "partial_file.hpp"
 #include "shale/npy.hpp"
 #include "shale/raw.hpp"
@@ -76,6 +77,19 @@ array_facts describe_member(const npz_member& member) {
   return facts;
 }
 
+// One member that is not to be read leaves the others to be seen.
+array_facts describe_member(const npz_file& archive, const std::string& name) {
+  try {
+    return describe_member(archive.inspect(name));
+  } catch (const error& failure) {
+    if (failure.code() != errc::unsupported && failure.code() != errc::corrupt) throw;
+    array_facts facts;
+    facts.name = name;
+    facts.problem = failure;
+    return facts;
+  }
+}
+
 array_facts describe_raw(const address& which) {
   if (!which.raw_dtype) {
     array_facts facts;
@@ -124,6 +138,8 @@ std::string array_facts::ratio() const {
 }
 
 nlohmann::json array_facts::to_json() const {
+  if (problem)
+    return {{"name", name}, {"code", shale::name(problem->code())}, {"problem", problem->what()}};
   nlohmann::json json{{"name", name},
                       {"dtype", shale::name(type)},
                       {"shape", tools::to_json(shape)},
@@ -224,8 +240,7 @@ std::vector<array_facts> library::describe(const address& which) {
         all.push_back(describe_member(archive.inspect(which.array)));
         break;
       }
-      for (const std::string& each : archive.names())
-        all.push_back(describe_member(archive.inspect(each)));
+      for (const std::string& each : archive.names()) all.push_back(describe_member(archive, each));
       break;
     }
     case file_format::raw:
@@ -233,6 +248,16 @@ std::vector<array_facts> library::describe(const address& which) {
       break;
   }
   return all;
+}
+
+int note_problems(const std::vector<array_facts>& arrays) {
+  int code = exit_yes;
+  for (const array_facts& each : arrays) {
+    if (!each.problem) continue;
+    note(fmt::format("shale: {}", each.problem->what()));
+    if (code == exit_yes) code = code_of(*each.problem);
+  }
+  return code;
 }
 
 nlohmann::json to_json(const scalar& value) {

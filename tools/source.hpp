@@ -58,6 +58,9 @@ struct array_facts {
   std::optional<std::uint64_t> modified;
   std::vector<std::pair<std::string, std::string>> attributes;
 
+  /// Why nothing but the name is known.
+  std::optional<error> problem;
+
   /// "2.17" or "-" where nothing is stored.
   std::string ratio() const;
 
@@ -71,7 +74,8 @@ class library {
   ///          invalid_argument (a file with several arrays and no name, a slice that does not fit)
   operand open(const address& which);
 
-  /// Facts about the array that `which` names, or about every one in the file.
+  /// Facts about the array that `which` names, or about every one in the file. Members of an archive
+  /// that are no arrays, or damaged, are there with their problem unless `which` names one.
   std::vector<array_facts> describe(const address& which);
 
   /// The generation that operands of this container come from.
@@ -95,6 +99,10 @@ class library {
   std::map<std::string, opened> containers_;
   std::map<std::string, npz_file> archives_;
 };
+
+/// Notes what is wrong with those of `arrays` that have a problem.
+/// Returns  the exit code of the first, 0 if none has any
+int note_problems(const std::vector<array_facts>& arrays);
 
 /// A number for JSON: integers exact, NaN and infinities as null, complex as [re, im].
 nlohmann::json to_json(const scalar& value);

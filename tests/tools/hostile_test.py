@@ -137,6 +137,43 @@ class Hostile(unittest.TestCase):
         for address in ("o.npy", "s.npy", "u.npy", "t.npy", "o.npz:a"):
             self.all_refuse(UNSUPPORTED, address, names=[address.split(":")[0], "[unsupported]"])
 
+    def mixed(self):
+        np.savez(self.path / "mixed.npz", good=self.dem, objects=np.array([{}, None], dtype=object),
+                 records=np.zeros(3, dtype=[("a", "<i4"), ("b", "<f8")]), wave=np.arange(5.0))
+
+    def test_members_that_are_no_arrays_leave_the_others_to_be_seen(self):
+        self.mixed()
+        for arguments in (["info"], ["ls", "-l"], ["info", "--json"], ["ls", "--json"]):
+            with self.subTest(arguments):
+                self.shale(*arguments, "mixed.npz", code=UNSUPPORTED)
+                for word in ("good", "objects", "records", "wave", "int16", "float64",
+                             "unsupported"):
+                    self.assertIn(word, self.out)
+                self.assertIn("'objects' of mixed.npz: Python objects", self.err)
+                self.assertIn("'records' of mixed.npz: structured", self.err)
+        listed = {each["name"]: each for each in json.loads(self.out)}
+        self.assertEqual(listed["good"]["shape"], [60, 83])
+        self.assertEqual(listed["records"]["code"], "unsupported")
+        self.assertIn("structured", listed["records"]["problem"])
+        self.assertEqual(self.shale("ls", "mixed.npz").split(),
+                         ["good", "objects", "records", "wave"])
+        self.shale("info", "mixed.npz:good")
+        self.refused(UNSUPPORTED, "info", "mixed.npz:objects", names=["Python objects"])
+        before = self.files()
+        for target in ("new.shale", "new.npz"):
+            self.refused(UNSUPPORTED, "convert", "mixed.npz", target,
+                         names=["'objects'", "mixed.npz:NAME"])
+        self.assertEqual(self.files(), before)
+        self.shale("convert", "mixed.npz:wave", "new.npz")
+
+    def test_a_damaged_member_leaves_the_others_to_be_seen(self):
+        data = (self.path / "dem.npz").read_bytes()
+        (self.path / "d.npz").write_bytes(data.replace(b"'descr': '<f4'", b"'descr': '<fx'"))
+        for arguments in (["info"], ["ls", "-l"]):
+            self.shale(*arguments, "d.npz", code=CORRUPT)
+            self.assertIn("int16", self.out)
+            self.assertIn("'wave' of d.npz", self.err)
+
     def test_big_endian_and_fortran_order_are_read(self):
         np.save(self.path / "b.npy", self.dem.astype(">i2"))
         np.save(self.path / "f.npy", np.asfortranarray(self.dem))
