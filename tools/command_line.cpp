@@ -1,11 +1,14 @@
 #include "command_line.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "shale/error.hpp"
+#include "table.hpp"
 
 namespace shale::tools {
 
@@ -33,9 +36,19 @@ void print_json(const nlohmann::json& json) {
   print_data(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n');
 }
 
-void note(std::string_view line) noexcept {
+void note(std::string_view text) noexcept {
   std::fflush(stdout);
-  std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
+  try {
+    std::string shown;
+    for (std::size_t at = 0; at <= text.size();) {
+      const std::size_t end = std::min(text.find('\n', at), text.size());
+      shown += printable(text.substr(at, end - at)) + '\n';
+      at = end + 1;
+    }
+    std::fwrite(shown.data(), 1, shown.size(), stderr);
+  } catch (const std::exception&) {
+    std::fputs("shale: no memory is left for a message\n", stderr);
+  }
 }
 
 }  // namespace shale::tools

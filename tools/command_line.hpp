@@ -51,9 +51,10 @@ void print_data(std::string_view text);
 /// place.
 void print_json(const nlohmann::json& json);
 
-/// Prints a line to stderr, behind what has been printed to stdout so far, so that the two read in
-/// order where both go to one place. Nothing is done about a stderr that takes no more.
-void note(std::string_view line) noexcept;
+/// Prints lines to stderr, behind what has been printed to stdout so far, so that the two read in
+/// order where both go to one place. Names in them may come from files of strangers: control
+/// characters are shown as \xNN. Nothing is done about a stderr that takes no more.
+void note(std::string_view text) noexcept;
 
 /// What every address option says about itself.
 inline constexpr const char* address_help =
