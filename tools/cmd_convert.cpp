@@ -134,6 +134,7 @@ std::vector<conversion> convert(library& files, const address& source, const add
   if (whole && target.format == file_format::npz)
     return into_archive(files, source, target, type, options, on);
   if (whole) return into_container(files, source, target, type, options, on);
+  require_no_other_members(target);
   const operand read = files.open(source);
   const address to = place(target, source, source.array);
   const written done = write_target(to, read.values, type, options.how, on);
@@ -181,6 +182,7 @@ void add_convert(command_line& line) {
   options->engine.add_to(*command);
   command->footer(
       "A target without a name takes the source's, or every array if the source names none.\n"
+      "An .npz archive is written whole; a .shale container takes arrays one by one.\n"
       "--dtype and --shape describe a raw source.\n"
       "\n"
       "Examples:\n"

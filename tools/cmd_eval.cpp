@@ -144,6 +144,7 @@ int run(const eval_options& options) {
       options.output.empty() ? std::nullopt : std::optional(parse_whole_address(options.output));
   const std::optional<dtype> type =
       options.type.empty() ? std::nullopt : std::optional(parse_dtype_option(options.type));
+  if (output) require_no_other_members(*output);
   engine work(options.engine, "eval");
   operands with;
   for (const std::string& let : options.lets) bind(let, with);

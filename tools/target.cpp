@@ -19,12 +19,6 @@ existing_file existing(const target_options& options) {
   return options.force ? existing_file::replace : existing_file::refuse;
 }
 
-// Refused before the work is done rather than after it.
-void require_replaceable(const std::string& file, const target_options& options) {
-  if (!options.force && file_exists(file))
-    throw error(errc::already_exists, fmt::format("'{}' exists", file), {"-f replaces it"});
-}
-
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
     text.replace(at, from.size(), to);
@@ -174,6 +168,31 @@ array_spec target_options::spec(shale::dtype type, const dims& shape,
   }
   if (!codec.empty()) result.codec = parse_codec(codec);
   return result;
+}
+
+// Refused before the work is done rather than after it.
+void require_replaceable(const std::string& file, const target_options& options) {
+  if (!options.force && file_exists(file))
+    throw error(errc::already_exists, fmt::format("'{}' exists", file), {"-f replaces it"});
+}
+
+void require_no_other_members(const address& target) {
+  if (target.format != file_format::npz || target.array.empty() || !file_exists(target.file))
+    return;
+  constexpr std::size_t most_named = 8;
+  std::string others;
+  std::size_t count = 0;
+  const npz_file archive = npz_file::open(target.file);
+  for (const std::string& each : archive.names()) {
+    if (each == target.array) continue;
+    if (++count <= most_named) others += (others.empty() ? "" : ", ") + each;
+  }
+  if (count == 0) return;
+  if (count > most_named) others += ", …";
+  throw error(errc::already_exists, fmt::format("'{}' holds other arrays: {}", target.file, others),
+              {"an archive is written whole, they would be gone",
+               fmt::format("-f replaces all of it if the target is {} alone", target.file),
+               "arrays can be added one by one to a .shale container"});
 }
 
 std::uint64_t change_container(const std::string& file,

@@ -54,6 +54,14 @@ struct written {
 written write_target(const address& to, const expr& values, std::optional<dtype> type,
                      const target_options& options, executor& on);
 
+/// Refuses a `target` that names one member of an archive which holds others: archives are written
+/// whole, and the others would be gone.
+/// Throws   already_exists naming them, what opening the archive throws
+void require_no_other_members(const address& target);
+
+/// Throws   already_exists, unless `options` allow it to be replaced
+void require_replaceable(const std::string& file, const target_options& options);
+
 /// Opens the container at `file` for one transaction and lets `change` fill it, then commits. A
 /// container that does not exist yet appears only when `change` has succeeded.
 /// Returns  the new generation

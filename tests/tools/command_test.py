@@ -374,6 +374,26 @@ class Command(unittest.TestCase):
         self.shale("convert", "dem.npz:dem", "f.npy", "--as", "float32")
         self.assert_same(np.load(self.path / "f.npy"), self.dem.astype(np.float32))
 
+    def test_one_member_does_not_replace_an_archive_of_others(self):
+        np.save(self.path / "a.npy", self.dem)
+        before = (self.path / "dem.npz").read_bytes()
+        for name in ("dem", "new"):
+            for arguments in (["convert", "a.npy", f"dem.npz:{name}"],
+                              ["eval", "a", "--let", "a=a.npy", "-o", f"dem.npz:{name}"]):
+                for force in ([], ["-f"]):
+                    with self.subTest(arguments + force):
+                        err = self.shale(*arguments, *force, code=3).err
+                        self.assertIn("'dem.npz' holds other arrays: ", err)
+                        self.assertIn("wave", err)
+                        self.assertIn("-f replaces all of it if the target is dem.npz alone", err)
+                        self.assertEqual((self.path / "dem.npz").read_bytes(), before)
+        self.shale("convert", "a.npy", "dem.npz", code=3)
+        self.shale("convert", "a.npy", "dem.npz", "-f")
+        self.assertEqual(self.shale("ls", "dem.npz").out, "a\n")
+        for name in ("a", "a", "b"):
+            self.shale("convert", "a.npy", f"dem.npz:{name}", "-f", code=3 if name == "b" else 0)
+        self.assert_same(np.load(self.path / "dem.npz")["a"], self.dem)
+
     def test_raw_addresses_say_how_to_read_them(self):
         self.dem.tofile(self.path / "dem.raw")
         self.assert_same(self.load("dem.raw:int16(60,83)[5]"), self.dem[5])
