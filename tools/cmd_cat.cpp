@@ -107,8 +107,8 @@ void add_cat(command_line& line) {
   command->add_option("source", options->source, address_help)->required();
   command->add_flag("--csv", options->csv, "One row a line, commas between, every digit");
   command->add_flag("-a,--all", options->all, "Print every element, however many there are");
-  command->add_option("--precision", options->precision, "Digits after the point [4]")
-      ->check(CLI::Range(0, 30).description(""));
+  command->add_option("--precision", options->precision, "Digits after the point, 0 to 17 [4]")
+      ->check(CLI::Range(0, 17).description(""));
   command->add_option("--edge", options->edge_items, "Elements shown at the ends of long axes [3]")
       ->check(CLI::Range(1, 1000).description(""));
   command->add_option("--width", options->line_width, "Columns of text [80]")

@@ -71,6 +71,7 @@ std::vector<array_facts> every_array(library& files, const address& source) {
 std::vector<conversion> into_archive(library& files, const address& source, const address& target,
                                      std::optional<dtype> type, const convert_options& options,
                                      executor& on) {
+  require_replaceable(target.file, options.how);
   std::vector<std::pair<std::string, tensor>> members;
   std::vector<conversion> all;
   for (const array_facts& each : every_array(files, source)) {

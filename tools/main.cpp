@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -16,6 +17,27 @@
 namespace {
 
 using namespace shale::tools;
+
+// What the library advises a program to do, and what whoever typed a command can do.
+struct advice {
+  std::string_view of_library;
+  std::string_view of_command;
+};
+constexpr std::array<advice, 3> translations{{
+    {"existing_file::replace would replace it", "-f replaces it"},
+    {"if several arrays were saved into this file, say trailing_bytes::ignore, and where each "
+     "begins as offset",
+     "if several arrays were saved into this file, save each into its own, or all with np.savez"},
+    {"if these are bytes, read them as uint8 (for example with read_raw)",
+     "if these are bytes, their dtype is uint8, as in x.raw:uint8"},
+}};
+
+std::string in_command_terms(std::string text) {
+  for (const advice& each : translations)
+    if (const std::size_t at = text.find(each.of_library); at != std::string::npos)
+      text.replace(at, each.of_library.size(), each.of_command);
+  return text;
+}
 
 void add_commands(command_line& line) {
   line.app.require_subcommand(0, 1);
@@ -102,7 +124,7 @@ int main(int argc, char** argv) {
   try {
     code = run(argc, argv);
   } catch (const shale::error& failure) {
-    note(fmt::format("shale: {}", failure.what()));
+    note(fmt::format("shale: {}", in_command_terms(failure.what())));
     return code_of(failure);
   } catch (const std::bad_alloc&) {
     std::fputs("shale: out of memory\n", stderr);

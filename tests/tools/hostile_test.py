@@ -350,6 +350,16 @@ class Hostile(unittest.TestCase):
         self.refused(USAGE, "cat", "survey.shale", names=["survey.shale:NAME", "dem"])
         self.refused(FAILED, "cat", "survey.shale:denses", names=["survey.shale", "did you mean 'dense'"])
         self.refused(FAILED, "convert", "dem.npy", "survey.shale:dem", names=["survey.shale:dem", "-f"])
+        for target in ("dem.npy", "dem.npz", "dem.raw"):
+            self.refused(FAILED, "convert", "survey.shale:dem", target, names=[target, "-f"])
+        self.refused(FAILED, "convert", "survey.shale", "dem.npz", names=["dem.npz", "-f"])
+        self.assertNotIn("::", self.err)
+        with open(self.path / "two.npy", "wb") as two:
+            np.save(two, self.dem)
+            np.save(two, self.dem)
+        self.refused(CORRUPT, "cat", "two.npy", names=["behind the last element", "np.savez"])
+        self.assertNotIn("::", self.err)
+        self.refused(CORRUPT, "cat", "dem.raw:bool", names=["dem.raw", "x.raw:uint8"])
         self.refused(FAILED, "create", "survey.shale:dem", "--shape", "3", names=["dem", "-f"])
         self.refused(FAILED, "plot", "dem.npy", "-o", "dem.npy/x.png", names=["dem.npy"])
         self.refused(USAGE, "plot", "survey.shale:dem[0]", "-o", "x.png", names=["(83,)", "axes"])
@@ -518,6 +528,24 @@ class Hostile(unittest.TestCase):
                 process.communicate(timeout=60)
                 self.assertEqual(process.returncode, INTERRUPTED)
                 self.assertEqual(self.files(), before)
+
+    def test_a_target_that_appears_meanwhile_stays_and_advice_names_options(self):
+        with open(self.path / "zeros.raw", "wb") as zeros:
+            zeros.truncate(1 << 29)
+        for target in ("t.npy", "t.npz", "t.raw"):
+            with self.subTest(target), \
+                    self.start("convert", "zeros.raw:float32", target) as process:
+                while not any(name.endswith(".partial") for name in self.files()):
+                    self.assertIsNone(process.poll(), "it ended before it could be overtaken")
+                    time.sleep(0.001)
+                process.send_signal(signal.SIGSTOP)
+                (self.path / target).write_bytes(b"somebody else's")
+                process.send_signal(signal.SIGCONT)
+                err = process.communicate(timeout=60)[1].decode()
+                self.assertEqual(process.returncode, FAILED)
+                self.assertIn("-f replaces it", err)
+                self.assertNotIn("::", err)
+                self.assertEqual((self.path / target).read_bytes(), b"somebody else's")
 
     def test_an_interrupted_conversion_leaves_the_old_generation(self):
         self.big()
