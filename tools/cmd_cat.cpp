@@ -94,8 +94,8 @@ int run(const cat_options& options) {
                     .threshold = options.all ? std::numeric_limits<index_t>::max() : 1000,
                     .edge_items = options.edge_items,
                     .precision = options.precision};
-  const tensor shown = source.elements ? *source.elements : preview(source.values, how, work.on());
-  print_data(fmt::format("{}\n", to_string(shown, how)));
+  print_data(fmt::format("{}\n", source.elements ? to_string(*source.elements, how)
+                                                 : preview(source.values, how, work.on())));
   return exit_yes;
 }
 

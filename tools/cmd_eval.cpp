@@ -117,7 +117,7 @@ outcome compute(const expr& value, const std::optional<address>& output,
     result.json["value"] = tools::to_json(element);
     result.data = element.to_string();
   } else {
-    result.data = to_string(preview(value, {}, on));
+    result.data = preview(value, {}, on);
   }
   return result;
 }

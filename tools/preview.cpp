@@ -1,54 +1,58 @@
 #include "preview.hpp"
 
-#include <sys/mman.h>
+#include <fmt/format.h>
 
-#include <cerrno>
-#include <memory>
+#include <algorithm>
+#include <array>
+#include <cmath>
 
-#include "shale/error.hpp"
+#include "shale/tensor.hpp"
 
 namespace shale::tools {
 
 namespace {
 
-// Pages that nobody touches take no memory, and without a reservation no promise of any.
-storage untouched_pages(std::size_t bytes) {
-  void* pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (pages == MAP_FAILED)
-    throw error::from_errno(errc::out_of_memory, "address space for a preview", errno);
-  return storage::adopt(pages, bytes, [bytes](void* address) { ::munmap(address, bytes); });
+// How many leading axes the printer shows the first position of only: as many as it takes to come
+// below (2 * edge)^6 elements.
+index_t leading_axes(const dims& shape, index_t edge) {
+  const auto most_of_an_axis = static_cast<double>(2 * edge);
+  double shown = 1;
+  for (const index_t extent : shape)
+    shown *= std::min(static_cast<double>(extent), most_of_an_axis);
+  index_t axes = 0;
+  for (; shown > std::pow(most_of_an_axis, 6) && axes < shape.size(); ++axes)
+    shown /= std::min(static_cast<double>(shape[axes]), most_of_an_axis);
+  return axes;
 }
 
-// Computes every combination of the long axes' ends.
-void fill_corners(const tensor& stage, const expr& values, index_t axis, index_t edge,
-                  executor& on) {
-  if (axis == stage.rank()) {
-    eval_into(stage, values, &on);
-    return;
-  }
-  const index_t length = stage.shape(axis);
-  if (length <= 2 * edge) {
-    fill_corners(stage, values, axis + 1, edge, on);
-    return;
-  }
-  for (const index_t start : {index_t{0}, length - edge})
-    fill_corners(stage.narrow(axis, start, edge), values.narrow(axis, start, edge), axis + 1, edge,
-                 on);
+// The first position of `leading` axes and both ends of the longer ones behind. Slices are taken
+// before they are joined: of a join, what is sliced off would be computed too.
+expr corners(const expr& values, index_t axis, index_t leading, index_t end) {
+  if (axis == values.rank()) return values;
+  const index_t length = values.shape()[axis];
+  if (axis < leading) return corners(values.narrow(axis, 0, 1), axis + 1, leading, end);
+  if (length <= 2 * end) return corners(values, axis + 1, leading, end);
+  const std::array ends{corners(values.narrow(axis, 0, end), axis + 1, leading, end),
+                        corners(values.narrow(axis, length - end, end), axis + 1, leading, end)};
+  return concat(ends, axis);
 }
 
 }  // namespace
 
-tensor preview(const expr& values, const print_options& options, executor& on) {
-  if (values.size() <= options.threshold) return eval(values, &on);
-  const layout whole(values.shape());
-  const auto bytes =
-      checked_mul(static_cast<std::size_t>(whole.size()), item_bytes(values.dtype()));
-  if (!bytes) throw error(errc::invalid_argument, "the array is too large to be shown");
-  const tensor stage(untouched_pages(*bytes), values.dtype(), whole);
-  // One more than is printed, so that nothing depends on how exactly the printer counts.
-  fill_corners(stage, values, 0, options.edge_items + 1, on);
-  return stage;
+std::string preview(const expr& values, const print_options& options, executor& on) {
+  if (values.size() <= options.threshold) return to_string(eval(values, &on), options);
+  const index_t leading = leading_axes(values.shape(), options.edge_items);
+  // One more than is shown, so that the printer sees that something is left out.
+  const index_t end = options.edge_items + 1;
+  dims extents = values.shape();
+  for (index_t& extent : extents) extent = std::min(extent, 2 * end);
+  print_options always_cut = options;
+  always_cut.threshold = 0;
+  // Positions of leading axes that are not shown repeat the first, which takes no memory.
+  const tensor shown = eval(corners(values, 0, leading, end), &on).expand(extents);
+  const std::string text = to_string(shown, always_cut);
+  return fmt::format("{}{} {}", text.substr(0, text.rfind('\n') + 1), name(values.dtype()),
+                     to_string(values.shape()));
 }
 
 }  // namespace shale::tools

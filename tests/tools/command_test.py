@@ -230,6 +230,26 @@ class Command(unittest.TestCase):
         numbers = [int(n) for n in re.findall(r"-?\d+", printed.split("]]")[0])]
         self.assertEqual(numbers, self.dem[10:12, ::-20].ravel().tolist())
 
+    def test_cat_computes_no_more_of_an_array_than_it_shows(self):
+        for shape in ((2000,), (7, 500), (8, 500), (9, 500), (60, 83), (12, 11, 10), (2,) * 13,
+                      (3, 9, 1, 9, 2, 9), (9,) * 7, (1, 8, 9) * 3):
+            values = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
+            np.save(self.path / "x.npy", values)
+            self.shale("convert", "x.npy", "x.shale:x", "--chunked", "-f")
+            for edge in ("1", "3"):
+                with self.subTest(shape=shape, edge=edge):
+                    mapped = self.shale("cat", "--edge", edge, "x.npy").out
+                    self.assertEqual(self.shale("cat", "--edge", edge, "x.shale:x").out, mapped)
+
+    def test_cat_shows_arrays_larger_than_any_address_space(self):
+        self.shale("create", "h.shale:z", "--shape", "16777216,16777216", "--dtype", "float64",
+                   "--chunk", "128,128", "--fill", "2")
+        for arguments in (["cat", "h.shale:z"], ["eval", "z * 1", "--let", "z=h.shale:z"]):
+            lines = self.shale(*arguments).out.splitlines()
+            self.assertEqual(lines[0], "[[2. 2. 2. ... 2. 2. 2.]")
+            self.assertEqual(len(lines), 8)
+            self.assertEqual(lines[-1], "float64 (16777216, 16777216)")
+
     def test_cat_as_csv_has_every_digit(self):
         self.survey("--chunked")
         out = self.shale("cat", "--csv", "survey.shale:wave").out
