@@ -10,9 +10,9 @@
 namespace shale::tools {
 
 /// While it lives, SIGINT, SIGTERM and SIGHUP cancel `on`, whose calls then throw `cancelled`, so
-/// that targets are cleaned up on the way out. A second signal removes the partial files that are
-/// registered and ends the process at once. Signals that the parent had set to be ignored (nohup)
-/// stay ignored.
+/// that targets are cleaned up on the way out. A second signal removes the partial files, the
+/// command's and the library's, and ends the process at once. Signals that the parent had set to be
+/// ignored (nohup) stay ignored.
 /// Threads  make it before the first engine call: threads that exist already could take the signal
 class interrupt_watch {
  public:
