@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "functions.hpp"
+#include "interrupt.hpp"
 #include "text_error.hpp"
 #include "tokens.hpp"
 #include "value.hpp"
@@ -114,12 +115,24 @@ class parser {
     }
   }
 
-  template <class Body>
-  std::invoke_result_t<Body&> operation(std::size_t where, Body&& body) {
-    if (++operations_ > max_expression_operations)
+  void count_operations(std::size_t more, std::size_t where) {
+    operations_ += more;
+    if (operations_ > max_expression_operations)
       fail(fmt::format("more than {} operations", max_expression_operations), where,
            "compute parts of it into arrays of their own first");
+  }
+
+  template <class Body>
+  std::invoke_result_t<Body&> operation(std::size_t where, Body&& body) {
+    count_operations(1, where);
+    throw_if_interrupted();
     return at(where, std::forward<Body>(body));
+  }
+
+  // Joining as many arrays as a tuple holds is as much work as so many operations.
+  void count_arrays(const value& argument, std::size_t where) {
+    if (argument.is<value::tuple>())
+      count_operations(argument.as<value::tuple>().elements().size(), where);
   }
 
   // Counts one level of nesting for as long as it lives.
@@ -334,6 +347,8 @@ class parser {
       if (!take(",")) break;
     }
     if (!take(")")) fail_at_token("expected ',' or ')'");
+    for (const value& each : positional) count_arrays(each, which.at);
+    for (const auto& [parameter, each] : named) count_arrays(each, which.at);
     return operation(which.at, [&] {
       arguments given(called->name, std::move(positional), std::move(named));
       try {
@@ -464,7 +479,7 @@ class parser {
   std::map<std::string_view, value> locals_;
   std::size_t next_ = 0;
   int depth_ = 0;
-  int operations_ = 0;
+  std::size_t operations_ = 0;
 };
 
 }  // namespace

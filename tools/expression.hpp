@@ -23,9 +23,9 @@ namespace shale::tools {
 using bindings = std::map<std::string, value, std::less<>>;
 
 /// How deeply brackets, calls, operators and tuples may nest, and how many operations one expression may
-/// ask for: whoever reads the graph may recurse over it.
+/// ask for, an array that is joined to others counting as one: whoever reads the graph may recurse over it.
 inline constexpr int max_expression_depth = 100;
-inline constexpr int max_expression_operations = 2000;
+inline constexpr std::size_t max_expression_operations = 2000;
 
 /// `text` as one lazy expression over `arrays`.
 /// Throws   located_error, a caret under the place: what is no expression, unknown names, whatever

@@ -296,10 +296,15 @@ TEST_F(Expression, NestingIsBounded) {
 
 TEST_F(Expression, OperationsAreBounded) {
   std::string terms = "b";
-  for (int i = 0; i < max_expression_operations; ++i) terms += "+b";
+  for (std::size_t i = 0; i < max_expression_operations; ++i) terms += "+b";
   EXPECT_EQ(parse_expression(terms, arrays_).shape(), (dims{3}));
   failure(terms + "+b");
   failure("b" + std::string(max_expression_bytes, ' '));
+  std::string parts;
+  for (std::size_t i = 1; i < max_expression_operations; ++i) parts += "b,";
+  EXPECT_EQ(shape("concat((" + parts + "))").size(), 1);
+  failure("concat((b," + parts + "))");
+  failure("stack(arrays=(b," + parts + "))");
 }
 
 // Copied element by element, the tuple would have 4^90 of them.
