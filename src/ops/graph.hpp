@@ -4,8 +4,8 @@
 //   graph.1  an operation's inputs all have the operation's own shape: broadcasting happens at the
 //            leaves, where it costs nothing
 //   graph.2  views never stay in the graph: they are pushed down to the leaves when they are made
-//   graph.3  what a view cannot be pushed through (reductions, and what would be computed again and
-//            again) is a *staged* node: computed once, in an earlier pass, and then a leaf
+//   graph.3  what views are not pushed through (reductions, what would be computed again and again,
+//            what is too large to copy) is a *staged* node: computed once, earlier, and then a leaf
 //   graph.4  nothing recurses along a graph, which is as deep as the loop that built it was long:
 //            walks go through `post_order`, and nodes take their inputs apart when they go
 #pragma once

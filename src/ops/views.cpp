@@ -8,6 +8,10 @@ using namespace detail;
 
 namespace {
 
+// A view copies the graph that it is pushed through, so that `x = x.flip(axes) + x` doubles it each
+// time. Larger ones are staged.
+constexpr std::size_t most_viewed_nodes = 2000;
+
 // Pushes one map down to the leaves; what the graph shares stays shared.
 class view_maker {
  public:
@@ -119,17 +123,19 @@ node_ref try_reshape(const node_ref& of, const dims& shape, reshaped_nodes& know
 }  // namespace
 
 node_ref make_view(const node_ref& of, const axis_map& map) {
+  const std::vector<node_ref> order = post_order(of);
   view_maker maker(map);
-  for (const auto& each : post_order(of)) maker.view(each);
+  if (order.size() > most_viewed_nodes) return maker.view(make_staged(of));
+  for (const auto& each : order) maker.view(each);
   return maker.view(of);
 }
 
 node_ref make_reshape(const node_ref& of, const dims& wanted) {
   const dims shape = infer_shape(wanted, element_count(of->shape));
   reshaped_nodes known;
-  bool possible = true;
-  for (const auto& each : post_order(of))
-    possible = possible && try_reshape(each, shape, known) != nullptr;
+  const std::vector<node_ref> order = post_order(of);
+  bool possible = order.size() <= most_viewed_nodes;
+  for (const auto& each : order) possible = possible && try_reshape(each, shape, known) != nullptr;
   if (possible) return try_reshape(of, shape, known);
   // Staged row-major; then any shape is a view of it.
   auto from = std::make_shared<const stage>(stage{.input = of, .shape = shape, .type = of->type});

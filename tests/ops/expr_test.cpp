@@ -185,6 +185,24 @@ TEST(Expr, SharedPartsStaySharedThroughViews) {
   EXPECT_LE(explain(x).instructions, 200);
 }
 
+// graph.3: each view copies the graph, which would have 2^40 nodes.
+TEST(Expr, ViewsDoNotMultiplyTheGraphWithoutEnd) {
+  std::vector<double> expected{1, 2, 4, 8};
+  const tensor start = tensor::of<double>({1, 2, 4, 8});
+  expr flipped = start, reshaped = expr(start).reshape({2, 2});
+  for (int i = 0; i < 40; ++i) {
+    flipped = flipped.flip({0}) * 0.25 + flipped;
+    reshaped = reshaped.reshape({4}).flip({0}).reshape({2, 2}) * 0.25 + reshaped;
+    const std::vector<double> before = expected;
+    for (std::size_t k = 0; k < 4; ++k) expected[k] = before[3 - k] * 0.25 + before[k];
+  }
+  const tensor got = eval(flipped), got_reshaped = eval(reshaped);
+  for (index_t k = 0; k < 4; ++k) {
+    EXPECT_EQ(got.at({k}).as<double>(), expected[static_cast<std::size_t>(k)]);
+    EXPECT_EQ(got_reshaped.at({k / 2, k % 2}).as<double>(), expected[static_cast<std::size_t>(k)]);
+  }
+}
+
 // tape.1
 TEST(Expr, EqualSubexpressionsAreComputedOnce) {
   const tensor a = fractions({100}), b = fractions({100}, 2);
