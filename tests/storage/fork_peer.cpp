@@ -5,14 +5,18 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
 
 #include "shale/mapped_file.hpp"
+#include "shale/memory_pool.hpp"
 #include "shale/shared_memory.hpp"
 #include "storage/peer_support.hpp"
+#include "storage/pool/housekeeper.hpp"
 
 namespace {
 
@@ -177,6 +181,34 @@ void shared_stores(const words& arguments) {
   require_equal(list_shared(name).size(), 0u, "segments");
 }
 
+// Frees until the housekeeper, which that wakes, has nothing left to do and sleeps.
+void free_and_fall_idle(memory_pool& pool) {
+  constexpr std::size_t bytes = std::size_t{1} << 20;
+  pool.deallocate(pool.allocate(bytes), bytes);
+  pool.trim();
+  while (detail::housekeeper_awake) ::usleep(1000);
+}
+
+bool other_threads_sleep() {
+  for (const auto& each : std::filesystem::directory_iterator("/proc/self/task")) {
+    if (each.path().filename() == std::to_string(::gettid())) continue;
+    std::string line;
+    std::getline(std::ifstream(each.path() / "stat"), line);
+    if (line.at(line.rfind(')') + 2) != 'S') return false;
+  }
+  return true;
+}
+
+void idle_in_child(const words&) {
+  memory_pool& pool = memory_pool::default_pool();
+  free_and_fall_idle(pool);
+  while (!other_threads_sleep()) ::usleep(1000);
+  require_end(begin_child([&] {
+    ::alarm(60);  // a thread that is not there would be waited for without end
+    for (int i = 0; i < 3; ++i) free_and_fall_idle(pool);
+  }));
+}
+
 // Children that begin while other threads map, fault and let go.
 void while_faulting(const words& arguments) {
   const std::string calm = filled_file(arguments.at(0) + "/calm");
@@ -225,6 +257,7 @@ int main(int count, char** arguments) {
   return run_verb({{"private-copies", private_copies},
                    {"fault-in-child", fault_in_child},
                    {"shared-stores", shared_stores},
+                   {"idle-in-child", idle_in_child},
                    {"while-faulting", while_faulting}},
                   count, arguments);
 }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -32,9 +31,8 @@ struct pool_list {
 
   std::atomic<memory_probe> probe = read_this_system;
 
-  std::mutex sleep_lock;
-  std::condition_variable woken;
-  bool running = false;  // under sleep_lock: there is a thread (in this process)
+  std::mutex start_lock;
+  bool running = false;  // under start_lock: there is a thread (in this process)
 };
 
 void prepare_fork();
@@ -55,12 +53,12 @@ void prepare_fork() {
   auto& list = all_pools();
   list.lock.lock();
   for (auto* const each : list.pools) each->lock_all();
-  list.sleep_lock.lock();
+  list.start_lock.lock();
 }
 
 void resume_parent() {
   auto& list = all_pools();
-  list.sleep_lock.unlock();
+  list.start_lock.unlock();
   for (auto each = list.pools.rbegin(); each != list.pools.rend(); ++each) (*each)->unlock_all();
   list.lock.unlock();
 }
@@ -101,10 +99,8 @@ bool tend_all(pool_list& list, memory_pressure& pressure) noexcept {
   auto& list = all_pools();
   memory_pressure pressure;
   for (;;) {
-    {
-      std::unique_lock lock(list.sleep_lock);
-      list.woken.wait(lock, [&] { return housekeeper_awake.load(); });
-    }
+    // Not a condition variable: a child forked meanwhile would wait for this thread inside its own.
+    housekeeper_awake.wait(false);
     static_cast<void>(
         is_memory_short(list, pressure));  // what was waited for until now is not news
     while (housekeeper_awake.load()) {
@@ -196,10 +192,10 @@ void leave_pools(pool_state& pool) noexcept {
 void wake_housekeeper() noexcept {
   if (housekeeper_awake.exchange(true)) return;
   auto& list = all_pools();
-  const std::lock_guard lock(list.sleep_lock);
+  const std::lock_guard lock(list.start_lock);
   if (!list.running) list.running = start_thread();
   if (!list.running) housekeeper_awake.store(false);
-  list.woken.notify_one();
+  housekeeper_awake.notify_one();
 }
 
 memory_probe exchange_memory_probe(memory_probe probe) noexcept {
