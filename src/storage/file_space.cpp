@@ -2,9 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <limits>
 
@@ -13,20 +17,69 @@
 
 namespace shale::detail {
 
+namespace {
+
+// 0, or what fallocate(2) says.
+int allocate(int descriptor, int mode, std::uint64_t from, std::uint64_t to) noexcept {
+  int result;
+  do
+    result = ::fallocate(descriptor, mode, static_cast<off_t>(from), static_cast<off_t>(to - from));
+  while (result != 0 && errno == EINTR);
+  return result == 0 ? 0 : errno;
+}
+
+bool is_beyond_limit(std::uint64_t bytes) noexcept {
+  rlimit limit{};
+  return bytes > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max()) ||
+         (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+          bytes > limit.rlim_cur);
+}
+
+// A failed allocation keeps the part that it found, behind the end of the file, on file systems for
+// devices: what cannot succeed is not tried. Errs towards trying.
+bool is_surely_full(int descriptor, std::uint64_t from, std::uint64_t to) noexcept {
+  struct stat file {};
+  struct statvfs disk {};
+  if (::fstat(descriptor, &file) != 0 || ::fstatvfs(descriptor, &disk) != 0) return false;
+  if (disk.f_blocks == 0) return false;  // nobody counts
+  const std::uint64_t blocks = ::geteuid() == 0 ? disk.f_bfree : disk.f_bavail;
+  const auto own = static_cast<std::uint64_t>(file.st_blocks) * 512;
+  const std::uint64_t behind_end = own - std::min(own, from);
+  return (to - from - std::min(to - from, behind_end)) / disk.f_frsize > blocks;
+}
+
+// Where space cannot be reserved it is written. Appended, so that no byte is met which another has
+// put there meanwhile.
+int append_zeros(int descriptor, std::uint64_t to) noexcept {
+  static constexpr std::size_t piece_bytes = std::size_t{64} << 10;
+  static char zeros[piece_bytes];
+  for (;;) {
+    struct stat about {};
+    if (::fstat(descriptor, &about) != 0) return errno;
+    const auto present = static_cast<std::uint64_t>(about.st_size);
+    if (present >= to) return 0;
+    const iovec piece{zeros, std::min<std::uint64_t>(piece_bytes, to - present)};
+    if (::pwritev2(descriptor, &piece, 1, 0, RWF_APPEND) < 0 && errno != EINTR) return errno;
+  }
+}
+
+// The size moves last, in a call that only ever raises it: others may grow the file at the same
+// time, and nothing here cuts what they have added.
+int reserve(int descriptor, std::uint64_t from, std::uint64_t to) noexcept {
+  if (is_beyond_limit(to)) return EFBIG;
+  if (is_surely_full(descriptor, from, to)) return ENOSPC;
+  const no_file_size_signal guard;
+  int failure = allocate(descriptor, FALLOC_FL_KEEP_SIZE, from, to);
+  if (failure == 0 || failure == EOPNOTSUPP) failure = allocate(descriptor, 0, from, to);
+  return failure == EOPNOTSUPP ? append_zeros(descriptor, to) : failure;
+}
+
+}  // namespace
+
 void extend_file(int descriptor, std::uint64_t from, std::uint64_t to, std::string_view path) {
   if (to <= from) return;
-  int failure = EFBIG;
-  if (to <= static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) {
-    const no_file_size_signal guard;
-    do
-      failure =
-          ::posix_fallocate(descriptor, static_cast<off_t>(from), static_cast<off_t>(to - from));
-    while (failure == EINTR);
-    if (failure == 0) return;
-    // Also gives back the part of the space that was found. The first failure is the one to tell.
-    if (::ftruncate(descriptor, static_cast<off_t>(from)) != 0) {
-    }
-  }
+  const int failure = reserve(descriptor, from, to);
+  if (failure == 0) return;
   throw error::from_errno(
       code_for_errno(failure), "space for the file could not be reserved", failure,
       {fmt::format("file {}", path), fmt::format("wanted {} bytes, it has {}", to, from),

@@ -7,8 +7,9 @@
 
 namespace shale::detail {
 
-/// Grows the open file from `from` bytes, its present size, to `to` bytes whose space is reserved;
-/// on failure the file has its old size again.
+/// Grows the open file from `from` bytes, its size of late, to `to` bytes whose space is reserved,
+/// or leaves it longer if another has grown it further. On failure the file keeps the size that it
+/// has by then; only where space cannot be reserved (no fallocate) may zeros stay behind it.
 /// Throws   out_of_space (full disk, quota, file size limit), io
 void extend_file(int descriptor, std::uint64_t from, std::uint64_t to, std::string_view path);
 

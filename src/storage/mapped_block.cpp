@@ -243,15 +243,9 @@ void mapped_block::grow(std::size_t from, std::size_t to) {
            fmt::format("wanted {} bytes from there, the file ends at byte {}", to, present)});
     extend_file(source_.descriptor, present, wanted, source_.path);
   }
-  try {
-    const file_extent more{first_offset_ + from, to - from};
-    extend({&more, 1});
-  } catch (...) {
-    if (wanted > present && ::ftruncate(source_.descriptor, static_cast<off_t>(present)) != 0) {
-      // The space stays with the file; the failure to tell is the first.
-    }
-    throw;
-  }
+  // Should this fail, the file stays longer: another may have stored into what it gained.
+  const file_extent more{first_offset_ + from, to - from};
+  extend({&more, 1});
 }
 
 void mapped_block::append(std::span<const file_extent> extents) {

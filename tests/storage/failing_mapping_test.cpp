@@ -3,12 +3,15 @@
 // nothing leaks.
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <functional>
 #include <ostream>
+#include <utility>
 
 #include "shale/mapped_file.hpp"
 #include "shale/shared_memory.hpp"
@@ -172,7 +175,7 @@ TEST_P(FailingMapping, WithoutSpaceEverAfter) {
 
 TEST_P(FailingMapping, WithAnInterruptionOnce) {
   fail_each(failing::once, EINTR, [&](const outcome& went, const std::string& failed) {
-    for (const char* const repeated : {"open", "posix_fallocate", "close"})
+    for (const char* const repeated : {"open", "fallocate", "close"})
       if (failed == repeated) return !went.code.has_value();
     // Syncs are not repeated; other calls are never interrupted.
     return !went.code || names_file(went) || failed == "mmap";
@@ -256,6 +259,92 @@ INSTANTIATE_TEST_SUITE_P(Of, FailingSharedMemory,
                                               : made.param == shared_lifetime::counted ? "Counted"
                                                                                        : "Manual");
                          });
+
+// Lets one call of that name fail, just after something else has run.
+class failing_after {
+ public:
+  failing_after(const char* name, int error_number, std::function<void()> run) {
+    now() = {name, error_number, std::move(run)};
+    test::run_before_calls([](const char* called) {
+      if (now().name.empty() || now().name != called) return;
+      const plan due = std::exchange(now(), {});
+      due.run();
+      test::refuse_calls(called, due.number);
+    });
+  }
+  ~failing_after() {
+    test::run_before_calls(nullptr);
+    test::refuse_calls(nullptr);
+  }
+  failing_after(const failing_after&) = delete;
+  failing_after& operator=(const failing_after&) = delete;
+
+  bool has_failed() const { return now().name.empty(); }
+
+ private:
+  struct plan {
+    std::string name;
+    int number = 0;
+    std::function<void()> run;
+  };
+  static plan& now() {
+    static plan one;
+    return one;
+  }
+};
+
+void expect_growth_of_others_kept(const std::string& path, storage mine, storage other) {
+  for (const auto& [call, number] : {std::pair("fallocate", ENOSPC), {"mmap", ENOMEM}}) {
+    SCOPED_TRACE(call);
+    const std::size_t before = other.size_bytes();
+    outcome went;
+    {
+      const failing_after failure(call, number, [&] {
+        other.grow(before + more_bytes);
+        fill(other, 'o');
+      });
+      went = outcome_of([&] { mine.grow(before + some_bytes); });
+      ASSERT_TRUE(failure.has_failed());
+    }
+    EXPECT_TRUE(went.code.has_value());
+    ASSERT_GE(std::filesystem::file_size(path), before + more_bytes);
+    EXPECT_EQ(outcome_of([&] { other.check(); }).code, std::nullopt);
+    EXPECT_EQ(std::count(other.data(), other.data() + other.size_bytes(), std::byte('o')),
+              before + more_bytes);
+    mine.grow(other.size_bytes());
+  }
+}
+
+TEST(FailingGrowth, LeavesAFileWhatOthersHaveAdded) {
+  const test::scratch_directory files;
+  const std::string path = files / "a.bytes";
+  constexpr std::size_t room = std::size_t{1} << 20;
+  storage made = create_file(path, some_bytes, {.reserve_bytes = room});
+  expect_growth_of_others_kept(
+      path, made, map_file(path, {.access = access::read_write, .reserve_bytes = room}));
+}
+
+TEST(FailingGrowth, LeavesASegmentWhatOthersHaveAdded) {
+  constexpr std::size_t room = std::size_t{1} << 20;
+  const std::string name = "shale-failing-growth-" + std::to_string(::getpid());
+  storage made = create_shared(name, some_bytes, {.reserve_bytes = room});
+  expect_growth_of_others_kept("/dev/shm/shale." + name, made,
+                               open_shared(name, access::read_write, room));
+}
+
+TEST(FailingGrowth, GrowsFilesWhoseSpaceCannotBeReserved) {
+  const test::scratch_directory files;
+  const std::string path = files / "a.bytes";
+  test::refuse_calls("fallocate", EOPNOTSUPP);
+  storage bytes = create_file(path, some_bytes, {.reserve_bytes = std::size_t{1} << 20});
+  fill(bytes, 'o');
+  bytes.grow(300'000);
+  test::refuse_calls(nullptr);
+  EXPECT_EQ(test::read_file(path), holding(some_bytes, 'o') + holding(300'000 - some_bytes, '\0'));
+  struct stat about {};
+  ASSERT_EQ(::stat(path.c_str(), &about), 0);
+  EXPECT_GE(about.st_blocks * 512, 300'000);
+}
 
 // Nobody else hears of these: whoever passes them over says that lost bytes are durable.
 TEST(FailingWriteback, IsReportedWithFileAndRange) {

@@ -321,11 +321,17 @@ void device_growth(const words& arguments) {
       require_failure([&] { create_file(fresh, mib); }, code, fresh, "creation");
       require(!exists(fresh), "no new file is left");
     }
-    // Where the file system cannot allocate, the C library writes; that can fail half-way.
+    // Where the file system cannot allocate, zeros are written. What a failure half-way has added
+    // stays: another process may have stored into it.
     in.disk.fail("allocate", EOPNOTSUPP);
     in.disk.fail("write", mib / 2, mib / 2 + page, EIO);
     require_failure([&] { bytes.grow(mib); }, errc::io, path, "growth by writing");
-    require_equal(size_of(path), file_bytes, "file size after growth that failed half-way");
+    require_equal(size_of(path), mib / 2, "file size after growth that failed half-way");
+    require_equal(bytes.size_bytes(), file_bytes, "size after growth that failed half-way");
+    const storage longer = map_file(path, {.offset = file_bytes});
+    require(std::all_of(longer.data(), longer.data() + longer.size_bytes(),
+                        [](std::byte each) { return each == std::byte{0}; }),
+            "what was added is zeros");
     require_equal(filled_bytes(bytes), file_bytes, "bytes after failed growth");
     in.disk.fail("write", std::size_t{1} << 40, std::size_t{1} << 40, EIO);
     bytes.grow(mib);
