@@ -243,6 +243,7 @@ std::optional<open_segment> attach_segment(const std::string& path, access allow
     lock(locks, lock_byte::gate, F_RDLCK, path);
     if (!leads_to(path, locks)) continue;  // removed, perhaps made anew, before the gate was ours
     if (is_dead(locks, found.lifetime)) {
+      unlock(locks, lock_byte::gate);
       found.locks.reset();
       if (!remove_segment(path, removal::if_dead)) return std::nullopt;
       continue;
@@ -260,11 +261,16 @@ void leave_segment(open_segment& from, const std::string& path, bool is_creator)
                           from.lifetime == shared_lifetime::counted;
   // The exclusive gate needs a description that may write: a user who only reads leaves a name
   // behind that the next caller finds dead.
-  if (may_remove && lock_in_time(locks, lock_byte::gate, F_WRLCK) && leads_to(path, locks) &&
+  const bool gated = may_remove && lock_in_time(locks, lock_byte::gate, F_WRLCK);
+  // Inside the gate: of two who leave together, the second finds that the first has left. And each
+  // by itself: a forked child may hold a copy of the description, and with it every lock that is
+  // not let go.
+  unlock(locks, lock_byte::user);
+  unlock(locks, lock_byte::creator);
+  if (gated && leads_to(path, locks) &&
       (from.lifetime == shared_lifetime::creator || !held_by_others(locks, lock_byte::user)))
     ::unlink(path.c_str());
-  // A forked child may hold a copy of the description, and with it every lock that is not let go.
-  if (may_remove) unlock(locks, lock_byte::gate);
+  if (gated) unlock(locks, lock_byte::gate);
   from.locks.reset();
 }
 
@@ -284,9 +290,11 @@ bool remove_segment(const std::string& path, removal when) {
       unlock(file.get(), lock_byte::gate);
       return false;
     }
-    if (::unlink(path.c_str()) == 0) return true;
+    const int failure = ::unlink(path.c_str()) == 0 ? 0 : errno;
+    unlock(file.get(), lock_byte::gate);
+    if (failure == 0) return true;
     if (when == removal::if_dead) return false;
-    throw error::from_errno(code_for_errno(errno), "the segment could not be removed", errno,
+    throw error::from_errno(code_for_errno(failure), "the segment could not be removed", failure,
                             {fmt::format("file {}", path)});
   }
 }

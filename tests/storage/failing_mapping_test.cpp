@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <functional>
 #include <ostream>
+#include <string_view>
 #include <utility>
 
 #include "shale/mapped_file.hpp"
@@ -344,6 +345,22 @@ TEST(FailingGrowth, GrowsFilesWhoseSpaceCannotBeReserved) {
   struct stat about {};
   ASSERT_EQ(::stat(path.c_str(), &about), 0);
   EXPECT_GE(about.st_blocks * 512, 300'000);
+}
+
+// segment.4: the second leaves when the first has just let its gate go.
+TEST(LeavingTogether, TakesACountedSegmentsNameAway) {
+  const std::string name = "shale-leaving-" + std::to_string(::getpid());
+  storage first = create_shared(name, some_bytes, {.lifetime = shared_lifetime::counted});
+  static storage second;
+  second = open_shared(name);
+  test::run_before_calls([](const char* called) {
+    if (std::string_view(called) == "close") std::exchange(second, {});
+  });
+  first = {};
+  test::run_before_calls(nullptr);
+  EXPECT_EQ(second.size_bytes(), 0u);
+  EXPECT_TRUE(list_shared(name).empty());
+  remove_shared(name);
 }
 
 // Nobody else hears of these: whoever passes them over says that lost bytes are durable.

@@ -345,6 +345,32 @@ TEST_F(SharedMemory, IsOpenToOthersWhenItsCreatorLeftAndAForkedChildLives) {
   ::waitpid(child, nullptr, 0);
 }
 
+// segment.4: the child holds copies of the descriptions for as long as it lives.
+TEST_F(SharedMemory, CountedGoesWithItsLastUserThoughAForkedChildLives) {
+  storage first = create_shared(name, 10, {.lifetime = shared_lifetime::counted});
+  int until_end[2];
+  ASSERT_EQ(::pipe(until_end), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(until_end[1]);
+    char nothing;
+    ::_exit(::read(until_end[0], &nothing, 1) == 0 ? 0 : 1);
+  }
+  ASSERT_GT(child, 0);
+  ::close(until_end[0]);
+  storage second = open_shared(name);
+  first = {};
+  EXPECT_TRUE(named());
+  second = {};
+  EXPECT_FALSE(named());
+  EXPECT_EQ(create_shared(name, 10).size_bytes(), 10u);
+  ::close(until_end[1]);
+  int status = -1;
+  while (::waitpid(child, &status, 0) < 0) {
+  }
+  EXPECT_EQ(status, 0);
+}
+
 // segment.1, segment.3: any other error ends a peer with a status of its own.
 TEST_F(SharedMemory, ManyProcessesMayFightForOneName) {
   std::vector<std::unique_ptr<peer>> others;
