@@ -24,7 +24,8 @@ enum class shared_lifetime : std::uint8_t {
 struct shared_options {
   shared_lifetime lifetime = shared_lifetime::creator;
 
-  /// Permission bits, exactly these; other users get nothing unless asked for.
+  /// Permission bits, exactly these; other users get nothing unless asked for. The owner must be
+  /// able to read and write (0600), else nobody could remove or reclaim the segment.
   unsigned mode = 0600;
 
   /// Address space to reserve for `grow`, in bytes.
@@ -33,7 +34,7 @@ struct shared_options {
 
 /// Creates the segment `name` (1 to 200 letters, digits, '.', '_', '-'; no '/') of `bytes` zero
 /// bytes, its memory reserved. Always exclusive; a name whose owners were killed is free again.
-/// Throws   already_exists, invalid_argument (name), out_of_space (/dev/shm full), busy, io
+/// Throws   already_exists, invalid_argument (name, mode), out_of_space (/dev/shm full), busy, io
 /// Threads  safe
 /// Lifetime a forked child has no share in a writable mapping: open it there
 storage create_shared(const std::string& name, std::size_t bytes,

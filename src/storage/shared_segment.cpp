@@ -181,6 +181,11 @@ std::string segment_path(const std::string& name) {
 
 open_segment make_segment(const std::string& path, std::size_t bytes,
                           const shared_options& options) {
+  // Locks that remove or reclaim need a description that may read and write.
+  constexpr unsigned owner_bits = 0600;
+  if ((options.mode & owner_bits) != owner_bits)
+    throw error(errc::invalid_argument, "the owner of a segment must be able to read and write it",
+                {fmt::format("file {}", path), fmt::format("got mode {:04o}", options.mode)});
   const auto total = checked_add(bytes, segment_header_bytes);
   if (!total)
     throw error(errc::out_of_space, "the segment's size overflows",

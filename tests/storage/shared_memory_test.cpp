@@ -73,6 +73,17 @@ TEST_F(SharedMemory, IsPrivateToItsUserUnlessAskedOtherwise) {
   EXPECT_EQ(about.st_mode & 0777, 0664u);
 }
 
+// Removing and reclaiming take a lock that needs both.
+TEST_F(SharedMemory, ItsOwnerMustBeAbleToReadAndWrite) {
+  for (const unsigned mode : {0u, 0200u, 0400u, 0444u, 0466u, 0577u}) {
+    EXPECT_EQ(code_of([&] { create_shared(name, 10, {.mode = mode}); }), errc::invalid_argument)
+        << mode;
+    EXPECT_FALSE(named());
+  }
+  for (const unsigned mode : {0600u, 0644u, 0700u})
+    EXPECT_EQ(create_shared(name, 10, {.mode = mode}).size_bytes(), 10u) << mode;
+}
+
 TEST_F(SharedMemory, NamesAreValidated) {
   for (const std::string bad : {"", "a/b", "../a", "a b", "a\n", "ä"})
     EXPECT_EQ(code_of([&] { create_shared(bad, 1); }), errc::invalid_argument) << bad;
