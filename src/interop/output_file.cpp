@@ -3,21 +3,18 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <stdio.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
-#include <ctime>
-#include <filesystem>
 #include <mutex>
-#include <system_error>
 #include <utility>
 
 #include "shale/error.hpp"
 #include "storage/file_size_signal.hpp"
+#include "storage/partial_path.hpp"
 
 namespace shale::interop {
 
@@ -41,25 +38,6 @@ void forget_unfinished(const std::string& path) {
   std::erase(all.paths, path);
 }
 
-std::string directory_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-// Where a symbolic link leads, so that the link stays and its file is what gets replaced; that file
-// need not be there yet.
-std::string behind_links(std::string path) {
-  constexpr int most_links = 40;  // as many as the kernel follows
-  for (int followed = 0; followed <= most_links; ++followed) {
-    std::error_code is_no_link;
-    const std::filesystem::path to = std::filesystem::read_symlink(path, is_no_link);
-    if (is_no_link) return path;
-    path = std::filesystem::path(path).parent_path() / to;
-  }
-  throw error::from_errno(errc::io, "too many symbolic links", ELOOP, {"file " + path});
-}
-
 [[noreturn]] void throw_exists(const std::string& target) {
   throw error(errc::already_exists, "the file exists",
               {"file " + target, "existing_file::replace would replace it"});
@@ -77,21 +55,10 @@ void sync_directory(const std::string& path) {
   if (::fsync(directory.get()) != 0) throw_unsynced(errno, "directory " + path);
 }
 
-std::uint64_t random_number() {
-  std::uint64_t number = 0;
-  if (::getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) {
-    // Right after boot there may be none yet; time and process are different enough then.
-    timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
-    number = static_cast<std::uint64_t>(now.tv_nsec) << 32 ^ static_cast<std::uint64_t>(::getpid());
-  }
-  return number;
-}
-
 }  // namespace
 
 pending_file::pending_file(const std::string& target, existing_file existing)
-    : target_(behind_links(target)), existing_(existing) {
+    : target_(detail::behind_links(target)), existing_(existing) {
   struct stat status {};
   if (::stat(target_.c_str(), &status) == 0) {
     if (existing_ == existing_file::refuse) throw_exists(target_);
@@ -99,13 +66,9 @@ pending_file::pending_file(const std::string& target, existing_file existing)
       throw error(errc::invalid_argument, "only regular files can be replaced",
                   {"file " + target_});
   }
-  const std::string directory = directory_of(target_);
-  const std::string name = target_.substr(target_.rfind('/') + 1);
-  if (name.empty())
+  if (target_.empty() || target_.back() == '/')
     throw error(errc::invalid_argument, "not the name of a file", {"got '" + target + "'"});
-  constexpr std::size_t longest_kept = 200;  // of the 255 bytes that file systems allow
-  path_ = fmt::format("{}/.{}.{:016x}.partial", directory == "/" ? "" : directory,
-                      name.substr(0, longest_kept), random_number());
+  path_ = detail::partial_path(target_);
   unfinished_files& all = unfinished();
   const std::lock_guard lock(all.mutex);
   all.paths.push_back(path_);
@@ -146,7 +109,7 @@ void pending_file::publish() {
   }
   forget_unfinished(path_);
   path_.clear();
-  sync_directory(directory_of(target_));
+  sync_directory(detail::directory_of(target_));
 }
 
 output_file::output_file(const std::string& target, existing_file existing)

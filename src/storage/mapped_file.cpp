@@ -6,9 +6,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -19,6 +17,7 @@
 #include "storage/file_space.hpp"
 #include "storage/file_system_kind.hpp"
 #include "storage/mapped_block.hpp"
+#include "storage/partial_path.hpp"
 
 namespace shale {
 
@@ -124,17 +123,13 @@ storage map_created(file_descriptor file, const std::string& path, std::size_t b
 // A new file under `path`, whether or not there was one, complete before it takes the name: other
 // processes keep the bytes of the one it replaces.
 storage replace_file(const std::string& path, std::size_t bytes, const create_options& options) {
-  // Through symbolic links: the file at their end is what is replaced.
-  const std::unique_ptr<char, decltype(&std::free)> resolved(::realpath(path.c_str(), nullptr),
-                                                             &std::free);
-  const std::string target = resolved ? resolved.get() : path;
+  const std::string target = detail::behind_links(path);
   struct stat before {};
   if (::stat(target.c_str(), &before) == 0 && !S_ISREG(before.st_mode))
     throw error(errc::invalid_argument, "only a regular file can be replaced",
                 {fmt::format("file {}", path)});
-  static std::atomic<unsigned> serial = 0;
   for (;;) {
-    new_file made(fmt::format("{}.new-{}-{}", target, ::getpid(), serial.fetch_add(1)));
+    new_file made(detail::partial_path(target));
     auto file = open_descriptor(made.path(), O_RDWR | O_CREAT | O_EXCL | O_NOCTTY, options.mode);
     if (!file && errno == EEXIST) continue;
     if (!file) throw_unopened(path, errno);
@@ -194,9 +189,10 @@ mapping_support mapping_support_at(const std::string& path, access wanted) {
 storage create_file(const std::string& path, std::size_t bytes, const create_options& options) {
   return with_context("create file", [&] {
     if (!options.exclusive && options.truncate) return replace_file(path, bytes, options);
-    new_file made(path);
+    std::string target = path;
     for (int attempt = 0;; ++attempt) {
-      auto file = open_descriptor(path, O_RDWR | O_CREAT | O_EXCL | O_NOCTTY, options.mode);
+      new_file made(target);
+      auto file = open_descriptor(target, O_RDWR | O_CREAT | O_EXCL | O_NOCTTY, options.mode);
       if (file) {
         made.made(file.get());
         storage mapped = map_created(std::move(file), path, bytes, options);
@@ -204,13 +200,14 @@ storage create_file(const std::string& path, std::size_t bytes, const create_opt
         return mapped;
       }
       if (options.exclusive || errno != EEXIST) throw_unopened(path, errno);
-      file = open_descriptor(path, O_RDWR | O_NONBLOCK | O_NOCTTY);
+      file = open_descriptor(target, O_RDWR | O_NONBLOCK | O_NOCTTY);
       if (file) {
         regular_file(file.get(), path);
         return map_created(std::move(file), path, bytes, options);
       }
-      // Removed since it was found to exist: begin again.
+      // A link that leads to nothing yet, or removed since it was found to exist: begin again.
       if (errno != ENOENT || attempt == 100) throw_unopened(path, errno);
+      target = detail::behind_links(path);
     }
   });
 }

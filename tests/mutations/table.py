@@ -508,7 +508,7 @@ MUTATIONS = [
              "Formats/FailingForeignFile.HasItsNameOnlyWhenItIsDurable/npz"),
     mutation("foreign-name-not-synced", "interop/output_file.cpp", "publish",
              "the name of a file is not made durable",
-             "sync_directory(directory_of(target_));", "",
+             "sync_directory(detail::directory_of(target_));", "",
              "Formats/FailingForeignFile.HasItsNameOnlyWhenItIsDurable/*"),
     mutation("partial-foreign-file-left", "interop/output_file.cpp", "~pending_file",
              "a file that was not finished stays",

@@ -16,6 +16,7 @@
 #include <fstream>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "storage/fault_guard.hpp"
 #include "storage/file_copy.hpp"
@@ -313,6 +314,37 @@ TEST_F(MappedFile, ReplacingFollowsSymbolicLinks) {
   struct stat about {};
   ASSERT_EQ(::lstat(link.c_str(), &about), 0);
   EXPECT_TRUE(S_ISLNK(about.st_mode));
+}
+
+TEST_F(MappedFile, ReplacesFilesOfTheLongestName) {
+  const std::string longest = directory / std::string(255, 'a');
+  create_file(longest, 10);
+  create_file(longest, 30, {.exclusive = false, .truncate = true});
+  EXPECT_EQ(file_size(longest), 30u);
+  EXPECT_EQ(directory.names(), std::vector<std::string>{std::string(255, 'a')});
+}
+
+// As open(2) with O_CREAT: the link stays, and what it leads to is made.
+TEST_F(MappedFile, CreationFollowsSymbolicLinksToWhatIsNotThereYet) {
+  const std::string first = directory / "first";
+  const std::string second = directory / "second";
+  ASSERT_EQ(::symlink("second", first.c_str()), 0);
+  ASSERT_EQ(::symlink(path.c_str(), second.c_str()), 0);
+  for (const bool truncate : {false, true}) {
+    create_file(first, 30, {.exclusive = false, .truncate = truncate});
+    for (const auto& link : {first, second}) {
+      struct stat about {};
+      ASSERT_EQ(::lstat(link.c_str(), &about), 0);
+      EXPECT_TRUE(S_ISLNK(about.st_mode)) << link << ", truncate " << truncate;
+    }
+    EXPECT_EQ(bytes_of_file(path), std::vector<unsigned char>(30)) << truncate;
+    ASSERT_EQ(::unlink(path.c_str()), 0);
+    EXPECT_EQ(code_of([&] { create_file(first, 30); }), errc::already_exists);
+  }
+  ASSERT_EQ(::symlink("first", path.c_str()), 0);
+  for (const bool truncate : {false, true})
+    EXPECT_NE(code_of([&] { create_file(first, 30, {.exclusive = false, .truncate = truncate}); }),
+              errc{});
 }
 
 TEST_F(MappedFile, CreationObeysModeAndMask) {

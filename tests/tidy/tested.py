@@ -66,6 +66,7 @@ THROUGH = {
         "heap_block": ("tests/storage/storage_test.cpp", "storage::allocate"),
         "mapped_block": ("tests/storage/mapped_file_test.cpp", "every mapping"),
         "mapped_paging": ("tests/storage/mapped_file_test.cpp", "every request to a mapping"),
+        "partial_path": ("tests/storage/mapped_file_test.cpp", "files that are replaced"),
         "shared_segment": ("tests/storage/shared_memory_test.cpp", "every shared segment"),
         "storage_block": ("tests/storage/storage_test.cpp", "behind shale/storage.hpp"),
     },
