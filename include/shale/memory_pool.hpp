@@ -98,7 +98,8 @@ class memory_pool final : public std::pmr::memory_resource {
   };
 
   /// Sets up to `bytes` aside: as many as the limit has room for, once what nobody uses has been
-  /// given back; all of them in a pool without a limit. Never waits, never throws.
+  /// given back; in a pool without a limit all of them, up to half of SIZE_MAX. Never waits, never
+  /// throws.
   reservation reserve(std::size_t bytes) noexcept;
 
   /// Whether everything ever allocated has come back. Costs what `statistics` does.

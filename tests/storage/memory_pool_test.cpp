@@ -251,6 +251,21 @@ TEST(MemoryPool, SetsBytesOfItsLimitAside) {
   EXPECT_EQ(boundless.statistics().mapped_bytes, 0u);
 }
 
+TEST(MemoryPool, KeepsALimitSetAfterAllWasSetAside) {
+  memory_pool pool;
+  const memory_pool::reservation most = pool.reserve(~std::size_t{0});
+  const memory_pool::reservation rest = pool.reserve(~std::size_t{0});
+  EXPECT_GT(most.bytes(), std::size_t{1} << 60);
+  EXPECT_EQ(pool.statistics().reserved_bytes, most.bytes() + rest.bytes());
+  EXPECT_EQ(code_of([&] { static_cast<void>(pool.allocate(~std::size_t{0} >> 1)); }),
+            errc::out_of_memory);
+  void* const block = pool.allocate(mib);
+  EXPECT_EQ(pool.statistics().live_bytes, mib);
+  pool.set_limit_bytes(10 * mib);
+  EXPECT_EQ(code_of([&] { static_cast<void>(pool.allocate(mib)); }), errc::out_of_memory);
+  pool.deallocate(block, mib);
+}
+
 TEST(MemoryPool, RoundsUpByLessThanAQuarter) {
   using detail::class_bytes;
   using detail::class_of;

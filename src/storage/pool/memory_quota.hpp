@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <limits>
 
 namespace shale::detail {
 
@@ -14,21 +15,22 @@ class memory_quota {
 
   /// Counts `bytes` more, unless that exceeds the limit.
   bool take(std::size_t bytes) noexcept {
-    const std::size_t limit = limit_bytes();
+    const std::size_t limit = limit_or(std::numeric_limits<std::size_t>::max());
     std::size_t held = held_bytes_.load(std::memory_order_relaxed);
     do {
-      if (limit != 0 && (held > limit || bytes > limit - held)) return false;
+      if (held > limit || bytes > limit - held) return false;
     } while (!held_bytes_.compare_exchange_weak(held, held + bytes, std::memory_order_relaxed));
     return true;
   }
 
-  /// Counts as many of `bytes` as the limit has room for; returns them.
+  /// Counts as many of `bytes` as the limit has room for; returns them. Without a limit half of what
+  /// can be counted: the rest is more than all memory that anybody could take.
   std::size_t take_up_to(std::size_t bytes) noexcept {
-    const std::size_t limit = limit_bytes();
+    const std::size_t limit = limit_or(std::numeric_limits<std::size_t>::max() / 2);
     std::size_t held = held_bytes_.load(std::memory_order_relaxed);
     std::size_t taken = 0;
     do {
-      taken = limit == 0 ? bytes : std::min(bytes, limit - std::min(held, limit));
+      taken = std::min(bytes, limit - std::min(held, limit));
     } while (!held_bytes_.compare_exchange_weak(held, held + taken, std::memory_order_relaxed));
     return taken;
   }
@@ -43,6 +45,11 @@ class memory_quota {
   }
 
  private:
+  std::size_t limit_or(std::size_t none) const noexcept {
+    const std::size_t limit = limit_bytes();
+    return limit == 0 ? none : limit;
+  }
+
   std::atomic<std::size_t> limit_bytes_;
   std::atomic<std::size_t> held_bytes_ = 0;
 };
