@@ -137,7 +137,8 @@ class storage {
   /// Grows the owner to `bytes`: the address stays, old bytes stay, new file bytes are zero, new
   /// heap bytes uninitialised. Only storages that were made with a larger reservation can grow, and
   /// only through a handle that reaches the owner's end. Other handles keep their bounds.
-  /// Throws   invalid_argument (shrinking, no reservation), out_of_space, out_of_memory, io
+  /// Throws   invalid_argument (shrinking, no reservation), access_denied (`as_read_only` of what
+  ///          can be written), out_of_space, out_of_memory, io
   void grow(std::size_t bytes);
 
   /// Bytes `grow` can reach.

@@ -65,6 +65,11 @@ void storage::grow(std::size_t bytes) {
   if (!block_)
     throw error(errc::invalid_argument, "a storage without an owner cannot grow",
                 {"make one with storage::allocate, map_file or create_file"});
+  // A read-only mapping may follow a file that others grow: only what could be stored into is kept
+  // from handles that store nothing.
+  if (read_only_ && block_->access() != shale::access::read_only)
+    throw error(errc::access_denied, "a read-only handle cannot grow its storage",
+                {"grow through a handle that may write"});
   block_->grow(owner_offset() + bytes_, owner_offset() + bytes);
   bytes_ = bytes;
 }

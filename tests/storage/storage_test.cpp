@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "shale/mapped_file.hpp"
 #include "shale/memory_pool.hpp"
 #include "storage/test_support.hpp"
 
@@ -116,6 +117,24 @@ TEST(Storage, ReadOnlyHandleMakesReadOnlySlices) {
   EXPECT_TRUE(bytes.writable());
   EXPECT_EQ(code_of([&] { fixed.populate({0, 10}, populate_for::store); }), errc::access_denied);
   fixed.populate({0, 10});
+}
+
+TEST(Storage, ReadOnlyHandlesGrowNothingThatCanBeWritten) {
+  const test::scratch_directory directory;
+  const std::string path = directory / "data";
+  storage owners[] = {storage::allocate(10, nullptr, 100),
+                      create_file(path, 10, {.reserve_bytes = 100})};
+  for (storage& each : owners) {
+    storage fixed = each.as_read_only();
+    EXPECT_EQ(code_of([&] { fixed.grow(20); }), errc::access_denied);
+    EXPECT_EQ(fixed.size_bytes(), 10u);
+    EXPECT_EQ(test::file_size(path), 10u);
+  }
+  // What nobody can store into through its mapping still follows its file.
+  storage follower = map_file(path, {.reserve_bytes = 100}).as_read_only();
+  owners[1].grow(20);
+  follower.grow(20);
+  EXPECT_EQ(follower.size_bytes(), 20u);
 }
 
 // storage.1
