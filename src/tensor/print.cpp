@@ -39,8 +39,8 @@ std::vector<shown_axis> choose(const tensor& which, const print_options& options
   const index_t edge = options.edge_items;
   double shown = 1;
   for (const index_t extent : which.shape()) {
-    // Written so that a huge edge cannot overflow.
-    const bool cut = summarize && (extent + 1) / 2 > edge;
+    // Written so that neither a huge edge nor a huge extent overflows.
+    const bool cut = summarize && extent / 2 + extent % 2 > edge;
     axes.push_back(cut ? shown_axis{extent, edge, edge} : shown_axis{extent, extent, 0});
     shown *= static_cast<double>(axes.back().count());
   }
