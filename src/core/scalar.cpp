@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -59,10 +60,13 @@ std::string shortest(double value) {
   if constexpr (std::is_same_v<T, double> || std::is_same_v<T, float>) {
     return fmt::format("{}", static_cast<T>(value));
   } else {
-    for (int digits = 1;; ++digits) {
-      const double rounded = std::stod(fmt::format("{:.{}e}", value, digits - 1));
+    for (int digits = 1; digits < std::numeric_limits<double>::max_digits10; ++digits) {
+      const std::string text = fmt::format("{:.{}e}", value, digits - 1);
+      double rounded = value;
+      std::from_chars(text.data(), text.data() + text.size(), rounded);
       if (static_cast<double>(convert<T>(rounded)) == value) return fmt::format("{}", rounded);
     }
+    return fmt::format("{}", value);
   }
 }
 

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "shale/error.hpp"
+#include "support/comma_locale.hpp"
 
 namespace shale {
 namespace {
@@ -133,6 +136,28 @@ TEST(Scalar, ConvertsCheckedAndUnchecked) {
                  "  wanted a value that int32 holds up to rounding; cast explicitly to round, "
                  "saturate or wrap");
   }
+}
+
+TEST(Scalar, PrintsPointsWhereTheLocaleHasCommas) {
+  const auto print_all = [] {
+    std::string text;
+    for (int bits = 0; bits < 0x10000; bits += 7) {
+      const auto half = static_cast<std::uint16_t>(bits);
+      text += scalar(std::bit_cast<float16>(half)).to_string() + ' ' +
+              scalar(std::bit_cast<bfloat16>(half)).to_string() + '\n';
+    }
+    for (int bits = 0; bits < 0x100; ++bits) {
+      const auto quarter = static_cast<std::uint8_t>(bits);
+      text += scalar(std::bit_cast<float8_e4m3fn>(quarter)).to_string() + ' ' +
+              scalar(std::bit_cast<float8_e5m2>(quarter)).to_string() + '\n';
+    }
+    return text + scalar(1.5f).to_string() + scalar(complex(0.5, 2.5)).to_string() +
+           scalar(1234567).to_string();
+  };
+  const std::string wanted = print_all();
+  const test::comma_locale commas;
+  ASSERT_EQ(std::strtod("1,5", nullptr), 1.5);
+  EXPECT_EQ(print_all(), wanted);
 }
 
 TEST(Scalar, EqualsAsNumbersWhateverTheTypes) {

@@ -12,6 +12,7 @@
 #include "shale/error.hpp"
 #include "shale/print.hpp"
 #include "shale/tensor.hpp"
+#include "support/comma_locale.hpp"
 
 namespace shale {
 namespace {
@@ -195,6 +196,26 @@ TEST(Print, LongAxesShowTheirEnds) {
             " [ 4  5  6  7]\n"
             " [ 8  9 10 11]]\n"
             "int32 (3, 4)");
+}
+
+TEST(Print, TheLongestAxisShowsItsEnds) {
+  const tensor one = tensor::of<std::uint8_t>({7});
+  for (const index_t extent :
+       {std::numeric_limits<index_t>::max(), std::numeric_limits<index_t>::max() - 1})
+    EXPECT_EQ(to_string(one.expand({extent})),
+              "[7 7 7 ... 7 7 7]\nuint8 (" + std::to_string(extent) + ",)");
+}
+
+TEST(Print, NumbersHavePointsWhereTheLocaleHasCommas) {
+  const auto print_all = [] {
+    return to_string(counting({3}, 0.25)) + to_string(counting({3}, 1e7)) +
+           to_string(counting({3}, 1e-7)) + to_string(cast<float16>(counting({3}, 0.25))) +
+           to_string(cast<std::complex<double>>(counting({3}, 0.25))) +
+           to_string(cast<std::int64_t>(counting({3}, 1e9)));
+  };
+  const std::string wanted = print_all();
+  const test::comma_locale commas;
+  EXPECT_EQ(print_all(), wanted);
 }
 
 TEST(Print, ManyShortAxesShowTheirFirstPositionOnly) {
