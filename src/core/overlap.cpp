@@ -27,15 +27,8 @@ wide greatest_common_divisor(wide a, wide b) {
   return a;
 }
 
-// The smallest x >= 0 with weight * x == target (mod modulus), where such an x exists and weight
-// and modulus have the greatest common divisor `common`.
-// No product overflows, as modulus / common is below 2^63: strides are, and weights are strides
-// times the width of an item; either the bytes of items were split off (see `normalize`), which
-// divides all weights by more than that width, or their weight of 1 makes the modulus 1.
-wide solve_congruence(wide weight, wide target, wide modulus, wide common) {
-  weight /= common;
-  target /= common;
-  modulus /= common;
+// The inverse of `weight` modulo `modulus`, which have no common divisor; 0 modulo 1.
+wide inverse_modulo(wide weight, wide modulus) {
   // Euclid, keeping old = inverse * weight (mod modulus).
   wide old = weight % modulus, rest = modulus, inverse = 1, next = 0;
   while (rest != 0) {
@@ -44,8 +37,7 @@ wide solve_congruence(wide weight, wide target, wide modulus, wide common) {
     inverse = std::exchange(next, inverse - quotient * next);
   }
   inverse %= modulus;
-  if (inverse < 0) inverse += modulus;
-  return (target % modulus) * inverse % modulus;
+  return inverse < 0 ? inverse + modulus : inverse;
 }
 
 wide ceil_divide(wide a, wide b) { return (a + b - 1) / b; }  // a >= 0, b > 0
@@ -71,15 +63,21 @@ class equation {
     if (target_ < 0) return false;
     wide divisor = 0, reach = 0;
     for (int i = count_ - 1; i >= 0; --i) {
-      divisor = greatest_common_divisor(terms_[i].weight, divisor);
+      const wide inner = std::exchange(divisor, greatest_common_divisor(terms_[i].weight, divisor));
       reach += terms_[i].weight * terms_[i].most;
-      divisors_[i] = divisor;
-      reaches_[i] = reach;
+      level& here = levels_[i];
+      here = {.divisor = divisor, .reach = reach};
+      if (inner == 0) continue;  // the last: what is left decides
+      here.step = inner / divisor;
+      here.inverse = inverse_modulo(terms_[i].weight / divisor, here.step);
     }
-    return search(0, target_, work);
+    return target_ % divisor == 0 && search(0, target_, work);
   }
 
  private:
+  // Two layouts of the largest rank, and their bytes.
+  static constexpr std::size_t most_terms = 2 * max_rank + 2;
+
   // Largest weight first, equal weights merged, and the smallest split off while it cannot carry
   // into the others: then it takes the remainder and they must meet the quotient.
   void normalize() {
@@ -92,48 +90,61 @@ class equation {
       else terms_[kept++] = terms_[i];
     }
     count_ = kept;
+    std::array<wide, most_terms> outer;  // greatest common divisor of this and larger weights
+    for (int i = 0; i < count_; ++i)
+      outer[i] = greatest_common_divisor(terms_[i].weight, i > 0 ? outer[i - 1] : 0);
+    wide scale = 1;  // by which all weights are still to be divided
     while (count_ > 0 && target_ >= 0) {
-      wide common = 0;
-      for (int i = 0; i + 1 < count_; ++i)
-        common = greatest_common_divisor(terms_[i].weight, common);
-      const term& smallest = terms_[count_ - 1];
-      if (common != 0 && smallest.weight * smallest.most >= common) return;
+      const wide common = count_ > 1 ? outer[count_ - 2] / scale : 0;
+      const wide weight = terms_[count_ - 1].weight / scale;
+      const wide reach = weight * terms_[count_ - 1].most;
+      if (common != 0 && reach >= common) break;
       const wide rest = common != 0 ? target_ % common : target_;
-      if (rest % smallest.weight != 0 || rest > smallest.weight * smallest.most) {
+      if (rest % weight != 0 || rest > reach) {
         target_ = -1;  // no solution
         return;
       }
       target_ = common != 0 ? target_ / common : 0;
+      scale *= common;
       --count_;
-      for (int i = 0; i < count_; ++i) terms_[i].weight /= common;
     }
+    for (int i = 0; i < count_; ++i) terms_[i].weight /= scale;
   }
 
+  // Whether the terms from `at` on can sum to `rest`, which their divisor divides.
   bool search(int at, wide rest, int& work) const {
-    if (rest < 0 || rest > reaches_[at] || rest % divisors_[at] != 0) return false;
-    const term& here = terms_[at];
-    if (at + 1 == count_) return true;  // divisible and within reach
-    const wide lowest =
-        rest > reaches_[at + 1] ? ceil_divide(rest - reaches_[at + 1], here.weight) : 0;
-    const wide highest = std::min(here.most, rest / here.weight);
-    // Only every `step`-th choice leaves a rest that the remaining weights divide.
-    const wide divisor = divisors_[at + 1];
-    const wide step = divisor / divisors_[at];
-    const wide first = solve_congruence(here.weight, rest, divisor, divisors_[at]);
-    wide choice = first >= lowest ? first - (first - lowest) / step * step
-                                  : first + ceil_divide(lowest - first, step) * step;
-    for (; choice <= highest; choice += step) {
+    const level& here = levels_[at];
+    if (rest < 0 || rest > here.reach) return false;
+    if (at + 1 == count_) return true;
+    const term& own = terms_[at];
+    const wide beyond = rest - levels_[at + 1].reach;
+    const wide lowest = beyond > 0 ? ceil_divide(beyond, own.weight) : 0;
+    const wide highest = std::min(own.most, rest / own.weight);
+    // The choices that leave a rest which the remaining weights divide: x with weight * x == rest
+    // modulo their divisor. No product overflows, as a step is below 2^63: strides are, and weights
+    // are strides times the width of an item; either the bytes of items were split off (see
+    // `normalize`), which divides all weights by more than that width, or their weight of 1 makes
+    // the step 1.
+    const wide first = rest / here.divisor % here.step * here.inverse % here.step;
+    wide choice = lowest + (first - lowest) % here.step;
+    if (choice < lowest) choice += here.step;
+    for (; choice <= highest; choice += here.step) {
       if (--work < 0) return true;
-      if (search(at + 1, rest - choice * here.weight, work)) return true;
+      if (search(at + 1, rest - choice * own.weight, work)) return true;
     }
     return false;
   }
 
-  // Two layouts of the largest rank, and their bytes.
-  static constexpr std::size_t most_terms = 2 * max_rank + 2;
+  // What the search asks at each depth, of a term and those after it.
+  struct level {
+    wide divisor = 0;  // greatest common divisor of the weights
+    wide reach = 0;    // largest sum
+    wide step = 0;     // between choices that leave a rest which the terms after this one divide
+    wide inverse = 0;  // of weight / divisor, modulo step
+  };
+
   std::array<term, most_terms> terms_{};
-  std::array<wide, most_terms> divisors_{};  // greatest common divisor of this and later weights
-  std::array<wide, most_terms> reaches_{};   // largest sum of this and later terms
+  std::array<level, most_terms> levels_{};
   int count_ = 0;
   wide target_ = 0;
 };

@@ -111,6 +111,35 @@ TEST(Overlap, AgreesWithCountingEveryByte) {
   EXPECT_GT(answers[1], 3000);
 }
 
+// Many levels of the search, whose choices lie several steps apart as weights have common divisors.
+TEST(Overlap, AgreesWithCountingOverManyAxes) {
+  random_choices choose(6);
+  const auto deep = [&choose] {
+    dims shape, strides;
+    index_t factor = choose(1, 3);
+    for (index_t axis = choose(4, 8); axis > 0; --axis) {
+      shape.push_back(2 + (choose(0, 7) == 0));
+      if (choose(0, 2) == 0) factor *= choose(1, 4);
+      strides.push_back(factor * choose(-9, 30));
+    }
+    return layout(shape, strides, choose(-60, 60));
+  };
+  int shared[2] = {0, 0}, repeated[2] = {0, 0};
+  for (int round = 0; round < 1500; ++round) {
+    const index_t a_bytes = choose(1, 8), b_bytes = choose(0, 2) == 0 ? choose(1, 8) : a_bytes;
+    const layout a = deep(), b = deep();
+    const bool wanted = share_a_byte(a, a_bytes, b, b_bytes);
+    ASSERT_EQ(overlaps(a, static_cast<std::size_t>(a_bytes), b, static_cast<std::size_t>(b_bytes)),
+              wanted)
+        << text(a) << a_bytes << text(b) << b_bytes;
+    ++shared[wanted];
+    const bool twice = repeats(a);
+    ASSERT_EQ(self_overlaps(a), twice) << text(a);
+    ++repeated[twice];
+  }
+  for (const int count : {shared[0], shared[1], repeated[0], repeated[1]}) EXPECT_GT(count, 100);
+}
+
 // Few elements, but strides up to the largest that a layout can hold, and near multiples of one
 // another.
 TEST(Overlap, AgreesWithCountingAtTheEndsOf64Bits) {
