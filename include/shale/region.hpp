@@ -18,7 +18,8 @@ struct region {
   friend bool operator==(const region&, const region&) noexcept = default;
 };
 
-/// "[2:5, 0:10]".
+/// "[2:5, 0:10]"; where no slices can say it, as the ranks differ or an end is beyond 64 bits,
+/// "start (2,), shape (3, 10)".
 std::string to_string(const region& where);
 
 /// Throws   invalid_argument naming the axis unless `where` has the rank of `shape` and lies inside

@@ -5,11 +5,16 @@
 namespace shale {
 
 std::string to_string(const region& where) {
+  const auto as_lists = [&where] {
+    return "start " + to_string(where.start) + ", shape " + to_string(where.shape);
+  };
+  if (where.start.size() != where.shape.size()) return as_lists();
   std::string text = "[";
   for (index_t axis = 0; axis < where.shape.size(); ++axis) {
+    const auto stop = checked_add(where.start[axis], where.shape[axis]);
+    if (!stop) return as_lists();
     if (axis > 0) text += ", ";
-    text += std::to_string(where.start[axis]) + ":" +
-            std::to_string(where.start[axis] + where.shape[axis]);
+    text += std::to_string(where.start[axis]) + ":" + std::to_string(*stop);
   }
   return text + "]";
 }
@@ -18,7 +23,8 @@ void require_inside(const region& where, const dims& shape) {
   if (where.start.size() != shape.size() || where.shape.size() != shape.size())
     throw error(errc::invalid_argument, "a region's rank is not the array's",
                 {"the region has " + std::to_string(where.shape.size()) + " axes, the array " +
-                 std::to_string(shape.size())});
+                     std::to_string(shape.size()),
+                 to_string(where)});
   for (index_t axis = 0; axis < shape.size(); ++axis) {
     const index_t start = where.start[axis];
     const index_t length = where.shape[axis];

@@ -26,6 +26,13 @@ TEST(Region, PrintsItsEndsAsSlices) {
   EXPECT_EQ(to_string(region{}), "[]");
 }
 
+TEST(Region, PrintsListsWhereSlicesCannotSayIt) {
+  EXPECT_EQ(to_string(region{{1}, {3, 4}}), "start (1,), shape (3, 4)");
+  EXPECT_EQ(to_string(region{{1, 2}, {}}), "start (1, 2), shape ()");
+  EXPECT_EQ(to_string(region{{0, 1}, {5, top}}), "start (0, 1), shape (5, 9223372036854775807)");
+  EXPECT_EQ(to_string(region{{-1}, {top}}), "[-1:9223372036854775806]");
+}
+
 TEST(Region, AllHoldsEveryIndex) {
   EXPECT_EQ(region::all({3, 4}), (region{{0, 0}, {3, 4}}));
   EXPECT_EQ(text_of(region::all({3, 0}), {3, 0}), "");
@@ -48,7 +55,12 @@ TEST(Region, RefusalsNameTheAxis) {
             "  axis 1 has 4 positions, wanted 2 from 3");
   EXPECT_EQ(text_of({{0}, {1}}, {5, 4}),
             "a region's rank is not the array's [invalid_argument]\n"
-            "  the region has 1 axes, the array 2");
+            "  the region has 1 axes, the array 2\n"
+            "  [0:1]");
+  EXPECT_EQ(text_of({{0}, {1, 2}}, {5, 4}),
+            "a region's rank is not the array's [invalid_argument]\n"
+            "  the region has 2 axes, the array 2\n"
+            "  start (0,), shape (1, 2)");
   EXPECT_NE(text_of({{top}, {top}}, {top}), "");
 }
 
