@@ -59,7 +59,7 @@ std::optional<layout::bounds> reach(const dims& shape, const dims& strides, inde
   return result;
 }
 
-// A stride that may belong to an axis of at most one position, where it is never followed: an
+// A stride that is never followed, as of an axis of at most one position: an
 // overflow must not fail there, nor a later one when elements are counted in bytes.
 index_t stride_or_one(std::optional<index_t> wanted) {
   constexpr index_t limit = index_t{1} << 56;
@@ -392,11 +392,16 @@ layout layout::unfold(index_t axis, index_t size, index_t step) const {
     throw_invalid("a window does not fit its axis",
                   {"got a window of " + text(size) + ", but " + axis_text(axis, shape_[axis])});
   if (step <= 0) throw_invalid("windows must be a positive step apart", {"got step " + text(step)});
+  const auto windows = checked_add((shape_[axis] - size) / step, index_t{1});
+  if (!windows)
+    throw_invalid("windows are beyond 2^63 - 1",
+                  {"got windows of 0 at every position, but " + axis_text(axis, shape_[axis])});
   dims shape = shape_;
   dims strides = strides_;
-  shape[axis] = (shape_[axis] - size) / step + 1;
-  strides[axis] =
-      shape[axis] > 1 ? strides_[axis] * step : stride_or_one(checked_mul(strides_[axis], step));
+  shape[axis] = *windows;
+  // The last of the windows without elements may begin where no position is.
+  strides[axis] = *windows > 1 && size > 0 ? strides_[axis] * step
+                                           : stride_or_one(checked_mul(strides_[axis], step));
   shape.push_back(size);
   strides.push_back(strides_[axis]);
   return layout(shape, strides, offset_);

@@ -295,6 +295,13 @@ TEST(Layout, ViewsOfExtremeLayoutsStayInRange) {
   EXPECT_EQ(wide.sliced(0, {.step = top}).position(index_list{0}), 0);
   EXPECT_EQ(wide.sliced(0, {.step = std::numeric_limits<index_t>::min()}).offset(), top / 2 * 2);
   EXPECT_EQ(wide.unfold(0, 3, top).position(index_list{0, 2}), top / 2 * 2);
+  // Windows of nothing begin at each position and behind the last, wherever that would be.
+  const layout ends({2}, {index_t{1} << 62}, 0);
+  EXPECT_EQ(ends.unfold(0, 0, 1).shape(), (dims{3, 0}));
+  EXPECT_EQ(ends.unfold(0, 0, 2).shape(), (dims{2, 0}));
+  EXPECT_EQ(ends.unfold(0, 0, top).shape(), (dims{1, 0}));
+  EXPECT_NE(message_of([] { layout({top}, {0}, 0).unfold(0, 0, 1); }), "nothing was thrown");
+  EXPECT_EQ(layout({top}, {0}, 0).unfold(0, 0, 2).shape(), (dims{top / 2 + 1, 0}));
   const layout corner({2, 2}, {top / 4, top / 4}, 0);
   EXPECT_EQ(corner.diagonal().position(index_list{1}), top / 4 * 2);
   const layout far({1, 1}, {top, top}, top);

@@ -154,7 +154,7 @@ view_step random_step(Choose&& choose, const index_list& shape, const chain_limi
         if (rank == 0 || shape.size() >= limits.most_axes) break;
         const auto axis = some_axis(choose, rank);
         if (extent(axis) == 0) break;
-        const auto size = choose(1, extent(axis)), step = choose(1, 3);
+        const auto size = choose(0, 15) == 0 ? 0 : choose(1, extent(axis)), step = choose(1, 3);
         if (count / extent(axis) * ((extent(axis) - size) / step + 1) * size > limits.most_elements)
           break;
         return {"unfold", {axis, size, step}};
