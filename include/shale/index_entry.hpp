@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include "shale/index.hpp"
@@ -28,7 +29,7 @@ class index_entry {
   /// Entries are written as what they stand for: `x.index({2, slice{.step = -1}, newaxis})`.
   template <class Integer>
   requires std::is_integral_v<Integer> index_entry(Integer at)
-  noexcept : what_(kind::position), at_(static_cast<index_t>(at)) {}
+  noexcept : what_(kind::position), at_(as_index(at)) {}
   index_entry(const shale::slice& which) noexcept : what_(kind::range), which_(which) {}
   index_entry(newaxis_t) noexcept : what_(kind::new_axis) {}
   index_entry(ellipsis_t) noexcept : what_(kind::rest) {}
@@ -39,6 +40,15 @@ class index_entry {
   const shale::slice& slice() const noexcept { return which_; }  ///< for kind::range
 
  private:
+  // No axis has a position 2^63 - 1, so what is beyond it may stay out of range as that.
+  template <class Integer>
+  static index_t as_index(Integer at) noexcept {
+    constexpr index_t most = std::numeric_limits<index_t>::max();
+    if constexpr (std::is_unsigned_v<Integer> && sizeof(Integer) >= sizeof(index_t))
+      return static_cast<index_t>(at > Integer{most} ? Integer{most} : at);
+    else return static_cast<index_t>(at);
+  }
+
   kind what_;
   index_t at_ = 0;
   shale::slice which_ = {};

@@ -140,8 +140,10 @@ axis_map axis_map::index(std::span<const index_entry> entries) const {
     throw error(errc::invalid_argument,
                 ellipses > 1 ? "index: more than one ellipsis" : "index: more entries than axes",
                 {"shape " + to_string(shape) + ", " + std::to_string(used) + " entries"});
+  // New axes come last: beside axes that a position drops, they could be too many for a while.
   axis_map view = *this;
   index_t axis = 0;
+  dims new_axes;
   for (const auto& entry : entries) {
     switch (entry.what()) {
       case kind::position:
@@ -151,13 +153,14 @@ axis_map axis_map::index(std::span<const index_entry> entries) const {
         view = view.sliced(axis++, entry.slice());
         break;
       case kind::new_axis:
-        view = view.unsqueeze(axis++);
+        new_axes.push_back(axis + new_axes.size());
         break;
       case kind::rest:
         axis += rank() - used;
         break;
     }
   }
+  for (const index_t added : new_axes) view = view.unsqueeze(added);
   return view;
 }
 

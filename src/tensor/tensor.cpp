@@ -230,7 +230,7 @@ tensor tensor::index(std::span<const index_entry> entries) const {
         result = result.sliced(axis++, entry.slice());
         break;
       case kind::new_axis:
-        result = result.unsqueeze(axis++);
+        new_axes.push_back(axis + new_axes.size());
         break;
       case kind::rest:
         axis += rank() - named;
@@ -256,8 +256,10 @@ tensor tensor::unsqueeze(index_t axis) const { return with(layout_.unsqueeze(axi
 
 tensor tensor::expand(const dims& shape) const { return with(layout_.expand(shape)); }
 
+  // New axes come last: beside axes that a position drops, they could be too many for a while.
 tensor tensor::unfold(index_t axis, index_t size, index_t step) const {
   return with(layout_.unfold(axis, size, step));
+  dims new_axes;
 }
 
 tensor tensor::diagonal(index_t offset, index_t axis_a, index_t axis_b) const {
@@ -274,6 +276,7 @@ tensor tensor::view(const dims& shape) const {
     throw error(errc::invalid_argument, "strides cannot express the view",
                 {fmt::format("got shape {} over shape {} with strides {}", to_string(shape),
                              to_string(this->shape()), to_string(strides())),
+  for (const index_t added : new_axes) result = result.unsqueeze(added);
                  "`reshape` copies where it must"});
   return with(*viewed);
 }

@@ -420,6 +420,13 @@ TEST(Expr, StepsBeyondEveryLengthLeaveOneElement) {
   }
 }
 
+TEST(Expr, IndexDropsAxesBeforeItAddsOthers) {
+  const tensor full = tensor::zeros(dims::filled(max_rank, 1), dtype::float32);
+  EXPECT_EQ(expr(full).index({newaxis, 0}).shape(), full.shape());
+  EXPECT_THROW(expr(full).index({newaxis, newaxis, 0}), error);
+  EXPECT_THROW(expr(full).index({std::uint64_t{1} << 63}), error);
+}
+
 // ---- against NumPy -----------------------------------------------------------------------------
 
 void write_npy(const std::string& path, const tensor& values, const char* code) {

@@ -101,6 +101,26 @@ TEST(TensorIndex, FollowsNumPysBasicIndexing) {
          whole.select(0, 0).select(0, 1).keeping(0, {0, 2}).unsqueeze(0));
 }
 
+TEST(TensorIndex, DropsAxesBeforeItAddsOthers) {
+  const tensor full = tensor::zeros(dims::filled(max_rank, 1), dtype::uint8);
+  EXPECT_EQ(full.index({newaxis, 0}).rank(), max_rank);
+  EXPECT_EQ(full.index({0, newaxis}).rank(), max_rank);
+  EXPECT_NE(message_of([&] { full.index({newaxis, newaxis, 0}); }), "nothing was thrown");
+}
+
+TEST(TensorIndex, RefusesPositionsBeyond64Bits) {
+  const tensor x = counting({3});
+  const auto refuses = [&](index_entry at) {
+    EXPECT_EQ(message_of([&] { x.index({at}); }).substr(0, 18), "index out of range");
+  };
+  refuses(std::numeric_limits<std::uint64_t>::max());
+  refuses(std::uint64_t{1} << 63);
+  refuses((std::uint64_t{1} << 63) - 1);
+  refuses(std::numeric_limits<index_t>::min());
+  EXPECT_EQ(x.index({std::uint64_t{2}}).item(), scalar(2));
+  EXPECT_EQ(x.index({std::int8_t{-1}}).item(), scalar(2));
+}
+
 TEST(TensorIndex, RefusesTooMuch) {
   const tensor x = counting({2, 3});
   EXPECT_EQ(message_of([&] {
