@@ -63,7 +63,8 @@ class tensor {
   /// Bytes of one element.
   std::size_t item_bytes() const noexcept { return shale::item_bytes(dtype_); }
 
-  /// size() * item_bytes(): what a contiguous copy would take.
+  /// size() * item_bytes(): what a contiguous copy would take; of a broadcast tensor whose product
+  /// does not fit, the largest size_t.
   std::size_t size_bytes() const noexcept;
 
   /// Whether the elements lie in row-major order without gaps; axes of length 1 do not matter.

@@ -108,7 +108,9 @@ index_t tensor::shape(index_t axis) const { return shape()[normalize_axis(axis, 
 index_t tensor::stride(index_t axis) const { return strides()[normalize_axis(axis, rank())]; }
 
 std::size_t tensor::size_bytes() const noexcept {
-  return static_cast<std::size_t>(size()) * item_bytes();
+  std::size_t bytes = 0;
+  const bool wraps = __builtin_mul_overflow(static_cast<std::size_t>(size()), item_bytes(), &bytes);
+  return wraps ? std::numeric_limits<std::size_t>::max() : bytes;
 }
 
 std::byte* tensor::data() noexcept { return const_cast<std::byte*>(std::as_const(*this).data()); }

@@ -108,6 +108,15 @@ TEST(Tensor, RefusesMoreBytesThan64BitsCount) {
 // ---- handles
 // -------------------------------------------------------------------------------------
 
+TEST(Tensor, BytesOfBroadcastElementsSaturate) {
+  const tensor one = tensor::zeros({1}, dtype::float64);
+  EXPECT_EQ(one.expand({index_t{1} << 60}).size_bytes(), std::size_t{1} << 63);
+  EXPECT_EQ(one.expand({(index_t{1} << 61) - 1}).size_bytes(), (std::size_t{1} << 63) * 2 - 8);
+  EXPECT_EQ(one.expand({index_t{1} << 61}).size_bytes(), std::numeric_limits<std::size_t>::max());
+  EXPECT_EQ(one.expand({(index_t{1} << 61) + 1}).size_bytes(),
+            std::numeric_limits<std::size_t>::max());
+}
+
 TEST(Tensor, CopiesShareElements) {
   tensor x = tensor::of<std::int32_t>({1, 2, 3});
   const tensor y = x;
