@@ -85,7 +85,8 @@ class tensor {
   std::byte* data() noexcept;
   const std::byte* data() const noexcept;
 
-  /// Same storage, dtype and layout: the two handles are interchangeable.
+  /// Same storage, dtype and layout, and both writable or neither: the two handles are
+  /// interchangeable.
   bool is_set_to(const tensor& other) const noexcept;
 
   // ---- typed access ----------------------------------------------------------------------------

@@ -121,7 +121,7 @@ const std::byte* tensor::data() const noexcept {
 }
 
 bool tensor::is_set_to(const tensor& other) const noexcept {
-  return dtype_ == other.dtype_ && layout_ == other.layout_ &&
+  return dtype_ == other.dtype_ && layout_ == other.layout_ && writable() == other.writable() &&
          storage_.data() == other.storage_.data() &&
          (storage_.shares_owner_with(other.storage_) || (!storage_ && !other.storage_));
 }

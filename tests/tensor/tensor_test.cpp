@@ -127,6 +127,10 @@ TEST(Tensor, CopiesShareElements) {
   EXPECT_FALSE(x.view_as(dtype::float32).is_set_to(x));
   EXPECT_FALSE(x.clone().is_set_to(x));
   EXPECT_TRUE(tensor().is_set_to(tensor()));
+  // A handle that refuses writes does not replace one that takes them.
+  EXPECT_FALSE(x.as_read_only().is_set_to(x));
+  EXPECT_FALSE(x.is_set_to(x.as_read_only()));
+  EXPECT_TRUE(x.as_read_only().is_set_to(y.as_read_only()));
 }
 
 TEST(Tensor, AViewKeepsTheElementsAlive) {
