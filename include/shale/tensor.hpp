@@ -176,6 +176,7 @@ class tensor {
 
   /// The pieces of `length` (> 0) along `axis`, the last one possibly shorter; one empty piece of
   /// an empty axis. Views.
+  /// Throws   out_of_memory if there is none for so many, as `chunk` and `unbind` do
   std::vector<tensor> split(index_t length, index_t axis = 0) const;
 
   /// At most `count` (> 0) pieces along `axis`, all of ceil(n / count) but the last. Views.

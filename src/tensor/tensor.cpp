@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <new>
 #include <utility>
 
 #include "core/load_element.hpp"
@@ -60,6 +61,22 @@ void require_inside(const storage& bytes, dtype type, const layout& which) {
                 {fmt::format("{} needs an address that is a multiple of {}", name(type),
                              alignment_of(type)),
                  "copy the bytes into a fresh tensor first"});
+}
+
+// Room for `count` views, so that too many are refused before the first is made.
+std::vector<tensor> room_for(index_t count) {
+  std::vector<tensor> views;
+  const auto refuse = [count] {
+    throw error(errc::out_of_memory, "there is no memory for so many views",
+                {fmt::format("wanted {} of {} bytes", count, sizeof(tensor))});
+  };
+  if (static_cast<std::size_t>(count) > views.max_size()) refuse();
+  try {
+    views.reserve(static_cast<std::size_t>(count));
+  } catch (const std::bad_alloc&) {
+    refuse();
+  }
+  return views;
 }
 
 std::size_t bytes_for(const dims& shape, dtype type) {
@@ -350,7 +367,7 @@ std::vector<tensor> tensor::split(index_t length, index_t axis) const {
     throw error(errc::invalid_argument, "pieces need a positive length",
                 {fmt::format("got {}", length)});
   const index_t extent = shape()[axis];
-  std::vector<tensor> pieces;
+  std::vector<tensor> pieces = room_for(std::max<index_t>(ceil_div(extent, length), 1));
   for (index_t start = 0; start < extent || pieces.empty(); start += length) {
     pieces.push_back(narrow(axis, start, std::min(length, extent - start)));
     if (length >= extent - start) break;  // the next start might not fit
@@ -368,8 +385,7 @@ std::vector<tensor> tensor::chunk(index_t count, index_t axis) const {
 
 std::vector<tensor> tensor::unbind(index_t axis) const {
   axis = normalize_axis(axis, rank());
-  std::vector<tensor> pieces;
-  pieces.reserve(static_cast<std::size_t>(shape()[axis]));
+  std::vector<tensor> pieces = room_for(shape()[axis]);
   for (index_t at = 0; at < shape()[axis]; ++at) pieces.push_back(select(axis, at));
   return pieces;
 }

@@ -167,6 +167,22 @@ TEST(TensorPieces, UnbindGivesEveryPosition) {
   EXPECT_EQ(counting({0, 3}).unbind().size(), 0u);
 }
 
+TEST(TensorPieces, TooManyAreOutOfMemory) {
+  const tensor repeated = counting({1}).expand({index_t{1} << 60});
+  const auto code_of = [](auto&& body) -> std::optional<errc> {
+    try {
+      body();
+    } catch (const error& failure) {
+      return failure.code();
+    }
+    return std::nullopt;
+  };
+  EXPECT_EQ(code_of([&] { repeated.unbind(); }), errc::out_of_memory);
+  EXPECT_EQ(code_of([&] { repeated.split(1); }), errc::out_of_memory);
+  EXPECT_EQ(code_of([&] { repeated.chunk(index_t{1} << 59); }), errc::out_of_memory);
+  EXPECT_EQ(repeated.chunk(2).size(), 2u);
+}
+
 TEST(TensorViewAs, ReinterpretsBytesAsNumPyDoes) {
   const tensor wide =
       tensor::of<std::uint32_t>({0x04030201u, 0x08070605u, 0x0c0b0a09u, 0x100f0e0du});
