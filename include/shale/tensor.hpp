@@ -26,7 +26,7 @@ class tensor {
   tensor();
 
   /// `which` over `bytes`, whose first byte is position 0. An empty layout touches no byte and fits
-  /// any storage.
+  /// any storage. A stride that no index follows becomes 1 where it counts more bytes than 2^62.
   /// Throws   invalid_argument if an element would lie outside the storage or be misaligned
   tensor(shale::storage bytes, shale::dtype type, const layout& which);
 

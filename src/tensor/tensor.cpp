@@ -22,10 +22,15 @@ std::size_t alignment_of(dtype type) {
   return kind(type) == dtype_kind::complex ? item_bytes(type) / 2 : item_bytes(type);
 }
 
+// The largest position, stride or difference of positions in a tensor.
+index_t most_position(std::size_t item_bytes) {
+  return (index_t{1} << 62) / static_cast<index_t>(item_bytes);
+}
+
 // Byte positions of every element, and differences of two, fit 64 bits with room to spare, also in
 // layouts whose empty axis hides the others.
 bool byte_positions_fit(const layout& which, std::size_t item_bytes) {
-  const index_t most = (index_t{1} << 62) / static_cast<index_t>(item_bytes);
+  const index_t most = most_position(item_bytes);
   const auto within = [most](index_t value) { return value >= -most && value <= most; };
   index_t reach = 0;
   for (index_t axis = 0; axis < which.rank(); ++axis) {
@@ -38,6 +43,17 @@ bool byte_positions_fit(const layout& which, std::size_t item_bytes) {
     reach = *sum;
   }
   return within(which.offset());
+}
+
+// Strides of axes of at most one position are never followed; yet they are scaled to bytes with
+// the others, and those that would not fit become 1.
+layout without_idle_strides(const layout& which, std::size_t item_bytes) {
+  const index_t most = most_position(item_bytes);
+  dims strides = which.strides();
+  for (index_t axis = 0; axis < which.rank(); ++axis)
+    if (which.shape()[axis] <= 1 && (strides[axis] < -most || strides[axis] > most))
+      strides[axis] = 1;
+  return strides == which.strides() ? which : layout(which.shape(), strides, which.offset());
 }
 
 void require_inside(const storage& bytes, dtype type, const layout& which) {
@@ -96,8 +112,10 @@ std::size_t bytes_for(const dims& shape, dtype type) {
 tensor::tensor() : dtype_(dtype::float32), layout_(dims{0}) {}
 
 tensor::tensor(shale::storage bytes, shale::dtype type, const layout& which)
-    : storage_(std::move(bytes)), dtype_(type), layout_(which) {
-  require_inside(storage_, type, which);
+    : storage_(std::move(bytes)),
+      dtype_(type),
+      layout_(without_idle_strides(which, shale::item_bytes(type))) {
+  require_inside(storage_, type, layout_);
 }
 
 tensor tensor::empty(const dims& shape, shale::dtype type, memory_pool* pool) {
@@ -238,8 +256,10 @@ tensor tensor::index(std::span<const index_entry> entries) const {
   if (ellipses > 1)
     throw error(errc::invalid_argument, "only one ellipsis can stand in an index",
                 {fmt::format("got {}: which axes each keeps would be open", ellipses)});
+  // New axes come last: beside axes that a position drops, they could be too many for a while.
   layout result = layout_;
   index_t axis = 0;
+  dims new_axes;
   for (const auto& entry : entries) {
     switch (entry.what()) {
       case kind::position:
@@ -256,6 +276,7 @@ tensor tensor::index(std::span<const index_entry> entries) const {
         break;
     }
   }
+  for (const index_t added : new_axes) result = result.unsqueeze(added);
   return with(result);
 }
 
@@ -275,10 +296,8 @@ tensor tensor::unsqueeze(index_t axis) const { return with(layout_.unsqueeze(axi
 
 tensor tensor::expand(const dims& shape) const { return with(layout_.expand(shape)); }
 
-  // New axes come last: beside axes that a position drops, they could be too many for a while.
 tensor tensor::unfold(index_t axis, index_t size, index_t step) const {
   return with(layout_.unfold(axis, size, step));
-  dims new_axes;
 }
 
 tensor tensor::diagonal(index_t offset, index_t axis_a, index_t axis_b) const {
@@ -295,7 +314,6 @@ tensor tensor::view(const dims& shape) const {
     throw error(errc::invalid_argument, "strides cannot express the view",
                 {fmt::format("got shape {} over shape {} with strides {}", to_string(shape),
                              to_string(this->shape()), to_string(strides())),
-  for (const index_t added : new_axes) result = result.unsqueeze(added);
                  "`reshape` copies where it must"});
   return with(*viewed);
 }

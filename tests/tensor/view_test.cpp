@@ -242,7 +242,22 @@ TEST(TensorAsStrided, StaysInsideTheStorage) {
             "  the storage holds 10 elements of int32 (40 bytes)");
   EXPECT_NE(message_of([&] { x.as_strided({2}, {-1}, 0); }), "nothing was thrown");
   EXPECT_NE(message_of([&] { x.as_strided({2}, {index_t{1} << 61}, 0); }), "nothing was thrown");
-  EXPECT_NE(message_of([&] { x.as_strided({1}, {index_t{1} << 61}, 0); }), "nothing was thrown");
+  EXPECT_NE(message_of([&] {
+              x.as_strided({0, 2}, {1, index_t{1} << 61}, 0);
+            }),
+            "nothing was thrown");
+}
+
+TEST(TensorAsStrided, DoesNotMindStridesThatAreNotFollowed) {
+  const tensor x = counting({10});
+  for (const index_t stride : {std::numeric_limits<index_t>::max(),
+                               std::numeric_limits<index_t>::min(), index_t{1} << 61}) {
+    const tensor one = x.as_strided({1}, {stride}, 7);
+    EXPECT_EQ(one.item(), scalar(7));
+    EXPECT_EQ(one.flip().expand({3}).clone().at({2}), scalar(7));
+    EXPECT_EQ(x.as_strided({1, 2}, {stride, 1}, 3).at({0, 1}), scalar(4));
+    EXPECT_EQ(x.as_strided({0, 1}, {stride, stride}, 3).size(), 0);
+  }
 }
 
 TEST(TensorView, SaysWhatStridesCannotExpress) {
