@@ -2,9 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include "shale/error.hpp"
 #include "shale/tensor.hpp"
+#include "support/long_run.hpp"
 #include "support/npy.hpp"
 #include "support/python.hpp"
 #include "support/random_layouts.hpp"
@@ -31,6 +34,41 @@ tensor as_strided(const tensor& from, const dims& shape, const dims& strides, in
   return from.as_strided(shape, strides, offset);
 }
 
+// One index of several entries, written as triples: an axis's position (0, at, 0), a slice (1, start,
+// step) that runs to the end, a new axis (2, 0, 0) and the ellipsis (3, 0, 0).
+struct entries {
+  std::vector<index_entry> index;
+  std::string line;
+};
+
+entries random_entries(test::random_choices& choose, const dims& shape) {
+  entries result;
+  const auto add = [&result](const index_entry& entry, const index_list& triple) {
+    result.index.push_back(entry);
+    for (const auto number : triple) result.line += ' ' + std::to_string(number);
+  };
+  const auto maybe_new_axis = [&] {
+    if (shape.size() < 6 && choose(0, 5) == 0) add(newaxis, {2, 0, 0});
+  };
+  const auto name_axis = [&](index_t extent) {
+    maybe_new_axis();
+    if (extent > 0 && choose(0, 3) == 0) {
+      const index_t at = choose(-extent, extent - 1);
+      return add(at, {0, at, 0});
+    }
+    const index_t steps[] = {-2, -1, 1, 1, 1, 3};
+    const index_t start = choose(-extent, extent), step = steps[choose(0, 5)];
+    add(slice{.start = start, .step = step}, {1, start, step});
+  };
+  const index_t front = choose(0, shape.size());
+  const index_t back = choose(0, shape.size() - front);
+  for (index_t axis = 0; axis < front; ++axis) name_axis(shape[axis]);
+  if (back > 0 || choose(0, 2) == 0) add(ellipsis, {3, 0, 0});
+  for (index_t axis = shape.size() - back; axis < shape.size(); ++axis) name_axis(shape[axis]);
+  maybe_new_axis();
+  return result;
+}
+
 TEST_F(Numpy, ReplaysChainsOfViewsToTheSameStridesAndElements) {
   const std::pair<dtype, const char*> types[] = {{dtype::uint8, "|u1"},
                                                  {dtype::int16, "<i2"},
@@ -39,7 +77,7 @@ TEST_F(Numpy, ReplaysChainsOfViewsToTheSameStridesAndElements) {
                                                  {dtype::complex128, "<c16"}};
   test::random_choices choose(77);
   std::ofstream chains(file("chains.txt"));
-  const int count = 1000;
+  const int count = test::run_long() ? 20'000 : 1000;
   for (int chain = 0; chain < count; ++chain) {
     const auto [type, descr] = types[chain % 5];
     const std::string name = "c" + std::to_string(chain);
@@ -52,13 +90,26 @@ TEST_F(Numpy, ReplaysChainsOfViewsToTheSameStridesAndElements) {
     chains << "chain " << name << '\n';
     tensor view = whole;
     for (index_t steps = choose(1, 8); steps > 0; --steps) {
+      if (choose(0, 9) == 0) {
+        const auto which = random_entries(choose, view.shape());
+        view = view.index(which.index);
+        chains << "index yes" << which.line << '\n';
+        continue;
+      }
+      const auto held = static_cast<index_t>(view.storage().size_bytes() / view.item_bytes());
       const auto step =
-          test::random_step(choose, to_list(view.shape()), {.storage_positions = positions});
+          test::random_step(choose, to_list(view.shape()), {.storage_positions = held});
       const auto next = test::apply_step(view, step, try_view, as_strided);
       const auto space = step.line().find(' ');
       const std::string numbers = space == std::string::npos ? "" : step.line().substr(space);
       chains << step.operation << (next ? " yes" : " no") << numbers << '\n';
-      if (next) view = *next;
+      if (next) {
+        view = *next;
+      } else if (choose(0, 1) == 0) {
+        // The copy begins a storage of its own, which the next steps are views of.
+        view = view.reshape(test::to_dims(step.numbers));
+        chains << "reshape yes" << numbers << '\n';
+      }
     }
     const auto print = [&chains](const char* what, const index_list& numbers) {
       chains << what;

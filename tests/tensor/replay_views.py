@@ -1,8 +1,9 @@
 """Replays chains of views with NumPy and compares shape, strides, offset and elements.
 
-The directory holds chains.txt: for each chain `chain NAME BYTES_OF_AN_ITEM`, its steps, each with
-"yes" or "no" for whether Shale could make it a view, then `shape`, `strides`, `offset` (all in
-elements) of the result. NAME.storage.npy holds the flat storage, NAME.npy the resulting elements.
+The directory holds chains.txt: for each chain `chain NAME`, its steps, each with "yes" or "no" for
+whether Shale could make it a view (`reshape` is a copy, whose storage the next steps view), then
+`shape`, `strides`, `offset` (all in elements) of the result. NAME.storage.npy holds the first flat
+storage, NAME.npy the resulting elements.
 """
 import sys
 
@@ -51,6 +52,15 @@ def step(array, storage, operation, n):
         axis, size, stride = n
         windows = sliding_window_view(array, size, axis)
         return windows[(slice(None),) * (axis % array.ndim) + (slice(None, None, stride),)]
+    if operation == "index":
+        entries = []
+        for kind, number, stride in zip(n[::3], n[1::3], n[2::3]):
+            entries.append([number, slice(number, None, stride), None, Ellipsis][kind])
+        if Ellipsis not in entries:
+            entries.append(Ellipsis)  # keeps rank 0 an array
+        return array[tuple(entries)]
+    if operation == "reshape":
+        return np.ascontiguousarray(array).reshape(n)
     if operation == "view":
         return without_copy(array, n)
     if operation == "diagonal":
@@ -82,7 +92,7 @@ def compare(name, array, storage, result, directory):
 
 
 def main(directory):
-    chains = steps = refused = 0
+    chains = steps = refused = copied = 0
     name, history, result = None, [], {}
     for line in open(f"{directory}/chains.txt"):
         word, *rest = line.split()
@@ -100,6 +110,9 @@ def main(directory):
                 history.append(line.strip())
                 after = step(array, storage, word, [int(number) for number in rest[1:]])
                 steps += 1
+                if word == "reshape":
+                    storage = after.reshape(-1)
+                    copied += 1
                 assert (after is not None) == (rest[0] == "yes"), "view or copy"
                 if after is None:
                     refused += 1
@@ -111,7 +124,7 @@ def main(directory):
     # The test wrote this many; fewer would mean that the file was cut.
     expected = int(open(f"{directory}/count.txt").read())
     assert chains == expected, (chains, expected)
-    assert refused > 0 and steps > 3 * chains, (refused, steps)
+    assert refused > 0 and copied > 0 and steps > 3 * chains, (refused, copied, steps)
 
 
 main(sys.argv[1])
