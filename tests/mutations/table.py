@@ -512,7 +512,7 @@ MUTATIONS = [
              "Formats/FailingForeignFile.HasItsNameOnlyWhenItIsDurable/*"),
     mutation("partial-foreign-file-left", "interop/output_file.cpp", "~pending_file",
              "a file that was not finished stays",
-             "if (!path_.empty()) ::unlink(path_.c_str());", "",
+             "if (path_.empty()) return;\n  ⟦::unlink(path_.c_str());⟧", "",
              "Formats/FailingForeignFile.*IsTheOldOrTheNew/*"),
     mutation("foreign-file-in-the-way", "interop/output_file.cpp", "publish",
              "a file that appeared meanwhile is replaced though that was refused",
