@@ -70,8 +70,9 @@ void run(const pass& which, const staged_values& staged, executor& on) {
   }
   const tape program = compile_pass(which, staged, on);
   const leaf_sources sources = sources_of(program);
+  if (run_across_grain(which, program, staged, sources, on)) return;
   if (goes_by_tiles(which, sources)) run_by_tiles(which, program, staged, sources, on);
-  else if (!run_across_grain(which, program, staged, on)) run_in_memory(which, program, staged, on);
+  else run_in_memory(which, program, staged, on);
 }
 
 pass_cost cost(const pass& which, const staged_values& staged, executor& on) {

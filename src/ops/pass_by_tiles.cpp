@@ -11,38 +11,6 @@ using detail::source_leaf;
 
 namespace {
 
-// The cut of the pass's index space: the first output source's grid; else, axis by axis, that of the
-// first leaf source that walks it.
-dims unit_shape(const pass& which, const leaf_sources& sources) {
-  for (const auto& output : which.outputs)
-    if (output.sink) return output.sink->tile_shape();
-  dims unit = which.shape;
-  dims walked = dims::filled(unit.size(), 0);
-  for (const auto* leaf : sources) {
-    if (leaf == nullptr) continue;
-    const auto& seen = *leaf;
-    for (index_t axis = 0; axis < unit.size(); ++axis) {
-      const index_t from = seen.map.from[axis];
-      if (from < 0 || walked[axis]) continue;
-      walked[axis] = 1;
-      const index_t step = std::abs(seen.map.step[axis]);
-      unit[axis] =
-          std::max<index_t>(1, seen.source->tile_shape()[from] / std::max<index_t>(step, 1));
-    }
-  }
-  // Axes that no source walks (broadcast ones) are cut as well, or a unit could be huge.
-  constexpr index_t unit_elements_max = index_t{1} << 20;
-  for (index_t axis = 0; axis < unit.size(); ++axis) {
-    index_t rest = 1;
-    for (index_t other = 0; other < unit.size(); ++other)
-      if (other != axis) rest *= std::max<index_t>(unit[other], 1);
-    if (rest * std::max<index_t>(unit[axis], 1) <= unit_elements_max) break;
-    if (!walked[axis])
-      unit[axis] = std::max<index_t>(1, unit_elements_max / std::max<index_t>(rest, 1));
-  }
-  return unit;
-}
-
 // The elements of a source that a box of the pass reads, side by side, as the pass sees them.
 tensor source_box(const source_leaf& seen, const plan::box& box, parallel::tile_cache& cache,
                   executor& on) {
@@ -96,6 +64,36 @@ dims grid_index(const plan& units, index_t number, index_t rank) {
 }
 
 }  // namespace
+
+dims unit_shape(const pass& which, const leaf_sources& sources) {
+  for (const auto& output : which.outputs)
+    if (output.sink) return output.sink->tile_shape();
+  dims unit = which.shape;
+  dims walked = dims::filled(unit.size(), 0);
+  for (const auto* leaf : sources) {
+    if (leaf == nullptr) continue;
+    const auto& seen = *leaf;
+    for (index_t axis = 0; axis < unit.size(); ++axis) {
+      const index_t from = seen.map.from[axis];
+      if (from < 0 || walked[axis]) continue;
+      walked[axis] = 1;
+      const index_t step = std::abs(seen.map.step[axis]);
+      unit[axis] =
+          std::max<index_t>(1, seen.source->tile_shape()[from] / std::max<index_t>(step, 1));
+    }
+  }
+  // Axes that no source walks (broadcast ones) are cut as well, or a unit could be huge.
+  constexpr index_t unit_elements_max = index_t{1} << 20;
+  for (index_t axis = 0; axis < unit.size(); ++axis) {
+    index_t rest = 1;
+    for (index_t other = 0; other < unit.size(); ++other)
+      if (other != axis) rest *= std::max<index_t>(unit[other], 1);
+    if (rest * std::max<index_t>(unit[axis], 1) <= unit_elements_max) break;
+    if (!walked[axis])
+      unit[axis] = std::max<index_t>(1, unit_elements_max / std::max<index_t>(rest, 1));
+  }
+  return unit;
+}
 
 void run_by_tiles(const pass& which, const tape& program, const staged_values& staged,
                   const leaf_sources& sources, executor& on) {

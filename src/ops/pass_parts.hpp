@@ -198,9 +198,14 @@ void run_in_memory(const pass& which, const tape& program, const staged_values& 
 void run_by_tiles(const pass& which, const tape& program, const staged_values& staged,
                   const leaf_sources& sources, executor& on);
 
-/// Mapped operands beyond the memory budget that disagree on the fastest axis are read and written
-/// in balanced tiles. False, and nothing done, for any other pass.
+/// The cut of a pass's index space by its sources: the first sink's grid; else, axis by axis, that
+/// of the first leaf that walks it.
+dims unit_shape(const pass& which, const leaf_sources& sources);
+
+/// Mapped operands beyond the memory budget that disagree on the fastest axis, with each other or
+/// with the tiles of sources, are read and written in balanced tiles. False, and nothing done, for
+/// any other pass.
 bool run_across_grain(const pass& which, const tape& program, const staged_values& staged,
-                      executor& on);
+                      const leaf_sources& sources, executor& on);
 
 }  // namespace shale::ops

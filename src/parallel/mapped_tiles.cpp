@@ -151,7 +151,8 @@ void mapped_tiles::finish() {
 
 std::uint64_t mapped_tiles::stored_bytes(const dims& tile) const { return part(tile).size_bytes(); }
 
-dims balanced_tile_shape(std::span<const plan_operand> operands, index_t most_elements) {
+dims balanced_tile_shape(std::span<const plan_operand> operands, const dims& least,
+                         index_t most_elements) {
   const dims& shape = operands.front().where.shape();
   // Of each operand, its axes from the narrowest stride to the widest.
   std::vector<dims> orders;
@@ -163,7 +164,7 @@ dims balanced_tile_shape(std::span<const plan_operand> operands, index_t most_el
     });
     orders.push_back(order);
   }
-  dims tile = dims::filled(shape.size(), 1);
+  dims tile = least;
   for (;;) {
     // The operand whose pieces are shortest, and its axis that would make them longer.
     std::size_t shortest = piece_bytes_max;

@@ -50,9 +50,11 @@ class mapped_tiles final : public tile_source {
   std::deque<byte_range> behind_;  // stored, and being written back
 };
 
-/// The extents of tiles that are worth reading and writing in: all `operands`, which have one shape
-/// and no broadcast axes, have pieces of memory of nearly one length there, up to 64 KiB, as far as
-/// `most_elements` allows.
-dims balanced_tile_shape(std::span<const plan_operand> operands, index_t most_elements);
+/// The extents of tiles that are worth reading and writing in: `least`, made longer until all
+/// `operands`, which have one shape and no broadcast axes, have pieces of memory of nearly one
+/// length there, up to 64 KiB, as far as `most_elements` allows. Never less than `least`; axes grow
+/// by doubling.
+dims balanced_tile_shape(std::span<const plan_operand> operands, const dims& least,
+                         index_t most_elements);
 
 }  // namespace shale::parallel

@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdio>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "shale/evaluate.hpp"
 #include "shale/expr.hpp"
 #include "shale/mapped_file.hpp"
 #include "shale/ops.hpp"
+#include "shale/tile_source.hpp"
 #include "support/scratch_directory.hpp"
 
 namespace shale {
@@ -118,6 +121,39 @@ TEST_F(ExprFiles, PrivateChangesAreSeen) {
   const tensor to = counting({rows, columns});
   copy(to, expr(from.transpose(0, 1)), &on_);
   expect(to, [](index_t i, index_t j) { return 2 * (j * rows + i); });
+}
+
+// A tile source of numbers that are their own positions.
+class positions final : public tile_source {
+ public:
+  positions(const dims& shape, const dims& tile_shape) : shape_(shape), tile_shape_(tile_shape) {}
+  shale::dtype dtype() const noexcept override { return dtype::int32; }
+  const dims& shape() const noexcept override { return shape_; }
+  const dims& tile_shape() const noexcept override { return tile_shape_; }
+  std::uint64_t stored_bytes(const dims&) const override { return 0; }
+  void load(const dims& tile, const tensor& into) const override {
+    ++loads;
+    const region where = tile_region(shape_, tile_shape_, tile);
+    auto* element = reinterpret_cast<std::int32_t*>(const_cast<std::byte*>(into.data()));
+    for (index_t i = 0; i < where.shape[0]; ++i)
+      for (index_t j = 0; j < where.shape[1]; ++j)
+        *element++ =
+            static_cast<std::int32_t>((where.start[0] + i) * shape_[1] + where.start[1] + j);
+  }
+  mutable std::atomic<index_t> loads = 0;
+
+ private:
+  dims shape_;
+  dims tile_shape_;
+};
+
+TEST_F(ExprFiles, TilesOfSourcesAreLoadedOnceForAFileAcrossThem) {
+  const auto source = std::make_shared<positions>(dims{columns, rows}, dims{48, 32});
+  const tensor to = counting({rows, columns});
+  eval_into(to, expr(source).transpose(0, 1) + expr(to), &on_);
+  expect(to, [](index_t i, index_t j) { return j * rows + i + i * columns + j; });
+  EXPECT_EQ(source->loads, ceil_div(columns, index_t{48}) * ceil_div(rows, index_t{32}));
+  EXPECT_EQ(on_.statistics().windows, 0u);
 }
 
 // Files of sixteen times the budget.

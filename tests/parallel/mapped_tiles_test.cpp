@@ -132,7 +132,7 @@ TEST_F(MappedTiles, LeavePagesAsTheyFoundThem) {
 dims balanced(const dims& shape, const std::vector<dims>& strides, index_t most_elements) {
   std::vector<plan_operand> operands;
   for (const auto& each : strides) operands.push_back({layout(shape, each, 0), 4});
-  return balanced_tile_shape(operands, most_elements);
+  return balanced_tile_shape(operands, dims::filled(shape.size(), 1), most_elements);
 }
 
 TEST(BalancedTileShape, IsASquareOfTransposes) {
@@ -142,6 +142,13 @@ TEST(BalancedTileShape, IsASquareOfTransposes) {
   EXPECT_EQ(balanced(shape, strides, 1 << 21), (dims{1024, 2048}));
   EXPECT_EQ(balanced(shape, strides, index_t{1} << 50), (dims{16384, 16384}));
   EXPECT_EQ(balanced(shape, strides, 1), (dims{1, 1}));
+}
+
+TEST(BalancedTileShape, GrowsFromWhatIsGiven) {
+  const std::vector<plan_operand> operands{{layout({1000, 30'000}, {30'000, 1}, 0), 4}};
+  EXPECT_EQ(balanced_tile_shape(operands, {48, 48}, index_t{1} << 50), (dims{48, 24'576}));
+  EXPECT_EQ(balanced_tile_shape(operands, {48, 48}, 48 * 100), (dims{48, 96}));
+  EXPECT_EQ(balanced_tile_shape(operands, {48, 48}, 1), (dims{48, 48}));
 }
 
 TEST(BalancedTileShape, CountsPiecesOverSeveralAxes) {
