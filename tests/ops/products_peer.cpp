@@ -2,23 +2,17 @@
 // FILE`. Prints "windows dropped peak_resident_kib sum", the sum of the result modulo 2^64.
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <string>
 
 #include "shale/expr.hpp"
 #include "shale/linalg.hpp"
 #include "shale/mapped_file.hpp"
+#include "support/peak_resident.hpp"
 
 namespace {
 
 using namespace shale;
-
-long peak_resident_kib() {
-  std::ifstream in("/proc/self/status");
-  for (std::string word; in >> word;)
-    if (long kib = 0; word == "VmHWM:" && in >> kib) return kib;
-  return -1;
-}
+using test::peak_resident_kib;
 
 tensor counting(const dims& shape) {
   return eval(cast(arange(1, element_count(shape) + 1), dtype::int32).reshape(shape));

@@ -2,23 +2,16 @@
 // `transpose_peer SIDE BUDGET_MIB OUT IN`, files of SIDE x SIDE int32. Prints its peak of resident KiB.
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <string>
 
 #include "shale/expr.hpp"
 #include "shale/mapped_file.hpp"
 #include "shale/ops.hpp"
+#include "support/peak_resident.hpp"
 
 namespace {
 
 using namespace shale;
-
-long peak_resident_kib() {
-  std::ifstream in("/proc/self/status");
-  for (std::string word; in >> word;)
-    if (long kib = 0; word == "VmHWM:" && in >> kib) return kib;
-  return -1;
-}
+using test::peak_resident_kib;
 
 tensor matrix(const char* path, index_t side, shale::access allowed) {
   return tensor(map_file(path, {.access = allowed}), dtype::int32, layout({side, side}));

@@ -2,22 +2,16 @@
 // Prints "windows dropped peak_resident_kib result".
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <string>
 
 #include "shale/apply.hpp"
 #include "shale/mapped_file.hpp"
+#include "support/peak_resident.hpp"
 
 namespace {
 
 using namespace shale;
-
-long peak_resident_kib() {
-  std::ifstream in("/proc/self/status");
-  for (std::string word; in >> word;)
-    if (long kib = 0; word == "VmHWM:" && in >> kib) return kib;
-  return -1;
-}
+using test::peak_resident_kib;
 
 tensor mapped(const char* path, shale::access allowed) {
   const storage bytes = map_file(path, {.access = allowed});
