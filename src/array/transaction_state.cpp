@@ -416,6 +416,8 @@ void transaction_state::keep_mappings() noexcept {
 }
 
 void transaction_state::abort() noexcept {
+  // A forked child has no part in it, and other threads of its parent may have held the locks.
+  if (::getpid() != process_) return;
   const std::lock_guard turn(turn_);
   if (writes_.closed()) return;
   close(writes_);

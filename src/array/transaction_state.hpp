@@ -12,6 +12,9 @@
 //             the very threads that wait for that lock
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <map>
 #include <memory>
 #include <mutex>
@@ -120,6 +123,7 @@ class transaction_state : public std::enable_shared_from_this<transaction_state>
 
   const std::shared_ptr<reader_file> readers_;
   const std::uint64_t generation_;
+  const pid_t process_ = ::getpid();
 
   // Changes of which arrays there are, and the end, take turns; `turn_` is taken before `books_`.
   mutable std::mutex turn_;
