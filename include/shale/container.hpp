@@ -80,8 +80,8 @@ class transaction {
   std::uint64_t generation() const noexcept;
 
   /// A new array. Names are 1 to 1024 bytes of UTF-8 without control characters; '/' separates
-  /// levels. Dense arrays start as zeros, chunked ones as the fill value, taking no space. Throws
-  /// already_exists, invalid_argument, out_of_space
+  /// levels, none of which is empty or of periods only. Dense arrays start as zeros, chunked ones as
+  /// the fill value, taking no space. Throws already_exists, invalid_argument, out_of_space
   writable_array create(std::string_view name, const array_spec& spec);
 
   /// An existing array, to be changed. Chunked: only chunks that are written are stored anew.
@@ -95,12 +95,17 @@ class transaction {
   std::optional<array> find(std::string_view name) const;
 
   /// Tensors mapped from this transaction's own update of it are cut off, as by abort.
-  /// Throws   not_found
+  /// Throws   not_found, naming close matches
   void remove(std::string_view name);
+
+  /// Throws   not_found, already_exists, invalid_argument (`to` as for `create`)
   void rename(std::string_view from, std::string_view to);
 
   /// A note attached to an array: any bytes, by convention UTF-8 or JSON.
   void set_attribute(std::string_view array, std::string_view key, std::string_view value);
+
+  /// Throws   not_found (array or key)
+  void remove_attribute(std::string_view array, std::string_view key);
 
   /// Makes everything durable, then visible: after a crash at any moment the file holds the old
   /// generation or the new one.

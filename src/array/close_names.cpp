@@ -1,5 +1,7 @@
 #include "array/close_names.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -40,6 +42,12 @@ std::vector<std::string> close_names(std::string_view wanted, std::span<const st
   for (std::size_t i = 0; i < std::min<std::size_t>(3, found.size()); ++i)
     closest.push_back(std::move(found[i].second));
   return closest;
+}
+
+void suggest_names(error& failure, std::string_view wanted, std::span<const std::string> names) {
+  const auto close = close_names(wanted, names);
+  if (!close.empty())
+    failure.add_detail(fmt::format("did you mean '{}'?", fmt::join(close, "', '")));
 }
 
 }  // namespace shale::arrays

@@ -7,13 +7,6 @@
 
 namespace shale {
 
-namespace {
-
-// Names that are compared with one that was not found; more would make the mistake expensive.
-constexpr std::size_t names_compared_max = 4096;
-
-}  // namespace
-
 std::uint64_t snapshot::generation() const noexcept { return implementation_->view.generation(); }
 
 std::optional<array> snapshot::find(std::string_view name) const {
@@ -33,9 +26,7 @@ array snapshot::at(std::string_view name) const {
   error failure(
       errc::not_found, fmt::format("no array '{}' in {}", name, self.path),
       {fmt::format("generation {} holds {} arrays", generation(), self.view.array_count())});
-  const auto close = arrays::close_names(name, names({}, {}, names_compared_max));
-  if (!close.empty())
-    failure.add_detail(fmt::format("did you mean '{}'?", fmt::join(close, "', '")));
+  arrays::suggest_names(failure, name, names({}, {}, arrays::names_compared_max));
   throw failure;
 }
 

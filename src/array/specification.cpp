@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "array/new_names.hpp"
 #include "format/header.hpp"
 #include "shale/error.hpp"
 #include "shale/layout.hpp"
@@ -98,7 +99,7 @@ format::chunked_layout make_chunked(std::string_view name, const array_spec& spe
 }  // namespace
 
 format::array_record make_record(std::string_view name, const array_spec& spec) {
-  format::require_valid_name(name);
+  require_new_name(name);
   // Negative extents and products that overflow are refused by element_count.
   const auto bytes = checked_mul(static_cast<std::uint64_t>(element_count(spec.shape)),
                                  std::uint64_t{item_bytes(spec.dtype)});

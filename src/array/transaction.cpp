@@ -67,6 +67,12 @@ void transaction::set_attribute(std::string_view array, std::string_view key,
                [&] { state->set_attribute(array, key, value); });
 }
 
+void transaction::remove_attribute(std::string_view array, std::string_view key) {
+  const auto& state = implementation_->state;
+  with_context([&] { return fmt::format("remove attribute '{}' of {}", key, state->label(array)); },
+               [&] { state->remove_attribute(array, key); });
+}
+
 std::uint64_t transaction::commit() { return implementation_->state->commit(); }
 
 void transaction::abort() noexcept { implementation_->state->abort(); }

@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include "array/close_names.hpp"
 #include "array/dense_bytes.hpp"
+#include "array/new_names.hpp"
 #include "format/bytes.hpp"
 #include "format/checksum.hpp"
 #include "shale/error.hpp"
@@ -74,6 +76,14 @@ void transaction_state::require_open(const operation_gate& gate) const {
 void transaction_state::require_chunks(const written_array& array) const {
   require_open(chunks_);
   require_there(array);
+}
+
+// Under `books_`.
+void transaction_state::throw_no_array(std::string_view name) const {
+  error failure(errc::not_found, fmt::format("no array '{}'", name),
+                {fmt::format("in {}", path())});
+  suggest_names(failure, name, inner_->list({}, {}, names_compared_max));
+  throw failure;
 }
 
 void transaction_state::require_writable(const written_array& array) const {
@@ -156,9 +166,7 @@ std::shared_ptr<written_array> transaction_state::update(std::string_view name) 
   require_active();
   if (const auto known = written_.find(name); known != written_.end()) return known->second;
   auto record = inner_->find(name);
-  if (!record)
-    throw error(errc::not_found, fmt::format("no array '{}'", name),
-                {fmt::format("in {}", path())});
+  if (!record) throw_no_array(name);
   const auto array = adopt(*record);
   auto& changed = array->record;
   if (changed.is_dense()) {
@@ -223,14 +231,14 @@ void transaction_state::remove(std::string_view name) {
     known->second->tiles.reset();  // ends the circle of owners
     written_.erase(known);
   }
-  if (!inner_->erase(name))
-    throw error(errc::not_found, fmt::format("no array '{}'", name),
-                {fmt::format("in {}", path())});
+  if (!inner_->erase(name)) throw_no_array(name);
 }
 
 void transaction_state::rename(std::string_view from, std::string_view to) {
   const std::scoped_lock lock(turn_, books_);
   require_active();
+  require_new_name(to);
+  if (!inner_->find(from)) throw_no_array(from);
   inner_->rename(from, to);
   if (const auto known = written_.find(from); known != written_.end()) {
     auto moved = written_.extract(known);
@@ -245,10 +253,24 @@ void transaction_state::set_attribute(std::string_view array, std::string_view k
   const std::scoped_lock lock(turn_, books_);
   require_active();
   auto record = inner_->find(array);
-  if (!record)
-    throw error(errc::not_found, fmt::format("no array '{}'", array),
-                {fmt::format("in {}", path())});
+  if (!record) throw_no_array(array);
   format::set_attribute(*record, key, value);
+  inner_->put(*record);
+}
+
+void transaction_state::remove_attribute(std::string_view array, std::string_view key) {
+  const std::scoped_lock lock(turn_, books_);
+  require_active();
+  auto record = inner_->find(array);
+  if (!record) throw_no_array(array);
+  if (!format::remove_attribute(*record, key)) {
+    error failure(errc::not_found, fmt::format("no attribute '{}'", key),
+                  {fmt::format("in {}", path())});
+    std::vector<std::string> keys;
+    for (const auto& each : record->attributes) keys.push_back(each.first);
+    suggest_names(failure, key, keys);
+    throw failure;
+  }
   inner_->put(*record);
 }
 

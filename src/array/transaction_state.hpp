@@ -77,6 +77,7 @@ class transaction_state : public std::enable_shared_from_this<transaction_state>
   void remove(std::string_view name);
   void rename(std::string_view from, std::string_view to);
   void set_attribute(std::string_view array, std::string_view key, std::string_view value);
+  void remove_attribute(std::string_view array, std::string_view key);
 
   /// A write, of many chunks or of a mapping's bytes, that is in the commit as a whole or throws.
   operation_gate::visit begin_write() noexcept { return operation_gate::visit(writes_); }
@@ -110,6 +111,7 @@ class transaction_state : public std::enable_shared_from_this<transaction_state>
   void require_open(const operation_gate& gate) const;
   void require_active() const { require_open(writes_); }
   void require_chunks(const written_array& array) const;
+  [[noreturn]] void throw_no_array(std::string_view name) const;
   void open_dense(written_array& array);
   std::shared_ptr<written_array> adopt(format::array_record record);
   void cut_off(written_array& array) noexcept;

@@ -288,6 +288,10 @@ void set_attribute(array_record& record, std::string_view key, std::string_view 
   else record.attributes.emplace(place, key, value);
 }
 
+bool remove_attribute(array_record& record, std::string_view key) {
+  return std::erase_if(record.attributes, [&](const auto& each) { return each.first == key; }) > 0;
+}
+
 void require_valid_name(std::string_view name) {
   if (const auto problem = problem_of_name(name))
     throw error(errc::invalid_argument, "not a name for an array", {*problem});

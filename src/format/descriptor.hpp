@@ -122,6 +122,9 @@ dims chunk_index(const chunked_layout& layout, std::uint64_t number);
 /// Sets or replaces an attribute, keeping the order.
 void set_attribute(array_record& record, std::string_view key, std::string_view value);
 
+/// Returns  whether there was one
+bool remove_attribute(array_record& record, std::string_view key);
+
 /// Throws   invalid_argument unless `name` is 1 to 1024 bytes of UTF-8 without control characters
 void require_valid_name(std::string_view name);
 

@@ -119,6 +119,12 @@ TEST_F(Transaction, RefusesNamesThatAreTakenOrMissing) {
   EXPECT_EQ(code_of([&] { change.set_attribute("b", "unit", "m"); }), errc::not_found);
   const std::string text = text_of([&] { change.update("b"); });
   EXPECT_NE(text.find("update 'b' in " + path_), std::string::npos) << text;
+  const auto suggests_a = [](const std::string& text) {
+    return text.find("did you mean 'a'") != std::string::npos;
+  };
+  EXPECT_TRUE(suggests_a(text_of([&] { change.remove("A"); })));
+  EXPECT_TRUE(suggests_a(text_of([&] { change.rename("A", "b"); })));
+  EXPECT_TRUE(suggests_a(text_of([&] { change.set_attribute("A", "unit", "m"); })));
   change.commit();
   EXPECT_EQ(file_.latest().names(), (std::vector<std::string>{"a", "c"}));
 }
@@ -172,6 +178,26 @@ TEST_F(Transaction, RenamesWhatItIsWriting) {
   EXPECT_EQ(now.at("d").read().at({5, 3}), scalar(9));
   EXPECT_EQ(now.at("x/c").read().at({2, 3}), scalar(1));
   EXPECT_EQ(now.at("x/c").read().at({3, 0}), scalar(2));
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+TEST_F(Transaction, RemovesAttributes) {
+  using attribute_list = std::vector<std::pair<std::string, std::string>>;
+  transaction change = file_.begin();
+  change.create("a", small());
+  for (const char* key : {"unit", "author", "note"}) change.set_attribute("a", key, key);
+  change.commit();
+  const snapshot before = file_.latest();
+  transaction next = file_.begin();
+  next.remove_attribute("a", "note");
+  next.remove_attribute("a", "author");
+  EXPECT_EQ(code_of([&] { next.remove_attribute("a", "note"); }), errc::not_found);
+  EXPECT_EQ(code_of([&] { next.remove_attribute("b", "unit"); }), errc::not_found);
+  const std::string text = text_of([&] { next.remove_attribute("a", "units"); });
+  EXPECT_NE(text.find("did you mean 'unit'"), std::string::npos) << text;
+  next.commit();
+  EXPECT_EQ(file_.latest().at("a").attributes(), (attribute_list{{"unit", "unit"}}));
+  EXPECT_EQ(before.at("a").attributes().size(), 3u);
   EXPECT_EQ(findings_of(file_), "");
 }
 

@@ -1,0 +1,37 @@
+#include "array/new_names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "format/descriptor.hpp"
+#include "shale/error.hpp"
+
+namespace shale::arrays {
+
+namespace {
+
+[[noreturn]] void refuse(std::string_view name, std::string problem) {
+  throw error(errc::invalid_argument, fmt::format("'{}' cannot name an array", name),
+              {std::move(problem)});
+}
+
+}  // namespace
+
+void require_new_name(std::string_view name) {
+  format::require_valid_name(name);
+  for (std::size_t at = 0; at <= name.size();) {
+    const std::size_t end = std::min(name.find('/', at), name.size());
+    const std::string_view level = name.substr(at, end - at);
+    if (level.empty() && at == 0) refuse(name, "it begins with '/', which separates levels");
+    if (level.empty() && end == name.size())
+      refuse(name, "it ends with '/', which separates levels");
+    if (level.empty())
+      refuse(name, fmt::format("a level between '/' and '/' is empty, byte {}", at));
+    if (level.find_first_not_of('.') == std::string_view::npos)
+      refuse(name, fmt::format("the level '{}' at byte {} is of periods only", level, at));
+    at = end + 1;
+  }
+}
+
+}  // namespace shale::arrays
