@@ -4,70 +4,25 @@
 Usage: command_test.py PATH/TO/shale [unittest arguments]
 """
 
-import json
 import os
 import pathlib
 import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-import unittest
 import zlib
 
 import numpy as np
 
-SHALE = None
+sys.dont_write_bytecode = True  # testing leaves nothing in the tree
+
+from shale_case import ShaleCase, main
+
 COMMANDS = "info ls cat stats plot convert create eval verify doctor version".split()
 
 
-class Result:
-    def __init__(self, done):
-        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
-
-    def json(self):
-        return json.loads(self.out)
-
-
-class Command(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="shale-command-")
-        self.addCleanup(self.folder.cleanup)
-        self.path = pathlib.Path(self.folder.name)
-        rng = np.random.default_rng(7)
-        self.dem = rng.integers(200, 1100, (60, 83)).astype(np.int16)
-        self.wave = rng.standard_normal((17, 40)).astype(np.float32)
-        np.savez_compressed(self.path / "dem.npz", dem=self.dem, dx=np.float64(0.25), wave=self.wave)
-
-    # ---- verbs -----------------------------------------------------------------------------------
-
-    def shale(self, *arguments, code=0, **options):
-        done = Result(subprocess.run([SHALE, *map(str, arguments)], cwd=self.path, text=True,
-                                     capture_output=True, timeout=120, **options))
-        self.assertEqual(done.code, code, f"shale {' '.join(map(str, arguments))}\n"
-                                          f"{done.out}\n{done.err}")
-        if code >= 2:
-            self.assertRegex(done.err, r"^(shale[ a-z]*: |Tensors larger than memory)")
-        return done
-
-    def files(self):
-        return sorted(p.name for p in self.path.iterdir())
-
-    def load(self, address):
-        """What an address holds, by way of an .npy file that NumPy reads."""
-        self.shale("convert", address, "back.npy", "-f")
-        return np.load(self.path / "back.npy")
-
-    def survey(self, *how):
-        self.shale("convert", "dem.npz", "survey.shale", *how)
-
-    def assert_same(self, got, wanted):
-        wanted = np.asarray(wanted)
-        self.assertEqual(got.dtype, wanted.dtype)
-        self.assertEqual(got.shape, wanted.shape)
-        np.testing.assert_array_equal(got, wanted)
-
+class Command(ShaleCase):
     # ---- help and usage --------------------------------------------------------------------------
 
     def test_every_command_explains_itself_with_examples(self):
@@ -149,7 +104,7 @@ class Command(unittest.TestCase):
 
     def test_full_standard_output_is_a_failure(self):
         with open("/dev/full", "w") as full:
-            done = subprocess.run([SHALE, "version"], stdout=full, stderr=subprocess.PIPE, text=True)
+            done = subprocess.run([self.command, "version"], stdout=full, stderr=subprocess.PIPE, text=True)
         self.assertEqual(done.returncode, 3)
         self.assertIn("shale: ", done.stderr)
 
@@ -756,7 +711,7 @@ class Command(unittest.TestCase):
 
     def interrupt(self, *arguments, number=signal.SIGINT):
         """Starts what would take minutes, interrupts it when it has begun, returns its end."""
-        with subprocess.Popen([SHALE, *map(str, arguments)], cwd=self.path, text=True,
+        with subprocess.Popen([self.command, *map(str, arguments)], cwd=self.path, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             status = pathlib.Path(f"/proc/{process.pid}/status")
             # Once it blocks the signal, it reads it; a little later it computes.
@@ -810,5 +765,4 @@ class Command(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    SHALE = os.path.abspath(sys.argv.pop(1))
-    unittest.main()
+    main()

@@ -1,0 +1,66 @@
+"""What the tests of the built `shale` command share: a folder with data in it, and verbs."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+
+
+class Result:
+    def __init__(self, done):
+        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
+
+    def json(self):
+        return json.loads(self.out)
+
+
+class ShaleCase(unittest.TestCase):
+    command = None  # the built one
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="shale-command-")
+        self.addCleanup(self.folder.cleanup)
+        self.path = pathlib.Path(self.folder.name)
+        rng = np.random.default_rng(7)
+        self.dem = rng.integers(200, 1100, (60, 83)).astype(np.int16)
+        self.wave = rng.standard_normal((17, 40)).astype(np.float32)
+        np.savez_compressed(self.path / "dem.npz", dem=self.dem, dx=np.float64(0.25), wave=self.wave)
+
+    # ---- verbs -----------------------------------------------------------------------------------
+
+    def shale(self, *arguments, code=0, **options):
+        done = Result(subprocess.run([self.command, *map(str, arguments)], cwd=self.path, text=True,
+                                     capture_output=True, timeout=120, **options))
+        self.assertEqual(done.code, code, f"shale {' '.join(map(str, arguments))}\n"
+                                          f"{done.out}\n{done.err}")
+        if code >= 2:
+            self.assertRegex(done.err, r"^(shale[ a-z]*: |Tensors larger than memory)")
+        return done
+
+    def files(self):
+        return sorted(p.name for p in self.path.iterdir())
+
+    def load(self, address):
+        """What an address holds, by way of an .npy file that NumPy reads."""
+        self.shale("convert", address, "back.npy", "-f")
+        return np.load(self.path / "back.npy")
+
+    def survey(self, *how):
+        self.shale("convert", "dem.npz", "survey.shale", *how)
+
+    def assert_same(self, got, wanted):
+        wanted = np.asarray(wanted)
+        self.assertEqual(got.dtype, wanted.dtype)
+        self.assertEqual(got.shape, wanted.shape)
+        np.testing.assert_array_equal(got, wanted)
+
+
+def main():
+    """For test programs: PATH/TO/shale [unittest arguments]."""
+    ShaleCase.command = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
