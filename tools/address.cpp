@@ -17,6 +17,8 @@ struct suffix {
   file_format format;
 };
 
+constexpr std::string_view bracket_advice = "a '[' in the name of an array is written '[['";
+
 constexpr std::array<suffix, 5> suffixes{{{".shale", file_format::shale},
                                           {".npy", file_format::npy},
                                           {".npz", file_format::npz},
@@ -89,6 +91,18 @@ class cursor {
       ++at_;
     return text_.substr(first, at_ - first);
   }
+  // The name of an array: up to a '[' that is not doubled.
+  std::string take_name() {
+    std::string name;
+    while (at_ < text_.size()) {
+      if (text_[at_] == '[') {
+        if (!text_.substr(at_).starts_with("[[")) break;
+        ++at_;
+      }
+      name += text_[at_++];
+    }
+    return name;
+  }
   [[noreturn]] void fail(std::string_view message, std::size_t at,
                          std::string_view advice = {}) const {
     throw_at(subject_, message, text_, at, advice);
@@ -106,19 +120,19 @@ std::optional<index_t> take_bound(cursor& in) {
   return std::nullopt;
 }
 
-index_entry take_index_entry(cursor& in) {
+index_entry take_index_entry(cursor& in, std::string_view advice) {
   if (in.take("...") || in.take("…")) return ellipsis;
   in.skip_spaces();
   const std::size_t first = in.at();
   if (in.sees("N") || in.sees("n")) {
     const std::string_view word = in.take_word();
     if (word == "None" || word == "newaxis") return newaxis;
-    in.fail(fmt::format("'{}' is not an index", word), first);
+    in.fail(fmt::format("'{}' is not an index", word), first, advice);
   }
   slice which;
   which.start = take_bound(in);
   if (!in.take(":")) {
-    if (!which.start) in.fail("expected an index, a slice, '...' or None");
+    if (!which.start) in.fail("expected an index, a slice, '...' or None", in.at(), advice);
     return *which.start;
   }
   which.stop = take_bound(in);
@@ -132,14 +146,14 @@ index_entry take_index_entry(cursor& in) {
 }
 
 // "[" has been taken.
-std::vector<index_entry> take_index(cursor& in) {
+std::vector<index_entry> take_index(cursor& in, std::string_view advice) {
   std::vector<index_entry> entries;
   bool ellipsis_seen = false;
   do {
     if (in.sees("]") && !entries.empty()) break;  // a trailing comma, as in Python
     in.skip_spaces();
     const std::size_t first = in.at();
-    entries.push_back(take_index_entry(in));
+    entries.push_back(take_index_entry(in, advice));
     if (entries.back().what() == index_entry::kind::rest) {
       if (ellipsis_seen) in.fail("only one '...' can be resolved", first);
       ellipsis_seen = true;
@@ -197,7 +211,13 @@ std::string_view name(file_format format) noexcept {
   return "?";
 }
 
-std::string address::label() const { return array.empty() ? file : file + ":" + array; }
+std::string address::label() const { return array.empty() ? file : tools::label(file, array); }
+
+std::string label(const std::string& file, std::string_view array) {
+  std::string text = file + ':';
+  for (const char each : array) text += each == '[' ? std::string("[[") : std::string(1, each);
+  return text;
+}
 
 address parse_address(std::string_view text) {
   address result;
@@ -218,15 +238,13 @@ address parse_address(std::string_view text) {
     if (result.format == file_format::raw) {
       parse_raw_type(in, result);
     } else {
-      const std::size_t last = std::min(text.find('[', first), text.size());
-      result.array = text.substr(first, last - first);
-      if (result.array.empty()) in.fail("expected the name of an array after ':'");
-      in = cursor("address", text, last);
+      result.array = in.take_name();
+      if (result.array.empty()) in.fail("expected the name of an array after ':'", first);
     }
   }
   const std::size_t bracket = in.at();
   if (in.take("[")) {
-    result.index = take_index(in);
+    result.index = take_index(in, result.array.empty() ? "" : bracket_advice);
     if ((result.format == file_format::shale || result.format == file_format::npz) &&
         result.array.empty())
       in.fail("a slice needs the name of an array in front", bracket,
@@ -241,9 +259,22 @@ address parse_whole_address(std::string_view text) {
   address result = parse_address(text);
   if (result.index)
     throw_at("address", "a slice cannot stand here: this names a whole array", text,
-             text.rfind('['));
+             text.rfind('['), bracket_advice);
   return result;
 }
+
+address parse_array_address(std::string_view text) {
+  const address result = parse_whole_address(text);
+  if (result.format != file_format::shale)
+    throw error(errc::invalid_argument, fmt::format("'{}' is no array in a .shale container", text),
+                {"survey.shale:dem is one"});
+  if (result.array.empty())
+    throw error(errc::invalid_argument, fmt::format("'{}' does not say which array", text),
+                {fmt::format("write {0}:NAME; `shale ls {0}` lists the names", text)});
+  return result;
+}
+
+bool names_file(std::string_view text) { return find_file_end(text).has_value(); }
 
 dims parse_shape(std::string_view text) {
   cursor in("shape", text);

@@ -3,12 +3,15 @@
 //   survey.shale                       a container
 //   survey.shale:dem                   an array in it
 //   survey.shale:dem[10:20, ::-1]      part of the array, in NumPy's slice syntax
+//   survey.shale:rate[[Hz][10:20]      the same of an array called rate[Hz]
 //   dem.npy[..., None]                 a NumPy file
 //   dem.npz:elevation                  a member of a NumPy archive
 //   dem.raw:int16(344,403)[0]          bare little-endian elements; without a shape, one long axis
 //
 // The file ends at the first known suffix (.shale .npy .npz .raw .bin) that is followed by ':', '['
-// or the end of the text, so neither directories nor names before it need quoting.
+// or the end of the text, so neither directories nor names before it need quoting. An array's name
+// ends at the first '[' that is not doubled: no slice begins with '[[', so this takes no meaning
+// from anything, and what an address says depends on nothing but its text.
 #pragma once
 
 #include <optional>
@@ -42,9 +45,12 @@ struct address {
   /// The slice; nothing if there is none ("a[...]" has one entry).
   std::optional<std::vector<index_entry>> index;
 
-  /// "file:array", without the slice.
+  /// "file:array", without the slice: an address again, that can be typed.
   std::string label() const;
 };
+
+/// The address of a whole array.
+std::string label(const std::string& file, std::string_view array);
 
 /// Throws   located_error: no known suffix, an empty name, anything that is not a slice
 address parse_address(std::string_view text);
@@ -52,6 +58,13 @@ address parse_address(std::string_view text);
 /// The same where a slice makes no sense, for example for an array that is to be created.
 /// Throws   also located_error for a slice
 address parse_whole_address(std::string_view text);
+
+/// The same for an array in a container.
+/// Throws   also invalid_argument for other files, and for a container as a whole
+address parse_array_address(std::string_view text);
+
+/// Whether the text names a file of a known suffix, as addresses do.
+bool names_file(std::string_view text);
 
 /// "(344, 403)", "344,403", "[344, 403]" or "344x403"; "()" is rank 0.
 /// Throws   located_error: not a list of whole numbers >= 0, too many of them

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command_line.hpp"
+#include "container_change.hpp"
 #include "engine.hpp"
 #include "partial_file.hpp"
 #include "shale/npz.hpp"
@@ -28,7 +29,7 @@ struct convert_options {
 
 // What was converted, for the summary.
 struct conversion {
-  std::string label;
+  address to;
   expr values;
   written done;
 };
@@ -83,9 +84,9 @@ std::vector<conversion> into_archive(library& files, const address& source, cons
     // memory, and have to fit.
     const expr wanted = type ? cast(read.values, *type) : read.values;
     members.emplace_back(each.name, direct ? *read.elements : eval(wanted, &on));
-    all.push_back({fmt::format("{}:{}", target.file, each.name),
+    all.push_back({place(target, source, each.name),
                    wanted,
-                   {wanted.dtype(), members.back().second.size_bytes(), std::nullopt}});
+                   {wanted.dtype(), members.back().second.size_bytes()}});
   }
   write_npz(
       target.file, members,
@@ -98,31 +99,19 @@ std::vector<conversion> into_container(library& files, const address& source, co
                                        std::optional<dtype> type, const convert_options& options,
                                        executor& on) {
   std::vector<conversion> all;
-  const std::uint64_t generation = change_container(target.file, [&](transaction& change) {
+  change_container(target.file, [&](transaction& change) {
     for (const array_facts& each : every_array(files, source)) {
       address from = source;
       from.array = each.name;
       const operand read = files.open(from);
-      const std::optional<array> before = change.find(each.name);
-      if (before && !options.how.force)
-        throw error(errc::already_exists, fmt::format("'{}:{}' exists", target.file, each.name),
-                    {"-f replaces it"});
+      const contents what{read.values, type, origin_of(read)};
       // Chunks have as many axes as their array, so --chunk fits those of one rank only.
-      const array_spec spec = options.how.spec(
-          type ? *type : options.how.kept_dtype(each.type, each.shape, before), each.shape, before);
-      if (before) change.remove(each.name);
-      change.create(each.name, spec).write(read.values, &on);
-      for (const auto& [key, value] : each.attributes) change.set_attribute(each.name, key, value);
-      all.push_back({fmt::format("{}:{}", target.file, each.name), read.values, {}});
-      throw_if_interrupted();
+      all.push_back({place(target, source, each.name), read.values,
+                     put_array(change, target.file, each.name, what, options.how, on)});
     }
   });
   const snapshot now = container::open(target.file).latest();
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const std::string name = all[i].label.substr(target.file.size() + 1);
-    const array made = now.at(name);
-    all[i].done = {made.dtype(), made.stored_bytes(), generation};
-  }
+  for (conversion& each : all) each.done.stored_bytes = now.at(each.to.array).stored_bytes();
   return all;
 }
 
@@ -138,8 +127,8 @@ std::vector<conversion> convert(library& files, const address& source, const add
   require_no_other_members(target);
   const operand read = files.open(source);
   const address to = place(target, source, source.array);
-  const written done = write_target(to, read.values, type, options.how, on);
-  return {{to.label(), type ? cast(read.values, *type) : read.values, done}};
+  const written done = write_target(to, {read.values, type, origin_of(read)}, options.how, on);
+  return {{to, read.values, done}};
 }
 
 int run(const convert_options& options) {
@@ -152,13 +141,15 @@ int run(const convert_options& options) {
   nlohmann::json json = nlohmann::json::array();
   for (const conversion& each : all) {
     if (options.json)
-      json.push_back({{"target", each.label},
+      json.push_back({{"target", each.to.label()},
                       {"dtype", name(each.done.type)},
                       {"shape", to_json(each.values.shape())},
-                      {"stored_bytes", each.done.stored_bytes}});
+                      {"stored_bytes", each.done.stored_bytes},
+                      {"not_kept", each.done.not_kept}});
     else if (!options.engine.quiet)
-      note(fmt::format("{}: {} {}, {} stored", each.label, name(each.done.type),
-                       to_string(each.values.shape()), format_bytes(each.done.stored_bytes)));
+      note(fmt::format("{}: {} {}, {} stored{}", each.to.label(), name(each.done.type),
+                       to_string(each.values.shape()), format_bytes(each.done.stored_bytes),
+                       not_kept_lines(each.done)));
   }
   if (options.json) print_json(nlohmann::json{{"converted", json}, {"cost", cost.to_json()}});
   else if (!options.engine.quiet) note(cost.to_string());
@@ -186,10 +177,19 @@ void add_convert(command_line& line) {
       "An .npz archive is written whole; a .shale container takes arrays one by one.\n"
       "--dtype and --shape describe a raw source.\n"
       "\n"
+      "From container to container, an array keeps its kind, chunks, codec, fill value and\n"
+      "attributes; so does a slice of it, in chunks no longer than its axes. --dense, --chunked,\n"
+      "--chunk, --codec and --as say otherwise. Arrays of other files become dense.\n"
+      "A copy has no free space and no old generations in it: this is how to compact a container.\n"
+      "With -f, what the target has goes before what the source has; attributes are merged. "
+      "Chunks\n"
+      "are chosen anew where the number of axes changes, and what cannot be kept is named.\n"
+      "\n"
       "Examples:\n"
       "  shale convert dem.npz survey.shale\n"
       "  shale convert dem.npz:elevation survey.shale:dem --chunked\n"
       "  shale convert 'survey.shale:dem[::2, ::2]' small.npy --as float32\n"
+      "  shale convert survey.shale compact.shale && mv compact.shale survey.shale\n"
       "  shale convert samples.raw survey.shale:samples --dtype int16 --shape 1000,4096");
   command->callback([&line, options] { line.chosen = [options] { return run(*options); }; });
 }

@@ -7,13 +7,14 @@
 #include <nlohmann/json.hpp>
 
 #include "address.hpp"
+#include "array_form.hpp"
+#include "attribute.hpp"
 #include "command_line.hpp"
+#include "container_change.hpp"
 #include "engine.hpp"
 #include "expression.hpp"
 #include "shale/container.hpp"
 #include "shale/expr.hpp"
-#include "target.hpp"
-#include "text_error.hpp"
 
 namespace shale::tools {
 
@@ -25,7 +26,8 @@ struct create_options {
   std::string type = "float32";
   std::string fill;
   std::vector<std::string> attributes;
-  target_options how;
+  bool force = false;
+  form_options how;
   engine_options engine;
 };
 
@@ -46,22 +48,12 @@ scalar parse_number(std::string_view text, executor& on) {
   return eval(value, &on).item();
 }
 
-std::pair<std::string, std::string> parse_attribute(const std::string& text) {
-  const std::size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0)
-    throw_at("attribute", "expected KEY=VALUE", text, 0);
-  return {text.substr(0, equals), text.substr(equals + 1)};
-}
-
 int run(const create_options& options) {
-  const address where = parse_whole_address(options.target);
-  if (where.format != file_format::shale || where.array.empty())
-    throw error(errc::invalid_argument, "create: the target is an array in a .shale container",
-                {fmt::format("got {}, wanted for example survey.shale:dem", options.target)});
+  const address where = parse_array_address(options.target);
   engine work(options.engine, "create");
   const dtype type = parse_dtype_option(options.type);
   const dims shape = parse_shape(options.shape);
-  array_spec spec = options.how.spec(type, shape, std::nullopt);
+  array_spec spec = form_for(type, shape, std::nullopt, options.how).spec;
   std::optional<scalar> fill;
   if (!options.fill.empty()) {
     fill = parse_number(options.fill, work.on());
@@ -72,7 +64,7 @@ int run(const create_options& options) {
   }
   const std::uint64_t generation = change_container(where.file, [&](transaction& change) {
     if (change.find(where.array)) {
-      if (!options.how.force)
+      if (!options.force)
         throw error(errc::already_exists, fmt::format("'{}' exists", where.label()),
                     {"-f replaces it"});
       change.remove(where.array);
@@ -103,9 +95,10 @@ void add_create(command_line& line) {
       ->required();
   command->add_option("--dtype", options->type, "Element type [float32]")->type_name("DTYPE");
   command->add_option("--fill", options->fill, "Value of every element [0]")->type_name("NUMBER");
-  command->add_option("--attribute", options->attributes, "A note to attach, as in unit=m")
+  command->add_option("--attribute", options->attributes, "A note to attach, as `shale set` does")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
+  command->add_flag("-f,--force", options->force, "Replace what exists");
   options->how.add_to(*command);
   options->engine.add_to(*command);
   command->footer(

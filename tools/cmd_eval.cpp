@@ -105,13 +105,15 @@ outcome compute(const expr& value, const std::optional<address>& output,
   outcome result;
   result.json = {{"dtype", name(value.dtype())}, {"shape", tools::to_json(value.shape())}};
   if (output) {
-    const written done = write_target(*output, value, type, options.how, on);
+    const written done = write_target(*output, {value, type}, options.how, on);
     result.json["dtype"] = name(done.type);
     result.json["output"] = output->text;
     result.json["stored_bytes"] = done.stored_bytes;
     if (done.generation) result.json["generation"] = *done.generation;
-    result.note = fmt::format("{}: {} {}, {} stored", output->label(), name(done.type),
-                              to_string(value.shape()), format_bytes(done.stored_bytes));
+    result.json["not_kept"] = done.not_kept;
+    result.note = fmt::format("{}: {} {}, {} stored{}", output->label(), name(done.type),
+                              to_string(value.shape()), format_bytes(done.stored_bytes),
+                              not_kept_lines(done));
   } else if (value.rank() == 0) {
     const scalar element = eval(value, &on).item();
     result.json["value"] = tools::to_json(element);

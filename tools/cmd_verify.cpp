@@ -23,7 +23,7 @@ struct verify_options {
 };
 
 // Damage that keeps the container from opening is what verify is asked about, not a failure of it.
-verification check(const std::string& file, executor& on) {
+verification verified(const std::string& file, executor& on) {
   try {
     return container::open(file).verify(&on);
   } catch (const error& failure) {
@@ -101,7 +101,7 @@ int run(const verify_options& options) {
     throw error(errc::invalid_argument, "verify: only whole .shale containers can be verified",
                 {"got " + options.file});
   engine work(options.engine, "verify");
-  const verification found = check(where.file, work.on());
+  const verification found = verified(where.file, work.on());
   const report cost = work.finish();
   if (options.json) {
     print_json(to_json(where.file, found, cost.seconds));

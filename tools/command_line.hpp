@@ -59,6 +59,6 @@ void note(std::string_view text) noexcept;
 /// What every address option says about itself.
 inline constexpr const char* address_help =
     "FILE[:ARRAY][[SLICE]], as in survey.shale:dem[10:20, ::-1], dem.npy, dem.npz:elevation or "
-    "dem.raw:int16(344,403)";
+    "dem.raw:int16(344,403); in the name of an array, '[' is written '[['";
 
 }  // namespace shale::tools

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "attribute.hpp"
 #include "codec_text.hpp"
 #include "command_line.hpp"
 #include "partial_file.hpp"
@@ -27,7 +28,21 @@ tensor sliced(const tensor& whole, const address& which) {
 
 operand from_tensor(const address& which, const tensor& whole) {
   const tensor elements = sliced(whole, which);
-  return {.where = which, .values = expr(elements), .elements = elements};
+  return {.where = which, .values = expr(elements), .elements = elements, .stored = {}};
+}
+
+// What looks like a slice may have been meant as the end of a name.
+array array_at(const snapshot& generation, const std::string& name, const address& which) {
+  if (const std::optional<array> found = generation.find(name)) return *found;
+  const std::string_view typed = std::string_view(which.text).substr(which.file.size() + 1);
+  try {
+    return generation.at(name);
+  } catch (error& failure) {
+    if (which.index && generation.find(typed))
+      failure.add_detail(
+          fmt::format("the array '{}' is written {}", typed, label(which.file, typed)));
+    throw;
+  }
 }
 
 tensor read_raw_file(const address& which) {
@@ -151,7 +166,7 @@ nlohmann::json array_facts::to_json() const {
   if (!codec.empty()) json["codec"] = codec;
   if (fill_value) json["fill_value"] = *fill_value;
   if (modified) json["modified"] = *modified;
-  for (const auto& [key, value] : attributes) json["attributes"][key] = value;
+  for (const auto& [key, value] : attributes) json["attributes"][key] = attribute_json(value);
   return json;
 }
 
@@ -191,13 +206,17 @@ operand library::open_shale(const address& which) {
   const std::string name =
       name_in(which, which.array.empty() ? generation.names({}, {}, names_in_errors + 1)
                                          : std::vector<std::string>());
-  const array stored = generation.at(name);
-  if (stored.kind() == array_kind::dense) return from_tensor(which, stored.as_tensor());
+  const array stored = array_at(generation, name, which);
+  if (stored.kind() == array_kind::dense) {
+    operand dense = from_tensor(which, stored.as_tensor());
+    dense.stored = stored;
+    return dense;
+  }
   expr values = stored;
   if (which.index)
     values = with_context([&] { return "slice " + which.text; },
                           [&] { return values.index(*which.index); });
-  return {.where = which, .values = values, .elements = std::nullopt};
+  return {.where = which, .values = values, .elements = std::nullopt, .stored = stored};
 }
 
 operand library::open(const address& which) {

@@ -42,6 +42,9 @@ struct operand {
 
   /// The same where they can be addressed without reading them first: mapped or in memory.
   std::optional<tensor> elements;
+
+  /// The array of a container that `values` are, or are a slice of.
+  std::optional<array> stored = std::nullopt;
 };
 
 /// What is known about an array without reading it.

@@ -64,6 +64,34 @@ TEST(Address, TakesNumPysSlices) {
   EXPECT_EQ(entries[6].slice().step, 2);
 }
 
+TEST(Address, DoubledBracketsBelongToTheName) {
+  const address found = parse_address("a.shale:rate[[Hz][1:3]");
+  EXPECT_EQ(found.array, "rate[Hz]");
+  ASSERT_TRUE(found.index);
+  EXPECT_EQ(found.index->size(), 1u);
+  EXPECT_EQ(found.label(), "a.shale:rate[[Hz]");
+  EXPECT_EQ(parse_whole_address("a.npz:[[[[").array, "[[");
+  EXPECT_FALSE(parse_address("a.shale:x]").index);
+  const address both = parse_address("a.shale:x[[[0]");
+  EXPECT_EQ(both.array, "x[");
+  EXPECT_EQ(both.index->front().position(), 0);
+}
+
+TEST(Address, LabelsAreAddressesOfTheSame) {
+  for (const std::string name : {"dem", "x[0]", "[", "[[a]]", "a:b", "a[", "/a", "höhe [m]"}) {
+    const address again = parse_address(label("data/a.shale", name));
+    EXPECT_EQ(again.file, "data/a.shale");
+    EXPECT_EQ(again.array, name);
+    EXPECT_FALSE(again.index) << name;
+  }
+}
+
+TEST(Address, SlicesThatAreNoneExplainHowNamesAreWritten) {
+  for (const char* text : {"a.shale:rate[Hz]", "a.shale:rate[None2]"})
+    EXPECT_NE(message_of(text).find("is written '[['"), std::string::npos) << text;
+  EXPECT_EQ(message_of("a.npy[Hz]").find("[['"), std::string::npos);
+}
+
 TEST(Address, TakesATrailingCommaAndNegativeSteps) {
   const address found = parse_address("a.npy[ -1 : : -2 , ]");
   ASSERT_EQ(found.index->size(), 1u);

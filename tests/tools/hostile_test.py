@@ -318,7 +318,7 @@ class Hostile(unittest.TestCase):
             self.assertIn("\\x1b[2J", self.out)
         self.assertEqual(json.loads(self.shale("ls", "--json", "a.npz"))[0]["name"], "e\x1b[2J")
         self.shale("convert", "a.npz", "b.npz")
-        self.assertIn("b.npz:e\\x1b[2J: int16", self.err)
+        self.assertIn("b.npz:e\\x1b[[2J: int16", self.err)
         self.refused(USAGE, "convert", "a.npz", "b.shale", names=["e\\x1b[2J"])
         with zipfile.ZipFile(self.path / "two.npz", "w") as archive:
             for name in ("e\x1b[2J.npy", "f\xc2\x9b.npy"):

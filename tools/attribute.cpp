@@ -1,0 +1,42 @@
+#include "attribute.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "text_error.hpp"
+
+namespace shale::tools {
+
+namespace {
+
+// Printing nests calls as deep as the value is, and files may come from strangers.
+constexpr int deepest = 64;
+
+}  // namespace
+
+attribute parse_attribute(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string_view::npos || equals == 0)
+    throw_at("attribute", "expected KEY=VALUE", text, 0);
+  attribute result{std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))};
+  const nlohmann::json value = attribute_json(result.value);
+  if (value.is_string() && value != result.value) {
+    const std::string bare = value.get<std::string>();
+    if (attribute_json(bare) == value) result.value = bare;
+  }
+  return result;
+}
+
+nlohmann::json attribute_json(std::string_view stored) {
+  bool too_deep = false;
+  const auto watch = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
+    too_deep = too_deep || depth > deepest;
+    return true;
+  };
+  nlohmann::json value = nlohmann::json::parse(stored, watch, false);
+  const bool rounded =
+      value.is_number_float() && stored.find_first_not_of("-0123456789 ") == std::string_view::npos;
+  if (value.is_discarded() || too_deep || rounded) return std::string(stored);
+  return value;
+}
+
+}  // namespace shale::tools
