@@ -51,6 +51,9 @@ void add_commands(command_line& line) {
   add_convert(line);
   add_create(line);
   add_eval(line);
+  add_set(line);
+  add_mv(line);
+  add_rm(line);
   add_verify(line);
   add_doctor(line);
   add_version(line);

@@ -19,7 +19,7 @@ sys.dont_write_bytecode = True  # testing leaves nothing in the tree
 
 from shale_case import ShaleCase, main
 
-COMMANDS = "info ls cat stats plot convert create eval verify doctor version".split()
+COMMANDS = "info ls cat stats plot convert create eval set mv rm verify doctor version".split()
 
 
 class Command(ShaleCase):

@@ -1,0 +1,373 @@
+#!/usr/bin/python3
+"""What the built `shale` command does to arrays in containers as a whole: copies that keep their
+form, replacing, removing, renaming, attributes, names. NumPy is the oracle of values.
+
+Usage: containers_test.py PATH/TO/shale [unittest arguments]
+"""
+
+import json
+import pathlib
+import sys
+
+import numpy as np
+
+sys.dont_write_bytecode = True  # testing leaves nothing in the tree
+
+from shale_case import ShaleCase, main
+
+USAGE, FAILED = 2, 3
+ODD_NAMES = ["/a", "a/", "a//b", ".", "..", "a/../b", "/", "a\x01", "a\x7f"]
+
+
+class Containers(ShaleCase):
+    def facts(self, address, *which):
+        """What `info` says of one array; of the fields `which` alone if there are any."""
+        array = self.shale("info", address, "--json").json()["arrays"][0]
+        return [array.get(each) for each in which] if which else array
+
+    def form(self, address):
+        """All that makes an array what it is, but its elements."""
+        return self.facts(address, "dtype", "shape", "kind", "chunk_shape", "codec", "fill_value",
+                          "attributes")
+
+    def names(self, file):
+        return self.shale("ls", file).out.splitlines()
+
+    def refused(self, code, *arguments, says=()):
+        err = self.shale(*arguments, code=code).err
+        for each in [says] if isinstance(says, str) else says:
+            self.assertIn(each, err)
+        return err
+
+    def forms(self):
+        """A container with an array of every form; returns its elements by name."""
+        arrays = {"dense": (self.dem, ["--dense"]),
+                  "packed": (self.dem, ["--chunk", "16,32", "--codec", "delta,bitshuffle,zstd:7"]),
+                  "rounded": (self.wave, ["--chunk", "5,40", "--codec", "bitround:4,shuffle,zstd:2"]),
+                  "raw": (self.wave, ["--chunk", "17,8", "--codec", "raw"]),
+                  "wide": (self.wave[:, 0], ["--chunk", "1000"]),
+                  "single": (np.array(7, np.uint8), ["--chunked"]),
+                  "empty": (np.zeros((0, 4)), ["--chunk", "3,2"])}
+        for name, (values, how) in arrays.items():
+            np.save(self.path / "x.npy", values)
+            fill = "0" if name == "packed" else "9"
+            shape = ",".join(map(str, values.shape)) or "()"
+            self.shale("create", f"forms.shale:{name}", "--shape", shape, "--dtype",
+                       values.dtype.name, "--fill", fill, "--attribute", f"who={name}",
+                       "--attribute", "n=[1, 2]", *how)
+            self.shale("convert", "x.npy", f"forms.shale:{name}", "-f")
+        return {name: self.load(f"forms.shale:{name}") for name in arrays}
+
+    # ---- copies ----------------------------------------------------------------------------------
+
+    def test_copies_are_what_their_sources_are(self):
+        values = self.forms()
+        self.shale("convert", "forms.shale", "all.shale")
+        self.assertEqual(self.names("all.shale"), sorted(values))
+        for name, wanted in values.items():
+            with self.subTest(name):
+                self.shale("convert", f"forms.shale:{name}", "one.shale:other/name")
+                for copy in (f"all.shale:{name}", "one.shale:other/name"):
+                    self.assertEqual(self.form(copy), self.form(f"forms.shale:{name}"))
+                    self.assertEqual(self.facts(copy, "stored_bytes"),
+                                     self.facts(f"forms.shale:{name}", "stored_bytes"))
+                    self.assert_same(self.load(copy), wanted)
+                self.shale("rm", "one.shale:other/name")
+        self.shale("verify", "all.shale")
+
+    def test_copies_of_containers_leave_free_space_out(self):
+        noise = np.random.default_rng(3).integers(0, 256, (1024, 1024)).astype(np.uint8)
+        np.save(self.path / "noise.npy", noise)
+        for name in "abc":
+            self.shale("convert", "noise.npy", f"full.shale:{name}", "--chunked")
+        self.shale("rm", "full.shale:a", "full.shale:c")
+        self.shale("convert", "full.shale", "compact.shale")
+        full, compact = ((self.path / f"{name}.shale").stat().st_size for name in ("full", "compact"))
+        self.assertGreater(full, 3 * noise.nbytes)
+        self.assertLess(compact, 1.2 * noise.nbytes)
+        self.assert_same(self.load("compact.shale:b"), noise)
+
+    def test_chunks_that_were_never_written_stay_so(self):
+        self.shale("create", "s.shale:a", "--shape", "4096,4096", "--chunk", "512,512", "--fill",
+                   "-2.5")
+        self.shale("convert", "s.shale", "t.shale")
+        self.assertEqual(self.facts("t.shale:a", "stored_bytes", "fill_value"), [0, "-2.5"])
+        self.assert_same(self.load("t.shale:a[::1000, 1::2048]"),
+                         np.full((5, 2), -2.5, np.float32))
+
+    def test_copied_slices_take_the_chunks_of_their_axes(self):
+        cube = np.arange(20 * 30 * 40, dtype=np.int32).reshape(20, 30, 40)
+        np.save(self.path / "cube.npy", cube)
+        self.shale("convert", "cube.npy", "c.shale:c", "--chunk", "4,15,64", "--codec",
+                   "delta,shuffle,zstd:3")
+        self.shale("set", "c.shale:c", "unit=m")
+        for number, (index, chunk) in enumerate({
+                "5": (15, 64), ":, 3": (4, 64), "..., 7": (4, 15), "2, ..., 1": (15,), "1, 2, 3": (),
+                "::7": (3, 15, 64), ":2, :, 10:20": (2, 15, 10), ":, ::-1": (4, 15, 64),
+                "None, 4": (1, 15, 64), "..., None": (4, 15, 64, 1), "None, ..., None, 3": (1, 4, 15, 1),
+                "3:3": (1, 15, 64), "...": (4, 15, 64)}.items()):
+            with self.subTest(index):
+                copy = f"c.shale:copy-{number}"
+                self.shale("convert", f"c.shale:c[{index}]", copy)
+                self.assert_same(self.load(copy), eval(f"cube[{index}]"))
+                self.assertEqual(self.facts(copy, "kind", "chunk_shape", "codec", "attributes"),
+                                 ["chunked", list(chunk), "delta,shuffle,zstd:3", {"unit": "m"}])
+        self.shale("verify", "c.shale")
+
+    def test_options_say_what_a_copy_does_not_keep(self):
+        self.forms()
+        for options, wanted in (
+                (["--dense"], ["int16", "dense", None, None]),
+                (["--chunk", "60,10"], ["int16", "chunked", [60, 10], "delta,bitshuffle,zstd:7"]),
+                (["--codec", "raw"], ["int16", "chunked", [16, 32], "raw"]),
+                (["--chunked"], ["int16", "chunked", [16, 32], "delta,bitshuffle,zstd:7"]),
+                (["--as", "int64"], ["int64", "chunked", [16, 32], "delta,bitshuffle,zstd:7"])):
+            with self.subTest(options):
+                done = self.shale("convert", "forms.shale:packed", "o.shale:o", *options, "--json")
+                self.assertEqual(done.json()["converted"][0]["not_kept"], [])
+                self.assertEqual(self.facts("o.shale:o", "dtype", "kind", "chunk_shape", "codec"),
+                                 wanted)
+                np.testing.assert_array_equal(self.load("o.shale:o"), self.dem)
+                self.shale("rm", "o.shale:o")
+        self.shale("convert", "forms.shale:dense", "o.shale:o", "--chunked")
+        self.assertEqual(self.facts("o.shale:o", "kind", "chunk_shape"), ["chunked", [60, 83]])
+        self.assert_same(self.load("o.shale:o"), self.dem)
+
+    def test_what_does_not_suit_a_dtype_is_named(self):
+        self.forms()
+        err = self.shale("convert", "forms.shale:packed", "o.shale:a", "--as", "float32").err
+        self.assertIn("not kept: codec stage delta: float32 is no integer type", err)
+        self.assertEqual(self.facts("o.shale:a", "chunk_shape", "codec"),
+                         [[16, 32], "bitshuffle,zstd:7"])
+        self.assert_same(self.load("o.shale:a"), self.dem.astype(np.float32))
+        self.shale("create", "o.shale:holes", "--shape", "9", "--chunk", "4", "--fill", "nan",
+                   "--codec", "bitround:0,zstd:1")
+        done = self.shale("convert", "o.shale:holes", "o.shale:b", "--as", "int8", "--json").json()
+        lost = done["converted"][0]["not_kept"]
+        self.assertEqual([each.split(":")[0] for each in lost],
+                         ["fill value nan", "codec stage bitround"])
+        self.assert_same(self.load("o.shale:b"), np.zeros(9, np.int8))
+
+    # ---- replacing -------------------------------------------------------------------------------
+
+    def target(self):
+        self.shale("create", "t.shale:t", "--shape", "60,83", "--dtype", "float64", "--chunk", "16,32",
+                   "--codec", "bitshuffle,zstd:4", "--fill", "-1", "--attribute", "unit=m",
+                   "--attribute", "who=target", "-f")
+
+    def test_replaced_arrays_keep_their_form_whatever_the_extents(self):
+        self.target()
+        kept = ["float64", "chunked", "bitshuffle,zstd:4", "-1.0", {"unit": "m", "who": "target"}]
+        fields = ["dtype", "kind", "codec", "fill_value", "attributes"]
+        for values, chunk in ((self.dem, [16, 32]), (self.dem[:50], [16, 32]), (self.wave, [16, 32]),
+                              (self.dem[:7], [7, 32]), (self.dem[:, :1], [7, 1])):
+            np.save(self.path / "x.npy", values)
+            done = self.shale("convert", "x.npy", "t.shale:t", "-f", "--json").json()
+            self.assertEqual(done["converted"][0]["not_kept"], [])
+            self.assertEqual(self.facts("t.shale:t", *fields), kept)
+            self.assertEqual(self.facts("t.shale:t", "chunk_shape"), [chunk])
+            self.assert_same(self.load("t.shale:t"), values.astype(np.float64))
+
+    def test_chunks_of_another_rank_are_named_as_not_kept(self):
+        for command in (["convert", "dem.npz:dem[3]", "t.shale:t", "-f"],
+                        ["eval", "dem[3]", "--let", "dem=dem.npz:dem", "-o", "t.shale:t", "-f"]):
+            self.target()
+            self.assertIn("not kept: chunks of (16, 32): the shape (83,) has another number of axes",
+                          self.shale(*command).err)
+            self.assertEqual(self.facts("t.shale:t", "dtype", "kind", "chunk_shape", "codec"),
+                             ["float64", "chunked", [83], "bitshuffle,zstd:4"])
+            self.assert_same(self.load("t.shale:t"), self.dem[3].astype(np.float64))
+        self.target()
+        self.assertEqual(len(self.shale(*command, "--json").json()["not_kept"]), 1)
+        self.target()
+        self.assertEqual(self.shale(*command, "--json", "--dense").json()["not_kept"], [])
+
+    def test_arrays_that_cannot_hold_values_of_other_extents_change_their_dtype_and_say_so(self):
+        for source, wanted in (("wave", self.wave), ("dem", self.dem)):
+            self.shale("create", "t.shale:t", "--shape", "4", "--dtype", "int8", "-f")
+            err = self.shale("convert", f"dem.npz:{source}", "t.shale:t", "-f").err
+            self.assertIn(f"not kept: dtype int8: the new values are {wanted.dtype.name}", err)
+            self.assert_same(self.load("t.shale:t"), wanted)
+        self.shale("create", "t.shale:t", "--shape", "60,83", "--dtype", "int8", "-f")
+        self.refused(USAGE, "convert", "dem.npz:dem", "t.shale:t", "-f", says=["holds int8", "--as"])
+        np.save(self.path / "u.npy", np.arange(3, dtype=np.uint64))
+        self.shale("create", "t.shale:t", "--shape", "3", "--dtype", "int64", "-f")
+        self.refused(USAGE, "convert", "u.npy", "t.shale:t", "-f", says=["holds int64", "--as"])
+        self.shale("convert", "u.npy", "t.shale:t", "-f", "--as", "int64")
+        self.assert_same(self.load("t.shale:t"), np.arange(3))
+
+    def test_a_copy_onto_an_array_takes_that_ones_form_and_both_ones_attributes(self):
+        self.target()
+        self.forms()
+        self.shale("convert", "forms.shale:packed", "t.shale:t", "-f")
+        self.assertEqual(self.facts("t.shale:t", "dtype", "chunk_shape", "codec", "attributes"),
+                         ["float64", [16, 32], "bitshuffle,zstd:4",
+                          {"unit": "m", "who": "packed", "n": [1, 2]}])
+        self.assert_same(self.load("t.shale:t"), self.dem.astype(np.float64))
+
+    def test_create_replaces_everything(self):
+        self.target()
+        self.shale("create", "t.shale:t", "--shape", "5", "-f")
+        self.assertEqual(self.form("t.shale:t"), ["float32", [5], "dense", None, None, None, {}])
+
+    # ---- rm --------------------------------------------------------------------------------------
+
+    def test_rm_removes_arrays(self):
+        self.survey()
+        self.shale("convert", "survey.shale", "other.shale")
+        self.shale("rm", "survey.shale:dem")
+        self.assertEqual(self.names("survey.shale"), ["dx", "wave"])
+        done = self.shale("rm", "survey.shale:dx", "other.shale:dem", "survey.shale:wave", "--json")
+        self.assertEqual([(each["file"], each["array"]) for each in done.json()["removed"]],
+                         [("survey.shale", "dx"), ("survey.shale", "wave"), ("other.shale", "dem")])
+        self.assertEqual(self.names("survey.shale"), [])
+        self.assertEqual(self.names("other.shale"), ["dx", "wave"])
+        self.shale("verify", "survey.shale")
+
+    def test_rm_removes_all_or_nothing(self):
+        self.survey()
+        self.refused(FAILED, "rm", "survey.shale:dem", "survey.shale:wav", says="did you mean 'wave'?")
+        self.assertEqual(self.names("survey.shale"), ["dem", "dx", "wave"])
+        self.assert_same(self.load("survey.shale:dem"), self.dem)
+
+    def test_rm_refuses_what_is_no_array_of_a_container(self):
+        self.survey()
+        before = self.files()
+        self.refused(USAGE, "rm", "survey.shale", says="does not say which array")
+        self.refused(USAGE, "rm", "dem.npz:dem", says=".shale container")
+        self.refused(USAGE, "rm", "survey.shale:dem[0]", says="whole array")
+        self.refused(USAGE, "rm")
+        self.refused(FAILED, "rm", "nosuch.shale:a", says="nosuch.shale")
+        self.assertEqual(self.files(), before)
+        self.assertEqual(self.names("survey.shale"), ["dem", "dx", "wave"])
+
+    # ---- mv --------------------------------------------------------------------------------------
+
+    def test_mv_renames(self):
+        self.forms()
+        wanted, values = self.form("forms.shale:packed"), self.load("forms.shale:packed")
+        done = self.shale("mv", "forms.shale:packed", "raw/2026/dem", "--json").json()
+        self.assertEqual((done["from"], done["to"]), ("packed", "raw/2026/dem"))
+        self.shale("mv", "forms.shale:raw/2026/dem", "forms.shale:dem")
+        self.assertNotIn("packed", self.names("forms.shale"))
+        self.assertEqual(self.form("forms.shale:dem"), wanted)
+        self.assert_same(self.load("forms.shale:dem"), values)
+
+    def test_mv_overwrites_only_when_told(self):
+        self.survey()
+        self.refused(FAILED, "mv", "survey.shale:dem", "wave", says=["'survey.shale:wave' exists", "-f"])
+        self.assert_same(self.load("survey.shale:wave"), self.wave)
+        self.refused(FAILED, "mv", "survey.shale:den", "wave", "-f", says="did you mean 'dem'")
+        self.refused(USAGE, "mv", "survey.shale:dem", "dem", "-f", says="already")
+        self.assertEqual(self.names("survey.shale"), ["dem", "dx", "wave"])
+        self.shale("mv", "survey.shale:dem", "wave", "-f")
+        self.assertEqual(self.names("survey.shale"), ["dx", "wave"])
+        self.assert_same(self.load("survey.shale:wave"), self.dem)
+        self.shale("verify", "survey.shale")
+
+    def test_mv_stays_in_its_container(self):
+        self.survey()
+        self.shale("convert", "survey.shale", "other.shale")
+        for name in ("other.shale:new", "other.shale", "new.npy", "./survey.shale:new"):
+            self.refused(USAGE, "mv", "survey.shale:dem", name, says=["another file", "shale convert"])
+        self.shale("mv", "survey.shale:dem", "survey.shale:new.npy")
+        self.assertEqual(self.names("survey.shale"), ["dx", "new.npy", "wave"])
+
+    # ---- set -------------------------------------------------------------------------------------
+
+    def test_set_keeps_json_and_text_apart(self):
+        self.survey()
+        self.shale("set", "survey.shale:dem", "n=3", "x=-2.5e-3", "on=true", "none=null", "l=[1, [2]]",
+                   'o={"a": "b"}', "unit=m", "empty=", "note=a = b", 'quoted="bare"', 'version="1.0"',
+                   "zip=00123", "nan=nan", "broken=[1,", "id=123456789012345678901234567890",
+                   "ä=ö")
+        wanted = {"n": 3, "x": -2.5e-3, "on": True, "none": None, "l": [1, [2]], "o": {"a": "b"},
+                  "unit": "m", "empty": "", "note": "a = b", "quoted": "bare", "version": "1.0",
+                  "zip": "00123", "nan": "nan", "broken": "[1,",
+                  "id": "123456789012345678901234567890", "ä": "ö"}
+        self.assertEqual(self.facts("survey.shale:dem", "attributes"), [wanted])
+        shown = self.shale("info", "survey.shale:dem").out
+        self.assertRegex(shown, r"attribute quoted +bare\n")
+        self.assertRegex(shown, r'attribute version +"1.0"\n')
+        self.assert_same(self.load("survey.shale:dem"), self.dem)
+
+    def test_every_json_value_comes_back(self):
+        self.survey()
+        values = [0, -1, 2**63 - 1, 2**64 - 1, 0.1, 1e300, True, False, None, "", "a", "1", "true",
+                  '"', "\\", " ", "[", "{}", '"x"', "null ", "höhe", [], {}, [["a"], {"b": [None]}]]
+        for value in values:
+            with self.subTest(value=value):
+                done = self.shale("set", "survey.shale:dem", f"v={json.dumps(value)}", "--json")
+                self.assertEqual(done.json()["attributes"], {"v": value})
+                self.assertEqual(self.facts("survey.shale:dem", "attributes"), [{"v": value}])
+
+    def test_deeply_nested_attributes_are_text(self):
+        self.survey()
+        deep = "[" * 50000 + "]" * 50000
+        self.shale("set", "survey.shale:dem", f"deep={deep}", f"near={'[' * 60 + ']' * 60}")
+        attributes = self.facts("survey.shale:dem", "attributes")[0]
+        self.assertEqual(attributes["deep"], deep)
+        self.assertIsInstance(attributes["near"], list)
+
+    def test_set_changes_and_removes_attributes_all_or_none(self):
+        self.survey()
+        self.shale("set", "survey.shale:dem", "unit=m", "who=me", "n=1")
+        done = self.shale("set", "survey.shale:dem", "unit=km", "--unset", "who", "--unset", "n",
+                          "--json").json()
+        self.assertEqual(done["attributes"], {"unit": "km"})
+        generation = self.shale("info", "survey.shale", "--json").json()["generation"]
+        self.assertEqual(done["generation"], generation)
+        self.refused(FAILED, "set", "survey.shale:dem", "a=1", "--unset", "units",
+                     says="did you mean 'unit'?")
+        self.refused(FAILED, "set", "survey.shale:den", "a=1", says="did you mean 'dem'")
+        for arguments in ([], ["unit"], ["=3"], ["a=1", "--unset", "a"]):
+            self.refused(USAGE, "set", "survey.shale:dem", *arguments)
+        self.refused(USAGE, "set", "survey.shale", "a=1", says="does not say which array")
+        self.refused(USAGE, "set", "dem.npz:dem", "a=1")
+        self.assertEqual(self.facts("survey.shale:dem", "attributes"), [{"unit": "km"}])
+        self.assertEqual(self.shale("info", "survey.shale", "--json").json()["generation"],
+                         generation)
+
+    # ---- names -----------------------------------------------------------------------------------
+
+    def test_odd_names_are_not_given(self):
+        self.survey()
+        for name in ODD_NAMES:
+            with self.subTest(name):
+                for target in (f"survey.shale:{name}", f"new.shale:{name}"):
+                    self.refused(USAGE, "create", target, "--shape", "3")
+                    self.refused(USAGE, "convert", "dem.npz:dem", target)
+                self.refused(USAGE, "mv", "survey.shale:dem", name)
+        self.refused(USAGE, "mv", "survey.shale:dem", "")
+        self.refused(USAGE, "create", "survey.shale:a//b", "--shape", "3", says="byte 2")
+        self.refused(USAGE, "create", "survey.shale:a/..", "--shape", "3", says="level '..'")
+        self.assertEqual(self.names("survey.shale"), ["dem", "dx", "wave"])
+        self.assertEqual(self.files(), ["dem.npz", "survey.shale"])
+
+    def test_names_with_brackets_are_addressed_with_doubled_ones(self):
+        np.savez(self.path / "b.npz", **{"x[0]": self.dem, "x": self.wave, "[": self.dem[0]})
+        self.shale("convert", "b.npz", "b.shale")
+        self.assertEqual(self.names("b.shale"), ["[", "x", "x[0]"])
+        for file in ("b.shale", "b.npz"):
+            self.assert_same(self.load(f"{file}:x[0]"), self.wave[0])
+            self.assert_same(self.load(f"{file}:x[[0]"), self.dem)
+            self.assert_same(self.load(f"{file}:x[[0][2:4, ::-1]"), self.dem[2:4, ::-1])
+            self.assert_same(self.load(f"{file}:[[[5]"), self.dem[0][5])
+        said = self.shale("eval", "a + 1", "--let", "a=b.shale:x[[0][1:]", "-o", "b.shale:y[[1]").err
+        self.assertIn("b.shale:y[[1]: int16", said)
+        self.assert_same(self.load("b.shale:y[[1]"), self.dem[1:] + np.int16(1))
+        self.shale("set", "b.shale:y[[1]", "unit=m")
+        self.shale("mv", "b.shale:y[[1]", "z[2]")
+        self.shale("mv", "b.shale:x[[0]", "b.shale:w[[3]")
+        self.shale("rm", "b.shale:z[[2]")
+        self.assertEqual(self.names("b.shale"), ["[", "w[3]", "x"])
+
+    def test_slices_that_may_be_names_are_explained(self):
+        self.shale("convert", "dem.npz:dem", "b.shale:x[[0]")
+        self.refused(FAILED, "cat", "b.shale:x[0]", says="the array 'x[0]' is written b.shale:x[[0]")
+        self.refused(USAGE, "cat", "b.shale:x[m]", says="is written '[['")
+        self.refused(USAGE, "rm", "b.shale:x[0]", says="is written '[['")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+// shale mv: gives an array another name in its container.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "address.hpp"
+#include "command_line.hpp"
+#include "container_change.hpp"
+
+namespace shale::tools {
+
+namespace {
+
+struct mv_options {
+  std::string array;
+  std::string name;
+  bool force = false;
+  bool json = false;
+  bool quiet = false;
+};
+
+// The name alone; or FILE:NAME, since that is how the other one was typed.
+std::string new_name(const address& from, const std::string& text) {
+  if (text.starts_with(from.file + ':')) return parse_array_address(text).array;
+  if (names_file(text))
+    throw error(
+        errc::invalid_argument, fmt::format("mv: '{}' is another file", text),
+        {fmt::format("mv renames inside {0}; a name like that is written {0}:{1}", from.file, text),
+         "`shale convert` copies arrays to other files"});
+  return text;
+}
+
+int run(const mv_options& options) {
+  const address from = parse_array_address(options.array);
+  const std::string to = new_name(from, options.name);
+  if (to == from.array)
+    throw error(errc::invalid_argument, fmt::format("mv: '{}' has that name already", to));
+  const std::uint64_t generation = change_existing_container(from.file, [&](transaction& change) {
+    if (change.find(from.array) && change.find(to)) {
+      if (!options.force)
+        throw error(errc::already_exists, fmt::format("'{}' exists", label(from.file, to)),
+                    {"-f replaces it"});
+      change.remove(to);
+    }
+    change.rename(from.array, to);
+  });
+  if (options.json)
+    print_json({{"file", from.file}, {"from", from.array}, {"to", to}, {"generation", generation}});
+  else if (!options.quiet)
+    note(
+        fmt::format("{}: now {} in generation {}", from.label(), label(from.file, to), generation));
+  return exit_yes;
+}
+
+}  // namespace
+
+void add_mv(command_line& line) {
+  auto options = std::make_shared<mv_options>();
+  CLI::App* command = line.app.add_subcommand("mv", "Rename an array in its container");
+  command->add_option("array", options->array, "FILE.shale:ARRAY")->required();
+  command->add_option("name", options->name, "The new name")->required();
+  command->add_flag("-f,--force", options->force, "Replace an array that has the name");
+  command->add_flag("--json", options->json, "Print what was renamed as JSON");
+  command->add_flag("-q,--quiet", options->quiet, "Show no summary");
+  command->footer(
+      "No element is copied. Levels of names are separated by '/'; none may be empty or of "
+      "periods\n"
+      "only.\n"
+      "\n"
+      "Examples:\n"
+      "  shale mv survey.shale:dem elevation\n"
+      "  shale mv survey.shale:dem raw/2026/dem");
+  command->callback([&line, options] { line.chosen = [options] { return run(*options); }; });
+}
+
+}  // namespace shale::tools

@@ -1,0 +1,89 @@
+// shale set: sets and removes attributes of an array.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "address.hpp"
+#include "attribute.hpp"
+#include "command_line.hpp"
+#include "container_change.hpp"
+
+namespace shale::tools {
+
+namespace {
+
+struct set_options {
+  std::string array;
+  std::vector<std::string> attributes;
+  std::vector<std::string> unset;
+  bool json = false;
+  bool quiet = false;
+};
+
+std::vector<attribute> parse_attributes(const set_options& options) {
+  std::vector<attribute> all;
+  for (const std::string& each : options.attributes) {
+    attribute next = parse_attribute(each);
+    if (std::find(options.unset.begin(), options.unset.end(), next.key) != options.unset.end())
+      throw error(errc::invalid_argument,
+                  fmt::format("set: '{}' cannot be both set and unset", next.key));
+    all.push_back(std::move(next));
+  }
+  if (all.empty() && options.unset.empty())
+    throw error(errc::invalid_argument, "set: an attribute is missing",
+                {"as in: shale set survey.shale:dem unit=m"});
+  return all;
+}
+
+int run(const set_options& options) {
+  const address where = parse_array_address(options.array);
+  const std::vector<attribute> attributes = parse_attributes(options);
+  nlohmann::json now = nlohmann::json::object();
+  const std::uint64_t generation = change_existing_container(where.file, [&](transaction& change) {
+    for (const auto& [key, value] : attributes) change.set_attribute(where.array, key, value);
+    for (const std::string& key : options.unset) change.remove_attribute(where.array, key);
+    for (const auto& [key, value] : change.find(where.array)->attributes())
+      now[key] = attribute_json(value);
+  });
+  if (options.json) {
+    print_json(nlohmann::json{{"file", where.file},
+                              {"array", where.array},
+                              {"attributes", now},
+                              {"generation", generation}});
+  } else if (!options.quiet) {
+    note(fmt::format("{}: {} attribute{} in generation {}", where.label(), now.size(),
+                     now.size() == 1 ? "" : "s", generation));
+  }
+  return exit_yes;
+}
+
+}  // namespace
+
+void add_set(command_line& line) {
+  auto options = std::make_shared<set_options>();
+  CLI::App* command = line.app.add_subcommand("set", "Set attributes of an array");
+  command->add_option("array", options->array, "FILE.shale:ARRAY")->required();
+  command->add_option("attributes", options->attributes, "KEY=VALUE …; see below");
+  command->add_option("--unset", options->unset, "Remove an attribute")
+      ->type_name("KEY")
+      ->allow_extra_args(false);
+  command->add_flag("--json", options->json, "Print all attributes there are then as JSON");
+  command->add_flag("-q,--quiet", options->quiet, "Show no summary");
+  command->footer(
+      "A value that is JSON is that: a number, true, null, [0, 5], {\"a\": 1}. All else is text, "
+      "with "
+      "or\n"
+      "without quotes; text that would read as JSON needs them: '\"1.0\"'. All is done, or "
+      "nothing.\n"
+      "`shale info` shows attributes, with --json as what they are.\n"
+      "\n"
+      "Examples:\n"
+      "  shale set survey.shale:dem unit=m scale=0.5 'range=[0, 1200]'\n"
+      "  shale set survey.shale:dem 'comment=as measured' 'version=\"1.0\"'\n"
+      "  shale set survey.shale:dem --unset comment");
+  command->callback([&line, options] { line.chosen = [options] { return run(*options); }; });
+}
+
+}  // namespace shale::tools
