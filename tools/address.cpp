@@ -259,7 +259,7 @@ address parse_whole_address(std::string_view text) {
   address result = parse_address(text);
   if (result.index)
     throw_at("address", "a slice cannot stand here: this names a whole array", text,
-             text.rfind('['), bracket_advice);
+             text.rfind('['), result.array.empty() ? "" : bracket_advice);
   return result;
 }
 

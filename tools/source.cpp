@@ -31,16 +31,20 @@ operand from_tensor(const address& which, const tensor& whole) {
   return {.where = which, .values = expr(elements), .elements = elements, .stored = {}};
 }
 
-// What looks like a slice may have been meant as the end of a name.
+// What looks like a slice may have been meant as the end of a name, and the other way round.
 array array_at(const snapshot& generation, const std::string& name, const address& which) {
   if (const std::optional<array> found = generation.find(name)) return *found;
-  const std::string_view typed = std::string_view(which.text).substr(which.file.size() + 1);
   try {
     return generation.at(name);
   } catch (error& failure) {
-    if (which.index && generation.find(typed))
-      failure.add_detail(
-          fmt::format("the array '{}' is written {}", typed, label(which.file, typed)));
+    if (which.index) {
+      const std::string_view typed = std::string_view(which.text).substr(which.file.size() + 1);
+      if (generation.find(typed))
+        failure.add_detail(
+            fmt::format("the array '{}' is written {}", typed, label(which.file, typed)));
+    } else if (name.find('[') != std::string::npos) {
+      failure.add_detail("'[[' begins no slice: it is a '[' in the name");
+    }
     throw;
   }
 }

@@ -31,7 +31,7 @@ std::unique_ptr<command_line> make_command_line() {
   made->app.require_subcommand(0, 1);
   made->app.set_version_flag("--version", "0", "Print the version and stop");
   for (const auto add : {add_info, add_ls, add_cat, add_stats, add_plot, add_convert, add_create,
-                         add_eval, add_verify, add_doctor, add_version})
+                         add_eval, add_set, add_mv, add_rm, add_verify, add_doctor, add_version})
     add(*made);
   return made;
 }

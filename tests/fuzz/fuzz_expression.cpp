@@ -1,10 +1,11 @@
-// Text that people type at the tools: expressions, addresses, shapes, sizes, codecs. The first byte
+// Text that people type at the tools: expressions, addresses, attributes, shapes, sizes, codecs. The first byte
 // chooses which; the rest is the text. What must hold: it is understood, or refused as the caller's
 // mistake with a message; and what is understood reads the same when written again.
 #include <string>
 #include <string_view>
 
 #include "address.hpp"
+#include "attribute.hpp"
 #include "codec_text.hpp"
 #include "expression.hpp"
 #include "fuzz/require.hpp"
@@ -51,6 +52,8 @@ void read_tokens(std::string_view text) {
 void read_address(std::string_view text) {
   const tools::address where = tools::parse_address(text);
   require(!where.file.empty() && where.text == text, "an address names a file");
+  const tools::address again = tools::parse_address(where.label());
+  require(again.file == where.file && again.array == where.array, "a label survives being typed");
   if (where.index) return;
   const tools::address whole = tools::parse_whole_address(text);
   require(whole.file == where.file && whole.array == where.array, "one text, one meaning");
@@ -68,6 +71,13 @@ void read_codec(std::string_view text) {
   require(written == again, "a codec survives being written");
 }
 
+void read_attribute(std::string_view text) {
+  const auto [key, value] = tools::parse_attribute(text);
+  require(!key.empty(), "an attribute has a key");
+  const tools::attribute again = tools::parse_attribute(key + '=' + value);
+  require(again.key == key && again.value == value, "an attribute survives being set again");
+}
+
 void read(std::uint8_t which, std::string_view text) {
   switch (which) {
     case 'e':
@@ -82,6 +92,8 @@ void read(std::uint8_t which, std::string_view text) {
       return read_codec(text);
     case 'b':
       return void(tools::parse_bytes(text));
+    case 'k':
+      return read_attribute(text);
     case 'd':
       return void(tools::parse_dtype_option(text));
     default:

@@ -365,6 +365,7 @@ class Containers(ShaleCase):
     def test_slices_that_may_be_names_are_explained(self):
         self.shale("convert", "dem.npz:dem", "b.shale:x[[0]")
         self.refused(FAILED, "cat", "b.shale:x[0]", says="the array 'x[0]' is written b.shale:x[[0]")
+        self.refused(FAILED, "cat", "b.shale:x[[1, 2]]", says="'[[' begins no slice")
         self.refused(USAGE, "cat", "b.shale:x[m]", says="is written '[['")
         self.refused(USAGE, "rm", "b.shale:x[0]", says="is written '[['")
 
