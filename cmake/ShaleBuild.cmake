@@ -30,6 +30,13 @@ if(SHALE_SANITIZE)
   endif()
 endif()
 
+# What ran guides a fuzzer, except in loops over elements, which only get slower.
+set(SHALE_UNGUIDED
+    $<$<AND:$<BOOL:${SHALE_FUZZ}>,$<CXX_COMPILER_ID:Clang>>:-fno-sanitize=fuzzer-no-link>)
+
+set(SHALE_TEST_FLAGS "" CACHE STRING
+    "Compiler flags of the tests' own code, after all others; tests that compute much add -O1")
+
 set(SHALE_BUILT_FLOORS "" CACHE INTERNAL "")
 
 # shale_add_floor(NAME SOURCES … LIBRARIES …): the object library shale_NAME. LIBRARIES are the
@@ -90,11 +97,18 @@ function(shale_execute target)
   endforeach()
 endfunction()
 
-# shale_add_program(NAME FLOOR floor SOURCES … EXECUTES … LIBRARIES …): a program of the tests, for
-# example one that they execute as another process, linked to the floor under test and the floors below
-# it only. It may include that floor's private headers. EXECUTES is for shale_execute.
+# The flags for the tests' own code. For shale_add_program, and programs that link to libshale itself.
+function(shale_compile_as_test target)
+  separate_arguments(flags UNIX_COMMAND "${SHALE_TEST_FLAGS}")
+  target_compile_options(${target} PRIVATE ${SHALE_UNGUIDED} ${flags})
+endfunction()
+
+# shale_add_program(NAME FLOOR floor [OPTIMIZED] SOURCES … EXECUTES … LIBRARIES …): a program of the
+# tests, for example one that they execute as another process, linked to the floor under test and the
+# floors below it only. It may include that floor's private headers. EXECUTES is for shale_execute.
+# OPTIMIZED: its own loops take longer than its compilation.
 function(shale_add_program target)
-  cmake_parse_arguments(ARG "" "FLOOR" "SOURCES;EXECUTES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "OPTIMIZED" "FLOOR" "SOURCES;EXECUTES;LIBRARIES" ${ARGN})
   add_executable(${target} ${ARG_SOURCES})
   shale_execute(${target} ${ARG_EXECUTES})
   if(SHALE_SANITIZE MATCHES thread)
@@ -111,6 +125,10 @@ function(shale_add_program target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
   shale_link_floor(${target} ${ARG_FLOOR})
   target_link_libraries(${target} PRIVATE shale_options ${ARG_LIBRARIES})
+  shale_compile_as_test(${target})
+  if(ARG_OPTIMIZED AND SHALE_TEST_FLAGS)
+    target_compile_options(${target} PRIVATE -O1)
+  endif()
 endfunction()
 
 # shale_add_test(NAME FLOOR floor …): the same as one GoogleTest program, whose tests carry the

@@ -64,9 +64,8 @@ void add_mv(command_line& line) {
   command->add_flag("--json", options->json, "Print what was renamed as JSON");
   command->add_flag("-q,--quiet", options->quiet, "Show no summary");
   command->footer(
-      "No element is copied. Levels of names are separated by '/'; none may be empty or of "
-      "periods\n"
-      "only.\n"
+      "No element is copied. Levels of names are separated by '/'; none may be empty or of\n"
+      "periods only.\n"
       "\n"
       "Examples:\n"
       "  shale mv survey.shale:dem elevation\n"

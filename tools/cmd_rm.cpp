@@ -61,11 +61,9 @@ void add_rm(command_line& line) {
   command->add_flag("--json", options->json, "Print what was removed as JSON");
   command->add_flag("-q,--quiet", options->quiet, "Show no summary");
   command->footer(
-      "All arrays of a container go at once, or none does. Whoever reads them keeps them until "
-      "done.\n"
-      "The file keeps its size, and what is written next uses the space; a copy by `shale "
-      "convert`\n"
-      "leaves it out.\n"
+      "All arrays of a container go at once, or none does. Whoever reads them keeps them until\n"
+      "done. The file keeps its size, and what is written next uses the space; a copy by\n"
+      "`shale convert` leaves it out.\n"
       "\n"
       "Examples:\n"
       "  shale rm survey.shale:slope\n"

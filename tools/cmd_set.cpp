@@ -72,11 +72,9 @@ void add_set(command_line& line) {
   command->add_flag("--json", options->json, "Print all attributes there are then as JSON");
   command->add_flag("-q,--quiet", options->quiet, "Show no summary");
   command->footer(
-      "A value that is JSON is that: a number, true, null, [0, 5], {\"a\": 1}. All else is text, "
-      "with "
-      "or\n"
-      "without quotes; text that would read as JSON needs them: '\"1.0\"'. All is done, or "
-      "nothing.\n"
+      "A value that is JSON is that: a number, true, null, [0, 5], {\"a\": 1}. All else is text,\n"
+      "with or without quotes; text that would read as JSON needs them: '\"1.0\"'.\n"
+      "All is done, or nothing.\n"
       "`shale info` shows attributes, with --json as what they are.\n"
       "\n"
       "Examples:\n"

@@ -156,7 +156,7 @@ class endless final : public tile_source {
 
 // Memory and tiles of what is wanted, whoever decides the cut.
 TEST(ExprTiles, StepsGatherOnlyWhatTheyWant) {
-  constexpr index_t wanted = 1 << 16, cut = 1 << 14, tile = 1024;
+  constexpr index_t wanted = 1 << 14, cut = 1 << 12, tile = 1024;
   memory_pool little({.limit_bytes = std::size_t{4} << 20});
   executor two({.threads = 2, .memory_bytes = std::size_t{1} << 20, .pool = &little});
   for (const index_t step : {512, 513, 4000, -512, -4000}) {

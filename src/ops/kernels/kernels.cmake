@@ -16,7 +16,7 @@ set(SHALE_KERNEL_SOURCES
 # inline functions are inlined (rule isa.1).
 # Kernels throw nothing, and tables for unwinding would be weak symbols.
 set(SHALE_KERNEL_OPTIONS -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off
-    -fno-exceptions)
+    -fno-exceptions ${SHALE_UNGUIDED})
 
 # shale_add_kernels(ISA OPTIONS…): a unit for each family, which includes the family's source.
 function(shale_add_kernels isa)
@@ -33,7 +33,7 @@ endfunction()
 
 set(SHALE_KERNEL_LIBRARIES ${OPENBLAS_SERIAL_LIBRARY})
 set_source_files_properties(gemm.cpp PROPERTIES
-  COMPILE_OPTIONS "-isystem;${OPENBLAS_SERIAL_INCLUDE_DIR};-O3")  # -O3: its integer loops
+  COMPILE_OPTIONS "-isystem;${OPENBLAS_SERIAL_INCLUDE_DIR};-O3;${SHALE_UNGUIDED}")  # -O3: its integer loops
 set(SHALE_KERNEL_DEFINITIONS)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   set(SHALE_KERNEL_DEFINITIONS SHALE_X86_KERNELS)

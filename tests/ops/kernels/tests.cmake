@@ -2,7 +2,7 @@
 
 # A process chooses its kernels once, so the test asks others.
 shale_add_program(report_isa FLOOR ops SOURCES kernels/report_isa.cpp)
-shale_add_test(kernels_test FLOOR ops
+shale_add_test(kernels_test FLOOR ops OPTIMIZED
   SOURCES
     kernels/arithmetic_test.cpp
     kernels/casts_test.cpp
@@ -12,9 +12,6 @@ shale_add_test(kernels_test FLOOR ops
     kernels/numpy_test.cpp
     kernels/reducers_test.cpp
   EXECUTES report_isa)
-# Hundreds of small oracles: with sanitizers, -O2 takes twice the time to compile.
-set_source_files_properties(kernels/arithmetic_test.cpp kernels/reducers_test.cpp PROPERTIES
-  COMPILE_OPTIONS "-O1")
 set_source_files_properties(kernels/isa_test.cpp PROPERTIES
   COMPILE_DEFINITIONS
     "SHALE_NM=\"${CMAKE_NM}\";SHALE_OBJDUMP=\"${CMAKE_OBJDUMP}\";SHALE_OPS_OBJECTS=\"$<JOIN:$<TARGET_OBJECTS:shale_ops>,:>\"")
