@@ -1,4 +1,4 @@
-#include "command_line.hpp"
+#include "output.hpp"
 
 #include <algorithm>
 #include <cerrno>
