@@ -77,6 +77,7 @@ void print_functions() {
 nlohmann::json to_json(const evaluation_plan& plan) {
   return {{"passes", plan.passes},
           {"bytes_read", plan.bytes_read},
+          {"tiles_decoded", plan.tiles_decoded},
           {"bytes_written", plan.bytes_written},
           {"scratch_bytes_per_thread", plan.scratch_bytes_per_thread},
           {"instructions", plan.instructions},

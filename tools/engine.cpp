@@ -46,6 +46,8 @@ report engine::finish() {
   const executor_statistics done = executor_.statistics();
   return {.bytes_read = done.bytes_read,
           .bytes_written = done.bytes_written,
+          .tiles_decoded = done.tiles_decoded,
+          .stored_bytes_read = done.stored_bytes_read,
           .seconds = clock_.seconds(),
           .threads = executor_.threads(),
           .memory_bytes = executor_.memory_bytes(),

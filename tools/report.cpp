@@ -105,6 +105,9 @@ disk_speed measure_disk(const std::string& path, std::uint64_t limit_bytes) {
 
 std::string report::to_string() const {
   std::string text = fmt::format("{} read", format_bytes(bytes_read));
+  if (tiles_decoded > 0)
+    text += fmt::format(" ({} tile{}, {} stored)", format_count(tiles_decoded),
+                        tiles_decoded == 1 ? "" : "s", format_bytes(stored_bytes_read));
   if (bytes_written > 0) text += fmt::format(", {} written", format_bytes(bytes_written));
   text += fmt::format(" in {}: {} on {} thread{}", format_seconds(seconds),
                       format_rate(bytes_read + bytes_written, seconds), threads,
@@ -124,11 +127,16 @@ nlohmann::json report::to_json() const {
     if (!(time > 0)) return nullptr;
     return static_cast<double>(bytes) / time / 1e9;
   };
-  nlohmann::json json{
-      {"bytes_read", bytes_read},  {"bytes_written", bytes_written},
-      {"seconds", seconds},        {"gb_per_s", rate(bytes_read + bytes_written, seconds)},
-      {"threads", threads},        {"memory_bytes", memory_bytes},
-      {"peak_rss_bytes", nullptr}, {"disks", nlohmann::json::array()}};
+  nlohmann::json json{{"bytes_read", bytes_read},
+                      {"bytes_written", bytes_written},
+                      {"tiles_decoded", tiles_decoded},
+                      {"stored_bytes_read", stored_bytes_read},
+                      {"seconds", seconds},
+                      {"gb_per_s", rate(bytes_read + bytes_written, seconds)},
+                      {"threads", threads},
+                      {"memory_bytes", memory_bytes},
+                      {"peak_rss_bytes", nullptr},
+                      {"disks", nlohmann::json::array()}};
   if (const std::optional<std::uint64_t> peak = peak_resident_bytes())
     json["peak_rss_bytes"] = *peak;
   for (const disk_speed& each : disks)

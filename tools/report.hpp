@@ -46,6 +46,8 @@ void drop_page_cache(const std::string& path) noexcept;
 struct report {
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
+  std::uint64_t tiles_decoded = 0;
+  std::uint64_t stored_bytes_read = 0;  ///< of those tiles, in their files
   double seconds = 0;
   int threads = 0;
   std::uint64_t memory_bytes = 0;  ///< the budget

@@ -34,7 +34,12 @@ void eval_into(tile_source& out, const expr& value, executor* on = nullptr);
 /// What an evaluation would do.
 struct evaluation_plan {
   int passes = 0;
-  std::uint64_t bytes_read = 0;  ///< operand bytes over all passes, each element as often as used
+
+  /// Operand bytes over all passes: elements of tensors as often as they are used; of tile sources
+  /// whole tiles, each once a pass. Those that neighbours need again are loaded again where a
+  /// quarter of the budget does not hold them.
+  std::uint64_t bytes_read = 0;
+  std::uint64_t tiles_decoded = 0;  ///< tiles of sources, counted like their bytes
   std::uint64_t bytes_written = 0;  ///< result bytes, reduced intermediates included
   std::uint64_t scratch_bytes_per_thread = 0;
   int instructions = 0;  ///< kernel calls a block, over all passes

@@ -40,12 +40,13 @@ struct executor_options {
 struct executor_statistics {
   std::uint64_t calls = 0;
   std::uint64_t tiles = 0;
-  std::uint64_t bytes_read = 0;     ///< operand bytes the kernels or decoders were given to read
+  std::uint64_t bytes_read = 0;     ///< operand bytes: elements of tensors, whole tiles of sources
   std::uint64_t bytes_written = 0;  ///< result bytes, likewise
   std::uint64_t scratch_bytes_peak = 0;  ///< most temporary bytes held at once
   std::uint64_t windows = 0;             ///< streaming windows visited
   std::uint64_t windows_dropped = 0;     ///< windows whose pages were given back behind the work
   std::uint64_t tiles_decoded = 0;       ///< tiles loaded from tile sources
+  std::uint64_t stored_bytes_read = 0;   ///< what those tiles take in their files
 };
 
 /// A budget of threads and memory. Calls that are not given one use `executor::shared()`.

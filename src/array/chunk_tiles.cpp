@@ -8,7 +8,7 @@
 #include "array/chunk_grid.hpp"
 #include "array/read_ahead.hpp"
 #include "parallel/copy.hpp"
-#include "parallel/executor_state.hpp"
+#include "parallel/load_tile.hpp"
 #include "parallel/tile_loop.hpp"
 #include "shale/error.hpp"
 #include "shale/expr.hpp"
@@ -183,19 +183,15 @@ tensor chunk_tiles::read(const region& where, executor& on) const {
                             const region piece = intersection(covered, where);
                             const tensor into = part(result, piece, where.start);
                             if (piece == covered) {
-                              load(tile, into);
+                              parallel::load_tile(*this, tile, into, on);
                             } else {
                               const tensor whole = tensor::empty(covered.shape, dtype_, &on.pool());
-                              load(tile, whole);
+                              parallel::load_tile(*this, tile, whole, on);
                               parallel::copy_elements_here(into, part(whole, piece, covered.start));
                             }
                           },
                           {.most_workers = workers(on), .progress_bytes = result.size_bytes()});
-  auto& count = on.state().count;
-  count.calls.fetch_add(1, std::memory_order_relaxed);
-  count.tiles_decoded.fetch_add(static_cast<std::uint64_t>(touched.size()),
-                                std::memory_order_relaxed);
-  count.bytes_read.fetch_add(result.size_bytes(), std::memory_order_relaxed);
+  on.state().count.calls.fetch_add(1, std::memory_order_relaxed);
   return result;
 }
 
@@ -212,7 +208,7 @@ void chunk_tiles::write(const region& where, const tensor& values, executor& on)
                               return;
                             }
                             const tensor whole = tensor::empty(covered.shape, dtype_, &on.pool());
-                            if (piece != covered) load(tile, whole);
+                            if (piece != covered) parallel::load_tile(*this, tile, whole, on);
                             const tensor into = part(whole, piece, covered.start);
                             if (from.dtype() == dtype_) parallel::copy_elements_here(into, from);
                             else eval_into(into, expr(from), &on);

@@ -237,18 +237,22 @@ evaluation_plan explain(const expr& value, executor* on) {
     ++plan.passes;
     plan.bytes_read += costs.bytes_read;
     plan.bytes_written += costs.bytes_written;
+    plan.tiles_decoded += costs.tiles_decoded;
     plan.scratch_bytes_per_thread =
         std::max(plan.scratch_bytes_per_thread, costs.scratch_bytes_per_thread);
     plan.instructions += costs.instructions;
     plan.streams = plan.streams || costs.streams;
     plan.text += fmt::format(
-        "pass {}: {} over {}, {} kernels a block, reads {}, writes {}, scratch {} a thread{}\n",
+        "pass {}: {} over {}, {} kernels a block, reads {}{}, writes {}, scratch {} a thread{}\n",
         plan.passes,
         which.reductions.empty()
             ? std::string("computes")
             : fmt::format("folds axes {} into {} result{}", to_string(which.axes),
                           which.reductions.size(), which.reductions.size() == 1 ? "" : "s"),
         to_string(which.shape), costs.instructions, bytes_text(costs.bytes_read),
+        costs.tiles_decoded > 0
+            ? fmt::format(" in {} tile{}", costs.tiles_decoded, costs.tiles_decoded == 1 ? "" : "s")
+            : std::string(),
         bytes_text(costs.bytes_written), bytes_text(costs.scratch_bytes_per_thread),
         costs.streams ? ", streamed in windows" : "");
   });

@@ -1,8 +1,10 @@
 #include "ops/pass.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "ops/pass_parts.hpp"
+#include "ops/tiles_touched.hpp"
 
 namespace shale::ops {
 
@@ -83,10 +85,19 @@ pass_cost cost(const pass& which, const staged_values& staged, executor& on) {
   const auto add_mapped = [&](const tensor& values) {
     if (values.storage().kind() == storage_kind::file) mapped += values.size_bytes();
   };
+  std::map<const tile_source*, std::vector<axis_map>> views;
   for (const auto& leaf : program.leaves()) {
+    if (const auto* seen = std::get_if<detail::source_leaf>(&leaf->what)) {
+      views[seen->source.get()].push_back(seen->map);
+      continue;
+    }
     result.bytes_read += elements * item_bytes(leaf->type);
-    if (!std::holds_alternative<detail::source_leaf>(leaf->what))
-      add_mapped(tensor_of(*leaf, staged));
+    add_mapped(tensor_of(*leaf, staged));
+  }
+  for (const auto& [source, maps] : views) {
+    const tile_amount touched = tiles_touched(*source, maps);
+    result.tiles_decoded += touched.tiles;
+    result.bytes_read += touched.elements * item_bytes(source->dtype());
   }
   for (const auto& output : which.outputs) {
     result.bytes_written +=

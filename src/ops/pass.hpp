@@ -37,6 +37,7 @@ struct pass {
 struct pass_cost {
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
+  std::uint64_t tiles_decoded = 0;
   std::uint64_t scratch_bytes_per_thread = 0;
   int instructions = 0;
   bool streams = false;

@@ -144,8 +144,13 @@ void run_by_tiles(const pass& which, const tape& program, const staged_values& s
   worker_scratch scratch(program.scratch_bytes(), on);
   byte_counter bytes(on);
   std::size_t leaves_item = 0;
+  std::size_t resident_item = 0;  // of the leaves that are no sources, whose tiles count themselves
   std::size_t outputs_item = 0;
-  for (const auto& leaf : program.leaves()) leaves_item += item_bytes(leaf->type);
+  for (std::size_t k = 0; k < sources.size(); ++k) {
+    const std::size_t item = item_bytes(program.leaves()[k]->type);
+    leaves_item += item;
+    if (!sources[k]) resident_item += item;
+  }
   for (const auto& output : which.outputs)
     outputs_item += item_bytes(output.sink ? output.sink->dtype() : output.into.dtype());
 
@@ -178,7 +183,7 @@ void run_by_tiles(const pass& which, const tape& program, const staged_values& s
         parallel::window_walk::tile_visit visit(walk, number);
         const plan::box box = unit_box(units, number, rank);
         const auto elements = static_cast<std::uint64_t>(element_count(box.shape));
-        bytes.add(elements * leaves_item, elements * outputs_item);
+        bytes.add(elements * resident_item, elements * outputs_item);
 
         std::vector<loop_operand> operands;
         std::size_t next_resident = 0;

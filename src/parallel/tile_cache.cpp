@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "parallel/copy.hpp"
-#include "parallel/executor_state.hpp"
+#include "parallel/load_tile.hpp"
 
 namespace shale::parallel {
 
@@ -28,8 +28,7 @@ tensor tile_cache::get(const tile_source& source, const dims& tile) {
   try {
     const region where = tile_region(source.shape(), source.tile_shape(), tile);
     values = tensor::empty(where.shape, source.dtype(), &executor_.pool());
-    source.load(tile, values);
-    executor_.state().count.tiles_decoded.fetch_add(1, std::memory_order_relaxed);
+    load_tile(source, tile, values, executor_);
   } catch (...) {
     lock.lock();
     ages_.erase(at->second.age);

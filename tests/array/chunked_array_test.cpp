@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <fstream>
+
 #include "array/test_support.hpp"
 #include "shale/container.hpp"
 
@@ -367,6 +369,48 @@ TEST_F(ChunkedArray, WritesOfAnyRegionsAreWhatAnArrayInMemoryWouldHold) {
   });
   EXPECT_TRUE(held);
   EXPECT_EQ(findings_of(file_), "");
+}
+
+// What this process has asked the kernel for by read calls.
+std::uint64_t bytes_asked_for() {
+  std::ifstream counters("/proc/self/io");
+  std::string field;
+  std::uint64_t bytes = 0;
+  while (counters >> field >> bytes)
+    if (field == "rchar:") return bytes;
+  return 0;
+}
+
+TEST_F(ChunkedArray, StepsAreCountedAsTheChunksThatTheyDecode) {
+  if (bytes_asked_for() == 0) GTEST_SKIP() << "/proc/self/io does not say what was read";
+  // Stored as they are: 12 x 4 chunks of 100 x 100 x 8 bytes, those at the right edge cut to 50.
+  const codec_spec raw{.shuffle = shuffle_mode::none, .zstd_level = std::nullopt};
+  const tensor values = counting({1200, 350}, dtype::int64);
+  write_new("dem", spec(dtype::int64, values.shape(), {100, 100}, raw), values);
+  const expr every = expr(at("dem").tiles()).sliced(0, {.step = 300}).sliced(1, {.step = 110});
+  const expr expected = expr(values).sliced(0, {.step = 300}).sliced(1, {.step = 110});
+
+  executor on({.threads = 2});
+  const auto planned = explain(every, &on);
+  EXPECT_EQ(planned.tiles_decoded, 4u * 4);
+  EXPECT_EQ(planned.bytes_read, 4u * 100 * 350 * 8);
+  const std::uint64_t before = bytes_asked_for();
+  EXPECT_TRUE(equal_bits(eval(every, &on), eval(expected)));
+  const std::uint64_t asked_for = bytes_asked_for() - before;
+  const auto did = on.statistics();
+  EXPECT_EQ(did.tiles_decoded, planned.tiles_decoded);
+  EXPECT_EQ(did.bytes_read, planned.bytes_read);
+  EXPECT_EQ(did.stored_bytes_read, 16u * 100 * 100 * 8);
+  EXPECT_GE(asked_for, did.stored_bytes_read);
+  EXPECT_LE(asked_for, did.stored_bytes_read + (256u << 10)) << "beside chunks, pages of the index";
+}
+
+TEST_F(ChunkedArray, ReadsAreCountedAsTheChunksThatTheyDecode) {
+  write_new("dem", spec(dtype::int16, {100, 90}, {32, 32}), counting({100, 90}, dtype::int16));
+  executor on({.threads = 2});
+  at("dem").read({{30, 60}, {40, 30}}, &on);  // rows 30 to 69, columns 60 to 89
+  EXPECT_EQ(on.statistics().tiles_decoded, 3u * 2);
+  EXPECT_EQ(on.statistics().bytes_read, 96u * (32 + 26) * 2);
 }
 
 }  // namespace

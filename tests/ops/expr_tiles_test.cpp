@@ -193,6 +193,52 @@ TEST(ExprTiles, StepsGatherOnlyWhatTheyWant) {
   }
 }
 
+// A view of `of` with `shape`, shifted, stepped over and turned round as it comes.
+expr random_view(random_choices& choose, expr of, const dims& shape) {
+  for (index_t axis = 0; axis < of.rank(); ++axis) {
+    const index_t room = of.shape()[axis];
+    const index_t step = shape[axis] > 1 ? choose(1, (room - 1) / (shape[axis] - 1)) : 1;
+    const index_t start = choose(0, room - (shape[axis] - 1) * step - 1);
+    const index_t stop = start + (shape[axis] - 1) * step + 1;
+    of = of.sliced(axis, {.start = start, .stop = stop, .step = step});
+    if (choose(0, 2) == 0) of = of.flip({axis});
+  }
+  return of;
+}
+
+// What the source itself saw, where the cache holds all of it.
+TEST(ExprTiles, PlansSayWhichTilesAreLoaded) {
+  executor two({.threads = 2, .memory_bytes = std::size_t{64} << 20});
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE(seed);
+    random_choices choose(seed);
+    dims shape, seen;
+    for (index_t axis = choose(0, 3); axis > 0; --axis) {
+      shape.push_back(choose(1, 30));
+      seen.push_back(choose(1, shape[shape.size() - 1]));
+    }
+    const auto source =
+        std::make_shared<tiled>(random_tensor<float>(choose, shape), random_tile(choose, shape));
+    const expr all{std::shared_ptr<const tile_source>(source)};
+    expr value = random_view(choose, all, seen);
+    for (index_t more = choose(0, 2); more > 0; --more)
+      value = value + random_view(choose, all, seen);
+    const auto planned = explain(value, &two);
+    const auto before = two.statistics();
+    eval(value, &two);
+    std::uint64_t bytes = 0;
+    for (const auto& [tile, count] : source->loaded)
+      bytes +=
+          element_count(tile_region(shape, source->tile_shape(), dims(tile)).shape) * sizeof(float);
+    EXPECT_EQ(planned.tiles_decoded, source->loaded.size());
+    EXPECT_EQ(planned.bytes_read, bytes) << planned.text;
+    const auto after = two.statistics();
+    EXPECT_EQ(after.tiles_decoded - before.tiles_decoded, source->loaded.size());
+    EXPECT_EQ(after.bytes_read - before.bytes_read, bytes);
+    EXPECT_EQ(after.stored_bytes_read - before.stored_bytes_read, source->loaded.size());
+  }
+}
+
 // The expression over a source equals the same over the tensor behind it.
 TEST(ExprTiles, SourcesReadAsTheTensorsBehindThem) {
   executor two({.threads = 2}), tiny({.threads = 3, .memory_bytes = 2000});

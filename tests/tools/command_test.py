@@ -497,6 +497,28 @@ class Command(ShaleCase):
         self.assertEqual(self.shale("eval", "c[0]", "--let", "c=c.npy", "--json").json()["value"],
                          [1, -2])
 
+    def test_steps_over_chunks_are_counted_as_the_chunks_that_are_decoded(self):
+        values = np.random.default_rng(3).standard_normal((300, 500))
+        np.save(self.path / "x.npy", values)
+        self.shale("convert", "x.npy", "x.shale:x", "--chunk", "32,64", "--codec", "raw")
+        for rows, columns in (("::64", "::100"), ("::31", "::-1"), ("5:6", "130:135"), (":", "::499")):
+            touched = {(int(row) // 32, int(column) // 64)
+                       for row in np.arange(300)[eval(f"np.s_[{rows}]")]
+                       for column in np.arange(500)[eval(f"np.s_[{columns}]")]}
+            decoded = sum(min(32, 300 - 32 * row) * min(64, 500 - 64 * column) * 8
+                          for row, column in touched)
+            with self.subTest(rows=rows, columns=columns):
+                arguments = ("eval", f"a[{rows}, {columns}] + 0", "--let", "a=x.shale:x")
+                plan = self.shale(*arguments, "--plan", "--json").json()
+                self.assertEqual((plan["tiles_decoded"], plan["bytes_read"]), (len(touched), decoded))
+                self.assertIn(f"in {len(touched)} tile", self.shale(*arguments, "--plan").out)
+                cost = self.shale(*arguments, "-o", "y.npy", "-f", "--json").json()["cost"]
+                self.assertEqual((cost["tiles_decoded"], cost["bytes_read"]), (len(touched), decoded))
+                # Raw chunks are stored whole, those at the edge too.
+                self.assertEqual(cost["stored_bytes_read"], len(touched) * 32 * 64 * 8)
+                self.assert_same(np.load(self.path / "y.npy"),
+                                 eval(f"values[{rows}, {columns}]") + 0)
+
     def test_plan_says_what_it_would_do_and_does_nothing(self):
         self.survey()
         plan = self.shale("eval", "(a - mean(a)) / std(a)", "--let", "a=survey.shale:wave", "--plan",

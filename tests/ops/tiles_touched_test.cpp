@@ -1,0 +1,137 @@
+// Counts of tiles against a walk over every element of every view.
+#include "ops/tiles_touched.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <vector>
+
+#include "support/random_tensors.hpp"
+
+namespace shale {
+namespace {
+
+using ops::axis_map;
+using ops::tile_amount;
+using ops::tiles_touched;
+using test::index_list;
+using test::random_choices;
+
+/// A grid over a shape; nothing ever loads from it.
+class unread final : public tile_source {
+ public:
+  unread(const dims& shape, const dims& tile_shape) : shape_(shape), tile_shape_(tile_shape) {}
+
+  shale::dtype dtype() const noexcept override { return shale::dtype::int8; }
+  const dims& shape() const noexcept override { return shape_; }
+  const dims& tile_shape() const noexcept override { return tile_shape_; }
+  std::uint64_t stored_bytes(const dims&) const override { return 0; }
+  void load(const dims&, const tensor&) const override { ADD_FAILURE() << "a tile was loaded"; }
+
+ private:
+  dims shape_;
+  dims tile_shape_;
+};
+
+// The elements of all tiles that hold an element which some view leads to.
+tile_amount walked(const tile_source& source, const std::vector<axis_map>& views) {
+  std::set<index_list> tiles;
+  for (const axis_map& view : views) {
+    if (element_count(view.shape) == 0) continue;
+    dims at = dims::filled(view.rank(), 0);
+    for (bool more = true; more;) {
+      dims position = view.base;
+      for (index_t axis = 0; axis < view.rank(); ++axis)
+        if (view.from[axis] >= 0) position[view.from[axis]] += view.step[axis] * at[axis];
+      index_list tile;
+      for (index_t axis = 0; axis < position.size(); ++axis)
+        tile.push_back(position[axis] / source.tile_shape()[axis]);
+      tiles.insert(tile);
+      more = false;
+      for (index_t axis = view.rank() - 1; axis >= 0 && !more; --axis) {
+        more = ++at[axis] < view.shape[axis];
+        if (!more) at[axis] = 0;
+      }
+    }
+  }
+  tile_amount result;
+  for (const index_list& tile : tiles) {
+    std::uint64_t elements = 1;
+    for (index_t axis = 0; axis < source.shape().size(); ++axis) {
+      const index_t extent = source.tile_shape()[axis];
+      const index_t start = tile[static_cast<std::size_t>(axis)] * extent;
+      elements *= static_cast<std::uint64_t>(std::min(extent, source.shape()[axis] - start));
+    }
+    ++result.tiles;
+    result.elements += elements;
+  }
+  return result;
+}
+
+axis_map random_view(random_choices& choose, const dims& shape) {
+  axis_map view = axis_map::identity(shape);
+  for (index_t steps = choose(0, 5); steps > 0; --steps) {
+    if (view.rank() == 0) return view.unsqueeze(0).expand({3});
+    const index_t axis = choose(0, view.rank() - 1);
+    const index_t extent = view.shape[axis];
+    switch (choose(0, 5)) {
+      case 0:
+        view = view.sliced(axis, {.start = choose(0, extent), .step = choose(1, 9)});
+        break;
+      case 1:
+        view = view.sliced(axis, {.step = -choose(1, 9)});
+        break;
+      case 2:
+        if (extent > 0) view = view.select(axis, choose(0, extent - 1));
+        break;
+      case 3:
+        view = view.unsqueeze(axis).expand([&] {
+          dims wider = view.unsqueeze(axis).shape;
+          wider[axis] = choose(1, 3);
+          return wider;
+        }());
+        break;
+      case 4:
+        view = view.flip({axis});
+        break;
+      default:
+        view = view.narrow(axis, extent / 3, extent - extent / 3 - extent / 4);
+    }
+  }
+  return view;
+}
+
+TEST(TilesTouched, AreThoseThatSomeElementLiesIn) {
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+    SCOPED_TRACE(seed);
+    random_choices choose(seed);
+    dims shape, tile_shape;
+    for (index_t axis = choose(0, 3); axis > 0; --axis) {
+      shape.push_back(choose(1, 25));
+      tile_shape.push_back(choose(1, 9));
+    }
+    const unread source(shape, tile_shape);
+    std::vector<axis_map> views;
+    for (index_t count = choose(1, 4); count > 0; --count)
+      views.push_back(random_view(choose, shape));
+    const tile_amount got = tiles_touched(source, views), wanted = walked(source, views);
+    EXPECT_EQ(got.tiles, wanted.tiles);
+    EXPECT_EQ(got.elements, wanted.elements);
+  }
+}
+
+TEST(TilesTouched, OfHugeSourcesAreCountedAtOnce) {
+  const unread source({index_t{1} << 60}, {1 << 10});
+  const axis_map all = axis_map::identity(source.shape());
+  const auto tiles = [&](const std::vector<axis_map>& views) {
+    return tiles_touched(source, views).tiles;
+  };
+  EXPECT_EQ(tiles({all}), std::uint64_t{1} << 50);
+  EXPECT_EQ(tiles({all.sliced(0, {.step = 1 << 20})}), std::uint64_t{1} << 40);
+  EXPECT_EQ(tiles({all.narrow(0, 1000, 30), all.narrow(0, 1020, 30)}), 2u);
+  // As if nothing was shared.
+  EXPECT_EQ(tiles({all, all.flip({0})}), std::uint64_t{2} << 50);
+}
+
+}  // namespace
+}  // namespace shale
