@@ -1,7 +1,10 @@
 #include "engine.hpp"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 
+#include "shale/error.hpp"
 #include "units.hpp"
 
 namespace shale::tools {
@@ -13,11 +16,25 @@ progress_mode mode_of(const engine_options& options) {
   return options.quiet ? progress_mode::never : progress_mode::automatic;
 }
 
+// What the engine holds of operands at once however little it is allowed: blocks of a matrix
+// product, a few windows of a mapped file. A smaller budget would be a promise that nobody keeps.
+constexpr std::uint64_t least_memory_bytes = std::uint64_t{1} << 20;
+
+// 0 where none is asked for.
+std::size_t budget_bytes(const std::string& text) {
+  if (text.empty()) return 0;
+  const std::uint64_t bytes = parse_bytes(text);
+  if (bytes < least_memory_bytes)
+    throw error(errc::invalid_argument,
+                fmt::format("--mem: the smallest budget is {}", format_bytes(least_memory_bytes)),
+                {fmt::format("got '{}', which is {}", text, format_bytes(bytes)),
+                 "sizes have units, as in 64K, 256MiB, 1.5GiB"});
+  return static_cast<std::size_t>(bytes);
+}
+
 executor_options limits_of(const engine_options& options, progress_sink& sink) {
   return {.threads = options.threads,
-          .memory_bytes = options.memory.empty()
-                              ? std::size_t{0}
-                              : static_cast<std::size_t>(parse_bytes(options.memory)),
+          .memory_bytes = budget_bytes(options.memory),
           .pool = nullptr,
           .progress = &sink};
 }
@@ -27,7 +44,7 @@ executor_options limits_of(const engine_options& options, progress_sink& sink) {
 void engine_options::add_to(CLI::App& command) {
   command
       .add_option("--mem", memory,
-                  "Memory that operands and temporaries may take, as in 256MiB "
+                  "Memory that operands and temporaries may take, as in 256MiB; 1MiB at least "
                   "[half of what is available]")
       ->type_name("SIZE");
   command.add_option("--threads", threads, "Threads that compute [one a processor]")

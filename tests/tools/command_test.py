@@ -38,6 +38,8 @@ class Command(ShaleCase):
         for arguments in ([], ["nosuch"], ["info"], ["info", "a.shale", "--nosuch"],
                           ["stats", "dem.npz"], ["stats", "dem.h5"], ["cat", "dem.npz:dem[0"],
                           ["stats", "dem.npz:dem", "--mem", "much"],
+                          ["stats", "dem.npz:dem", "--mem", "1"],
+                          ["stats", "dem.npz:dem", "--mem", "0"],
                           ["stats", "dem.npz:dem", "--threads", "0"],
                           ["eval"], ["eval", "a +", "--let", "a=dem.npz:dem"],
                           ["eval", "1", "--let", "1a=dem.npz:dem"],
