@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "functions.hpp"
+#include "indexing.hpp"
 #include "interrupt.hpp"
-#include "text_error.hpp"
-#include "tokens.hpp"
+#include "token_cursor.hpp"
 #include "value.hpp"
 
 namespace shale::tools {
@@ -42,13 +42,13 @@ constexpr std::array<precedence_level, 6> levels{{{{"==", "!=", "<", "<=", ">", 
                                                   {{"*", "/", "//", "%"}, true}}};
 
 // Reads tokens left to right and builds the value as it goes: one function a level of the grammar.
-class parser {
+class parser : private token_cursor {
  public:
   parser(std::string_view text, const bindings& arrays)
-      : text_(text), tokens_(split_tokens(text)), arrays_(arrays) {}
+      : token_cursor(text), arrays_(arrays) {}
 
   value parse() {
-    while (peek().kind == token_kind::name && tokens_[next_ + 1].is("=")) assign();
+    while (peek().kind == token_kind::name && peek(1).is("=")) assign();
     result_at_ = peek().at;
     if (peek().kind == token_kind::end) fail("expected an expression", result_at_);
     value result = tuple_or_expression();
@@ -63,58 +63,6 @@ class parser {
   }
 
  private:
-  // ---- tokens ----------------------------------------------------------------------------------
-
-  const token& peek() const { return tokens_[next_]; }
-  const token& advance() { return tokens_[next_++]; }
-  bool take(std::string_view symbol) {
-    if (!peek().is(symbol)) return false;
-    ++next_;
-    return true;
-  }
-  void expect(std::string_view symbol) {
-    if (!take(symbol)) fail_at_token(fmt::format("expected '{}'", symbol));
-  }
-
-  [[noreturn]] void fail(std::string_view message, std::size_t where,
-                         std::string_view advice = {}) const {
-    throw_at("expression", message, text_, where, advice);
-  }
-
-  [[noreturn]] void fail_at_token(std::string_view wanted = {}) const {
-    const token& found = peek();
-    if (found.kind == token_kind::end)
-      fail(wanted.empty() ? std::string("it ends too early")
-                          : fmt::format("{}, but it ends here", wanted),
-           found.at);
-    if (found.text == "and" || found.text == "or" || found.text == "not")
-      fail(fmt::format("'{}' does not work on arrays", found.text), found.at,
-           "write & | ~ instead, with brackets around comparisons: (a > 0) & (a < 1)");
-    if (found.text == "if")
-      fail("'if' does not work on arrays", found.at, "write where(condition, a, b)");
-    if (found.is("@") || found.is("<<") || found.is(">>"))
-      fail(fmt::format("'{}' is not supported", found.text), found.at);
-    if (found.is("="))
-      fail("only a name at the start can be given a value", found.at,
-           "as in: slope = a / b; arctan(slope). Comparisons are written ==");
-    if (wanted.empty()) fail(fmt::format("unexpected '{}'", found.text), found.at);
-    fail(fmt::format("{}, got '{}'", wanted, found.text), found.at);
-  }
-
-  // Runs one operation; what it throws gets the caret.
-  template <class Body>
-  std::invoke_result_t<Body&> at(std::size_t where, Body&& body) const {
-    try {
-      return body();
-    } catch (const located_error&) {
-      throw;
-    } catch (error& failure) {
-      const caret_lines shown = point_at(text_, where);
-      failure.add_context("expression").add_detail(shown.text).add_detail(shown.caret);
-      throw;
-    }
-  }
-
   void count_operations(std::size_t more, std::size_t where) {
     operations_ += more;
     if (operations_ > max_expression_operations)
@@ -332,7 +280,7 @@ class parser {
     std::vector<value> positional = std::move(bound);
     std::vector<arguments::keyword> named;
     while (!peek().is(")")) {
-      if (peek().kind == token_kind::name && tokens_[next_ + 1].is("=")) {
+      if (peek().kind == token_kind::name && peek(1).is("=")) {
         const token& parameter = advance();
         advance();
         if (std::any_of(named.begin(), named.end(), [&](const arguments::keyword& each) {
@@ -414,16 +362,7 @@ class parser {
     if (entries.empty()) fail("an index is missing", open.at);
     if (entries.size() == 1 && !tuple && entries.front().is<value::tuple>())
       entries = std::vector<value>(entries.front().as<value::tuple>().elements());
-    return operation(open.at, [&]() -> value {
-      if (object.is<value::tuple>()) return element(object.as<value::tuple>().elements(), entries);
-      if (!object.is<expr>())
-        throw error(errc::invalid_argument,
-                    fmt::format("{} cannot be indexed", object.description()));
-      std::vector<index_entry> converted;
-      converted.reserve(entries.size());
-      for (const value& each : entries) converted.push_back(to_entry(each));
-      return {object.as<expr>().index(converted)};
-    });
+    return operation(open.at, [&] { return index_value(object, entries); });
   }
 
   value slice_or_expression() {
@@ -447,37 +386,12 @@ class parser {
 
   std::optional<index_t> bound(const value& from, std::string_view what) {
     if (from.is<none_t>()) return std::nullopt;
-    return at(tokens_[next_ - 1].at, [&] { return to_index(from, what); });
+    return at(read_at(position() - 1).at, [&] { return to_index(from, what); });
   }
 
-  static index_entry to_entry(const value& from) {
-    if (from.is<slice>()) return from.as<slice>();
-    if (from.is<none_t>()) return newaxis;
-    if (from.is<ellipsis_t>()) return ellipsis;
-    if (from.is<expr>())
-      throw error(errc::invalid_argument, "an array cannot be an index here",
-                  {"where(condition, a, b) chooses elements by a condition"});
-    if (from.is<bool>()) throw error(errc::invalid_argument, "a bool cannot be an index here");
-    return to_index(from, "an index");
-  }
-
-  static value element(const std::vector<value>& from, const std::vector<value>& entries) {
-    if (entries.size() != 1 || entries.front().is<slice>())
-      throw error(errc::invalid_argument, "a tuple is indexed by one integer");
-    const index_t length = static_cast<index_t>(from.size());
-    const index_t wanted = to_index(entries.front(), "a tuple's index");
-    if (wanted < -length || wanted >= length)
-      throw error(errc::invalid_argument,
-                  fmt::format("index {} lies outside a tuple of {}", wanted, length));
-    return from[static_cast<std::size_t>(wanted < 0 ? wanted + length : wanted)];
-  }
-
-  std::string_view text_;
-  std::vector<token> tokens_;
   const bindings& arrays_;
   std::size_t result_at_ = 0;
   std::map<std::string_view, value> locals_;
-  std::size_t next_ = 0;
   int depth_ = 0;
   std::size_t operations_ = 0;
 };

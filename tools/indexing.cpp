@@ -1,0 +1,47 @@
+#include "indexing.hpp"
+
+#include <fmt/format.h>
+
+namespace shale::tools {
+
+namespace {
+
+index_entry to_entry(const value& from) {
+  if (from.is<slice>()) return from.as<slice>();
+  if (from.is<none_t>()) return newaxis;
+  if (from.is<ellipsis_t>()) return ellipsis;
+  if (from.is<expr>())
+    throw error(errc::invalid_argument, "an array cannot be an index here",
+                {"where(condition, a, b) chooses elements by a condition"});
+  if (from.is<bool>()) throw error(errc::invalid_argument, "a bool cannot be an index here");
+  if (from.is<value::tuple>())
+    throw error(errc::invalid_argument, "lists of indices are not supported",
+                {"what is evenly spaced is a slice, as in a[:, 1:7:2]; other parts can be joined: "
+                 "concatenate((a[:, 1:2], a[:, 5:6]), axis=1)"});
+  return to_index(from, "an index");
+}
+
+value element(const std::vector<value>& from, const std::vector<value>& entries) {
+  if (entries.size() != 1 || entries.front().is<slice>())
+    throw error(errc::invalid_argument, "a tuple is indexed by one integer");
+  const index_t length = static_cast<index_t>(from.size());
+  const index_t wanted = to_index(entries.front(), "a tuple's index");
+  if (wanted < -length || wanted >= length)
+    throw error(errc::invalid_argument,
+                fmt::format("index {} lies outside a tuple of {}", wanted, length));
+  return from[static_cast<std::size_t>(wanted < 0 ? wanted + length : wanted)];
+}
+
+}  // namespace
+
+value index_value(const value& object, const std::vector<value>& entries) {
+  if (object.is<value::tuple>()) return element(object.as<value::tuple>().elements(), entries);
+  if (!object.is<expr>())
+    throw error(errc::invalid_argument, fmt::format("{} cannot be indexed", object.description()));
+  std::vector<index_entry> converted;
+  converted.reserve(entries.size());
+  for (const value& each : entries) converted.push_back(to_entry(each));
+  return {object.as<expr>().index(converted)};
+}
+
+}  // namespace shale::tools
