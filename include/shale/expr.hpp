@@ -122,6 +122,9 @@ expr pow(const expr& a, const expr& b);
 /// The angle of the point (x, y), in [-pi, pi]; real, integers as in `sqrt`.
 expr atan2(const expr& y, const expr& x);
 
+/// sqrt(a^2 + b^2) where the squares would overflow or vanish too; real, integers as in `sqrt`.
+expr hypot(const expr& a, const expr& b);
+
 /// NaN if either is NaN.
 expr minimum(const expr& a, const expr& b);
 expr maximum(const expr& a, const expr& b);
@@ -194,6 +197,11 @@ expr repeat(const expr& a, index_t times, index_t axis);
 
 /// One after the other along `axis`; other extents equal, dtypes promoted.
 expr concat(std::span<const expr> parts, index_t axis);
+
+/// The matrix product, as `matmul` of linalg.hpp. Operands that are no tensors are first computed
+/// into memory of the executor's pool, and so is the product: whole, and held until the evaluation
+/// ends. Products in memory are computed one after the other, before what reads them.
+expr matmul(const expr& a, const expr& b);
 
 // ---- reductions -------------------------------------------------------------------------------
 

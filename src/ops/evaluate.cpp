@@ -14,6 +14,7 @@
 #include "shale/error.hpp"
 #include "shale/evaluate.hpp"
 #include "shale/expr.hpp"
+#include "shale/linalg.hpp"
 
 namespace shale {
 
@@ -49,7 +50,8 @@ class stage_order {
 
   int level_of_stage(const std::shared_ptr<const stage>& which) {
     if (const auto known = stages_.find(which.get()); known != stages_.end()) return known->second;
-    const int before = level_of_node(*which->input);
+    const int before =
+        std::max(level_of_node(*which->input), which->factor ? level_of_node(*which->factor) : 0);
     if (static_cast<std::size_t>(before) == levels_.size()) levels_.emplace_back();
     levels_[static_cast<std::size_t>(before)].push_back(which);
     stages_.emplace(which.get(), before + 1);
@@ -87,12 +89,13 @@ class evaluation {
  public:
   explicit evaluation(std::vector<pass_output> outputs) : outputs_(std::move(outputs)) {}
 
-  /// `allocate` gives a stage's result its memory: real, or none for a plan.
-  template <class Allocate, class Body>
-  void for_each_pass(Allocate allocate, Body body) {
+  /// `allocate` gives a stage's result its memory: real, or none for a plan. `multiply` makes the
+  /// product of two tensors, of the given stage.
+  template <class Allocate, class Multiply, class Body>
+  void for_each_pass(Allocate allocate, Multiply multiply, Body body) {
     stage_order order;
     for (const auto& output : outputs_) order.add(output.value);
-    for (const auto& level : order.levels()) run_level(level, allocate, body);
+    for (const auto& level : order.levels()) run_level(level, allocate, multiply, body);
     while (!outputs_.empty()) {
       growing_pass next{pass{outputs_.front().value->shape, {}, {}, {}}};
       std::vector<pass_output> rest;
@@ -106,11 +109,16 @@ class evaluation {
   }
 
  private:
-  template <class Allocate, class Body>
+  template <class Allocate, class Multiply, class Body>
   void run_level(const std::vector<std::shared_ptr<const stage>>& level, Allocate allocate,
-                 Body body) {
+                 Multiply multiply, Body body) {
     std::vector<growing_pass> passes;
     for (const auto& which : level) {
+      if (which->factor) {
+        staged_[which.get()] =
+            multiply(*which, tensor_of(*which->input, staged_), tensor_of(*which->factor, staged_));
+        continue;
+      }
       const dims& shape = which->input->shape;
       const auto same = std::find_if(passes.begin(), passes.end(), [&](growing_pass& other) {
         return other.made.shape == shape && other.made.axes == which->axes &&
@@ -153,6 +161,7 @@ void evaluate(std::vector<pass_output> outputs, executor& on) {
   evaluation work(std::move(outputs));
   work.for_each_pass(
       [&](const dims& shape, dtype type) { return allocate_result(shape, type, on); },
+      [&](const stage&, const tensor& a, const tensor& b) { return matmul(a, b, &on); },
       [&](const pass& which, const staged_values& staged) { run(which, staged, on); });
 }
 
@@ -232,7 +241,18 @@ evaluation_plan explain(const expr& value, executor* on) {
   std::vector<pass_output> outputs;
   outputs.push_back({value.node(), stand_in(value.shape(), value.dtype()), nullptr});
   evaluation work(std::move(outputs));
-  work.for_each_pass(stand_in, [&](const pass& which, const staged_values& staged) {
+  const auto multiply = [&](const stage& which, const tensor& a, const tensor& b) {
+    const tensor result = stand_in(which.shape, which.type);
+    ++plan.passes;
+    plan.bytes_read += a.size_bytes() + b.size_bytes();
+    plan.bytes_written += result.size_bytes();
+    plan.text +=
+        fmt::format("pass {}: multiplies {} by {}, reads {}, writes {}\n", plan.passes,
+                    to_string(a.shape()), to_string(b.shape()),
+                    bytes_text(a.size_bytes() + b.size_bytes()), bytes_text(result.size_bytes()));
+    return result;
+  };
+  work.for_each_pass(stand_in, multiply, [&](const pass& which, const staged_values& staged) {
     const pass_cost costs = cost(which, staged, chosen);
     ++plan.passes;
     plan.bytes_read += costs.bytes_read;

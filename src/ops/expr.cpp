@@ -125,6 +125,7 @@ expr operator~(const expr& a) { return unary(operation::bit_not, a); }
 expr floor_divide(const expr& a, const expr& b) { return binary(operation::floor_divide, a, b); }
 expr pow(const expr& a, const expr& b) { return binary(operation::power, a, b); }
 expr atan2(const expr& y, const expr& x) { return binary(operation::atan2, y, x); }
+expr hypot(const expr& a, const expr& b) { return binary(operation::hypotenuse, a, b); }
 expr minimum(const expr& a, const expr& b) { return binary(operation::minimum, a, b); }
 expr maximum(const expr& a, const expr& b) { return binary(operation::maximum, a, b); }
 
@@ -294,6 +295,8 @@ expr concat(std::span<const expr> parts, index_t axis) {
   }
   return expr(std::make_shared<const detail::node>(type, shape, std::move(leaf)));
 }
+
+expr matmul(const expr& a, const expr& b) { return expr(make_product(a.node(), b.node())); }
 
 expr sum(const expr& a, const axes_option& axes, keep_axes keep) {
   return reduced(reduction::sum, a, axes, keep);

@@ -7,6 +7,7 @@
 #include <string>
 #include <type_traits>
 
+#include "ops/products.hpp"
 #include "ops/views.hpp"
 #include "shale/error.hpp"
 
@@ -38,7 +39,10 @@ void take_inputs(node& from, std::vector<node_ref>& into) {
     for (auto& piece : concat->pieces) take(piece);
   } else if (auto* staged = std::get_if<staged_leaf>(&from.what)) {
     // The last to see a stage takes its input too.
-    if (is_last(staged->from)) take(const_cast<stage&>(*staged->from).input);
+    if (!is_last(staged->from)) return;
+    auto& made = const_cast<stage&>(*staged->from);
+    take(made.input);
+    if (made.factor) take(made.factor);
   }
 }
 
@@ -126,7 +130,7 @@ dtype promote_inputs(const std::vector<node_ref>& inputs) {
 
 bool is_floating_function(operation which) {
   return (which >= operation::square_root && which <= operation::hyperbolic_tangent) ||
-         which == operation::divide || which == operation::atan2;
+         which == operation::divide || which == operation::atan2 || which == operation::hypotenuse;
 }
 
 bool is_rounding(operation which) {
@@ -136,16 +140,14 @@ bool is_rounding(operation which) {
 
 const char* word(operation which) {
   static constexpr const char* words[] = {
-      "+",     "-",      "*",        "/",           "floor_divide",
-      "%",     "pow",    "atan2",    "minimum",     "maximum",
-      "==",    "!=",     "<",        "<=",          ">",
-      ">=",    "&",      "|",        "^",           "-",
-      "abs",   "square", "sign",     "sqrt",        "exp",
-      "log",   "log2",   "log10",    "sin",         "cos",
-      "tan",   "asin",   "acos",     "atan",        "sinh",
-      "cosh",  "tanh",   "floor",    "ceil",        "trunc",
-      "round", "isnan",  "isfinite", "logical_not", "~",
-      "where"};
+      "+",     "-",        "*",           "/",       "floor_divide", "%",
+      "pow",   "atan2",    "hypot",       "minimum", "maximum",      "==",
+      "!=",    "<",        "<=",          ">",       ">=",           "&",
+      "|",     "^",        "-",           "abs",     "square",       "sign",
+      "sqrt",  "exp",      "log",         "log2",    "log10",        "sin",
+      "cos",   "tan",      "asin",        "acos",    "atan",         "sinh",
+      "cosh",  "tanh",     "floor",       "ceil",    "trunc",        "round",
+      "isnan", "isfinite", "logical_not", "~",       "where"};
   static_assert(std::size(words) == static_cast<std::size_t>(operation::count_));
   return words[static_cast<std::size_t>(which)];
 }
@@ -220,7 +222,10 @@ std::vector<node_ref> inputs_of(const node& which, walk how) {
   if (const auto* operation = std::get_if<operation_node>(&which.what)) return operation->inputs;
   if (const auto* cast = std::get_if<cast_node>(&which.what)) return {cast->input};
   if (how == walk::within_a_pass) return {};
-  if (const auto* staged = std::get_if<staged_leaf>(&which.what)) return {staged->from->input};
+  if (const auto* staged = std::get_if<staged_leaf>(&which.what)) {
+    if (staged->from->factor) return {staged->from->input, staged->from->factor};
+    return {staged->from->input};
+  }
   return generator_inputs(which);
 }
 
@@ -367,6 +372,14 @@ node_ref make_reduction(const node_ref& input, reduction which, const dims& axes
   const dims viewed = map.shape;
   return make_node(type, viewed,
                    staged_leaf{std::make_shared<const stage>(std::move(result)), std::move(map)});
+}
+
+node_ref make_product(const node_ref& a, const node_ref& b) {
+  const dims shape = product_shape(a->shape, b->shape);
+  const dtype type = product_dtype(a->type, b->type);
+  auto from = std::make_shared<const stage>(
+      stage{.input = make_staged(a), .factor = make_staged(b), .shape = shape, .type = type});
+  return make_node(type, shape, staged_leaf{std::move(from), axis_map::identity(shape)});
 }
 
 }  // namespace shale::ops

@@ -4,8 +4,9 @@
 //   graph.1  an operation's inputs all have the operation's own shape: broadcasting happens at the
 //            leaves, where it costs nothing
 //   graph.2  views never stay in the graph: they are pushed down to the leaves when they are made
-//   graph.3  what views are not pushed through (reductions, what would be computed again and again,
-//            what is too large to copy) is a *staged* node: computed once, earlier, and then a leaf
+//   graph.3  what views are not pushed through (reductions, matrix products, what would be computed
+//            again and again, what is too large to copy) is a *staged* node: computed once, earlier,
+//            and then a leaf
 //   graph.4  nothing recurses along a graph, which is as deep as the loop that built it was long:
 //            walks go through `post_order`, and nodes take their inputs apart when they go
 #pragma once
@@ -76,14 +77,15 @@ struct cast_node {
   node_ref input;
 };
 
-/// What a staged node computes: a reduction, or the input itself.
+/// What a staged node computes: a reduction, a matrix product, or the input itself.
 struct stage {
   node_ref input;
+  node_ref factor = nullptr;  // of a product, on the right; both are then in memory or staged
   bool reduces = false;
   ops::reduction which = ops::reduction::sum;
   dims axes = {};  // ascending; folded
   double parameter = 0;
-  dims shape = {};  // of the result: folded axes as length 1; else the input's elements, reshaped
+  dims shape = {};  // of the result: folded axes as length 1; the input's elements, reshaped
   dtype type = dtype::float32;
 };
 
@@ -136,6 +138,9 @@ node_ref make_reduction(const node_ref& input, reduction which, const dims& axes
 
 /// How far a walk goes: to the leaves of one pass, or through what leaves are made from too.
 enum class walk { within_a_pass, through_stages };
+
+/// The matrix product, as `matmul`.
+node_ref make_product(const node_ref& a, const node_ref& b);
 
 /// What a node reads directly.
 std::vector<node_ref> inputs_of(const node& which, walk how = walk::within_a_pass);

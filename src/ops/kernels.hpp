@@ -24,6 +24,7 @@ enum class operation : std::uint8_t {
   remainder,     // real; sign of the divisor; integers by zero give 0
   power,         // integers wrap; a negative integer exponent gives 0 (or ±1 for bases ±1)
   atan2,         // float32, float64
+  hypotenuse,    // float32, float64
   minimum,       // real and bool; NaN if either is NaN
   maximum,
   equal,  // result bool from here on …

@@ -16,14 +16,6 @@ namespace shale {
 
 namespace {
 
-dtype promoted(const tensor& a, const tensor& b) {
-  for (const tensor* each : {&a, &b})
-    if (!computes(each->dtype()))
-      throw error(errc::invalid_argument, "float8 types store and convert, but do not compute",
-                  {"got " + std::string(name(each->dtype())), "cast to float16 or wider first"});
-  return promote(a.dtype(), b.dtype());
-}
-
 executor& begin_call(executor* on) {
   executor& chosen = parallel::choose(on);
   chosen.state().count.calls.fetch_add(1, std::memory_order_relaxed);
@@ -105,21 +97,6 @@ dtype matmul_dtype(dtype type) {
   return type == dtype::float16 || type == dtype::bfloat16 ? dtype::float32 : type;
 }
 
-void require_matrices(const tensor& a, const tensor& b) {
-  if (a.rank() == 0 || b.rank() == 0)
-    throw error(errc::invalid_argument, "matmul needs operands of rank 1 or more",
-                {"got shapes " + to_string(a.shape()) + " and " + to_string(b.shape()),
-                 "multiply by a number with `*`"});
-  const index_t inner_a = a.shape()[a.rank() - 1];
-  const index_t inner_b = b.shape()[std::max<index_t>(b.rank() - 2, 0)];
-  if (inner_a != inner_b)
-    throw error(
-        errc::invalid_argument, "matmul: inner extents differ",
-        {"got shapes " + to_string(a.shape()) + " and " + to_string(b.shape()) + ": " +
-             std::to_string(inner_a) + " columns against " + std::to_string(inner_b) + " rows",
-         "transpose one of them, or check which operand comes first"});
-}
-
 dims batch_axes(const tensor& of) { return dims(of.shape().begin(), of.shape().end() - 2); }
 
 /// `shape` of a batch with a matrix behind it.
@@ -136,7 +113,7 @@ tensor dot(const tensor& a, const tensor& b, executor* on) {
     throw error(errc::invalid_argument, "dot needs two rank-1 tensors of one length",
                 {"got shapes " + to_string(a.shape()) + " and " + to_string(b.shape()),
                  "matmul multiplies matrices"});
-  const dtype type = promoted(a, b);
+  const dtype type = ops::product_dtype(a.dtype(), b.dtype());
   executor& chosen = begin_call(on);
   const dot_loop loop(a, b, type);
   const ops::reducer& fold = loop.fold();
@@ -180,8 +157,8 @@ tensor dot(const tensor& a, const tensor& b, executor* on) {
 }
 
 tensor matmul(const tensor& a, const tensor& b, executor* on) {
-  require_matrices(a, b);
-  const dtype type = promoted(a, b);
+  const dims shape = ops::product_shape(a.shape(), b.shape());
+  const dtype type = ops::product_dtype(a.dtype(), b.dtype());
   const tensor left = a.rank() == 1 ? a.unsqueeze(0) : a;
   const tensor right = b.rank() == 1 ? b.unsqueeze(1) : b;
   const dims batch = broadcast_shapes(batch_axes(left), batch_axes(right));
@@ -197,9 +174,10 @@ tensor matmul(const tensor& a, const tensor& b, executor* on) {
     b.storage().check();
   }
   if (compute != type) out = eval(cast(expr(out), type), &chosen);
-  if (b.rank() == 1) out = out.squeeze(out.rank() - 1);
-  if (a.rank() == 1) out = out.squeeze(out.rank() - (b.rank() == 1 ? 1 : 2));
-  return out;
+  auto& count = chosen.state().count;
+  count.bytes_read.fetch_add(a.size_bytes() + b.size_bytes(), std::memory_order_relaxed);
+  count.bytes_written.fetch_add(out.size_bytes(), std::memory_order_relaxed);
+  return out.view(shape);
 }
 
 std::string blas_name() { return ops::blas_description(); }

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <string>
 
 #include "ops/gemm.hpp"
 #include "ops/kernels.hpp"
 #include "parallel/executor_state.hpp"
 #include "parallel/operands.hpp"
 #include "parallel/tile_loop.hpp"
+#include "shale/error.hpp"
 
 namespace shale::ops {
 
@@ -256,6 +258,41 @@ void multiply_in_parts(const tensor& out, const operand& a, const operand& b, st
 }
 
 }  // namespace
+
+namespace {
+
+dims batch_of(const dims& shape) {
+  return shape.size() < 2 ? dims() : dims(shape.begin(), shape.end() - 2);
+}
+
+}  // namespace
+
+dims product_shape(const dims& a, const dims& b) {
+  if (a.empty() || b.empty())
+    throw error(
+        errc::invalid_argument, "matmul needs operands of rank 1 or more",
+        {"got shapes " + to_string(a) + " and " + to_string(b), "multiply by a number with `*`"});
+  const index_t inner_a = a[a.size() - 1];
+  const index_t inner_b = b[std::max<index_t>(b.size() - 2, 0)];
+  if (inner_a != inner_b)
+    throw error(
+        errc::invalid_argument, "matmul: inner extents differ",
+        {"got shapes " + to_string(a) + " and " + to_string(b) + ": " + std::to_string(inner_a) +
+             " columns against " + std::to_string(inner_b) + " rows",
+         "transpose one of them, or check which operand comes first"});
+  dims shape = broadcast_shapes(batch_of(a), batch_of(b));
+  if (a.size() > 1) shape.push_back(a[a.size() - 2]);
+  if (b.size() > 1) shape.push_back(b[b.size() - 1]);
+  return shape;
+}
+
+dtype product_dtype(dtype a, dtype b) {
+  for (const dtype each : {a, b})
+    if (!computes(each))
+      throw error(errc::invalid_argument, "float8 types store and convert, but do not compute",
+                  {"got " + std::string(name(each)), "cast to float16 or wider first"});
+  return promote(a, b);
+}
 
 void multiply_matrices(const tensor& out, const tensor& a, const tensor& b, executor& on) {
   const operand left(a, out.dtype()), right(b, out.dtype());

@@ -6,6 +6,14 @@
 
 namespace shale::ops {
 
+/// Of the result of `matmul`, by NumPy's rule.
+/// Throws   invalid_argument (rank 0, extents)
+dims product_shape(const dims& a, const dims& b);
+
+/// Of the result of `matmul` and `dot`.
+/// Throws   invalid_argument (dtypes that do not promote, float8)
+dtype product_dtype(dtype a, dtype b);
+
 /// out = a b for every matrix of a batch: (…, m, n) = (…, m, k) (…, k, n), the axes before the last
 /// two equal. `out` is row-major, not empty, and of a dtype that `multiply` takes; operands of other
 /// dtypes are converted.

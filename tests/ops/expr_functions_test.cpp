@@ -134,6 +134,8 @@ INSTANTIATE_TEST_SUITE_P(
                         [](double a, double b) { return std::pow(a, b); }},
         function_of_two{"atan2", [](const expr& a, const expr& b) { return atan2(a, b); },
                         [](double a, double b) { return std::atan2(a, b); }},
+        function_of_two{"hypot", [](const expr& a, const expr& b) { return hypot(a, b); },
+                        [](double a, double b) { return std::hypot(a, b); }},
         function_of_two{"minimum", [](const expr& a, const expr& b) { return minimum(a, b); },
                         [](double a, double b) { return std::isnan(a) || b > a ? a : b; }},
         function_of_two{"maximum", [](const expr& a, const expr& b) { return maximum(a, b); },

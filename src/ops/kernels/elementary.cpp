@@ -40,6 +40,8 @@ struct doubles {
 };
 #define SHALE_SLEEF_FLOAT(name) Sleef_finz_##name##f16_u10avx512f
 #define SHALE_SLEEF_DOUBLE(name) Sleef_finz_##name##d8_u10avx512f
+#define SHALE_SLEEF_FLOAT_HYPOT Sleef_finz_hypotf16_u05avx512f
+#define SHALE_SLEEF_DOUBLE_HYPOT Sleef_finz_hypotd8_u05avx512f
 #elif defined(__AVX2__)
 struct floats {
   using element = float;
@@ -51,6 +53,8 @@ struct doubles {
 };
 #define SHALE_SLEEF_FLOAT(name) Sleef_finz_##name##f8_u10avx2
 #define SHALE_SLEEF_DOUBLE(name) Sleef_finz_##name##d4_u10avx2
+#define SHALE_SLEEF_FLOAT_HYPOT Sleef_finz_hypotf8_u05avx2
+#define SHALE_SLEEF_DOUBLE_HYPOT Sleef_finz_hypotd4_u05avx2
 #else
 struct doubles {
   using element = double;
@@ -242,6 +246,8 @@ void fill_float(kernel_table& table) {
                       [](V x, V y) { return SHALE_SLEEF_FLOAT(pow)(x, y); });
   set_vectors<floats>(table, operation::atan2,
                       [](V y, V x) { return SHALE_SLEEF_FLOAT(atan2)(y, x); });
+  set_vectors<floats>(table, operation::hypotenuse,
+                      [](V x, V y) { return SHALE_SLEEF_FLOAT_HYPOT(x, y); });
 }
 
 void fill_double(kernel_table& table) {
@@ -269,6 +275,8 @@ void fill_double(kernel_table& table) {
                        [](V x, V y) { return SHALE_SLEEF_DOUBLE(pow)(x, y); });
   set_vectors<doubles>(table, operation::atan2,
                        [](V y, V x) { return SHALE_SLEEF_DOUBLE(atan2)(y, x); });
+  set_vectors<doubles>(table, operation::hypotenuse,
+                       [](V x, V y) { return SHALE_SLEEF_DOUBLE_HYPOT(x, y); });
   fill_double_hyperbolic(table);
 }
 
@@ -301,6 +309,9 @@ void fill_float(kernel_table& table) {
   set_binary<T>(table, operation::atan2, [](T a, T b) {
     return static_cast<T>(atan2(static_cast<double>(a), static_cast<double>(b)));
   });
+  set_binary<T>(table, operation::hypotenuse, [](T a, T b) {
+    return static_cast<T>(hypot(static_cast<double>(a), static_cast<double>(b)));
+  });
 }
 
 void fill_double(kernel_table& table) {
@@ -316,6 +327,7 @@ void fill_double(kernel_table& table) {
   set_unary<T>(table, operation::tangent, [](T a) { return tan(a); });
   set_binary<T>(table, operation::power, [](T a, T b) { return pow(a, b); });
   set_binary<T>(table, operation::atan2, [](T a, T b) { return atan2(a, b); });
+  set_binary<T>(table, operation::hypotenuse, [](T a, T b) { return hypot(a, b); });
 #if defined(SHALE_X86_KERNELS)
   fill_double_hyperbolic(table);
 #else

@@ -123,7 +123,7 @@ TYPED_TEST(Elementary, AreWithinOneUlp) {
   }
 }
 
-TYPED_TEST(Elementary, PowersAndAnglesAreWithinOneUlp) {
+TYPED_TEST(Elementary, PowersAnglesAndHypotenusesAreWithinOneUlp) {
   using T = TypeParam;
   const std::vector<T> a = arguments<T>(40001, 8);
   std::vector<T> b = arguments<T>(40001, 9);
@@ -131,6 +131,7 @@ TYPED_TEST(Elementary, PowersAndAnglesAreWithinOneUlp) {
   for (const ops::isa isa : usable_isas()) {
     const std::vector<T> powers = applied(find(isa, operation::power, dtype_of<T>()), a, &b);
     const std::vector<T> angles = applied(find(isa, operation::atan2, dtype_of<T>()), a, &b);
+    const std::vector<T> lengths = applied(find(isa, operation::hypotenuse, dtype_of<T>()), a, &b);
     for (std::size_t i = 0; i < a.size(); ++i) {
       ASSERT_LE(ulps<T>(powers[i], std::pow(wider<T>(a[i]), wider<T>(b[i]))), most_ulps)
           << name(isa) << ' ' << show(a[i]) << " to the power " << show(b[i]) << ": got "
@@ -138,6 +139,9 @@ TYPED_TEST(Elementary, PowersAndAnglesAreWithinOneUlp) {
       ASSERT_LE(ulps<T>(angles[i], std::atan2(wider<T>(a[i]), wider<T>(b[i]))), most_ulps)
           << name(isa) << " atan2(" << show(a[i]) << ", " << show(b[i]) << "): got "
           << show(angles[i]);
+      ASSERT_LE(ulps<T>(lengths[i], std::hypot(wider<T>(a[i]), wider<T>(b[i]))), most_ulps)
+          << name(isa) << " hypot(" << show(a[i]) << ", " << show(b[i]) << "): got "
+          << show(lengths[i]);
     }
   }
 }
@@ -155,7 +159,7 @@ TYPED_TEST(Elementary, DoNotDependOnNeighbours) {
             << "operation " << static_cast<int>(each.which) << " with " << name(isa) << " of "
             << show(values[i]);
     }
-    for (const operation each : {operation::power, operation::atan2}) {
+    for (const operation each : {operation::power, operation::atan2, operation::hypotenuse}) {
       const ops::kernel which = find(isa, each, dtype_of<T>());
       const std::vector<T> together = applied(which, values, &others);
       for (std::size_t i = 0; i < values.size(); ++i) {
@@ -184,6 +188,7 @@ TYPED_TEST(Elementary, HaveTheSameBitsForAvx2AndAvx512) {
     for (const function& each : functions) expect_same(each.which, nullptr);
     expect_same(operation::power, &others);
     expect_same(operation::atan2, &others);
+    expect_same(operation::hypotenuse, &others);
   }
 }
 

@@ -1,0 +1,172 @@
+// Matrix products inside expressions, against sums taken index by index.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <numeric>
+#include <vector>
+
+#include "shale/error.hpp"
+#include "shale/expr.hpp"
+#include "shale/linalg.hpp"
+#include "support/failures.hpp"
+#include "support/random_tensors.hpp"
+
+namespace shale {
+namespace {
+
+using test::as_list;
+using test::code_of;
+using test::elements_of;
+using test::index_list;
+using test::random_choices;
+using test::random_tensor;
+
+// Row-major elements and their shape.
+struct grid {
+  index_list shape;
+  std::vector<double> elements;
+};
+
+grid grid_of(const tensor& values) {
+  return {as_list(values.shape()), elements_of<double>(values)};
+}
+
+// a @ b of matrices or stacks of them, element by element; axes in front broadcast.
+grid product_of(const grid& a, const grid& b) {
+  const auto axis = [](const grid& of, std::size_t from_the_back) {
+    return of.shape.size() < from_the_back ? 1 : of.shape[of.shape.size() - from_the_back];
+  };
+  const index_t m = axis(a, 2), k = axis(a, 1), n = axis(b, 1);
+  grid result;
+  for (std::size_t back = std::max(a.shape.size(), b.shape.size()); back > 2; --back)
+    result.shape.push_back(std::max(axis(a, back), axis(b, back)));
+  index_t stacks = 1;
+  for (const index_t each : result.shape) stacks *= each;
+  // Which matrix of `of` stack `number` of the result takes.
+  const auto matrix = [&](const grid& of, index_t number) {
+    index_t which = 0, before = 1;
+    for (std::size_t back = 3; back <= result.shape.size() + 2; ++back) {
+      const index_t extent = result.shape[result.shape.size() + 2 - back];
+      if (axis(of, back) > 1) which += number % extent * before;
+      before *= axis(of, back);
+      number /= extent;
+    }
+    return which;
+  };
+  for (index_t stack = 0; stack < stacks; ++stack)
+    for (index_t row = 0; row < m; ++row)
+      for (index_t column = 0; column < n; ++column) {
+        double sum = 0;
+        for (index_t inner = 0; inner < k; ++inner)
+          sum += a.elements[static_cast<std::size_t>((matrix(a, stack) * m + row) * k + inner)] *
+                 b.elements[static_cast<std::size_t>((matrix(b, stack) * k + inner) * n + column)];
+        result.elements.push_back(sum);
+      }
+  result.shape.insert(result.shape.end(), {m, n});
+  return result;
+}
+
+// Small whole numbers, whose sums of products are exact in any order.
+tensor numbers(const dims& shape, std::uint64_t seed) {
+  random_choices choose(seed);
+  return random_tensor<double>(choose, shape);
+}
+
+TEST(ExprProducts, AreSumsOfProducts) {
+  const std::vector<std::pair<dims, dims>> shapes{
+      {{2, 3}, {3, 4}},       {{1, 5}, {5, 1}},       {{7, 2, 3}, {3, 4}},
+      {{2, 3}, {7, 3, 4}},    {{7, 2, 3}, {7, 3, 4}}, {{6, 1, 2, 3}, {5, 3, 4}},
+      {{40, 300}, {300, 50}}, {{0, 3}, {3, 2}},       {{2, 0}, {0, 3}},
+  };
+  for (const auto& [left, right] : shapes) {
+    SCOPED_TRACE(to_string(left) + " by " + to_string(right));
+    const tensor a = numbers(left, 1), b = numbers(right, 2);
+    const grid wanted = product_of(grid_of(a), grid_of(b));
+    const expr product = matmul(expr(a), expr(b));
+    EXPECT_EQ(as_list(product.shape()), wanted.shape);
+    EXPECT_EQ(elements_of<double>(eval(product)), wanted.elements);
+  }
+}
+
+TEST(ExprProducts, OfVectorsDropTheirAxis) {
+  const tensor v = numbers({3}, 1), w = numbers({3}, 2), a = numbers({2, 3}, 3);
+  const auto ev = elements_of<double>(v), ew = elements_of<double>(w), ea = elements_of<double>(a);
+  const double inner = std::inner_product(ev.begin(), ev.end(), ew.begin(), 0.0);
+  EXPECT_EQ(elements_of<double>(eval(matmul(expr(v), expr(w)))), std::vector<double>{inner});
+  EXPECT_EQ(matmul(expr(v), expr(w)).rank(), 0);
+  const std::vector<double> rows{std::inner_product(ev.begin(), ev.end(), ea.begin(), 0.0),
+                                 std::inner_product(ev.begin(), ev.end(), ea.begin() + 3, 0.0)};
+  EXPECT_EQ(elements_of<double>(eval(matmul(expr(a), expr(v)))), rows);
+  EXPECT_EQ(elements_of<double>(eval(matmul(expr(v), expr(a).transpose(0, 1)))), rows);
+}
+
+TEST(ExprProducts, TakeWhatIsComputedAndAreComputedWith) {
+  const tensor a = numbers({6, 5}, 1), b = numbers({6, 5}, 2);
+  grid left = grid_of(a), right = grid_of(eval(expr(b).transpose(0, 1)));
+  for (double& each : left.elements) each = each * 2 + 1;
+  const grid gram = product_of(left, right);
+  const grid twice = product_of(gram, gram);
+  const expr x = matmul(expr(a) * 2 + 1, expr(b).transpose(0, 1));
+  EXPECT_EQ(elements_of<double>(eval(matmul(x, x))), twice.elements);
+  EXPECT_EQ(eval(sum(x)).item().as<double>(),
+            std::accumulate(gram.elements.begin(), gram.elements.end(), 0.0));
+  std::vector<double> part;
+  for (std::size_t row = 1; row < 6; row += 2)
+    for (std::size_t column = 6; column-- > 0;) part.push_back(gram.elements[row * 6 + column] - 7);
+  EXPECT_EQ(elements_of<double>(eval(x.sliced(0, {.start = 1, .step = 2}).flip({1}) - 7)), part);
+  // Levels: a product of what a fold made, folded again with another product.
+  const expr means = mean(x, dims{0}, keep_axes::yes);
+  EXPECT_EQ(eval(max(matmul(means, x) - matmul(means, x))).item().as<double>(), 0);
+}
+
+TEST(ExprProducts, PromoteAndRoundAsMatmulDoes) {
+  random_choices choose(5);
+  const tensor f = random_tensor<float>(choose, {4, 3}),
+               i = random_tensor<std::int16_t>(choose, {3, 2});
+  const expr product = matmul(expr(f), expr(i));
+  EXPECT_EQ(product.dtype(), promote(dtype::float32, dtype::int16));
+  EXPECT_TRUE(equal_bits(eval(product), matmul(f, i)));
+  const tensor h = eval(cast(expr(f), dtype::float16));
+  EXPECT_EQ(matmul(expr(h), expr(h).transpose(0, 1)).dtype(), dtype::float16);
+  EXPECT_TRUE(
+      equal_bits(eval(matmul(expr(h), expr(h).transpose(0, 1))), matmul(h, h.transpose(0, 1))));
+}
+
+TEST(ExprProducts, AreRefusedWhenTheyAreMade) {
+  const expr a = numbers({2, 3}, 1);
+  for (const auto& make : std::vector<std::function<void()>>{
+           [&] { matmul(a, a); }, [&] { matmul(a, expr(2)); }, [&] { matmul(expr(2), a); },
+           [&] { matmul(a, cast(a.transpose(0, 1), dtype::float8_e5m2)); },
+           [&] {
+             matmul(a.expand({4, 2, 3}), full({5, 3, 1}, 1.0));
+           }})
+    EXPECT_EQ(code_of(make), errc::invalid_argument);
+}
+
+// graph.3
+TEST(ExprProducts, AreCountedInPlans) {
+  const tensor a = numbers({30, 40}, 1), b = numbers({40, 20}, 2);
+  const expr product = matmul(expr(a), expr(b) + 1);
+  const expr value = (product - mean(product)) * 2;
+  executor on({.threads = 2});
+  const auto planned = explain(value, &on);
+  eval(value, &on);
+  EXPECT_EQ(planned.passes, 4);  // the sum, the product, its mean, the rest
+  EXPECT_EQ(on.statistics().calls, 4u);
+  EXPECT_EQ(on.statistics().bytes_read, planned.bytes_read) << planned.text;
+  EXPECT_EQ(on.statistics().bytes_written, planned.bytes_written) << planned.text;
+  EXPECT_NE(planned.text.find("multiplies (30, 40) by (40, 20)"), std::string::npos);
+}
+
+// graph.4
+TEST(ExprProducts, LongChainsNeedNoStack) {
+  const expr turn = tensor::of<double>({0, -1, 1, 0}).view({2, 2});
+  expr turned = turn;
+  for (int times = 1; times < 20'001; ++times) turned = matmul(turn, turned);
+  EXPECT_EQ(elements_of<double>(eval(turned)), (std::vector<double>{0, -1, 1, 0}));
+  expr never = turn;
+  for (int times = 0; times < 200'000; ++times) never = matmul(never, turn);
+}
+
+}  // namespace
+}  // namespace shale
