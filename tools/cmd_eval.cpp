@@ -200,12 +200,10 @@ void add_eval(command_line& line) {
   options->how.add_to(*command);
   options->engine.add_to(*command);
   command->footer(
-      "Python's operators and NumPy's names: a[1:-1, None, ::-1], sqrt(a*a + b*b), where(a > 0, "
-      "a,\n"
-      "0), mean(a, axis=0, keepdims=True), a.T, a.shape[0], astype(a, float32). Parts may be "
-      "named\n"
-      "first: 'd = a[1:] - a[:-1]; mean(d*d)'. Numbers adapt to the dtype of the arrays they "
-      "meet.\n"
+      "Python's operators and NumPy's names: a[1:-1, None, ::-1], sqrt(a*a + b*b), a @ b,\n"
+      "where((a > 0) & (a < 9), a, 0), mean(a, axis=0, keepdims=True), a.T, a.shape[0],\n"
+      "astype(a, float32). Parts may be named first: 'd = a[1:] - a[:-1]; mean(d*d)'. Numbers\n"
+      "adapt to the dtype of the arrays they meet.\n"
       "An expression that starts with '-' goes behind '--'.\n"
       "\n"
       "Examples:\n"

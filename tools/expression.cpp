@@ -39,13 +39,21 @@ constexpr std::array<precedence_level, 6> levels{{{{"==", "!=", "<", "<=", ">", 
                                                   {{"^"}, true},
                                                   {{"&"}, true},
                                                   {{"+", "-"}, true},
-                                                  {{"*", "/", "//", "%"}, true}}};
+                                                  {{"*", "/", "//", "%", "@"}, true}}};
+
+bool is_one_of(const token& which, std::initializer_list<std::string_view> symbols) {
+  return which.kind == token_kind::symbol &&
+         std::find(symbols.begin(), symbols.end(), which.text) != symbols.end();
+}
+bool is_comparison(const token& which) {
+  return is_one_of(which, {"==", "!=", "<", "<=", ">", ">="});
+}
+bool is_bitwise(const token& which) { return is_one_of(which, {"&", "|", "^"}); }
 
 // Reads tokens left to right and builds the value as it goes: one function a level of the grammar.
 class parser : private token_cursor {
  public:
-  parser(std::string_view text, const bindings& arrays)
-      : token_cursor(text), arrays_(arrays) {}
+  parser(std::string_view text, const bindings& arrays) : token_cursor(text), arrays_(arrays) {}
 
   value parse() {
     while (peek().kind == token_kind::name && peek(1).is("=")) assign();
@@ -121,8 +129,9 @@ class parser : private token_cursor {
     return tuple_of(std::move(all), where);
   }
 
-  value tuple_of(std::vector<value> elements, std::size_t where) const {
-    value::tuple made(std::move(elements));
+  value tuple_of(std::vector<value> elements, std::size_t where,
+                 sequence_kind kind = sequence_kind::tuple) const {
+    value::tuple made(std::move(elements), kind);
     if (made.depth() > max_expression_depth)
       fail(fmt::format("tuples nested more than {} deep", max_expression_depth), where);
     return {std::move(made)};
@@ -135,16 +144,47 @@ class parser : private token_cursor {
 
   value binary(std::size_t level) {
     if (level == levels.size()) return unary();
+    const std::size_t begin = position();
     value left = binary(level + 1);
     bool first = true;
     while (const token* op = take_operator(level)) {
-      if (!first && !levels[level].chains)
-        fail("comparisons cannot be chained", op->at, "write (a < b) & (b < c)");
+      if (!first && !levels[level].chains) fail_chained(begin, *op);
       first = false;
       const value right = binary(level + 1);
+      if (is_bitwise(*op) && compares_beside(begin) && !(is_logical(left) && is_logical(right)))
+        fail_unbracketed(*op);
       left = operation(op->at, [&] { return apply_binary(op->text, left, right); });
     }
     return left;
+  }
+
+  // What & | ^ take: anything but fractions.
+  static bool is_logical(const value& operand) {
+    if (!operand.is<expr>()) return !operand.is<double>();
+    const dtype_kind of = kind(operand.as<expr>().dtype());
+    return of != dtype_kind::floating && of != dtype_kind::complex;
+  }
+
+  // Whether what was read from token `begin` on is an operand of a comparison, brackets apart.
+  bool compares_beside(std::size_t begin) const {
+    return is_comparison(peek()) || (begin > 0 && is_comparison(read_at(begin - 1)));
+  }
+
+  [[noreturn]] void fail_unbracketed(const token& op) const {
+    fail(fmt::format("'{}' binds tighter than comparisons, as in Python", op.text), op.at,
+         fmt::format("put them into brackets: (a > 0) {} (a < 1)", op.text));
+  }
+
+  // `op` is the second comparison in what begins at token `begin`.
+  [[noreturn]] void fail_chained(std::size_t begin, const token& op) const {
+    int brackets = 0;
+    for (std::size_t at = begin; at + 1 < position(); ++at) {
+      const token& each = read_at(at);
+      if (is_one_of(each, {"(", "["})) ++brackets;
+      if (is_one_of(each, {")", "]"})) --brackets;
+      if (brackets == 0 && is_bitwise(each)) fail_unbracketed(each);
+    }
+    fail("comparisons cannot be chained", op.at, "write (a < b) & (b < c)");
   }
 
   const token* take_operator(std::size_t level) {
@@ -232,7 +272,8 @@ class parser : private token_cursor {
     }
     if (!take(close)) fail_at_token(fmt::format("expected '{}'", close));
     if (open.is("(") && all.size() == 1 && !comma) return std::move(all.front());
-    return tuple_of(std::move(all), open.at);
+    return tuple_of(std::move(all), open.at,
+                    open.is("[") ? sequence_kind::list : sequence_kind::tuple);
   }
 
   value name(const token& which) {
@@ -360,7 +401,8 @@ class parser : private token_cursor {
     }
     if (!take("]")) fail_at_token("expected ',' or ']'");
     if (entries.empty()) fail("an index is missing", open.at);
-    if (entries.size() == 1 && !tuple && entries.front().is<value::tuple>())
+    if (entries.size() == 1 && !tuple && entries.front().is<value::tuple>() &&
+        entries.front().as<value::tuple>().kind() == sequence_kind::tuple)
       entries = std::vector<value>(entries.front().as<value::tuple>().elements());
     return operation(open.at, [&] { return index_value(object, entries); });
   }

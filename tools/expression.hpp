@@ -7,7 +7,8 @@
 // tuples, dtypes by name, pi, e, inf, nan. Names may be given to parts: `name = …; …`; the last
 // part is the result. `np.` may stand in front of functions. Nothing is computed here.
 //
-// Not Python: and / or / not (write & | ~), chained comparisons, if / else (write where), @.
+// Not Python: and / or / not (write & | ~), chained comparisons, if / else (write where), lists of
+// indices, << and >>.
 #pragma once
 
 #include <map>

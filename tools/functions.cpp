@@ -267,6 +267,28 @@ value broadcast_to(arguments& from) {
   return {a.expand(from.shape("shape"))};
 }
 
+value matmul(arguments& from) {
+  const expr a = from.array("x1");
+  return {shale::matmul(a, from.array("x2"))};
+}
+
+// NumPy's: numbers multiply, and the axes of `b` before its last two come behind those of `a`
+// instead of being matched with them.
+value dot(arguments& from) {
+  const expr a = from.array("a");
+  const expr b = from.array("b");
+  if (a.rank() == 0 || b.rank() == 0) return {a * b};
+  if (a.rank() == 1 || b.rank() <= 2) return {shale::matmul(a, b)};
+  expr spread = a;
+  for (index_t axis = 2; axis < b.rank(); ++axis) spread = spread.unsqueeze(spread.rank() - 2);
+  const expr product = shale::matmul(spread, b);
+  dims axes;
+  for (index_t axis = 0; axis < product.rank(); ++axis) axes.push_back(axis);
+  axes.erase(product.rank() - 2);
+  axes.insert(a.rank() - 2, product.rank() - 2);
+  return {product.permute_dims(axes)};
+}
+
 value logical_not(arguments& from) { return {shale::logical_not(from.array("x"))}; }
 
 value isinf(arguments& from) {
@@ -332,12 +354,15 @@ std::vector<function> make_functions() {
       {"pow", operate<'*', '*'>, "pow(x1, x2)"},
       {"arctan2", binary<shale::atan2>, "arctan2(y, x)"},
       {"atan2", binary<shale::atan2>, "atan2(y, x)"},
+      {"hypot", binary<shale::hypot>, "hypot(x1, x2)"},
       {"minimum", binary<shale::minimum>, "minimum(x1, x2)"},
       {"maximum", binary<shale::maximum>, "maximum(x1, x2)"},
       {"logical_and", logical<both>, "logical_and(x1, x2)"},
       {"logical_or", logical<either>, "logical_or(x1, x2)"},
       {"logical_xor", logical<one_of>, "logical_xor(x1, x2)"},
       {"logical_not", logical_not, "logical_not(x)"},
+      {"matmul", matmul, "matmul(x1, x2)"},
+      {"dot", dot, "dot(a, b)", true},
       {"clip", clip, "clip(a, a_min, a_max)", true},
       {"clamp", clip, "clamp(a, a_min, a_max)"},
       {"where", where, "where(condition, x, y)"},

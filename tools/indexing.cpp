@@ -14,7 +14,7 @@ index_entry to_entry(const value& from) {
     throw error(errc::invalid_argument, "an array cannot be an index here",
                 {"where(condition, a, b) chooses elements by a condition"});
   if (from.is<bool>()) throw error(errc::invalid_argument, "a bool cannot be an index here");
-  if (from.is<value::tuple>())
+  if (from.is<value::tuple>() && from.as<value::tuple>().kind() == sequence_kind::list)
     throw error(errc::invalid_argument, "lists of indices are not supported",
                 {"what is evenly spaced is a slice, as in a[:, 1:7:2]; other parts can be joined: "
                  "concatenate((a[:, 1:2], a[:, 5:6]), axis=1)"});

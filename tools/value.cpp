@@ -101,12 +101,13 @@ struct array_operator {
   expr (*apply)(const expr&, const expr&);
 };
 
-constexpr std::array<array_operator, 16> array_operators{{
+constexpr std::array<array_operator, 17> array_operators{{
     {"+", [](const expr& a, const expr& b) { return a + b; }},
     {"-", [](const expr& a, const expr& b) { return a - b; }},
     {"*", [](const expr& a, const expr& b) { return a * b; }},
     {"/", [](const expr& a, const expr& b) { return a / b; }},
     {"%", [](const expr& a, const expr& b) { return a % b; }},
+    {"@", [](const expr& a, const expr& b) { return shale::matmul(a, b); }},
     {"//", [](const expr& a, const expr& b) { return shale::floor_divide(a, b); }},
     {"**", [](const expr& a, const expr& b) { return shale::pow(a, b); }},
     {"&", [](const expr& a, const expr& b) { return a & b; }},
@@ -122,7 +123,7 @@ constexpr std::array<array_operator, 16> array_operators{{
 
 }  // namespace
 
-value_tuple::value_tuple(std::vector<value> elements) : depth_(1) {
+value_tuple::value_tuple(std::vector<value> elements, sequence_kind kind) : kind_(kind), depth_(1) {
   for (const value& each : elements)
     if (each.is<value_tuple>()) depth_ = std::max(depth_, each.as<value_tuple>().depth() + 1);
   elements_ = std::make_shared<const std::vector<value>>(std::move(elements));
@@ -140,7 +141,9 @@ std::string_view value::description() const noexcept {
     std::string_view operator()(const shale::slice&) { return "a slice"; }
     std::string_view operator()(ellipsis_t) { return "'...'"; }
     std::string_view operator()(namespace_t) { return "a namespace"; }
-    std::string_view operator()(const tuple&) { return "a tuple"; }
+    std::string_view operator()(const tuple& which) {
+      return which.kind() == sequence_kind::list ? "a list" : "a tuple";
+    }
   } describe;
   return std::visit(describe, held);
 }
@@ -188,7 +191,8 @@ value apply_unary(std::string_view symbol, const value& a) {
 }
 
 value apply_binary(std::string_view symbol, const value& a, const value& b) {
-  if (a.is_number() && b.is_number()) {
+  // No number is a matrix: the product of arrays says so.
+  if (a.is_number() && b.is_number() && symbol != "@") {
     std::optional<value> result;
     // Python's bools are integers, but combine to bools under & | ^.
     if (a.is<bool>() && b.is<bool>() && (symbol == "&" || symbol == "|" || symbol == "^"))

@@ -25,11 +25,17 @@ struct namespace_t {};
 
 struct value;
 
+/// What Python makes of round brackets, and of square ones.
+enum class sequence_kind : std::uint8_t { tuple, list };
+
 /// Values in a row. Its elements are shared by all copies, so that `x = (x, x)` takes no more memory
 /// each time it is said.
 class value_tuple {
  public:
-  explicit value_tuple(std::vector<value> elements);
+  explicit value_tuple(std::vector<value> elements, sequence_kind kind = sequence_kind::tuple);
+
+  /// Lists do as shapes and axes what tuples do; as an index a list means something else.
+  sequence_kind kind() const noexcept { return kind_; }
 
   const std::vector<value>& elements() const noexcept { return *elements_; }
 
@@ -38,6 +44,7 @@ class value_tuple {
 
  private:
   std::shared_ptr<const std::vector<value>> elements_;
+  sequence_kind kind_;
   int depth_;
 };
 

@@ -420,7 +420,11 @@ class Command(ShaleCase):
         **{name: ["{}(f, p)", "{}(i, 3)", "{}(-7, 2.0)", "{}(-0.0, 5)", "{}(5, -0.5)"] for name in
            "add subtract multiply divide floor_divide remainder mod".split()},
         **{name: ["{}(p, f)", "{}(i, 3)", "{}(2.0, 3)"] for name in "power pow".split()},
-        **{name: ["{}(f, p)", "{}(f, 0.5)"] for name in "arctan2 atan2 minimum maximum".split()},
+        **{name: ["{}(f, p)", "{}(f, 0.5)"] for name in
+           "arctan2 atan2 hypot minimum maximum".split()},
+        "matmul": ["{}(f, f.T)", "{}(i.T, i)", "{}(f[:, :4].reshape(2, 2, 4), f)", "{}(f, f[0])"],
+        "dot": ["{}(f, 2)", "{}(f[0], f[1])", "{}(f, f[0])", "{}(f.T, i)",
+                "{}(f[:, :3].reshape(2, 2, 3), f.reshape(2, 3, 4))"],
         **{name: ["{}(f, i)", "{}(i > 0, f > 0)"] for name in
            "logical_and logical_or logical_xor".split()},
         "logical_not": ["{}(f)", "{}(i > 0)"],

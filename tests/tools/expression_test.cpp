@@ -159,6 +159,8 @@ TEST_F(Expression, FunctionsHaveNumPysNames) {
   EXPECT_EQ(numbers("isinf(b / (b - 20))"), (list{0, 1, 0}));
   EXPECT_EQ(numbers("logical_and(i, i > 0)"), (list{1, 0, 1, 0}));
   EXPECT_NEAR(number("degrees(arctan2(b[0], b[0]))"), 45, 1e-12);
+  EXPECT_EQ(numbers("hypot(b[:2] * 3, b[:2] * 4)"), (list{50, 100}));
+  EXPECT_NEAR(number("hypot(3e200, 4e200) / 5e200"), 1, 1e-15);
   EXPECT_NEAR(number("radians(180)"), std::numbers::pi, 1e-15);
   EXPECT_NEAR(number("log10(1000) + log2(8) + log(e)"), 7, 1e-14);
   EXPECT_NEAR(number("exp(b[0] / 10)"), std::numbers::e, 1e-15);
@@ -250,7 +252,9 @@ TEST_F(Expression, ErrorsPointAtThePlace) {
   EXPECT_EQ(caret("a and b"), 2);
   EXPECT_EQ(caret("not a"), 0);
   EXPECT_EQ(caret("a if b else a"), 2);
-  EXPECT_EQ(caret("a @ b"), 2);
+  EXPECT_EQ(caret("a @ i"), 2);  // shapes (2, 3) and (4,)
+  EXPECT_EQ(caret("2 @ 3"), 2);
+  EXPECT_EQ(caret("i << 2"), 2);
   EXPECT_EQ(caret("a.reshape((4, 4))"), 2);
   EXPECT_EQ(caret("a.nope"), 2);
   EXPECT_EQ(caret("a.where(b)"), 2);
@@ -277,6 +281,50 @@ TEST_F(Expression, ErrorsSayWhatToDo) {
   EXPECT_NE(failure("z + 1").find("flags"), std::string::npos);
   EXPECT_NE(failure("where(a)").find("where(condition, x, y)"), std::string::npos);
   EXPECT_NE(parse_expression("1", {}).rank(), 1);
+}
+
+TEST_F(Expression, ComparisonsWithoutBracketsAreNamed) {
+  const auto unbracketed = [&](std::string_view text) {
+    return failure(text).find("binds tighter than comparisons") != std::string::npos;
+  };
+  EXPECT_EQ(caret("a > 0 & a < 1"), 6);  // floats: refused at the &
+  EXPECT_EQ(caret("i > 0 & i < 1"), 6);  // integers: seen at the second comparison
+  for (const char* text : {"a > 0 & a < 1", "i > 0 & i < 1", "(a > 0) & a < 1", "a == 0 | a == 1",
+                           "i > 0 ^ i[0] < 1", "a > 0 & a"})
+    EXPECT_TRUE(unbracketed(text)) << text;
+  EXPECT_NE(failure("a > 0 | a < 1").find("(a > 0) | (a < 1)"), std::string::npos);
+  // Where brackets would not help.
+  for (const char* text : {"0 < i < (1 & 2)", "a & a", "a[0 & 1] < 1 < 2"})
+    EXPECT_FALSE(unbracketed(text)) << text;
+  EXPECT_EQ(numbers("i > 0 & 1"), (list{1, 0, 1, 0}));  // as in Python: i > (0 & 1)
+}
+
+TEST_F(Expression, MatricesMultiplyAsInNumPy) {
+  EXPECT_EQ(numbers("a @ b"), (list{80, 260}));
+  EXPECT_EQ(numbers("a @ a.T"), (list{5, 14, 14, 50}));
+  EXPECT_EQ(number("b @ b"), 1400);
+  EXPECT_EQ(numbers("matmul(a, a.T)"), (list{5, 14, 14, 50}));
+  EXPECT_EQ(numbers("np.dot(a, b) + a.dot(b)"), (list{160, 520}));
+  EXPECT_EQ(numbers("dot(b, 2)"), (list{20, 40, 60}));
+  // As tightly as *, from the left.
+  EXPECT_EQ(numbers("2 * a @ b + 1"), (list{161, 521}));
+  EXPECT_EQ(numbers("a @ b * 2"), (list{160, 520}));
+  EXPECT_EQ(numbers("-a @ b"), (list{-80, -260}));
+  // np.dot keeps the stacks of both apart: element [i, s, j] is a[i] · stack[s, :, j].
+  EXPECT_EQ(shape("dot(a, zeros((5, 3, 4)))"), (dims{2, 5, 4}));
+  EXPECT_EQ(shape("dot(zeros((7, 2, 3)), zeros((5, 6, 3, 4)))"), (dims{7, 2, 5, 6, 4}));
+  EXPECT_EQ(numbers("dot(a, stack((a.T, a.T * 10)))"), (list{5, 14, 50, 140, 14, 50, 140, 500}));
+  EXPECT_EQ(shape("b.dot(zeros((5, 3, 4)))"), (dims{5, 4}));
+}
+
+TEST_F(Expression, ListsAreNoIndices) {
+  for (const char* text : {"a[:, [1, 2]]", "a[[0, 1]]", "s = [0, 1]; a[s]"})
+    EXPECT_NE(failure(text).find("lists of indices are not supported"), std::string::npos) << text;
+  EXPECT_NE(failure("a[:, [1, 2]]").find("concatenate"), std::string::npos);
+  EXPECT_EQ(caret("a[:, [1, 2]]"), 1);
+  EXPECT_NE(failure("a[[0, 1], 0] @ [1]").find("lists"), std::string::npos);
+  EXPECT_NE(failure("sqrt([1])").find("a list"), std::string::npos);
+  EXPECT_EQ(shape("reshape(a, [3, 2])"), (dims{3, 2}));
 }
 
 TEST_F(Expression, NestingIsBounded) {
