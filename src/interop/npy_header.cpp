@@ -190,9 +190,28 @@ class literal_reader {
     return text_.substr(first, at_++ - first);
   }
 
+  // From the bracket that is next to the one that closes it, or to the end where none does.
+  std::string_view bracketed() const {
+    int open = 0;
+    char quote = 0;
+    for (std::size_t at = at_; at < text_.size(); ++at) {
+      const char c = text_[at];
+      if (quote != 0) {
+        if (c == quote) quote = 0;
+      } else if (c == '\'' || c == '"') {
+        quote = c;
+      } else if (c == '[' || c == '(') {
+        ++open;
+      } else if ((c == ']' || c == ')') && --open == 0) {
+        return text_.substr(at_, at + 1 - at_);
+      }
+    }
+    return trimmed(text_.substr(at_));
+  }
+
   stored_dtype dtype_value() {
     if (next_is('[') || next_is('('))
-      throw_unsupported_dtype("structured elements", trimmed(text_.substr(at_)),
+      throw_unsupported_dtype("structured elements", bracketed(),
                               "save each field by itself, np.save(path, a['field'])");
     return parse_descr(string());
   }

@@ -197,6 +197,22 @@ TEST(NpyHeader, OfValuesBeyondThisBuildIsUnsupported) {
   }
 }
 
+TEST(NpyHeader, OfStructuredElementsIsRefusedByTheDtypeAlone) {
+  for (const std::string descr :
+       {"[('a', '<i4'), ('b', '<f8')]", "[('x', '<f4', (2, 3)), ('y', [('z', '|u1')])]",
+        "[(']', '<i4'), (\"('\", '<i2')]", "('<f4', (2,))"}) {
+    try {
+      parse(framed(dictionary("(3,)", descr)));
+      FAIL() << descr;
+    } catch (const error& failure) {
+      const std::string text = failure.what();
+      EXPECT_NE(text.find("descr " + descr + "\n"), std::string::npos) << text;
+      EXPECT_EQ(text.find("fortran_order"), std::string::npos) << text;
+      EXPECT_NE(text.find("save each field by itself"), std::string::npos) << text;
+    }
+  }
+}
+
 // npy.2
 TEST(NpyHeader, AllocatesNothingThatItDeclares) {
   const test::little_memory limit;
