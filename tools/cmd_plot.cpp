@@ -35,6 +35,7 @@ struct plot_options {
 struct value_range {
   double low = 0;
   double high = 0;
+  bool found = false;  // whether any element is finite
 };
 
 // The two axes of a picture; axes of length 1 in front do not count.
@@ -54,8 +55,8 @@ value_range find_range(std::span<const double> sample, const plot_options& optio
   std::vector<double> finite;
   for (const double each : sample)
     if (std::isfinite(each)) finite.push_back(each);
-  value_range result;
-  if (!finite.empty()) {
+  value_range result{.found = !finite.empty()};
+  if (result.found) {
     const auto rank = [&](double percent) {
       const auto last = static_cast<double>(finite.size() - 1);
       const auto nth = finite.begin() + std::lround(last * percent / 100);
@@ -121,11 +122,11 @@ int run(const plot_options& options) {
   file.publish();
   work.finish();
   if (!options.engine.quiet)
-    note(fmt::format("{}: {} x {} pixels, {}, {:g} to {:g}", options.output, picture.width,
-                     picture.height,
+    note(fmt::format("{}: {} x {} pixels, {}, {}", options.output, picture.width, picture.height,
                      step > 1 ? fmt::format("1 of {} elements along each axis", step)
                               : std::string("every element"),
-                     range.low, range.high));
+                     range.found ? fmt::format("{:g} to {:g}", range.low, range.high)
+                                 : std::string("none of them finite")));
   return exit_yes;
 }
 

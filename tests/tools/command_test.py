@@ -646,6 +646,15 @@ class Command(ShaleCase):
             self.assertIn("--min must be less than --max",
                           self.shale("plot", "large.npy", "-o", "none.png", *limits, code=2).err)
 
+    def test_plot_says_where_no_element_is_finite(self):
+        for name, values in (("nan", np.full((4, 5), np.nan)), ("inf", np.full((4, 5), -np.inf))):
+            np.save(self.path / "none.npy", values)
+            drawn = self.shale("plot", "none.npy", "-o", f"{name}.png").err
+            self.assertEqual(drawn, f"{name}.png: 5 x 4 pixels, every element, none of them finite\n")
+        np.save(self.path / "some.npy", np.array([[np.nan, 3], [1, np.inf]]))
+        self.assertIn("every element, 1 to 3",
+                      self.shale("plot", "some.npy", "-o", "some.png").err)
+
     def test_plot_leaves_holes_where_nothing_is_known(self):
         holes = self.wave.copy()
         holes[3, 4] = np.nan
