@@ -124,9 +124,10 @@ void add_verify(command_line& line) {
   command->add_flag("--json", options->json, "Print JSON");
   options->engine.add_to(*command);
   command->footer(
-      "The space table is an exact partition of the file: live bytes belong to the newest\n"
-      "generation, freed ones wait for readers of older generations, free ones for the next "
-      "write.\n"
+      "The space table is an exact partition of the file. Live bytes belong to the newest\n"
+      "generation. Freed ones belonged to older generations: later writes take their space once\n"
+      "nobody reads those; the last generation before the newest is kept for one write more, in\n"
+      "case of a crash. Free ones wait for the next write.\n"
       "\n"
       "Examples:\n"
       "  shale verify survey.shale && echo sound\n"

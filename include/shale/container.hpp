@@ -139,8 +139,11 @@ struct verification {
   std::uint64_t arrays = 0;
   std::uint64_t chunks = 0;
   std::uint64_t data_bytes = 0;
-  std::uint64_t live_bytes = 0;   ///< live + freed + free = file size, exactly
-  std::uint64_t freed_bytes = 0;  ///< waits for readers of older generations
+  std::uint64_t live_bytes = 0;  ///< live + freed + free = file size, exactly
+
+  /// Of older generations, whether somebody reads them or not. The next transaction takes what no
+  /// pinned generation and not the last one before the newest needs, where a crash may lead back to.
+  std::uint64_t freed_bytes = 0;
   std::uint64_t free_bytes = 0;
   std::vector<finding> findings;
 };

@@ -738,6 +738,16 @@ class Command(ShaleCase):
                          space["file_bytes"])
         self.assertIn("sound", self.shale("verify", "survey.shale").out)
 
+    def test_freed_space_is_taken_by_the_write_after_the_next(self):
+        self.survey()
+        sizes = []
+        for _ in range(6):
+            self.shale("convert", "dem.npz:dem", "survey.shale:dem", "-f")
+            space = self.shale("verify", "survey.shale", "--json").json()["space"]
+            self.assertGreaterEqual(space["freed_bytes"], self.dem.nbytes)
+            sizes.append(space["file_bytes"])
+        self.assertEqual(sizes[2:], [sizes[2]] * 4)
+
     def test_foreign_objects_are_unsupported(self):
         np.save(self.path / "o.npy", np.array([{}, None], dtype=object), allow_pickle=True)
         self.shale("info", "o.npy", code=5)
