@@ -61,6 +61,20 @@ std::uint64_t random_number() {
   throw error(errc::already_exists, fmt::format("'{}' exists", target), {"-f replaces it"});
 }
 
+// Said before the work rather than after it, and of the names that were given.
+void require_writable(const std::string& directory, const std::string& target) {
+  struct stat status {};
+  int failure = ::stat(directory.c_str(), &status) == 0 ? 0 : errno;
+  if (failure == 0 && !S_ISDIR(status.st_mode)) failure = ENOTDIR;
+  if (failure == 0 && ::access(directory.c_str(), W_OK | X_OK) != 0) failure = errno;
+  if (failure == 0) return;
+  error refused = error::from_errno(code_for_errno(failure), "cannot create file", failure,
+                                    {"file " + target, "directory " + directory});
+  if (failure == ENOENT)
+    refused.add_detail(fmt::format("make the folder first: mkdir -p {}", directory));
+  throw refused;
+}
+
 void sync_path(const std::string& path, int flags) {
   const int file = ::open(path.c_str(), flags | O_CLOEXEC);
   if (file < 0)
@@ -80,11 +94,8 @@ partial_file::partial_file(std::string target, replacing policy)
   struct stat status {};
   if (::stat(target_.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
     throw error(errc::invalid_argument, "only regular files can be replaced", {"file " + target_});
-  // Said now rather than after the work.
   const std::string directory = directory_of(target_);
-  if (::access(directory.c_str(), W_OK | X_OK) != 0)
-    throw error::from_errno(code_for_errno(errno), "cannot write here", errno,
-                            {"directory " + directory});
+  require_writable(directory, named);
   constexpr std::size_t longest_kept = 200;  // of the 255 bytes that file systems allow
   path_ = fmt::format("{}/.{}.{:016x}.partial", directory, name_of(target_).substr(0, longest_kept),
                       random_number());

@@ -71,7 +71,7 @@ written write_raw_file(const address& to, const expr& values, const target_optio
 written write_npz_file(const address& to, const expr& values, const target_options& options,
                        executor& on) {
   require_replaceable(to.file, options);
-  const partial_file scratch(to.file + ".elements", replacing::allow);
+  const partial_file scratch(to.file, replacing::allow);
   const tensor elements = map_new_file(scratch.path(), values.dtype(), values.shape());
   eval_into(elements, values, &on);
   elements.storage().check();

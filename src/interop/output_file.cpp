@@ -47,6 +47,17 @@ void forget_unfinished(const std::string& path) {
   throw error::from_errno(errc::io, "cannot make durable (fsync)", failure, {what});
 }
 
+// Before anything is created under a name that nobody gave.
+void require_writable(const std::string& directory, const std::string& target) {
+  struct stat status {};
+  int failure = ::stat(directory.c_str(), &status) == 0 ? 0 : errno;
+  if (failure == 0 && !S_ISDIR(status.st_mode)) failure = ENOTDIR;
+  if (failure == 0 && ::access(directory.c_str(), W_OK | X_OK) != 0) failure = errno;
+  if (failure != 0)
+    throw error::from_errno(code_for_errno(failure), "cannot create file", failure,
+                            {"file " + target, "directory " + directory});
+}
+
 void sync_directory(const std::string& path) {
   const detail::file_descriptor directory = detail::open_descriptor(path, O_RDONLY | O_DIRECTORY);
   if (!directory)
@@ -68,6 +79,7 @@ pending_file::pending_file(const std::string& target, existing_file existing)
   }
   if (target_.empty() || target_.back() == '/')
     throw error(errc::invalid_argument, "not the name of a file", {"got '" + target + "'"});
+  require_writable(detail::directory_of(target_), target);
   path_ = detail::partial_path(target_);
   unfinished_files& all = unfinished();
   const std::lock_guard lock(all.mutex);

@@ -95,6 +95,20 @@ class Command(ShaleCase):
             with self.subTest(arguments):
                 self.assertEqual(self.shale(*arguments, code=3).out, "")
 
+    def test_missing_folders_are_named_with_the_target(self):
+        for target in ("nosuch/x.npy", "nosuch/x.npz", "nosuch/x.raw", "nosuch/x.shale:a",
+                       "dem.npz/x.npy", "dem.npz/x.npz"):
+            file = target.split(":")[0]
+            for arguments in (["convert", "dem.npz:dem", target],
+                              ["eval", "a * 2", "--let", "a=dem.npz:dem", "-o", target]):
+                with self.subTest(arguments):
+                    err = self.shale(*arguments, code=3).err
+                    self.assertIn(f"file {file}\n", err)
+                    self.assertIn(f"directory {file.split('/')[0]}\n", err)
+                    self.assertNotIn("partial", err)
+        err = self.shale("plot", "dem.npz:dem", "-o", "nosuch/x.png", code=3).err
+        self.assertIn("file nosuch/x.png\n  directory nosuch\n", err)
+
     def test_missing_files_are_named_alike_by_all_who_open_them(self):
         for arguments in (["info", "nosuch.shale"], ["info", "nosuch.npy"], ["info", "nosuch.raw"],
                           ["ls", "nosuch.shale"], ["cat", "nosuch.npy"], ["stats", "nosuch.npz:a"],
