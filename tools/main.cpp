@@ -2,13 +2,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
-#include <array>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
-#include <string>
-#include <string_view>
 
 #include "commands.hpp"
 #include "output.hpp"
@@ -17,27 +14,6 @@
 namespace {
 
 using namespace shale::tools;
-
-// What the library advises a program to do, and what whoever typed a command can do.
-struct advice {
-  std::string_view of_library;
-  std::string_view of_command;
-};
-constexpr std::array<advice, 3> translations{{
-    {"existing_file::replace would replace it", "-f replaces it"},
-    {"if several arrays were saved into this file, say trailing_bytes::ignore, and where each "
-     "begins as offset",
-     "if several arrays were saved into this file, save each into its own, or all with np.savez"},
-    {"if these are bytes, read them as uint8 (for example with read_raw)",
-     "if these are bytes, their dtype is uint8, as in x.raw:uint8"},
-}};
-
-std::string in_command_terms(std::string text) {
-  for (const advice& each : translations)
-    if (const std::size_t at = text.find(each.of_library); at != std::string::npos)
-      text.replace(at, each.of_library.size(), each.of_command);
-  return text;
-}
 
 // A descriptor that was closed by whoever started this command would be given to the next file that
 // is opened, and messages would land in it. What stands in for it fails when it is used.
@@ -66,13 +42,13 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   occupy_standard_descriptors();
-  std::signal(SIGXFSZ,
-              SIG_IGN);  // a file beyond the limit is an error that cleans up behind itself
+  // A file beyond the limit is an error that cleans up behind itself.
+  std::signal(SIGXFSZ, SIG_IGN);
   int code = exit_failed;
   try {
     code = run(argc, argv);
   } catch (const shale::error& failure) {
-    note(fmt::format("shale: {}", in_command_terms(failure.what())));
+    note_failure(failure);
     return code_of(failure);
   } catch (const std::bad_alloc&) {
     std::fputs("shale: out of memory\n", stderr);

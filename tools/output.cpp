@@ -1,6 +1,9 @@
 #include "output.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <exception>
@@ -11,6 +14,31 @@
 #include "table.hpp"
 
 namespace shale::tools {
+
+namespace {
+
+// What the library advises a program to do, and what whoever typed a command can do.
+struct advice {
+  std::string_view of_library;
+  std::string_view of_command;
+};
+constexpr std::array<advice, 3> translations{{
+    {"existing_file::replace would replace it", "-f replaces it"},
+    {"if several arrays were saved into this file, say trailing_bytes::ignore, and where each "
+     "begins as offset",
+     "if several arrays were saved into this file, save each into its own, or all with np.savez"},
+    {"if these are bytes, read them as uint8 (for example with read_raw)",
+     "if these are bytes, their dtype is uint8, as in x.raw:uint8"},
+}};
+
+std::string in_command_terms(std::string text) {
+  for (const advice& each : translations)
+    if (const std::size_t at = text.find(each.of_library); at != std::string::npos)
+      text.replace(at, each.of_library.size(), each.of_command);
+  return text;
+}
+
+}  // namespace
 
 exit_code code_of(const error& failure) noexcept {
   switch (failure.code()) {
@@ -25,6 +53,10 @@ exit_code code_of(const error& failure) noexcept {
     default:
       return exit_failed;
   }
+}
+
+void note_failure(const error& failure) {
+  note(fmt::format("shale: {}", in_command_terms(failure.what())));
 }
 
 void print_data(std::string_view text) {

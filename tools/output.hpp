@@ -22,6 +22,9 @@ enum exit_code : int {
 /// How a command ends that `failure` ended.
 exit_code code_of(const error& failure) noexcept;
 
+/// Says on stderr what went wrong, in terms of commands where the library speaks of its own calls.
+void note_failure(const error& failure);
+
 /// Prints to stdout.
 /// Throws   io, out_of_space: whoever reads it does not get it, so that going on is of no use
 void print_data(std::string_view text);

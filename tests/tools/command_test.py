@@ -135,6 +135,39 @@ class Command(ShaleCase):
         self.assertIn("(60, 83)", long[1])
         self.assertIn("int16", long[1])
 
+    def test_ls_names_each_of_several_files(self):
+        self.survey()
+        self.shale("create", "empty.shale:a", "--shape", "3")
+        several = self.shale("ls", "survey.shale", "empty.shale", "dem.npz").out
+        self.assertEqual(several, "survey.shale:\ndem\ndx\nwave\n\nempty.shale:\na\n\n"
+                                  "dem.npz:\ndem\ndx\nwave\n")
+        for name in ("x.npy", "y.npy"):
+            self.shale("convert", "dem.npz:dem", name)
+        self.assertEqual(self.shale("ls", "x.npy", "y.npy").out, "x.npy\ny.npy\n")
+        self.assertEqual(self.shale("ls", "x.npy", "empty.shale", "x.npy", "y.npy").out,
+                         "x.npy\n\nempty.shale:\na\n\nx.npy\ny.npy\n")
+        self.assertEqual(self.shale("ls", "-l", "survey.shale", "empty.shale").out,
+                         "survey.shale:\n" + self.shale("ls", "-l", "survey.shale").out +
+                         "\nempty.shale:\n" + self.shale("ls", "-l", "empty.shale").out)
+        both = self.shale("ls", "--json", "survey.shale", "empty.shale").json()
+        self.assertEqual([each["file"] for each in both], ["survey.shale", "empty.shale"])
+        self.assertEqual(both[0]["arrays"], self.shale("ls", "--json", "survey.shale").json())
+
+    def test_ls_goes_on_behind_a_file_that_cannot_be_read(self):
+        self.survey()
+        (self.path / "broken.shale").write_bytes(b"nothing of the kind" * 10000)
+        first, last = self.shale("ls", "survey.shale").out, self.shale("ls", "dem.npz").out
+        listed = self.shale("ls", "survey.shale", "nosuch.shale", "broken.shale", "dem.npz", code=3)
+        self.assertEqual(listed.out, f"survey.shale:\n{first}\ndem.npz:\n{last}")
+        self.assertEqual(len(re.findall("^shale: ", listed.err, re.MULTILINE)), 2)
+        for name in ("nosuch.shale", "broken.shale"):
+            self.assertIn(name, listed.err)
+        self.shale("ls", "broken.shale", "nosuch.shale", "dem.npz", code=4)
+        both = self.shale("ls", "--json", "nosuch.shale", "dem.npz", code=3).json()
+        self.assertEqual([each["file"] for each in both], ["nosuch.shale", "dem.npz"])
+        self.assertIsNone(both[0]["arrays"])
+        self.assertEqual(len(both[1]["arrays"]), 3)
+
     def test_ls_names_members_that_cannot_be_read(self):
         np.savez(self.path / "o.npz", a=np.arange(3), o=np.array([None, {}], dtype=object))
         self.assertEqual(self.shale("ls", "o.npz").out.split(), ["a", "o"])
