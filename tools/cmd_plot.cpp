@@ -118,7 +118,7 @@ int run(const plot_options& options) {
   const tensor sample = eval(cast(sampled, dtype::float64), &work.on());
   const value_range range = find_range(sample.elements<const double>(), options);
   const image picture = paint(sample, range, colours, zoom);
-  write_png(file.path(), picture);
+  file.make([&] { write_png(file.path(), picture); });
   file.publish();
   work.finish();
   if (!options.engine.quiet)

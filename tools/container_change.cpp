@@ -45,7 +45,8 @@ std::uint64_t change_container(const std::string& file,
   // A new container is filled under another name, so that a failure leaves none behind.
   partial_file partial(file, replacing::refuse);
   try {
-    const std::uint64_t generation = changed(container::create(partial.path()), change);
+    const std::uint64_t generation =
+        changed(partial.make([&] { return container::create(partial.path()); }), change);
     partial.publish();
     return generation;
   } catch (const error& failure) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "shale/error.hpp"
+#include "shale/foreign_file.hpp"
 
 namespace shale::tools {
 
@@ -134,9 +135,12 @@ void partial_file::publish() {
   sync_path(directory_of(target_), O_RDONLY | O_DIRECTORY);
 }
 
-void remove_partial_files() noexcept {
-  const std::lock_guard lock(registry_mutex);
+std::unique_lock<std::mutex> partial_file::creation() { return std::unique_lock(registry_mutex); }
+
+void exit_without_partial_files(int code) noexcept {
+  const std::lock_guard lock(registry_mutex);  // for good
   for (const std::string& path : registry()) ::unlink(path.c_str());
+  exit_without_unfinished_files(code);
 }
 
 bool file_exists(const std::string& path) noexcept {

@@ -1,7 +1,9 @@
 // A file that appears under its name only when it is whole.
 #pragma once
 
+#include <mutex>
 #include <string>
+#include <type_traits>
 
 namespace shale::tools {
 
@@ -19,8 +21,15 @@ class partial_file {
   partial_file(const partial_file&) = delete;
   partial_file& operator=(const partial_file&) = delete;
 
-  /// Where to write. Nothing exists there yet.
+  /// Where to write. Nothing exists there before `make`.
   const std::string& path() const noexcept { return path_; }
+
+  /// Calls `body`, which makes a file at path(); it does not race with the end of the process.
+  template <class Body>
+  std::invoke_result_t<Body&> make(Body&& body) const {
+    const auto creating = creation();
+    return body();
+  }
 
   /// Makes the bytes durable, then gives them their name, which becomes durable too. A replaced
   /// file hands on its permissions.
@@ -28,13 +37,16 @@ class partial_file {
   void publish();
 
  private:
+  static std::unique_lock<std::mutex> creation();
+
   std::string target_;
   std::string path_;
   replacing policy_;
 };
 
-/// Removes every partial file that is still there, of all threads; for a process about to exit.
-void remove_partial_files() noexcept;
+/// Ends the process at once, without destructors: partial files of all threads and the library's
+/// unfinished ones are removed, and none is made any more.
+[[noreturn]] void exit_without_partial_files(int code) noexcept;
 
 /// Whether anything exists at `path`.
 bool file_exists(const std::string& path) noexcept;

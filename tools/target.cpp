@@ -38,11 +38,12 @@ dtype chosen_dtype(const contents& what, const std::optional<array>& before) {
 }
 
 // A row-major tensor in a file that is mapped for writing.
-tensor map_new_file(const std::string& path, dtype type, const dims& shape) {
+tensor map_new_file(const partial_file& file, dtype type, const dims& shape) {
   const layout whole(shape);
   const auto bytes = checked_mul(static_cast<std::size_t>(whole.size()), item_bytes(type));
   if (!bytes) throw error(errc::invalid_argument, "the array is too large for a file");
-  return tensor(create_file(path, *bytes, {.mode = 0666}), type, whole);
+  const storage made = file.make([&] { return create_file(file.path(), *bytes, {.mode = 0666}); });
+  return tensor(made, type, whole);
 }
 
 written write_npy_file(const address& to, const expr& values, const target_options& options,
@@ -58,7 +59,7 @@ written write_npy_file(const address& to, const expr& values, const target_optio
 written write_raw_file(const address& to, const expr& values, const target_options& options,
                        executor& on) {
   partial_file file(to.file, options.force ? replacing::allow : replacing::refuse);
-  const tensor elements = map_new_file(file.path(), values.dtype(), values.shape());
+  const tensor elements = map_new_file(file, values.dtype(), values.shape());
   eval_into(elements, values, &on);
   elements.storage().check();
   throw_if_interrupted();
@@ -72,7 +73,7 @@ written write_npz_file(const address& to, const expr& values, const target_optio
                        executor& on) {
   require_replaceable(to.file, options);
   const partial_file scratch(to.file, replacing::allow);
-  const tensor elements = map_new_file(scratch.path(), values.dtype(), values.shape());
+  const tensor elements = map_new_file(scratch, values.dtype(), values.shape());
   eval_into(elements, values, &on);
   elements.storage().check();
   const std::pair<std::string, tensor> member{to.array.empty() ? "arr_0" : to.array, elements};

@@ -13,10 +13,10 @@ enum class existing_file : std::uint8_t {
   refuse,   ///< already_exists, before and after the work
 };
 
-/// Removes what the writers of this process have not finished, so that a program that ends without
-/// its destructors, at a second Ctrl-C, leaves nothing behind. Writers that go on all the same fail
-/// when they give the file its name: end the process next.
+/// Ends the process at once, as at a second Ctrl-C: no destructor runs and no stream is flushed, but
+/// what the writers of this process have not finished is removed, and none of them makes a new file
+/// before the end.
 /// Threads  any, but no signal handler: it takes a lock
-void remove_unfinished_files() noexcept;
+[[noreturn]] void exit_without_unfinished_files(int status) noexcept;
 
 }  // namespace shale

@@ -93,8 +93,11 @@ npy_writer::npy_writer(const std::string& path, dtype type, const dims& shape,
           throw error(errc::invalid_argument, "more elements than any file holds",
                       {fmt::format("shape {} of {}", to_string(shape), name(type))});
         interop::pending_file pending(path, existing);
-        storage whole =
-            create_file(pending.path(), header.size() + *total, {.exclusive = true, .mode = 0666});
+        storage whole = [&] {
+          const auto creating = interop::pending_file::creation();
+          return create_file(pending.path(), header.size() + *total,
+                             {.exclusive = true, .mode = 0666});
+        }();
         std::memcpy(whole.data(), header.data(), header.size());
         tensor elements(whole.slice(header.size(), *total), type, geometry);
         implementation_ = std::make_unique<implementation>(

@@ -86,6 +86,10 @@ pending_file::pending_file(const std::string& target, existing_file existing)
   all.paths.push_back(path_);
 }
 
+std::unique_lock<std::mutex> pending_file::creation() {
+  return std::unique_lock(unfinished().mutex);
+}
+
 pending_file::~pending_file() {
   if (path_.empty()) return;
   ::unlink(path_.c_str());
@@ -127,6 +131,7 @@ void pending_file::publish() {
 output_file::output_file(const std::string& target, existing_file existing)
     : pending_(target, existing) {
   buffer_.reserve(buffer_bytes);
+  const auto creating = pending_file::creation();
   descriptor_ = detail::open_descriptor(pending_.path(), O_RDWR | O_CREAT | O_EXCL, 0666);
   if (!descriptor_)
     throw error::from_errno(code_for_errno(errno), "cannot create file", errno,
@@ -188,10 +193,11 @@ void output_file::write_at(std::span<const std::byte> bytes, std::uint64_t offse
 
 namespace shale {
 
-void remove_unfinished_files() noexcept {
+void exit_without_unfinished_files(int status) noexcept {
   interop::unfinished_files& all = interop::unfinished();
-  const std::lock_guard lock(all.mutex);
+  const std::lock_guard lock(all.mutex);  // for good
   for (const std::string& path : all.paths) ::unlink(path.c_str());
+  ::_exit(status);
 }
 
 }  // namespace shale

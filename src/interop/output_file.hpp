@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,8 +26,12 @@ class pending_file {
   pending_file(pending_file&& other) noexcept;
   pending_file& operator=(pending_file&& other) noexcept;
 
-  /// Where to create the file.
+  /// Where to create the file, with `creation` held.
   const std::string& path() const noexcept { return path_; }
+
+  /// While it is held the process does not end by `exit_without_unfinished_files`, which removes
+  /// only what is there.
+  static std::unique_lock<std::mutex> creation();
 
   /// What it is written for; for messages.
   const std::string& target() const noexcept { return target_; }

@@ -119,8 +119,8 @@ TEST_F(Transaction, RefusesNamesThatAreTakenOrMissing) {
   EXPECT_EQ(code_of([&] { change.set_attribute("b", "unit", "m"); }), errc::not_found);
   const std::string text = text_of([&] { change.update("b"); });
   EXPECT_NE(text.find("update 'b' in " + path_), std::string::npos) << text;
-  const auto suggests_a = [](const std::string& text) {
-    return text.find("did you mean 'a'") != std::string::npos;
+  const auto suggests_a = [](const std::string& message) {
+    return message.find("did you mean 'a'") != std::string::npos;
   };
   EXPECT_TRUE(suggests_a(text_of([&] { change.remove("A"); })));
   EXPECT_TRUE(suggests_a(text_of([&] { change.rename("A", "b"); })));

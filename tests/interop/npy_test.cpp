@@ -5,7 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
+#include <thread>
+#include <vector>
 
 #include "interop/test_support.hpp"
 #include "shale/executor.hpp"
@@ -254,10 +257,29 @@ TEST(NpyWriter, IsRemovedBeforeASuddenEnd) {
   npy_writer finished(files / "b.npy", dtype::int32, {100});
   finished.finish();
   EXPECT_EQ(files.names().size(), 2u);
-  remove_unfinished_files();
+  EXPECT_EXIT(exit_without_unfinished_files(7), testing::ExitedWithCode(7), "");
   EXPECT_EQ(files.names(), std::vector<std::string>{"b.npy"});
   EXPECT_EQ(code_of([&] { writer.finish(); }), errc::not_found);
   EXPECT_EQ(files.names(), std::vector<std::string>{"b.npy"});
+}
+
+// Files that were made just then, behind the removal, stayed.
+TEST(NpyWriter, MakesNoFileWhileTheProcessEndsSuddenly) {
+  const scratch_directory files;
+  for (int round = 0; round < 30; ++round) {
+    const auto write_until_the_end = [&] {
+      std::vector<std::jthread> writers;
+      std::atomic<int> written = 0;
+      for (int k = 0; k < 4; ++k)
+        writers.emplace_back([&, k] {
+          for (;; ++written) npy_writer(files / (std::to_string(k) + ".npy"), dtype::int32, {2});
+        });
+      while (written < 20) std::this_thread::yield();
+      exit_without_unfinished_files(7);
+    };
+    EXPECT_EXIT(write_until_the_end(), testing::ExitedWithCode(7), "");
+    ASSERT_EQ(files.names(), std::vector<std::string>());
+  }
 }
 
 TEST(NpyWriter, RefusesATargetThatAppearedMeanwhile) {

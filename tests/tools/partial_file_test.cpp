@@ -4,9 +4,12 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <thread>
+#include <vector>
 
 #include "shale/error.hpp"
 
@@ -152,8 +155,29 @@ TEST_F(PartialFile, TakesTheLongestName) {
 TEST_F(PartialFile, RemovesAllBeforeASuddenEnd) {
   const partial_file file(target(), replacing::refuse);
   write(file.path(), "new");
-  remove_partial_files();
+  EXPECT_EXIT(exit_without_partial_files(7), testing::ExitedWithCode(7), "");
   EXPECT_EQ(files(), 0);
+}
+
+// A file that was made just then, behind the removal, stayed.
+TEST_F(PartialFile, IsNotMadeWhileTheProcessEndsSuddenly) {
+  for (int round = 0; round < 50; ++round) {
+    const auto make_until_the_end = [&] {
+      std::vector<std::jthread> makers;
+      std::atomic<int> made = 0;
+      for (int k = 0; k < 4; ++k)
+        makers.emplace_back([&] {
+          for (;; ++made) {
+            const partial_file file(target(), replacing::refuse);
+            file.make([&] { write(file.path(), "new"); });
+          }
+        });
+      while (made < 100) std::this_thread::yield();
+      exit_without_partial_files(7);
+    };
+    EXPECT_EXIT(make_until_the_end(), testing::ExitedWithCode(7), "");
+    ASSERT_EQ(files(), 0);
+  }
 }
 
 }  // namespace
