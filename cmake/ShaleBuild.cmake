@@ -137,11 +137,13 @@ function(shale_add_test target)
   cmake_parse_arguments(ARG "" "FLOOR" "" ${ARGN})
   shale_add_program(${target} ${ARGN})
   target_link_libraries(${target} PRIVATE GTest::gtest_main)
-  # Half of the time that tests take to compile goes into the same headers. A compiler cache does not
-  # look into precompiled ones, and g++ 12 warns of the standard library's code that they hold.
+  # Much of the time that tests take to compile goes into the same headers. A compiler cache does not
+  # look into precompiled ones, and where g++ 12 optimises more than -O1 does, it warns of the standard
+  # library's code that they hold.
   get_target_property(sources ${target} SOURCES)
   list(LENGTH sources count)
-  if(count GREATER 3 AND CMAKE_CXX_COMPILER_ID MATCHES Clang AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  if(count GREATER 3 AND NOT CMAKE_CXX_COMPILER_LAUNCHER AND
+     (CMAKE_CXX_COMPILER_ID MATCHES Clang OR SHALE_TEST_FLAGS MATCHES "-O[01]"))
     set(headers <gtest/gtest.h> <algorithm> <array> <cmath> <cstdint> <map> <memory> <optional>
                 <random> <string> <vector>)
     get_target_property(libraries ${target} LINK_LIBRARIES)

@@ -1,15 +1,19 @@
 #include "attribute.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "shale/error.hpp"
 #include "text_error.hpp"
 
 namespace shale::tools {
 
 namespace {
 
-// Printing nests calls as deep as the value is, and files may come from strangers.
-constexpr int deepest = 64;
+// Files may come from strangers.
+constexpr int deepest = 16;
 
 }  // namespace
 
@@ -26,11 +30,23 @@ attribute parse_attribute(std::string_view text) {
   return result;
 }
 
+std::vector<attribute> parse_attributes(std::span<const std::string> texts) {
+  std::vector<attribute> all;
+  for (const std::string& each : texts) {
+    attribute next = parse_attribute(each);
+    if (std::any_of(all.begin(), all.end(),
+                    [&](const attribute& known) { return known.key == next.key; }))
+      throw error(errc::invalid_argument, fmt::format("attribute '{}' is named twice", next.key));
+    all.push_back(std::move(next));
+  }
+  return all;
+}
+
 nlohmann::json attribute_json(std::string_view stored) {
   bool too_deep = false;
   const auto watch = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
     too_deep = too_deep || depth > deepest;
-    return true;
+    return depth <= deepest;
   };
   nlohmann::json value = nlohmann::json::parse(stored, watch, false);
   const bool rounded =

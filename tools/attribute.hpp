@@ -2,8 +2,10 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace shale::tools {
 
@@ -18,8 +20,12 @@ struct attribute {
 /// Throws   located_error: no '=', no key
 attribute parse_attribute(std::string_view text);
 
-/// What a stored value reads as: JSON, or else text. So that nothing is lost or grows without bound,
-/// integers of more than 64 bits and values nested more than 64 deep are text.
+/// Throws   the same, and invalid_argument for a key that is there twice
+std::vector<attribute> parse_attributes(std::span<const std::string> texts);
+
+/// What a stored value reads as: JSON, or else text. An integer of more than 64 bits is text; inside
+/// a list or an object it is rounded, as readers of JSON do. Values nested more than 16 deep are text
+/// too: printing indents them, the deeper the more.
 nlohmann::json attribute_json(std::string_view stored);
 
 }  // namespace shale::tools

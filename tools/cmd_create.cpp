@@ -62,6 +62,7 @@ int run(const create_options& options) {
                   fmt::format("--fill {} is no {}", fill->to_string(), name(type)));
     spec.fill_value = *fill;
   }
+  const std::vector<attribute> attributes = parse_attributes(options.attributes);
   const std::uint64_t generation = change_container(where.file, [&](transaction& change) {
     if (change.find(where.array)) {
       if (!options.force)
@@ -74,10 +75,7 @@ int run(const create_options& options) {
     const bool is_zeros = fill && *fill == scalar(0) && !std::signbit(fill->as<double>());
     if (fill && spec.kind == array_kind::dense && !is_zeros)
       made.write(full(shape, *fill, type), &work.on());
-    for (const std::string& each : options.attributes) {
-      const auto [key, value] = parse_attribute(each);
-      change.set_attribute(where.array, key, value);
-    }
+    for (const auto& [key, value] : attributes) change.set_attribute(where.array, key, value);
   });
   if (!options.engine.quiet)
     note(fmt::format("{}: {} {} in generation {}", where.label(), name(type), to_string(shape),

@@ -24,10 +24,10 @@ struct mv_options {
 std::string new_name(const address& from, const std::string& text) {
   if (text.starts_with(from.file + ':')) return parse_array_address(text).array;
   if (names_file(text))
-    throw error(
-        errc::invalid_argument, fmt::format("mv: '{}' is another file", text),
-        {fmt::format("mv renames inside {0}; a name like that is written {0}:{1}", from.file, text),
-         "`shale convert` copies arrays to other files"});
+    throw error(errc::invalid_argument, fmt::format("mv: '{}' is another file", text),
+                {fmt::format("mv renames inside {}; a name like that is written {}", from.file,
+                             label(from.file, text)),
+                 "`shale convert` copies arrays to other files"});
   return text;
 }
 

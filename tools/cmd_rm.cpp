@@ -1,6 +1,8 @@
 // shale rm: removes arrays from containers.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -24,31 +26,59 @@ struct removal {
   std::vector<std::string> arrays;
 };
 
+// A container may be typed in several ways.
+bool is_same_file(const std::string& a, const std::string& b) {
+  std::error_code failure;
+  return a == b || std::filesystem::equivalent(a, b, failure);
+}
+
 std::vector<removal> by_file(const std::vector<std::string>& arrays) {
   std::vector<removal> all;
   for (const std::string& each : arrays) {
     const address where = parse_array_address(each);
-    auto found = std::find_if(all.begin(), all.end(),
-                              [&](const removal& known) { return known.file == where.file; });
+    auto found = std::find_if(all.begin(), all.end(), [&](const removal& known) {
+      return is_same_file(known.file, where.file);
+    });
     if (found == all.end()) found = all.insert(all.end(), {where.file, {}});
+    if (std::find(found->arrays.begin(), found->arrays.end(), where.array) != found->arrays.end())
+      throw error(errc::invalid_argument, fmt::format("rm: '{}' is named twice", where.label()));
     found->arrays.push_back(where.array);
   }
   return all;
 }
 
-int run(const rm_options& options) {
-  nlohmann::json json = nlohmann::json::array();
-  for (const removal& each : by_file(options.arrays)) {
-    const std::uint64_t generation = change_existing_container(each.file, [&](transaction& change) {
-      for (const std::string& array : each.arrays) change.remove(array);
-    });
-    for (const std::string& array : each.arrays) {
-      json.push_back({{"file", each.file}, {"array", array}, {"generation", generation}});
-      if (!options.json && !options.quiet)
-        note(fmt::format("{}: removed in generation {}", label(each.file, array), generation));
-    }
+// So that a mistake in one name removes nothing from any container.
+void require_arrays(const std::vector<removal>& all) {
+  for (const removal& each : all) {
+    const snapshot now = container::open(each.file).latest();
+    for (const std::string& array : each.arrays) now.at(array);
   }
-  if (options.json) print_json(nlohmann::json{{"removed", json}});
+}
+
+int run(const rm_options& options) {
+  const std::vector<removal> all = by_file(options.arrays);
+  require_arrays(all);
+  nlohmann::json json = nlohmann::json::array();
+  const auto print = [&] {
+    if (options.json) print_json(nlohmann::json{{"removed", json}});
+  };
+  try {
+    for (const removal& each : all) {
+      const std::uint64_t generation =
+          change_existing_container(each.file, [&](transaction& change) {
+            for (const std::string& array : each.arrays) change.remove(array);
+          });
+      for (const std::string& array : each.arrays) {
+        json.push_back({{"file", each.file}, {"array", array}, {"generation", generation}});
+        if (!options.json && !options.quiet)
+          note(fmt::format("{}: removed in generation {}", label(each.file, array), generation));
+      }
+    }
+  } catch (...) {
+    print();  // what is gone is gone
+    throw;
+  }
+  print();
   return exit_yes;
 }
 
@@ -61,9 +91,9 @@ void add_rm(command_line& line) {
   command->add_flag("--json", options->json, "Print what was removed as JSON");
   command->add_flag("-q,--quiet", options->quiet, "Show no summary");
   command->footer(
-      "All arrays of a container go at once, or none does. Whoever reads them keeps them until\n"
-      "done. The file keeps its size, and what is written next uses the space; a copy by\n"
-      "`shale convert` leaves it out.\n"
+      "All arrays of a container go at once, or none does; where one is missing, nothing is\n"
+      "removed from any container. Whoever reads them keeps them until done. The file keeps its\n"
+      "size, and what is written next uses the space; a copy by `shale convert` leaves it out.\n"
       "\n"
       "Examples:\n"
       "  shale rm survey.shale:slope\n"

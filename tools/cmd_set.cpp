@@ -1,9 +1,9 @@
 // shale set: sets and removes attributes of an array.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "address.hpp"
 #include "attribute.hpp"
@@ -22,15 +22,13 @@ struct set_options {
   bool quiet = false;
 };
 
-std::vector<attribute> parse_attributes(const set_options& options) {
-  std::vector<attribute> all;
-  for (const std::string& each : options.attributes) {
-    attribute next = parse_attribute(each);
-    if (std::find(options.unset.begin(), options.unset.end(), next.key) != options.unset.end())
-      throw error(errc::invalid_argument,
-                  fmt::format("set: '{}' cannot be both set and unset", next.key));
-    all.push_back(std::move(next));
-  }
+std::vector<attribute> new_attributes(const set_options& options) {
+  std::vector<attribute> all = parse_attributes(options.attributes);
+  std::set<std::string> named;
+  for (const attribute& each : all) named.insert(each.key);
+  for (const std::string& key : options.unset)
+    if (!named.insert(key).second)
+      throw error(errc::invalid_argument, fmt::format("set: '{}' is named twice", key));
   if (all.empty() && options.unset.empty())
     throw error(errc::invalid_argument, "set: an attribute is missing",
                 {"as in: shale set survey.shale:dem unit=m"});
@@ -39,7 +37,7 @@ std::vector<attribute> parse_attributes(const set_options& options) {
 
 int run(const set_options& options) {
   const address where = parse_array_address(options.array);
-  const std::vector<attribute> attributes = parse_attributes(options);
+  const std::vector<attribute> attributes = new_attributes(options);
   nlohmann::json now = nlohmann::json::object();
   const std::uint64_t generation = change_existing_container(where.file, [&](transaction& change) {
     for (const auto& [key, value] : attributes) change.set_attribute(where.array, key, value);

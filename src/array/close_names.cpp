@@ -10,6 +10,9 @@ namespace shale::arrays {
 
 namespace {
 
+// Longer ones are not typed, and comparing takes time with the square of the length.
+constexpr std::size_t bytes_compared_max = 256;
+
 // Insertions, deletions and substitutions that turn one into the other (Levenshtein's distance).
 std::size_t edits_between(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -31,8 +34,9 @@ std::size_t edits_between(std::string_view a, std::string_view b) {
 std::vector<std::string> close_names(std::string_view wanted, std::span<const std::string> names) {
   const std::size_t edits_max = std::max<std::size_t>(1, wanted.size() / 3);
   std::vector<std::pair<std::size_t, std::string>> found;
-  for (const auto& name : names) {
+  for (const auto& name : names.first(std::min(names.size(), names_compared_max))) {
     const std::size_t longer = std::max(name.size(), wanted.size());
+    if (longer > bytes_compared_max) continue;
     if (longer - std::min(name.size(), wanted.size()) > edits_max) continue;
     const std::size_t edits = edits_between(wanted, name);
     if (edits <= edits_max) found.emplace_back(edits, name);

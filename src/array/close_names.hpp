@@ -14,7 +14,8 @@ namespace shale::arrays {
 inline constexpr std::size_t names_compared_max = 4096;
 
 /// The (up to) three of `names` that are fewest edits away from `wanted`, closest first; none that
-/// differ in more than a third of the characters.
+/// differ in more than a third of the characters. Names of more than 256 bytes are not compared, nor
+/// more than `names_compared_max`.
 /// Cost     O(names x length^2)
 std::vector<std::string> close_names(std::string_view wanted, std::span<const std::string> names);
 

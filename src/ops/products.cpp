@@ -257,10 +257,6 @@ void multiply_in_parts(const tensor& out, const operand& a, const operand& b, st
   });
 }
 
-}  // namespace
-
-namespace {
-
 dims batch_of(const dims& shape) {
   return shape.size() < 2 ? dims() : dims(shape.begin(), shape.end() - 2);
 }

@@ -229,6 +229,14 @@ class Containers(ShaleCase):
         self.refused(FAILED, "rm", "survey.shale:dem", "survey.shale:wav", says="did you mean 'wave'?")
         self.assertEqual(self.names("survey.shale"), ["dem", "dx", "wave"])
         self.assert_same(self.load("survey.shale:dem"), self.dem)
+        self.shale("convert", "survey.shale", "other.shale")
+        for present, missing in (("survey", "other"), ("survey", "./survey")):
+            self.refused(FAILED, "rm", f"{present}.shale:dem", f"{missing}.shale:nosuch",
+                         says="no array 'nosuch'")
+            self.assertEqual(self.names("survey.shale"), ["dem", "dx", "wave"])
+        self.refused(USAGE, "rm", "survey.shale:dem", "./survey.shale:dem", says="named twice")
+        self.shale("rm", "survey.shale:dem", "./survey.shale:dx")
+        self.assertEqual(self.names("survey.shale"), ["wave"])
 
     def test_rm_refuses_what_is_no_array_of_a_container(self):
         self.survey()
@@ -291,6 +299,13 @@ class Containers(ShaleCase):
         self.assertRegex(shown, r'attribute version +"1.0"\n')
         self.assert_same(self.load("survey.shale:dem"), self.dem)
 
+    def test_keys_may_have_any_length(self):
+        self.survey()
+        keys = [letter * 100_000 for letter in "abc"]
+        self.shale("set", "survey.shale:dem", *[f"{key}=1" for key in keys])
+        self.assertEqual(self.facts("survey.shale:dem", "attributes"), [{key: 1 for key in keys}])
+        self.refused(FAILED, "set", "survey.shale:dem", "--unset", "d" * 100_000, says="no attribute")
+
     def test_every_json_value_comes_back(self):
         self.survey()
         values = [0, -1, 2**63 - 1, 2**64 - 1, 0.1, 1e300, True, False, None, "", "a", "1", "true",
@@ -304,7 +319,7 @@ class Containers(ShaleCase):
     def test_deeply_nested_attributes_are_text(self):
         self.survey()
         deep = "[" * 50000 + "]" * 50000
-        self.shale("set", "survey.shale:dem", f"deep={deep}", f"near={'[' * 60 + ']' * 60}")
+        self.shale("set", "survey.shale:dem", f"deep={deep}", f"near={'[' * 16 + ']' * 16}")
         attributes = self.facts("survey.shale:dem", "attributes")[0]
         self.assertEqual(attributes["deep"], deep)
         self.assertIsInstance(attributes["near"], list)
@@ -320,7 +335,8 @@ class Containers(ShaleCase):
         self.refused(FAILED, "set", "survey.shale:dem", "a=1", "--unset", "units",
                      says="did you mean 'unit'?")
         self.refused(FAILED, "set", "survey.shale:den", "a=1", says="did you mean 'dem'")
-        for arguments in ([], ["unit"], ["=3"], ["a=1", "--unset", "a"]):
+        for arguments in ([], ["unit"], ["=3"], ["a=1", "--unset", "a"], ["a=1", "a=2"],
+                          ["--unset", "a", "--unset", "a"]):
             self.refused(USAGE, "set", "survey.shale:dem", *arguments)
         self.refused(USAGE, "set", "survey.shale", "a=1", says="does not say which array")
         self.refused(USAGE, "set", "dem.npz:dem", "a=1")
