@@ -103,11 +103,16 @@ std::vector<conversion> into_container(library& files, const address& source, co
     for (const array_facts& each : every_array(files, source)) {
       address from = source;
       from.array = each.name;
-      const operand read = files.open(from);
-      const contents what{read.values, type, origin_of(read)};
-      // Chunks have as many axes as their array, so --chunk fits those of one rank only.
-      all.push_back({place(target, source, each.name), read.values,
-                     put_array(change, target.file, each.name, what, options.how, on)});
+      // Chunks have as many axes as their array, so --chunk fits those of one rank only; and names of
+      // old arrays may be none for a new one.
+      with_context(
+          [&] { return "convert " + from.label(); },
+          [&] {
+            const operand read = files.open(from);
+            const contents what{read.values, type, origin_of(read)};
+            all.push_back({place(target, source, each.name), read.values,
+                           put_array(change, target.file, each.name, what, options.how, on)});
+          });
     }
   });
   const snapshot now = container::open(target.file).latest();

@@ -1,5 +1,7 @@
 #include "container_change.hpp"
 
+#include <fmt/format.h>
+
 #include "partial_file.hpp"
 
 namespace shale::tools {
@@ -36,6 +38,18 @@ std::uint64_t changed(container file, const std::function<void(transaction&)>& c
   return generation;
 }
 
+// Containers are never replaced, so "-f replaces it" is no advice.
+void publish(partial_file& made, const std::string& file) {
+  try {
+    made.publish();
+  } catch (const error& failure) {
+    if (failure.code() != errc::already_exists) throw;
+    throw error(errc::already_exists,
+                fmt::format("'{}' has been made by another process meanwhile", file),
+                {"run the command again: it then changes that container"});
+  }
+}
+
 }  // namespace
 
 std::uint64_t change_container(const std::string& file,
@@ -47,7 +61,7 @@ std::uint64_t change_container(const std::string& file,
   try {
     const std::uint64_t generation =
         changed(partial.make([&] { return container::create(partial.path()); }), change);
-    partial.publish();
+    publish(partial, file);
     return generation;
   } catch (const error& failure) {
     throw renamed(failure, partial.path(), file);

@@ -360,6 +360,13 @@ class Containers(ShaleCase):
         self.assertEqual(self.names("survey.shale"), ["dem", "dx", "wave"])
         self.assertEqual(self.files(), ["dem.npz", "survey.shale"])
 
+    def test_copies_say_which_array_is_refused(self):
+        np.savez(self.path / "odd.npz", **{"ok": self.dem, "/a": self.dem})
+        self.refused(USAGE, "convert", "odd.npz", "n.shale", says="convert odd.npz:/a")
+        self.assertNotIn("n.shale", self.files())
+        self.shale("convert", "odd.npz:/a", "n.shale:a")
+        self.assert_same(self.load("n.shale:a"), self.dem)
+
     def test_names_with_brackets_are_addressed_with_doubled_ones(self):
         np.savez(self.path / "b.npz", **{"x[0]": self.dem, "x": self.wave, "[": self.dem[0]})
         self.shale("convert", "b.npz", "b.shale")
