@@ -15,7 +15,7 @@ namespace shale {
 
 namespace {
 
-using complex = std::complex<double>;
+using complex128 = std::complex<double>;
 
 // Whether a floating type has room for `value`: rounding is fine, losing a finite value to infinity
 // or an infinity to NaN is not.
@@ -40,7 +40,7 @@ bool real_fits(Value value) {
 
 template <class T, class Value>
 bool value_fits(Value value) {
-  if constexpr (std::is_same_v<Value, complex>) {
+  if constexpr (std::is_same_v<Value, complex128>) {
     if constexpr (detail::is_complex<T>)
       return in_range<typename T::value_type>(value.real()) &&
              in_range<typename T::value_type>(value.imag());
@@ -88,7 +88,7 @@ std::string shortest_of(dtype type, double value) {
   }
 }
 
-std::string complex_text(dtype type, complex value) {
+std::string complex_text(dtype type, complex128 value) {
   const std::string imaginary = shortest_of(type, value.imag()) + "j";
   if (value.real() == 0 && !std::signbit(value.real())) return imaginary;
   return "(" + shortest_of(type, value.real()) + (imaginary[0] == '-' ? "" : "+") + imaginary + ")";
@@ -107,8 +107,8 @@ bool reals_equal(A a, B b) {
 
 template <class A, class B>
 bool values_equal(A a, B b) {
-  constexpr bool a_is_complex = std::is_same_v<A, complex>;
-  constexpr bool b_is_complex = std::is_same_v<B, complex>;
+  constexpr bool a_is_complex = std::is_same_v<A, complex128>;
+  constexpr bool b_is_complex = std::is_same_v<B, complex128>;
   if constexpr (a_is_complex && b_is_complex) return a == b;
   else if constexpr (a_is_complex) return a.imag() == 0 && reals_equal(a.real(), b);
   else if constexpr (b_is_complex) return values_equal(b, a);

@@ -146,7 +146,7 @@ bool is_integer(dtype type) noexcept {
   throw error(errc::invalid_argument, "not a codec pipeline", {why});
 }
 
-[[noreturn]] void throw_corrupt(const std::string& why) {
+[[noreturn]] void throw_corrupt_chunk(const std::string& why) {
   throw error(errc::corrupt, "a chunk does not decode", {why});
 }
 
@@ -274,17 +274,17 @@ encoded_chunk codec::encode(bytes_view chunk, codec_workspace& workspace) const 
 void codec::decode(bytes_view stored, std::uint32_t flags, bytes_span chunk,
                    codec_workspace& workspace) const {
   if ((flags & ~chunk_flag_raw) != 0)
-    throw_corrupt(
+    throw_corrupt_chunk(
         fmt::format("its flags are {:#x}, of which this build knows {:#x}", flags, chunk_flag_raw));
   if ((flags & chunk_flag_raw) != 0) {
     if (stored.size() != chunk.size())
-      throw_corrupt(
+      throw_corrupt_chunk(
           fmt::format("stored raw: wanted {} bytes, got {}", chunk.size(), stored.size()));
     if (!chunk.empty()) std::memcpy(chunk.data(), stored.data(), chunk.size());
     return;
   }
   if (stages_.empty() || stages_.back().kind != stage_kind::zstd)
-    throw_corrupt("not raw, but the pipeline has no compressing stage");
+    throw_corrupt_chunk("not raw, but the pipeline has no compressing stage");
 
   codec_workspace::state& buffers = workspace.own();
   const auto stage_is = [this](stage_kind kind) {
@@ -298,12 +298,12 @@ void codec::decode(bytes_view stored, std::uint32_t flags, bytes_span chunk,
   const bytes_span unpacked = by_bytes || by_bits ? buffers.first.of(chunk.size()) : chunk;
   const std::size_t frame = ZSTD_findFrameCompressedSize(stored.data(), stored.size());
   if (ZSTD_isError(frame) || frame != stored.size())
-    throw_corrupt("its stored bytes are not one zstd frame");
+    throw_corrupt_chunk("its stored bytes are not one zstd frame");
   const std::size_t got = ZSTD_decompressDCtx(buffers.decompressor.get(), unpacked.data(),
                                               unpacked.size(), stored.data(), stored.size());
-  if (ZSTD_isError(got)) throw_corrupt(fmt::format("zstd: {}", ZSTD_getErrorName(got)));
+  if (ZSTD_isError(got)) throw_corrupt_chunk(fmt::format("zstd: {}", ZSTD_getErrorName(got)));
   if (got != chunk.size())
-    throw_corrupt(fmt::format("wanted {} bytes, its frame holds {}", chunk.size(), got));
+    throw_corrupt_chunk(fmt::format("wanted {} bytes, its frame holds {}", chunk.size(), got));
   if (by_bytes) unshuffle_bytes(unpacked, item_bytes_, chunk);
   if (by_bits) unshuffle_bits(unpacked, item_bytes_, buffers.second.of(chunk.size()), chunk);
   if (stage_is(stage_kind::delta))

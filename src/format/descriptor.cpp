@@ -138,7 +138,7 @@ std::optional<std::string> problem_of(const array_record& record) {
 
 // ---- from stored bytes ------------------------------------------------------------------------
 
-[[noreturn]] void throw_corrupt(const std::string& why) {
+[[noreturn]] void throw_corrupt_descriptor(const std::string& why) {
   throw error(errc::corrupt, "an array descriptor is damaged", {why});
 }
 
@@ -151,17 +151,18 @@ template <class T>
 void require_aligned(const flatbuffers::Vector<T>& stored, const char* what) {
   if (stored.size() > 0 &&
       reinterpret_cast<std::uintptr_t>(stored.Data()) % sizeof(std::uint64_t) != 0)
-    throw_corrupt(fmt::format("{} is misaligned", what));
+    throw_corrupt_descriptor(fmt::format("{} is misaligned", what));
 }
 
 dims to_dims(const flatbuffers::Vector<std::uint64_t>* stored, const char* what) {
   dims values;
   if (stored == nullptr) return values;
   require_aligned(*stored, what);
-  if (stored->size() > max_rank) throw_corrupt(fmt::format("{} of rank {}", what, stored->size()));
+  if (stored->size() > max_rank)
+    throw_corrupt_descriptor(fmt::format("{} of rank {}", what, stored->size()));
   for (const std::uint64_t value : *stored) {
     if (value > static_cast<std::uint64_t>(INT64_MAX))
-      throw_corrupt(fmt::format("{} holds {}", what, value));
+      throw_corrupt_descriptor(fmt::format("{} holds {}", what, value));
     values.push_back(static_cast<index_t>(value));
   }
   return values;
@@ -173,8 +174,8 @@ extent to_extent(const stored::Extent* stored, std::uint64_t end_of_file, const 
   if (range == extent{}) return range;
   if (range.offset < first_extent_offset || range.offset % page_bytes != 0 ||
       range.offset > end_of_file || range.bytes > end_of_file - range.offset)
-    throw_corrupt(fmt::format("{} at {} with {} bytes is not inside the file's {} bytes", what,
-                              range.offset, range.bytes, end_of_file));
+    throw_corrupt_descriptor(fmt::format("{} at {} with {} bytes is not inside the file's {} bytes",
+                                         what, range.offset, range.bytes, end_of_file));
   return range;
 }
 
@@ -245,6 +246,12 @@ flatbuffers::Offset<stored::Chunked> store_layout(flatbuffers::FlatBufferBuilder
 }
 
 }  // namespace
+
+void require_chunked(const array_record& record) {
+  if (record.is_dense())
+    throw error(errc::invalid_argument, "a dense array has no chunks",
+                {"array '" + record.name + "'"});
+}
 
 std::uint64_t array_bytes(const array_record& record) {
   return product(record.shape, item_bytes(record.dtype), file_bytes_max).value_or(file_bytes_max);
@@ -332,11 +339,12 @@ std::vector<std::byte> encode_descriptor(const array_record& record) {
 array_record decode_descriptor(bytes_view stored_bytes, std::uint64_t end_of_file) {
   flatbuffers::Verifier verifier(reinterpret_cast<const std::uint8_t*>(stored_bytes.data()),
                                  stored_bytes.size());
-  if (!stored::VerifyArrayBuffer(verifier)) throw_corrupt("it is not a valid FlatBuffer");
+  if (!stored::VerifyArrayBuffer(verifier))
+    throw_corrupt_descriptor("it is not a valid FlatBuffer");
   const stored::Array& stored = *stored::GetArray(stored_bytes.data());
 
   array_record record;
-  if (stored.name() == nullptr) throw_corrupt("it has no name");
+  if (stored.name() == nullptr) throw_corrupt_descriptor("it has no name");
   record.name = stored.name()->str();
   const auto type = dtype_from_code(stored.dtype());
   if (!type) throw_unsupported(fmt::format("array '{}' has dtype {}", record.name, stored.dtype()));
@@ -348,7 +356,7 @@ array_record decode_descriptor(bytes_view stored_bytes, std::uint64_t end_of_fil
   }
   if (stored.live()) throw_unsupported(fmt::format("array '{}' is a live array", record.name));
   if (stored.dense() != nullptr && stored.chunked() != nullptr)
-    throw_corrupt("it is both dense and chunked");
+    throw_corrupt_descriptor("it is both dense and chunked");
   if (stored.dense() != nullptr) record.layout = to_dense(*stored.dense(), end_of_file);
   else if (stored.chunked() != nullptr) record.layout = to_chunked(*stored.chunked());
   else throw_unsupported(fmt::format("array '{}' has an unknown layout", record.name));
@@ -359,7 +367,7 @@ array_record decode_descriptor(bytes_view stored_bytes, std::uint64_t end_of_fil
     for (const stored::Attribute* const note : *notes) {
       const auto* const value = note->value();
       const std::size_t bytes = note->key()->size() + (value == nullptr ? 0 : value->size());
-      if (bytes > left) throw_corrupt("its attributes are longer than it is");
+      if (bytes > left) throw_corrupt_descriptor("its attributes are longer than it is");
       left -= bytes;
       record.attributes.emplace_back(
           note->key()->str(),
@@ -370,7 +378,7 @@ array_record decode_descriptor(bytes_view stored_bytes, std::uint64_t end_of_fil
   }
   record.created = stored.created();
   record.modified = stored.modified();
-  if (const auto problem = problem_of(record)) throw_corrupt(*problem);
+  if (const auto problem = problem_of(record)) throw_corrupt_descriptor(*problem);
   return record;
 }
 

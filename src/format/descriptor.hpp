@@ -103,6 +103,9 @@ struct chunk_entry {
   friend bool operator==(const chunk_entry&, const chunk_entry&) noexcept = default;
 };
 
+/// Throws `errc::invalid_argument` for a dense array: it has no chunks.
+void require_chunked(const array_record& record);
+
 /// Elements x width of the array. The record has been checked: cannot overflow.
 std::uint64_t array_bytes(const array_record& record);
 

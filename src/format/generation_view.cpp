@@ -6,15 +6,6 @@
 #include "shale/error.hpp"
 
 namespace shale::format {
-namespace {
-
-void require_chunked(const array_record& record) {
-  if (record.is_dense())
-    throw error(errc::invalid_argument, "a dense array has no chunks",
-                {"array '" + record.name + "'"});
-}
-
-}  // namespace
 
 std::uint64_t generation_view::generation() const noexcept { return state_->fields.generation; }
 

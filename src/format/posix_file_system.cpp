@@ -76,13 +76,13 @@ class posix_file final : public open_file {
   }
 
   os_result pwrite(bytes_view from, std::uint64_t offset) noexcept override {
-    const detail::no_file_size_signal guard;
+    const shale::detail::no_file_size_signal guard;
     return answer(::pwrite(descriptor_, from.data(), std::min(from.size(), transfer_bytes_max),
                            static_cast<off_t>(offset)));
   }
 
   os_result allocate(std::uint64_t offset, std::uint64_t bytes) noexcept override {
-    const detail::no_file_size_signal guard;
+    const shale::detail::no_file_size_signal guard;
     const int failed =
         ::posix_fallocate(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(bytes));
     // What a failed call appended stays: another thread may have written chunks behind it meanwhile.
@@ -101,7 +101,7 @@ class posix_file final : public open_file {
   os_result sync_data() noexcept override { return answer(::fdatasync(descriptor_)); }
 
   os_result truncate(std::uint64_t bytes) noexcept override {
-    const detail::no_file_size_signal guard;
+    const shale::detail::no_file_size_signal guard;
     return answer(::ftruncate(descriptor_, static_cast<off_t>(bytes)));
   }
 

@@ -21,12 +21,6 @@ bool same_chunks(const array_record& a, const array_record& b) {
          a.chunked().stages == b.chunked().stages;
 }
 
-void require_chunked(const array_record& record) {
-  if (record.is_dense())
-    throw error(errc::invalid_argument, "a dense array has no chunks",
-                {"array '" + record.name + "'"});
-}
-
 [[noreturn]] void throw_no_array(std::string_view name) {
   throw error(errc::not_found, fmt::format("no array '{}'", name));
 }

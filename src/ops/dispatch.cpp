@@ -25,7 +25,7 @@ kernels::kernel_table make_table(isa which) {
   kernels::baseline::fill_sums(table);
   kernels::baseline::fill_extrema(table);
   kernels::baseline::fill_moments(table);
-#ifdef SHALE_X86_KERNELS
+#ifdef SHALE_WIDE_KERNELS
   if (which >= isa::avx2) {
     kernels::avx2::fill_arithmetic(table);
     kernels::avx2::fill_comparison(table);
@@ -104,7 +104,7 @@ std::string_view name(isa which) noexcept {
 
 bool supports(isa which) noexcept {
   if (which == isa::baseline) return true;
-#ifdef SHALE_X86_KERNELS
+#ifdef SHALE_WIDE_KERNELS
   // These ask the CPU and the operating system, which must save the registers.
   // FMA is for SLEEF's AVX2 functions; kernels of our own never fuse.
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");

@@ -11,7 +11,7 @@ namespace {
 using namespace detail;
 
 // Position along each input axis of the element at `start`, and the steps of a row and of rows.
-struct walk {
+struct row_walk {
   dims at;
   index_t inner_axis = -1;  // the input axis that the last view axis walks, or -1
   index_t inner_step = 0;
@@ -19,8 +19,8 @@ struct walk {
   index_t outer_step = 0;
 };
 
-walk begin_walk(const axis_map& map, const index_t* start) {
-  walk result;
+row_walk begin_walk(const axis_map& map, const index_t* start) {
+  row_walk result;
   result.at = map.base;
   const index_t rank = map.rank();
   for (index_t axis = 0; axis < rank; ++axis)
@@ -43,7 +43,7 @@ class range_generator final : public generator {
       : start_(leaf.start.as<T>()), step_(leaf.step.as<T>()), map_(leaf.map) {}
 
   void fill(const index_t* start, std::byte* out, index_t inner, index_t outer) const override {
-    const walk from = begin_walk(map_, start);
+    const row_walk from = begin_walk(map_, start);
     const index_t inner_step = from.inner_axis == 0 ? from.inner_step : 0;
     const index_t outer_step = from.outer_axis == 0 ? from.outer_step : 0;
     auto* to = reinterpret_cast<T*>(out);
@@ -103,7 +103,7 @@ class gather_generator final : public generator {
       : map_(leaf.map), modulus_(leaf.modulus), divisor_(leaf.divisor), input_(input) {}
 
   void fill(const index_t* start, std::byte* out, index_t inner, index_t outer) const override {
-    walk from = begin_walk(map_, start);
+    row_walk from = begin_walk(map_, start);
     for (index_t row = 0; row < outer; ++row) {
       const std::byte* base = input_.first();
       for (index_t axis = 0; axis < from.at.size(); ++axis)
@@ -118,7 +118,7 @@ class gather_generator final : public generator {
     return modulus_[axis] > 0 ? at % modulus_[axis] : at / divisor_[axis];
   }
 
-  void fill_row(const walk& from, const std::byte* base, std::byte*& out, index_t inner) const {
+  void fill_row(const row_walk& from, const std::byte* base, std::byte*& out, index_t inner) const {
     const index_t axis = from.inner_axis;
     if (axis < 0) return copy_run<item>(out, base, inner, 0);
     const index_t stride = input_.stride(axis);
@@ -156,7 +156,7 @@ class concat_generator final : public generator {
   }
 
   void fill(const index_t* start, std::byte* out, index_t inner, index_t outer) const override {
-    walk from = begin_walk(map_, start);
+    row_walk from = begin_walk(map_, start);
     for (index_t row = 0; row < outer; ++row) {
       dims at = from.at;
       for (index_t left = inner; left > 0;) {
@@ -185,7 +185,7 @@ class concat_generator final : public generator {
   }
 
   // How many steps from `position` stay inside the piece.
-  index_t steps_inside(std::size_t piece, index_t position, const walk& from) const {
+  index_t steps_inside(std::size_t piece, index_t position, const row_walk& from) const {
     return from.inner_step > 0 ? ceil_div(starts_[piece + 1] - position, from.inner_step)
                                : (position - starts_[piece]) / -from.inner_step + 1;
   }

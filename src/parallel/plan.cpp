@@ -14,6 +14,24 @@ namespace {
 constexpr index_t tile_elements_max = index_t{1} << 17;
 constexpr index_t tile_elements_min = index_t{1} << 13;
 
+// What a tile may touch of an operand (plan.5).
+constexpr index_t tile_reach_max = index_t{4} << 20;
+constexpr index_t granule = index_t{64} << 10;
+
+// The most steps of `stride` bytes that stay within reach, if each touches `inner` bytes.
+index_t steps_within_reach(index_t stride, index_t inner) {
+  if (stride == 0) return INT64_MAX;
+  if (inner >= tile_reach_max) return 1;
+  if (stride <= std::max(inner, granule)) return (tile_reach_max - inner) / stride + 1;
+  return tile_reach_max / std::max(inner, granule);
+}
+
+// What they touch: steps shorter than a granule, or than what they step over, leave no page out.
+index_t touched_bytes(index_t steps, index_t stride, index_t inner) {
+  if (stride <= std::max(inner, granule)) return (steps - 1) * stride + inner;
+  return steps * std::max(inner, granule);
+}
+
 // A square block over two disagreeing axes: both sides are whole lines, and two 8-byte operands
 // stay inside 48 KiB of L1.
 constexpr index_t square_block = 32;
@@ -171,7 +189,7 @@ void plan::cut(std::span<const plan_operand> operands, const plan_options& optio
         tile_[axis] =
             std::clamp<index_t>((*options.tile_shape)[axis], 1, std::max<index_t>(shape_[axis], 1));
     } else {
-      choose_tile(operands, elements, options.state_elements);
+      choose_tile(operands, elements, options);
     }
     block_inner_ = std::min(options.block_elements, std::max<index_t>(tile_[r - 1], 1));
     block_outer_ = std::max<index_t>(1, options.block_elements / block_inner_);
@@ -188,8 +206,10 @@ void plan::cut(std::span<const plan_operand> operands, const plan_options& optio
 
 // Fills tiles from the fastest axis outwards.
 void plan::choose_tile(std::span<const plan_operand> operands, index_t elements,
-                       index_t state_elements) {
+                       const plan_options& options) {
   index_t left = elements;
+  index_t state_elements = options.state_elements;
+  std::vector<index_t> touched(items_.begin(), items_.end());
   for (index_t axis = rank() - 1; axis >= 0 && left > 1; --axis) {
     index_t extent = std::min(shape_[axis], left);
     for (std::size_t k = 0; k < operands.size(); ++k) {
@@ -198,7 +218,12 @@ void plan::choose_tile(std::span<const plan_operand> operands, index_t elements,
       state_elements /= std::max<index_t>(extent, 1);
       break;  // all operands that do not order are states of one shape
     }
+    if (options.tile_elements == 0)
+      for (std::size_t k = 0; k < operands.size(); ++k)
+        extent = std::min(extent, steps_within_reach(std::abs(strides_[k][axis]), touched[k]));
     tile_[axis] = std::max<index_t>(extent, 1);
+    for (std::size_t k = 0; k < operands.size(); ++k)
+      touched[k] = touched_bytes(tile_[axis], std::abs(strides_[k][axis]), touched[k]);
     left /= tile_[axis];
     // An axis cut in the middle is cut evenly, so that the last tile is no splinter.
     if (tile_[axis] < shape_[axis])

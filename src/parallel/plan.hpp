@@ -8,6 +8,9 @@
 //   plan.3  the tiles partition the index space; a block never leaves its tile
 //   plan.4  where operands disagree on the fastest axis, blocks are small squares over both, so
 //           that each side moves whole cache lines
+//   plan.5  tiles whose size the plan chooses touch about 4 MiB of an operand at most, counted in the
+//           64 KiB around an element that the kernel maps together: every element of a column of a
+//           large file may be alone in its own, and a tile is in memory at once
 //
 // Knows neither storage nor kernels; positions are bytes from each operand's own origin.
 #pragma once
@@ -112,7 +115,7 @@ class plan {
   void merge_axes();
   void cut(std::span<const plan_operand> operands, const plan_options& options);
   void choose_tile(std::span<const plan_operand> operands, index_t elements,
-                   index_t state_elements);
+                   const plan_options& options);
 
   dims shape_;
   std::vector<dims> strides_;

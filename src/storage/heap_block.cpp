@@ -7,19 +7,19 @@
 namespace shale::detail {
 
 namespace {
-constexpr std::size_t block_alignment = 64;
+constexpr std::size_t heap_alignment = 64;
 }
 
 heap_block::heap_block(std::size_t bytes, std::size_t capacity_bytes, memory_pool& pool,
                        shale::access allowed)
     : storage_block(storage_kind::heap, allowed), pool_(pool) {
   auto* const address =
-      capacity_bytes == 0 ? nullptr : pool.allocate(capacity_bytes, block_alignment);
+      capacity_bytes == 0 ? nullptr : pool.allocate(capacity_bytes, heap_alignment);
   place(static_cast<std::byte*>(address), bytes, capacity_bytes);
 }
 
 heap_block::~heap_block() {
-  if (address() != nullptr) pool_.deallocate(address(), capacity_bytes(), block_alignment);
+  if (address() != nullptr) pool_.deallocate(address(), capacity_bytes(), heap_alignment);
 }
 
 void heap_block::grow(std::size_t from, std::size_t to) {

@@ -16,6 +16,7 @@
 #include "shale/mapped_file.hpp"
 #include "shale/memory_pool.hpp"
 #include "support/failures.hpp"
+#include "support/instrumented.hpp"
 #include "support/random_tensors.hpp"
 #include "support/scratch_directory.hpp"
 
@@ -66,10 +67,9 @@ class StreamedProducts : public testing::Test {
                           &got.peak_resident_kib, &got.sum),
               4);
     EXPECT_EQ(pclose(output), 0);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    // Shadow memory counts as resident.
-    EXPECT_LE(got.peak_resident_kib, (budget_mib + 64) << 10) << mode;
-#endif
+    if (!test::instrumented) {
+      EXPECT_LE(got.peak_resident_kib, (budget_mib + 16) << 10) << mode;
+    }
     EXPECT_GE(got.windows, 12u) << mode;
     EXPECT_EQ(got.dropped, got.windows) << mode;
     return got;

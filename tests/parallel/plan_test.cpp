@@ -4,6 +4,7 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include "shale/error.hpp"
@@ -159,6 +160,41 @@ TEST(Plan, TilesPartitionTheIndexSpace) {
     }
     RC_ASSERT(std::all_of(covered.begin(), covered.end(), [](int times) { return times == 1; }));
   }));
+}
+
+// plan.5
+TEST(Plan, TilesTouchLittleMemoryHoweverWideTheirSteps) {
+  const auto granules_at_once = [](const layout& where, std::size_t item_bytes) {
+    const std::vector<plan_operand> operands{{where, item_bytes}};
+    const plan over(operands);
+    const std::vector<std::byte*> bases(1, origin);
+    std::size_t most = 0;
+    for (index_t number = 0; number < over.tile_count(); ++number) {
+      std::set<std::uintptr_t> granules;
+      over.for_each_block(over.tile(number), bases,
+                          [&](std::byte* const* data, const index_t* strides, index_t inner,
+                              index_t outer, const block_position&) {
+                            for (index_t row = 0; row < outer; ++row)
+                              for (index_t i = 0; i < inner; ++i)
+                                granules.insert(reinterpret_cast<std::uintptr_t>(
+                                                    data[0] + row * strides[1] + i * strides[0]) /
+                                                65536);
+                          });
+      most = std::max(most, granules.size());
+    }
+    return most;
+  };
+  constexpr std::size_t reach = 64;  // granules; what is in them may begin in the middle
+  const index_t rows = 20000;
+  for (const index_t columns : {1, 64, 100, 1000, 1024, 5000, 1 << 20}) {
+    SCOPED_TRACE(columns);
+    const layout whole({rows, columns});
+    EXPECT_LE(granules_at_once(whole.narrow(1, 0, 1), 4), reach + 1);
+    EXPECT_LE(granules_at_once(whole.narrow(1, 0, 1).flip(), 4), reach + 1);
+    EXPECT_LE(granules_at_once(whole.narrow(1, 0, std::min<index_t>(columns, 3)), 16), 2 * reach);
+  }
+  EXPECT_LE(granules_at_once(layout({200, 300, 1000}).select(2, 5), 8), reach + 1);
+  EXPECT_LE(granules_at_once(layout({200, 300, 1000}).select(1, 5), 8), 2 * reach);
 }
 
 // plan.1

@@ -1,5 +1,6 @@
 // One engine call over files, in a process of its own: `streaming_peer MODE BUDGET_MIB FILE...`.
 // Prints "windows dropped peak_resident_kib result".
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -38,13 +39,13 @@ int main(int count, char** arguments) {
       mode != "sum" && mode != "sum_backwards" && mode != "sum_column" && mode != "sum_rows";
   const tensor first =
       mapped(arguments[3], writes ? shale::access::read_write : shale::access::read_only);
-  const index_t side = 1024;
+  const index_t columns = 8192;
   if (mode == "sum") {
     result = sum_of(first, plain, on);
   } else if (mode == "sum_backwards") {
     result = sum_of(first.flip(), plain, on);
   } else if (mode == "sum_column") {
-    result = sum_of(first.view({-1, side}).select(1, 7), plain, on);
+    result = sum_of(first.view({-1, columns}).select(1, 7), plain, on);
   } else if (mode == "sum_rows") {
     result = sum_of(first.view({-1, 16384}).sliced(0, {.step = 4}), plain, on);
   } else if (mode == "update") {
@@ -62,9 +63,10 @@ int main(int count, char** arguments) {
         second.narrow(0, 5000, n - 5000), second.narrow(0, 0, n - 5000));
   } else if (mode == "transpose") {
     const tensor second = mapped(arguments[4], shale::access::read_only);
+    const auto rows = static_cast<index_t>(std::sqrt(static_cast<double>(first.size())));
     apply_into(
-        &on, first.view({8192, -1}), [](std::int32_t a) { return a; },
-        second.view({-1, 8192}).transpose(0, 1));
+        &on, first.view({rows, -1}), [](std::int32_t a) { return a; },
+        second.view({-1, rows}).transpose(0, 1));
   } else {
     return 2;
   }

@@ -5,20 +5,21 @@
 
 #include <fstream>
 
+#include "support/instrumented.hpp"
+
 namespace shale::test {
 
-/// Lets the process have 256 MiB of address space more while it lives. Sanitizers take terabytes of
-/// it for themselves, so there it does nothing: they bound single allocations on their own.
+/// Lets the process have 256 MiB of address space more while it lives. Does nothing
+/// under sanitizers: they bound single allocations on their own.
 class little_memory {
  public:
   little_memory() {
     ::getrlimit(RLIMIT_AS, &before_);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    if (instrumented) return;
     rlim_t pages = 0;
     std::ifstream("/proc/self/statm") >> pages;
     const rlimit little{pages * 4096 + (256u << 20), before_.rlim_max};
     ::setrlimit(RLIMIT_AS, &little);
-#endif
   }
   ~little_memory() { ::setrlimit(RLIMIT_AS, &before_); }
   little_memory(const little_memory&) = delete;

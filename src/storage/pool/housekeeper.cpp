@@ -35,40 +35,40 @@ struct pool_list {
   bool running = false;  // under start_lock: there is a thread (in this process)
 };
 
-void prepare_fork();
-void resume_parent();
-void resume_child();
+void lock_all_pools();
+void unlock_all_pools();
+void unlock_in_child();
 
 pool_list& all_pools() {
   static pool_list& list = []() -> pool_list& {
     auto& made = *new pool_list;
     biased_lock::prepare();
-    pthread_atfork(prepare_fork, resume_parent, resume_child);
+    pthread_atfork(lock_all_pools, unlock_all_pools, unlock_in_child);
     return made;
   }();
   return list;
 }
 
-void prepare_fork() {
+void lock_all_pools() {
   auto& list = all_pools();
   list.lock.lock();
   for (auto* const each : list.pools) each->lock_all();
   list.start_lock.lock();
 }
 
-void resume_parent() {
+void unlock_all_pools() {
   auto& list = all_pools();
   list.start_lock.unlock();
   for (auto each = list.pools.rbegin(); each != list.pools.rend(); ++each) (*each)->unlock_all();
   list.lock.unlock();
 }
 
-void resume_child() {
+void unlock_in_child() {
   auto& list = all_pools();
   list.running = false;  // threads stay with the parent; the next idle block starts one here
   housekeeper_awake = false;
   biased_lock::prepare();
-  resume_parent();
+  unlock_all_pools();
 }
 
 bool is_memory_short(const pool_list& list, memory_pressure& pressure) noexcept {
