@@ -7,7 +7,6 @@
 #include "command_line.hpp"
 #include "container_change.hpp"
 #include "engine.hpp"
-#include "partial_file.hpp"
 #include "shale/npz.hpp"
 #include "source.hpp"
 #include "target.hpp"

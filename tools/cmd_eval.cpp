@@ -80,6 +80,7 @@ nlohmann::json to_json(const evaluation_plan& plan) {
           {"tiles_decoded", plan.tiles_decoded},
           {"bytes_written", plan.bytes_written},
           {"scratch_bytes_per_thread", plan.scratch_bytes_per_thread},
+          {"staged_bytes_max", plan.staged_bytes_max},
           {"instructions", plan.instructions},
           {"streams", plan.streams}};
 }

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "command_line.hpp"
-#include "partial_file.hpp"
 #include "source.hpp"
 #include "table.hpp"
 #include "units.hpp"

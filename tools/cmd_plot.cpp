@@ -10,8 +10,8 @@
 #include "colormap.hpp"
 #include "command_line.hpp"
 #include "engine.hpp"
-#include "partial_file.hpp"
 #include "png_image.hpp"
+#include "shale/foreign_file.hpp"
 #include "source.hpp"
 
 namespace shale::tools {
@@ -104,7 +104,8 @@ int run(const plot_options& options) {
   const colormap& colours = find_colormap(options.colormap);
   if (!options.output.ends_with(".png"))
     throw error(errc::invalid_argument, "plot writes .png files", {"got " + options.output});
-  partial_file file(options.output, options.force ? replacing::allow : replacing::refuse);
+  unfinished_file file(options.output,
+                       options.force ? existing_file::replace : existing_file::refuse);
   engine work(options.engine, "plot");
   library files;
   const operand source = files.open(with_raw_options(parse_address(options.source), options.raw));
@@ -118,7 +119,7 @@ int run(const plot_options& options) {
   const tensor sample = eval(cast(sampled, dtype::float64), &work.on());
   const value_range range = find_range(sample.elements<const double>(), options);
   const image picture = paint(sample, range, colours, zoom);
-  file.make([&] { write_png(file.path(), picture); });
+  file.create([&] { write_png(file.path(), picture); });
   file.publish();
   work.finish();
   if (!options.engine.quiet)

@@ -7,8 +7,8 @@
 #include "address.hpp"
 #include "command_line.hpp"
 #include "engine.hpp"
-#include "partial_file.hpp"
 #include "shale/container.hpp"
+#include "source.hpp"
 #include "table.hpp"
 #include "units.hpp"
 

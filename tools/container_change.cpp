@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "partial_file.hpp"
+#include "shale/foreign_file.hpp"
 
 namespace shale::tools {
 
@@ -39,7 +39,7 @@ std::uint64_t changed(container file, const std::function<void(transaction&)>& c
 }
 
 // Containers are never replaced, so "-f replaces it" is no advice.
-void publish(partial_file& made, const std::string& file) {
+void publish(unfinished_file& made, const std::string& file) {
   try {
     made.publish();
   } catch (const error& failure) {
@@ -57,14 +57,14 @@ std::uint64_t change_container(const std::string& file,
   if (std::optional<container> present = container::open_if_exists(file, open_mode::write))
     return changed(*std::move(present), change);
   // A new container is filled under another name, so that a failure leaves none behind.
-  partial_file partial(file, replacing::refuse);
+  unfinished_file unfinished(file, existing_file::refuse);
   try {
     const std::uint64_t generation =
-        changed(partial.make([&] { return container::create(partial.path()); }), change);
-    publish(partial, file);
+        changed(unfinished.create([&] { return container::create(unfinished.path()); }), change);
+    publish(unfinished, file);
     return generation;
   } catch (const error& failure) {
-    throw renamed(failure, partial.path(), file);
+    throw renamed(failure, unfinished.path(), file);
   }
 }
 

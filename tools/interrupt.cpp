@@ -10,8 +10,8 @@
 #include <cerrno>
 
 #include "command_line.hpp"
-#include "partial_file.hpp"
 #include "shale/error.hpp"
+#include "shale/foreign_file.hpp"
 
 namespace shale::tools {
 
@@ -69,7 +69,7 @@ void interrupt_watch::watch() {
     signalfd_siginfo info{};
     if (::read(signals_->arrivals, &info, sizeof info) != sizeof info) continue;
     const auto number = static_cast<int>(info.ssi_signo);
-    if (caught.exchange(number) != 0) exit_without_partial_files(exit_interrupted);
+    if (caught.exchange(number) != 0) exit_without_unfinished_files(exit_interrupted);
     on_.cancel();
   }
 }

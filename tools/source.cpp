@@ -1,15 +1,16 @@
 #include "source.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "attribute.hpp"
 #include "codec_text.hpp"
 #include "command_line.hpp"
-#include "partial_file.hpp"
 #include "shale/npy.hpp"
 #include "shale/raw.hpp"
 
@@ -271,6 +272,13 @@ std::vector<array_facts> library::describe(const address& which) {
       break;
   }
   return all;
+}
+
+std::uint64_t file_bytes(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0)
+    throw error::from_errno(code_for_errno(errno), "cannot open file", errno, {"file " + path});
+  return static_cast<std::uint64_t>(status.st_size);
 }
 
 int note_problems(const std::vector<array_facts>& arrays) {

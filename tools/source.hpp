@@ -103,6 +103,9 @@ class library {
   std::map<std::string, npz_file> archives_;
 };
 
+/// Throws   not_found, access_denied, io
+std::uint64_t file_bytes(const std::string& path);
+
 /// Notes what is wrong with those of `arrays` that have a problem.
 /// Returns  the exit code of the first, 0 if none has any
 int note_problems(const std::vector<array_facts>& arrays);

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 
 #include "container_change.hpp"
 #include "interrupt.hpp"
-#include "partial_file.hpp"
 #include "shale/mapped_file.hpp"
 #include "shale/npy.hpp"
 #include "shale/npz.hpp"
@@ -38,11 +38,12 @@ dtype chosen_dtype(const contents& what, const std::optional<array>& before) {
 }
 
 // A row-major tensor in a file that is mapped for writing.
-tensor map_new_file(const partial_file& file, dtype type, const dims& shape) {
+tensor map_new_file(const unfinished_file& file, dtype type, const dims& shape) {
   const layout whole(shape);
   const auto bytes = checked_mul(static_cast<std::size_t>(whole.size()), item_bytes(type));
   if (!bytes) throw error(errc::invalid_argument, "the array is too large for a file");
-  const storage made = file.make([&] { return create_file(file.path(), *bytes, {.mode = 0666}); });
+  const storage made =
+      file.create([&] { return create_file(file.path(), *bytes, {.mode = 0666}); });
   return tensor(made, type, whole);
 }
 
@@ -58,7 +59,7 @@ written write_npy_file(const address& to, const expr& values, const target_optio
 
 written write_raw_file(const address& to, const expr& values, const target_options& options,
                        executor& on) {
-  partial_file file(to.file, options.force ? replacing::allow : replacing::refuse);
+  unfinished_file file(to.file, existing(options));
   const tensor elements = map_new_file(file, values.dtype(), values.shape());
   eval_into(elements, values, &on);
   elements.storage().check();
@@ -72,7 +73,7 @@ written write_raw_file(const address& to, const expr& values, const target_optio
 written write_npz_file(const address& to, const expr& values, const target_options& options,
                        executor& on) {
   require_replaceable(to.file, options);
-  const partial_file scratch(to.file, replacing::allow);
+  const unfinished_file scratch(to.file, existing_file::replace);
   const tensor elements = map_new_file(scratch, values.dtype(), values.shape());
   eval_into(elements, values, &on);
   elements.storage().check();
@@ -149,12 +150,13 @@ std::string not_kept_lines(const written& done) {
 
 // Refused before the work is done rather than after it.
 void require_replaceable(const std::string& file, const target_options& options) {
-  if (!options.force && file_exists(file))
+  if (!options.force && std::filesystem::exists(file))
     throw error(errc::already_exists, fmt::format("'{}' exists", file), {"-f replaces it"});
 }
 
 void require_no_other_members(const address& target) {
-  if (target.format != file_format::npz || target.array.empty() || !file_exists(target.file))
+  if (target.format != file_format::npz || target.array.empty() ||
+      !std::filesystem::exists(target.file))
     return;
   constexpr std::size_t most_named = 8;
   std::string others;

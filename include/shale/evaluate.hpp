@@ -42,6 +42,11 @@ struct evaluation_plan {
   std::uint64_t tiles_decoded = 0;  ///< tiles of sources, counted like their bytes
   std::uint64_t bytes_written = 0;  ///< result bytes, reduced intermediates included
   std::uint64_t scratch_bytes_per_thread = 0;
+
+  /// Results of folds and products, and operands that these need in memory, held at once: whole, and
+  /// beside the budget. Each is let go when all that reads it is computed.
+  std::uint64_t staged_bytes_max = 0;
+
   int instructions = 0;  ///< kernel calls a block, over all passes
   bool streams = false;  ///< operands exceed the budget: windows are read ahead and dropped behind
   std::string text;      ///< the same for people, a line a pass

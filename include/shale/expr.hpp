@@ -177,7 +177,7 @@ expr cast(const expr& a, dtype to);
 
 // `arange` and `full` store nothing. What `tile`, `repeat` and `concat` rearrange is read where it
 // lies if it is a tensor (in `concat`: of the common dtype); all else, values of tile sources too,
-// is first computed into memory of the executor's pool, whole, and held until the evaluation ends.
+// is first computed into memory of the executor's pool, whole, and held until all that reads it is.
 // Pages of mapped tensors that they read are not dropped behind the work.
 
 /// Rank 1: start, start + step, … below stop (above, for negative steps).

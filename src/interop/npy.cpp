@@ -73,7 +73,7 @@ void write_npy(const std::string& path, const tensor& values, const npy_write_op
 }
 
 struct npy_writer::implementation {
-  interop::pending_file pending;
+  unfinished_file pending;
   tensor elements;
   storage whole;
   bool finished = false;
@@ -92,9 +92,9 @@ npy_writer::npy_writer(const std::string& path, dtype type, const dims& shape,
             *total > static_cast<std::size_t>(std::numeric_limits<index_t>::max()) - header.size())
           throw error(errc::invalid_argument, "more elements than any file holds",
                       {fmt::format("shape {} of {}", to_string(shape), name(type))});
-        interop::pending_file pending(path, existing);
+        unfinished_file pending(path, existing);
         storage whole = [&] {
-          const auto creating = interop::pending_file::creation();
+          const unfinished_file::creation making;
           return create_file(pending.path(), header.size() + *total,
                              {.exclusive = true, .mode = 0666});
         }();
@@ -120,7 +120,7 @@ void npy_writer::finish() {
                [&] {
                  state.whole.flush();
                  state.whole.check();
-                 state.pending.publish();
+                 state.pending.publish_durable();
                });
 }
 

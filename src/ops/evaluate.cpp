@@ -23,15 +23,55 @@ namespace {
 using namespace ops;
 using namespace detail;
 
-// A stage and the number of the earliest pass level it can run in.
+// The stages whose results computing `value` reads.
+std::set<const stage*> stages_read(const node_ref& value) {
+  std::set<const stage*> result;
+  const auto add = [&](const node& which) {
+    if (const auto* staged = std::get_if<staged_leaf>(&which.what))
+      result.insert(staged->from.get());
+  };
+  for (const auto& each : post_order(value)) {
+    add(*each);
+    for (const auto& input : generator_inputs(*each)) add(*input);
+  }
+  return result;
+}
+
+std::set<const stage*> stages_read(const stage& which) {
+  std::set<const stage*> result = stages_read(which.input);
+  if (which.factor) result.merge(stages_read(which.factor));
+  return result;
+}
+
+using stage_levels = std::vector<std::vector<std::shared_ptr<const stage>>>;
+
+// Stages by level: those of a level read results of lower ones only.
 class stage_order {
  public:
   void add(const node_ref& from) {
     for (const auto& each : post_order(from, walk::through_stages)) level_of_node(*each);
   }
 
-  /// Stages by level, each level in the order of discovery.
-  const std::vector<std::vector<std::shared_ptr<const stage>>>& levels() const { return levels_; }
+  /// Folds as early as they can be, so that those over one input share a pass; what is not folded
+  /// as late, so that it is held for a short time. In a level, what could not run earlier comes first:
+  /// products let go of their operands before those of the next level get memory.
+  stage_levels levels() const {
+    std::map<const stage*, std::size_t> read_in;  // the first level that reads each
+    stage_levels late(levels_.size());
+    for (std::size_t level = levels_.size(); level-- > 0;) {
+      for (const auto& which : levels_[level]) {
+        const auto reader = read_in.find(which.get());
+        const std::size_t latest = (reader == read_in.end() ? levels_.size() : reader->second) - 1;
+        const std::size_t chosen = which->reduces ? level : latest;
+        late[chosen].push_back(which);
+        for (const stage* each : stages_read(*which)) {
+          const auto [known, fresh] = read_in.emplace(each, chosen);
+          if (!fresh) known->second = std::min(known->second, chosen);
+        }
+      }
+    }
+    return late;
+  }
 
  private:
   // Levels that must be done before the node can be read. What it reads is known already.
@@ -60,13 +100,49 @@ class stage_order {
 
   std::map<const node*, int> nodes_;
   std::map<const stage*, int> stages_;
-  std::vector<std::vector<std::shared_ptr<const stage>>> levels_;
+  stage_levels levels_;  // each stage as early as it can be
 };
 
-// A pass that is being put together, and what it reads so far.
+// The results of stages, each kept until all that read it are computed.
+class stage_results {
+ public:
+  void expect_reader(const std::set<const stage*>& of) {
+    for (const stage* each : of) ++unread_[each];
+  }
+
+  void add(const stage& which, const tensor& result) {
+    values_[&which] = result;
+    bytes_ += bytes_of(which);
+    bytes_max_ = std::max(bytes_max_, bytes_);
+  }
+
+  void end_reader(const std::set<const stage*>& of) {
+    for (const stage* each : of) {
+      if (--unread_[each] > 0) continue;
+      values_.erase(each);
+      bytes_ -= bytes_of(*each);
+    }
+  }
+
+  const staged_values& values() const { return values_; }
+  std::uint64_t bytes_max() const { return bytes_max_; }
+
+ private:
+  static std::uint64_t bytes_of(const stage& which) {
+    return static_cast<std::uint64_t>(element_count(which.shape)) * item_bytes(which.type);
+  }
+
+  staged_values values_;
+  std::map<const stage*, int> unread_;
+  std::uint64_t bytes_ = 0;
+  std::uint64_t bytes_max_ = 0;
+};
+
+// A pass that is being put together, what it reads so far, and the stages it computes.
 struct growing_pass {
   pass made;
   std::set<const node*> leaves = {};
+  std::vector<const stage*> stages = {};
 
   // Whether outputs, leaves and states still fit one plan; if so, counts the leaves of `value`. A
   // pass takes its first value in any case.
@@ -94,8 +170,14 @@ class evaluation {
   template <class Allocate, class Multiply, class Body>
   void for_each_pass(Allocate allocate, Multiply multiply, Body body) {
     stage_order order;
-    for (const auto& output : outputs_) order.add(output.value);
-    for (const auto& level : order.levels()) run_level(level, allocate, multiply, body);
+    for (const auto& output : outputs_) {
+      order.add(output.value);
+      results_.expect_reader(stages_read(output.value));
+    }
+    const stage_levels levels = order.levels();
+    for (const auto& level : levels)
+      for (const auto& which : level) results_.expect_reader(stages_read(*which));
+    for (const auto& level : levels) run_level(level, allocate, multiply, body);
     while (!outputs_.empty()) {
       growing_pass next{pass{outputs_.front().value->shape, {}, {}, {}}};
       std::vector<pass_output> rest;
@@ -104,19 +186,25 @@ class evaluation {
         (joins ? next.made.outputs : rest).push_back(std::move(output));
       }
       outputs_ = std::move(rest);
-      body(next.made, staged_);
+      body(next.made, results_.values());
+      for (const auto& output : next.made.outputs) results_.end_reader(stages_read(output.value));
     }
   }
 
+  /// The most bytes of results of stages at once.
+  std::uint64_t staged_bytes_max() const { return results_.bytes_max(); }
+
  private:
   template <class Allocate, class Multiply, class Body>
-  void run_level(const std::vector<std::shared_ptr<const stage>>& level, Allocate allocate,
-                 Multiply multiply, Body body) {
+  void run_level(const stage_levels::value_type& level, Allocate allocate, Multiply multiply,
+                 Body body) {
     std::vector<growing_pass> passes;
     for (const auto& which : level) {
       if (which->factor) {
-        staged_[which.get()] =
-            multiply(*which, tensor_of(*which->input, staged_), tensor_of(*which->factor, staged_));
+        const staged_values& staged = results_.values();
+        results_.add(*which, multiply(*which, tensor_of(*which->input, staged),
+                                      tensor_of(*which->factor, staged)));
+        results_.end_reader(stages_read(*which));
         continue;
       }
       const dims& shape = which->input->shape;
@@ -129,22 +217,26 @@ class evaluation {
         passes.push_back({pass{shape, {}, {}, which->axes}});
         passes.back().takes(which->input);
       }
-      pass& into = fresh ? passes.back().made : same->made;
+      growing_pass& into = fresh ? passes.back() : *same;
+      into.stages.push_back(which.get());
       if (which->reduces) {
         const tensor result = allocate(which->shape, which->type);
-        into.reductions.push_back({which->input, which->which, which->parameter, result});
-        staged_[which.get()] = result;
+        into.made.reductions.push_back({which->input, which->which, which->parameter, result});
+        results_.add(*which, result);
       } else {
         const tensor result = allocate(shape, which->type);
-        into.outputs.push_back({which->input, result, nullptr});
-        staged_[which.get()] = result.view(which->shape);
+        into.made.outputs.push_back({which->input, result, nullptr});
+        results_.add(*which, result.view(which->shape));
       }
     }
-    for (const auto& each : passes) body(each.made, staged_);
+    for (const auto& each : passes) {
+      body(each.made, results_.values());
+      for (const stage* computed : each.stages) results_.end_reader(stages_read(*computed));
+    }
   }
 
   std::vector<pass_output> outputs_;
-  staged_values staged_;
+  stage_results results_;
 };
 
 tensor allocate_result(const dims& shape, dtype type, executor& on) {
@@ -276,6 +368,13 @@ evaluation_plan explain(const expr& value, executor* on) {
         bytes_text(costs.bytes_written), bytes_text(costs.scratch_bytes_per_thread),
         costs.streams ? ", streamed in windows" : "");
   });
+  plan.staged_bytes_max = work.staged_bytes_max();
+  if (plan.staged_bytes_max > 0)
+    plan.text += fmt::format(
+        "intermediate results: {} at once{}\n", bytes_text(plan.staged_bytes_max),
+        plan.staged_bytes_max <= chosen.memory_bytes()
+            ? ""
+            : fmt::format(", outside the budget of {}", bytes_text(chosen.memory_bytes())));
   return plan;
 }
 

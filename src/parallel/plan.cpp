@@ -16,20 +16,21 @@ constexpr index_t tile_elements_min = index_t{1} << 13;
 
 // What a tile may touch of an operand (plan.5).
 constexpr index_t tile_reach_max = index_t{4} << 20;
-constexpr index_t granule = index_t{64} << 10;
+constexpr index_t mapped_together = index_t{64} << 10;
 
 // The most steps of `stride` bytes that stay within reach, if each touches `inner` bytes.
 index_t steps_within_reach(index_t stride, index_t inner) {
   if (stride == 0) return INT64_MAX;
   if (inner >= tile_reach_max) return 1;
-  if (stride <= std::max(inner, granule)) return (tile_reach_max - inner) / stride + 1;
-  return tile_reach_max / std::max(inner, granule);
+  if (stride <= std::max(inner, mapped_together)) return (tile_reach_max - inner) / stride + 1;
+  return tile_reach_max / std::max(inner, mapped_together);
 }
 
-// What they touch: steps shorter than a granule, or than what they step over, leave no page out.
+// What they touch: steps shorter than what is mapped together, or than what they step over, leave no
+// page out.
 index_t touched_bytes(index_t steps, index_t stride, index_t inner) {
-  if (stride <= std::max(inner, granule)) return (steps - 1) * stride + inner;
-  return steps * std::max(inner, granule);
+  if (stride <= std::max(inner, mapped_together)) return (steps - 1) * stride + inner;
+  return steps * std::max(inner, mapped_together);
 }
 
 // A square block over two disagreeing axes: both sides are whole lines, and two 8-byte operands

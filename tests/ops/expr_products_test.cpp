@@ -158,6 +158,33 @@ TEST(ExprProducts, AreCountedInPlans) {
   EXPECT_NE(planned.text.find("multiplies (30, 40) by (40, 20)"), std::string::npos);
 }
 
+// What products need in memory is there shortly before they are computed, and no longer.
+TEST(ExprProducts, AreHeldUntilTheirReadersAreComputed) {
+  constexpr index_t side = 256;
+  constexpr std::size_t matrix = side * side * sizeof(double);
+  memory_pool pool;
+  executor on({.threads = 2, .pool = &pool});
+  const tensor ones = eval(full({side, side}, 1.0), &on);
+  const std::size_t before = pool.statistics().live_bytes;
+
+  // Each factor is computed first.
+  expr chain = expr(ones) / side;
+  for (int times = 0; times < 8; ++times) chain = matmul(chain, (expr(ones) + times) / side);
+  EXPECT_EQ(explain(chain, &on).staged_bytes_max, 3 * matrix);
+  pool.reset_peak();
+  const tensor product = eval(chain, &on);
+  // 1/n, times the sum of n times (1 + k)/n, for k below 8.
+  EXPECT_NEAR(product.at({3, 200}).as<double>(), 40320.0 / side, 1e-9);
+  constexpr std::size_t scratch = std::size_t{4} << 20;
+  EXPECT_LE(pool.statistics().peak_live_bytes - before, 4 * matrix + scratch);
+
+  // Folds over one input share its pass, however late they are read.
+  const expr scaled = matmul(expr(ones) / sum(ones), ones) / max(ones);
+  EXPECT_EQ(explain(scaled, &on).passes, 4);
+  EXPECT_EQ(explain(scaled, &on).staged_bytes_max, 2 * matrix + sizeof(double));
+  EXPECT_EQ(explain(expr(ones) + 1, &on).staged_bytes_max, 0u);
+}
+
 // graph.4
 TEST(ExprProducts, LongChainsNeedNoStack) {
   const expr turn = tensor::of<double>({0, -1, 1, 0}).view({2, 2});

@@ -11,7 +11,6 @@ from house import CODE
 THROUGH = {
     "include/shale": {
         "apply_operands": ("tests/parallel/apply_test.cpp", "what a callable's signature says"),
-        "foreign_file": ("tests/interop/npy_test.cpp", "one enumeration, of npy, npz and raw"),
     },
     "src/array": {
         "chunk_grid": ("tests/array/chunked_array_test.cpp", "regions across edges of chunks"),

@@ -17,7 +17,6 @@
 #include <fstream>
 #include <iterator>
 
-#include "partial_file.hpp"
 #include "shale/mapped_file.hpp"
 #include "shale/npy.hpp"
 #include "support/ordinary_user.hpp"
@@ -220,7 +219,7 @@ TEST_F(LeftoversOfKilled, NpyWritersAreFound) {
 
 TEST_F(LeftoversOfKilled, TargetsOfTheCommandAreFound) {
   const leftover found = after_killing([&] {
-    const partial_file target(directory / "x.png", replacing::refuse);
+    const unfinished_file target(directory / "x.png", existing_file::refuse);
     std::ofstream(target.path()) << "half of it";
     ::kill(::getpid(), SIGKILL);
   });
