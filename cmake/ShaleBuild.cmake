@@ -36,7 +36,6 @@ set(SHALE_UNGUIDED
 
 set(SHALE_TEST_FLAGS "" CACHE STRING
     "Compiler flags of the tests' own code, after all others; tests that compute much add -O1")
-set(SHALE_TOOLS_FLAGS "" CACHE STRING "Compiler flags of the command's own code, after all others")
 
 option(SHALE_UNITY "Compile several sources of a floor as one: much faster, if all are compiled" OFF)
 
@@ -54,7 +53,7 @@ function(shale_add_floor floor)
   # What libshale shows is what the namespaces of its public headers say.
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON
                         CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
-                        UNITY_BUILD ${SHALE_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+                        UNITY_BUILD ${SHALE_UNITY} UNITY_BUILD_BATCH_SIZE 16)
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/include
                              PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(${target} PRIVATE shale_options PUBLIC ${ARG_LIBRARIES})

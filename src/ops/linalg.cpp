@@ -24,8 +24,8 @@ executor& begin_call(executor* on) {
 
 // ---- dot ---------------------------------------------------------------------------------------
 
-/// Elements of one tile of a dot product, and of one block within it.
-constexpr index_t dot_tile = index_t{1} << 16, dot_block = 1024;
+/// Elements of one block within a tile of a dot product.
+constexpr index_t dot_block = 1024;
 constexpr std::size_t widest_item = 16;
 
 /// What the products of a dot are computed and summed in.
@@ -42,9 +42,10 @@ dtype dot_dtype(dtype type) {
 
 class dot_loop {
  public:
-  dot_loop(const tensor& a, const tensor& b, dtype type)
+  dot_loop(const tensor& a, const tensor& b, dtype type, index_t tile_elements)
       : a_(a),
         b_(b),
+        tile_elements_(tile_elements),
         wide_(dot_dtype(type)),
         widen_a_(ops::find_cast(a.dtype(), wide_)),
         widen_b_(ops::find_cast(b.dtype(), wide_)),
@@ -52,7 +53,6 @@ class dot_loop {
         fold_(ops::find_reducer(wide_ == dtype::boolean ? ops::reduction::any : ops::reduction::sum,
                                 wide_)) {}
 
-  index_t tiles() const { return ceil_div(a_.size(), dot_tile); }
   const ops::reducer& fold() const { return *fold_; }
 
   void run(index_t tile, std::byte* state) const {
@@ -60,8 +60,8 @@ class dot_loop {
     alignas(64) std::byte right[dot_block * widest_item];
     const auto item = static_cast<index_t>(item_bytes(wide_));
     fold_->start(state, 1);
-    const index_t end = std::min(a_.size(), (tile + 1) * dot_tile);
-    for (index_t at = tile * dot_tile; at < end; at += dot_block) {
+    const index_t end = std::min(a_.size(), (tile + 1) * tile_elements_);
+    for (index_t at = tile * tile_elements_; at < end; at += dot_block) {
       const index_t count = std::min(dot_block, end - at);
       load(widen_a_, a_, at, count, left);
       load(widen_b_, b_, at, count, right);
@@ -85,6 +85,7 @@ class dot_loop {
 
   const tensor& a_;
   const tensor& b_;
+  const index_t tile_elements_;
   const dtype wide_;
   const parallel::kernel widen_a_, widen_b_, multiply_;
   const ops::reducer* const fold_;
@@ -115,10 +116,12 @@ tensor dot(const tensor& a, const tensor& b, executor* on) {
                  "matmul multiplies matrices"});
   const dtype type = ops::product_dtype(a.dtype(), b.dtype());
   executor& chosen = begin_call(on);
-  const dot_loop loop(a, b, type);
+  const parallel::loop_operand operands[] = {{a, false}, {b, false}};
+  const parallel::plan over = parallel::make_plan(operands, {.keep_axes = true});
+  const dot_loop loop(a, b, type, over.tile_shape()[0]);
   const ops::reducer& fold = loop.fold();
   // One state a tile, merged in order.
-  std::vector<std::uint64_t> states((static_cast<std::size_t>(loop.tiles()) + 1) *
+  std::vector<std::uint64_t> states((static_cast<std::size_t>(over.tile_count()) + 1) *
                                     (fold.state_bytes / 8));
   auto* first = reinterpret_cast<std::byte*>(states.data());
   fold.start(first, 1);
@@ -126,9 +129,6 @@ tensor dot(const tensor& a, const tensor& b, executor* on) {
     loop.run(tile, first + static_cast<std::size_t>(tile + 1) * fold.state_bytes);
   };
   if (a.storage().kind() == storage_kind::file || b.storage().kind() == storage_kind::file) {
-    const parallel::loop_operand operands[] = {{a, false}, {b, false}};
-    const parallel::plan over =
-        parallel::make_plan(operands, {.keep_axes = true, .tile_shape = dims{dot_tile}});
     parallel::window_walk walk(over, parallel::streamed(operands), chosen);
     parallel::for_each_tile(chosen, over.tile_count(),
                             [&](index_t tile, int) {
@@ -139,9 +139,9 @@ tensor dot(const tensor& a, const tensor& b, executor* on) {
                             {.most_workers = walk.workers_max()});
     walk.finish();
   } else {
-    parallel::for_each_tile(chosen, loop.tiles(), [&](index_t tile, int) { run_tile(tile); });
+    parallel::for_each_tile(chosen, over.tile_count(), [&](index_t tile, int) { run_tile(tile); });
   }
-  for (index_t tile = 0; tile < loop.tiles(); ++tile)
+  for (index_t tile = 0; tile < over.tile_count(); ++tile)
     fold.merge(first, first + static_cast<std::size_t>(tile + 1) * fold.state_bytes, 1);
   alignas(16) std::byte result[widest_item];
   fold.finish(first, result, 1, 0);
@@ -166,7 +166,12 @@ tensor matmul(const tensor& a, const tensor& b, executor* on) {
 
   executor& chosen = begin_call(on);
   const dtype compute = matmul_dtype(type);
-  tensor out = tensor::empty(with_matrix(batch, m, n), compute, &chosen.pool());
+  tensor out = with_context(
+      [&] {
+        return "multiply " + to_string(a.shape()) + " by " + to_string(b.shape()) + " into " +
+               std::string(name(compute));
+      },
+      [&] { return tensor::empty(with_matrix(batch, m, n), compute, &chosen.pool()); });
   if (out.size() != 0) {
     ops::multiply_matrices(out, left.expand(with_matrix(batch, m, k)),
                            right.expand(with_matrix(batch, k, n)), chosen);

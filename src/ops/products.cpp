@@ -131,6 +131,13 @@ struct operand {
     return in_memory ? 0 : static_cast<std::size_t>(distinct(values).size()) * item_bytes(type);
   }
 
+  /// Bytes that become resident where `readable` is read: of a mapped file up to the whole span.
+  std::size_t readable_bytes() const {
+    const auto span = values.geometry().extent();
+    if (copied || in_memory || !span) return room_bytes();
+    return static_cast<std::size_t>(span->last - span->first + 1) * values.item_bytes();
+  }
+
   tensor loaded(executor& on) const { return in_memory ? values : brought_in(values, type, on); }
 
   /// As `loaded`, but what can be read in a mapped file is left there.
@@ -293,7 +300,7 @@ dtype product_dtype(dtype a, dtype b) {
 void multiply_matrices(const tensor& out, const tensor& a, const tensor& b, executor& on) {
   const operand left(a, out.dtype()), right(b, out.dtype());
   const std::size_t room = std::max(on.memory_bytes() / 2, block_room_min);
-  if (left.room_bytes() + right.room_bytes() <= room) {
+  if (left.readable_bytes() + right.readable_bytes() <= room) {
     multiply_in_memory(out, left.readable(on), right.readable(on), product::replaces, on);
     return;
   }

@@ -116,6 +116,7 @@ executor_statistics executor::statistics() const noexcept {
           .scratch_bytes_peak = implementation_->tokens.peak_bytes(),
           .windows = read(count.windows),
           .windows_dropped = read(count.windows_dropped),
+          .mapped_tiles = read(count.mapped_tiles),
           .tiles_decoded = read(count.tiles_decoded),
           .stored_bytes_read = read(count.stored_bytes_read)};
 }

@@ -68,6 +68,7 @@ struct executor::implementation {
     std::atomic<std::uint64_t> bytes_written = 0;
     std::atomic<std::uint64_t> windows = 0;
     std::atomic<std::uint64_t> windows_dropped = 0;
+    std::atomic<std::uint64_t> mapped_tiles = 0;
     std::atomic<std::uint64_t> tiles_decoded = 0;
     std::atomic<std::uint64_t> stored_bytes_read = 0;
   } count;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "parallel/executor_state.hpp"
+#include "parallel/mapped_tiles.hpp"
 #include "shale/tile_source.hpp"
 
 namespace shale::parallel {
@@ -10,8 +11,12 @@ inline void load_tile(const tile_source& source, const dims& tile, const tensor&
                       executor& on) {
   source.load(tile, into);
   auto& count = on.state().count;
-  count.tiles_decoded.fetch_add(1, std::memory_order_relaxed);
   count.bytes_read.fetch_add(into.size_bytes(), std::memory_order_relaxed);
+  if (dynamic_cast<const mapped_tiles*>(&source) != nullptr) {
+    count.mapped_tiles.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  count.tiles_decoded.fetch_add(1, std::memory_order_relaxed);
   count.stored_bytes_read.fetch_add(source.stored_bytes(tile), std::memory_order_relaxed);
 }
 

@@ -50,8 +50,9 @@ class ExprFiles : public testing::Test {
 
   // Whether the call was cut into tiles of the files.
   bool tiled() {
-    const auto decoded = on_.statistics().tiles_decoded;
-    return std::exchange(decoded_, decoded) != decoded;
+    const executor_statistics now = on_.statistics();
+    EXPECT_EQ(now.tiles_decoded, 0u);
+    return std::exchange(tiles_, now.mapped_tiles) != now.mapped_tiles;
   }
 
   executor on_{{.threads = 2, .memory_bytes = 2 << 20}};
@@ -59,7 +60,7 @@ class ExprFiles : public testing::Test {
  private:
   test::scratch_directory directory_;
   int files_ = 0;
-  std::uint64_t decoded_ = 0;
+  std::uint64_t tiles_ = 0;
 };
 
 TEST_F(ExprFiles, CopyTransposes) {

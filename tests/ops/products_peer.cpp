@@ -31,6 +31,12 @@ int main(int count, char** arguments) {
     result = dot(x, x, &on);
   } else if (mode == "dot_backwards") {
     result = dot(x, x.flip(), &on);
+  } else if (mode == "dot_columns") {
+    const tensor rows = x.view({-1, 8192});
+    result = dot(rows.select(1, 5), rows.select(1, 77), &on);
+  } else if (mode == "columns") {
+    const tensor rows = x.view({-1, 8192});
+    result = matmul(rows.narrow(1, 5, 2).transpose(0, 1), rows.narrow(1, 77, 2), &on);
   } else if (mode == "tall") {
     const tensor rows = x.view({-1, 8});
     result = matmul(rows.transpose(0, 1), rows, &on);

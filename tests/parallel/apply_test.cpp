@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <limits>
 #include <mutex>
@@ -568,9 +569,11 @@ TEST(ThreadSanitizer, SeesRacesBetweenTiles) {
     executor on({.threads = 2});
     std::atomic<int> arrived = 0;
     int shared = 0;
-    parallel::for_each_tile(on, 2, [&](index_t, int) {
+    parallel::for_each_tile(on, 2, [&](index_t tile, int) {
       arrived.fetch_add(1, std::memory_order_relaxed);
       while (arrived.load(std::memory_order_relaxed) < 2) std::this_thread::yield();
+      // Accesses at the very same moment are not seen; sleeping orders nothing.
+      if (tile == 1) std::this_thread::sleep_for(std::chrono::milliseconds(20));
       ++shared;
     });
     std::exit(shared == 2 ? 0 : 1);

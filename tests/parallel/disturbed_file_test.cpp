@@ -18,7 +18,7 @@ class DisturbedFile : public testing::Test {
   // as many.
   static int rounds() {
 #if defined(__SANITIZE_THREAD__)
-    const int usual = 250;
+    const int usual = 100;
 #else
     const int usual = 1000;
 #endif

@@ -23,6 +23,8 @@ def changed(root, since):
     """Paths of the files that changed: not committed, and since a commit or in the last day's."""
     names = git(root, "diff", "--name-only", "HEAD")
     if since:
+        if not git(root, "rev-parse", "--verify", "--quiet", since + "^{commit}"):
+            sys.exit(f"no commit {since}")
         names += git(root, "diff", "--name-only", since, "HEAD")
     else:
         names += git(root, "log", "-1", "--name-only", "--format=")
