@@ -10,10 +10,14 @@ set(SHALE_FLOORS_format storage core)
 set(SHALE_FLOORS_array format ops parallel tensor storage core)
 set(SHALE_FLOORS_interop array format ops parallel tensor storage core)
 
+option(SHALE_UNITY "Compile several sources of a floor as one: much faster, if all are compiled" OFF)
+
 add_library(shale_options INTERFACE)
 target_compile_features(shale_options INTERFACE cxx_std_20)
 target_compile_options(shale_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
+  -Wall -Wextra -Wpedantic -Wnon-virtual-dtor -Woverloaded-virtual
+  # What one source names is nothing to another that is compiled with it.
+  $<$<NOT:$<BOOL:${SHALE_UNITY}>>:-Wshadow>
   # Results must not depend on which multiplications the compiler fuses.
   -ffp-contract=off -fno-math-errno
   # GCC 12 sees overlapping copies in `"text" + std::string` where there are none (its bug 105651).
@@ -36,8 +40,6 @@ set(SHALE_UNGUIDED
 
 set(SHALE_TEST_FLAGS "" CACHE STRING
     "Compiler flags of the tests' own code, after all others; tests that compute much add -O1")
-
-option(SHALE_UNITY "Compile several sources of a floor as one: much faster, if all are compiled" OFF)
 
 set(SHALE_BUILT_FLOORS "" CACHE INTERNAL "")
 
@@ -104,10 +106,60 @@ function(shale_execute target)
   endforeach()
 endfunction()
 
-# The flags for the tests' own code. For shale_add_program, and programs that link to libshale itself.
+# shale_compile_as_test(NAME [OPTIMIZED]): the flags and definitions of the tests' own code. For
+# shale_add_program, and programs that link to libshale itself.
 function(shale_compile_as_test target)
+  cmake_parse_arguments(ARG "OPTIMIZED" "" "" ${ARGN})
   separate_arguments(flags UNIX_COMMAND "${SHALE_TEST_FLAGS}")
+  if(ARG_OPTIMIZED AND SHALE_TEST_FLAGS)
+    list(APPEND flags -O1)
+  endif()
   target_compile_options(${target} PRIVATE ${SHALE_UNGUIDED} ${flags})
+  # What g++ defines by itself.
+  foreach(sanitizer IN ITEMS address thread)
+    string(TOUPPER ${sanitizer} name)
+    if(SHALE_SANITIZE MATCHES ${sanitizer})
+      target_compile_definitions(${target} PRIVATE
+        $<$<CXX_COMPILER_ID:Clang>:__SANITIZE_${name}__=1>)
+    endif()
+  endforeach()
+endfunction()
+
+# shale_precompile_headers(NAME [OPTIMIZED]): much of the time that tests take to compile goes into the
+# same headers; all that are compiled alike share them. A compiler cache does not look into precompiled
+# ones, and where g++ 12 optimises more than -O1 does, it warns of the standard library's code that they
+# hold.
+function(shale_precompile_headers target)
+  if(CMAKE_CXX_COMPILER_LAUNCHER OR
+     NOT (CMAKE_CXX_COMPILER_ID MATCHES Clang OR SHALE_TEST_FLAGS MATCHES "-O[01]"))
+    return()
+  endif()
+  set(headers <gtest/gtest.h> <algorithm> <array> <cmath> <cstdint> <map> <memory> <optional>
+              <random> <string> <vector>)
+  set(owner precompiled_headers)
+  set(more ${ARGN})
+  if(NOT SHALE_TEST_FLAGS MATCHES "-O0")
+    set(more)  # no difference
+  endif()
+  if(more)
+    string(APPEND owner _optimized)
+  endif()
+  set(libraries GTest::gtest)
+  get_target_property(linked ${target} LINK_LIBRARIES)
+  if(shale_rapidcheck IN_LIST linked)
+    string(APPEND owner _rapidcheck)
+    list(APPEND headers <rapidcheck.h> <rapidcheck/gtest.h>)
+    list(APPEND libraries shale_rapidcheck)
+  endif()
+  if(NOT TARGET ${owner})
+    set(source ${PROJECT_BINARY_DIR}/tests/${owner}.cpp)
+    file(CONFIGURE OUTPUT ${source} CONTENT "")
+    add_library(${owner} OBJECT ${source})
+    target_link_libraries(${owner} PRIVATE shale_options ${libraries})
+    shale_compile_as_test(${owner} ${more})
+    target_precompile_headers(${owner} PRIVATE ${headers})
+  endif()
+  target_precompile_headers(${target} REUSE_FROM ${owner})
 endfunction()
 
 # shale_add_program(NAME FLOOR floor [OPTIMIZED] SOURCES … EXECUTES … LIBRARIES …): a program of the
@@ -121,43 +173,26 @@ function(shale_add_program target)
   if(SHALE_SANITIZE MATCHES thread)
     target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/thread_sanitizer.cpp)
   endif()
-  # What g++ defines by itself.
-  foreach(sanitizer IN ITEMS address thread)
-    string(TOUPPER ${sanitizer} name)
-    if(SHALE_SANITIZE MATCHES ${sanitizer})
-      target_compile_definitions(${target} PRIVATE
-        $<$<CXX_COMPILER_ID:Clang>:__SANITIZE_${name}__=1>)
-    endif()
-  endforeach()
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
   shale_link_floor(${target} ${ARG_FLOOR})
   target_link_libraries(${target} PRIVATE shale_options ${ARG_LIBRARIES})
-  shale_compile_as_test(${target})
-  if(ARG_OPTIMIZED AND SHALE_TEST_FLAGS)
-    target_compile_options(${target} PRIVATE -O1)
+  set(optimized)
+  if(ARG_OPTIMIZED)
+    set(optimized OPTIMIZED)
   endif()
+  shale_compile_as_test(${target} ${optimized})
 endfunction()
 
 # shale_add_test(NAME FLOOR floor …): the same as one GoogleTest program, whose tests carry the
 # floor's name as label.
 function(shale_add_test target)
-  cmake_parse_arguments(ARG "" "FLOOR" "" ${ARGN})
+  cmake_parse_arguments(ARG "OPTIMIZED" "FLOOR" "" ${ARGN})
   shale_add_program(${target} ${ARGN})
   target_link_libraries(${target} PRIVATE GTest::gtest_main)
-  # Much of the time that tests take to compile goes into the same headers. A compiler cache does not
-  # look into precompiled ones, and where g++ 12 optimises more than -O1 does, it warns of the standard
-  # library's code that they hold.
-  get_target_property(sources ${target} SOURCES)
-  list(LENGTH sources count)
-  if(count GREATER 3 AND NOT CMAKE_CXX_COMPILER_LAUNCHER AND
-     (CMAKE_CXX_COMPILER_ID MATCHES Clang OR SHALE_TEST_FLAGS MATCHES "-O[01]"))
-    set(headers <gtest/gtest.h> <algorithm> <array> <cmath> <cstdint> <map> <memory> <optional>
-                <random> <string> <vector>)
-    get_target_property(libraries ${target} LINK_LIBRARIES)
-    if(shale_rapidcheck IN_LIST libraries)
-      list(APPEND headers <rapidcheck.h> <rapidcheck/gtest.h>)
-    endif()
-    target_precompile_headers(${target} PRIVATE ${headers})
+  set(optimized)
+  if(ARG_OPTIMIZED)
+    set(optimized OPTIMIZED)
   endif()
+  shale_precompile_headers(${target} ${optimized})
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600 LABELS ${ARG_FLOOR})
 endfunction()
