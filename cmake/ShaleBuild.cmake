@@ -106,12 +106,11 @@ function(shale_execute target)
   endforeach()
 endfunction()
 
-# shale_compile_as_test(NAME [OPTIMIZED]): the flags and definitions of the tests' own code. For
+# shale_compile_as_test(NAME OPTIMIZED): the flags and definitions of the tests' own code. For
 # shale_add_program, and programs that link to libshale itself.
-function(shale_compile_as_test target)
-  cmake_parse_arguments(ARG "OPTIMIZED" "" "" ${ARGN})
+function(shale_compile_as_test target optimized)
   separate_arguments(flags UNIX_COMMAND "${SHALE_TEST_FLAGS}")
-  if(ARG_OPTIMIZED AND SHALE_TEST_FLAGS)
+  if(optimized AND SHALE_TEST_FLAGS)
     list(APPEND flags -O1)
   endif()
   target_compile_options(${target} PRIVATE ${SHALE_UNGUIDED} ${flags})
@@ -125,11 +124,11 @@ function(shale_compile_as_test target)
   endforeach()
 endfunction()
 
-# shale_precompile_headers(NAME [OPTIMIZED]): much of the time that tests take to compile goes into the
+# shale_precompile_headers(NAME OPTIMIZED): much of the time that tests take to compile goes into the
 # same headers; all that are compiled alike share them. A compiler cache does not look into precompiled
 # ones, and where g++ 12 optimises more than -O1 does, it warns of the standard library's code that they
 # hold.
-function(shale_precompile_headers target)
+function(shale_precompile_headers target optimized)
   if(CMAKE_CXX_COMPILER_LAUNCHER OR
      NOT (CMAKE_CXX_COMPILER_ID MATCHES Clang OR SHALE_TEST_FLAGS MATCHES "-O[01]"))
     return()
@@ -137,11 +136,7 @@ function(shale_precompile_headers target)
   set(headers <gtest/gtest.h> <algorithm> <array> <cmath> <cstdint> <map> <memory> <optional>
               <random> <string> <vector>)
   set(owner precompiled_headers)
-  set(more ${ARGN})
-  if(NOT SHALE_TEST_FLAGS MATCHES "-O0")
-    set(more)  # no difference
-  endif()
-  if(more)
+  if(optimized AND SHALE_TEST_FLAGS MATCHES "-O0")
     string(APPEND owner _optimized)
   endif()
   set(libraries GTest::gtest)
@@ -156,7 +151,7 @@ function(shale_precompile_headers target)
     file(CONFIGURE OUTPUT ${source} CONTENT "")
     add_library(${owner} OBJECT ${source})
     target_link_libraries(${owner} PRIVATE shale_options ${libraries})
-    shale_compile_as_test(${owner} ${more})
+    shale_compile_as_test(${owner} ${optimized})
     target_precompile_headers(${owner} PRIVATE ${headers})
   endif()
   target_precompile_headers(${target} REUSE_FROM ${owner})
@@ -176,11 +171,7 @@ function(shale_add_program target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
   shale_link_floor(${target} ${ARG_FLOOR})
   target_link_libraries(${target} PRIVATE shale_options ${ARG_LIBRARIES})
-  set(optimized)
-  if(ARG_OPTIMIZED)
-    set(optimized OPTIMIZED)
-  endif()
-  shale_compile_as_test(${target} ${optimized})
+  shale_compile_as_test(${target} ${ARG_OPTIMIZED})
 endfunction()
 
 # shale_add_test(NAME FLOOR floor …): the same as one GoogleTest program, whose tests carry the
@@ -189,10 +180,6 @@ function(shale_add_test target)
   cmake_parse_arguments(ARG "OPTIMIZED" "FLOOR" "" ${ARGN})
   shale_add_program(${target} ${ARGN})
   target_link_libraries(${target} PRIVATE GTest::gtest_main)
-  set(optimized)
-  if(ARG_OPTIMIZED)
-    set(optimized OPTIMIZED)
-  endif()
-  shale_precompile_headers(${target} ${optimized})
+  shale_precompile_headers(${target} ${ARG_OPTIMIZED})
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600 LABELS ${ARG_FLOOR})
 endfunction()

@@ -16,6 +16,11 @@ namespace shale::tools {
 
 namespace {
 
+bool file_exists(const std::string& path) {
+  std::error_code unknown;  // whoever opens or makes the file says what is wrong
+  return std::filesystem::exists(path, unknown);
+}
+
 existing_file existing(const target_options& options) {
   return options.force ? existing_file::replace : existing_file::refuse;
 }
@@ -150,13 +155,12 @@ std::string not_kept_lines(const written& done) {
 
 // Refused before the work is done rather than after it.
 void require_replaceable(const std::string& file, const target_options& options) {
-  if (!options.force && std::filesystem::exists(file))
+  if (!options.force && file_exists(file))
     throw error(errc::already_exists, fmt::format("'{}' exists", file), {"-f replaces it"});
 }
 
 void require_no_other_members(const address& target) {
-  if (target.format != file_format::npz || target.array.empty() ||
-      !std::filesystem::exists(target.file))
+  if (target.format != file_format::npz || target.array.empty() || !file_exists(target.file))
     return;
   constexpr std::size_t most_named = 8;
   std::string others;

@@ -32,9 +32,9 @@ class Processes : public test::fresh_container {
     change.commit();
   }
 
-  // Processes that may hold 16 MiB write 256 MiB of elements and take their mean.
+  // Processes that may hold 16 MiB write 256 MiB of elements, or 64 where loops are slow, and take
+  // their mean.
   void expect_to_fit(const std::string& kind) {
-    // 256 MiB, or 64 where loops are slow.
     const int rows = test::instrumented ? 2048 : 8192;
     constexpr std::size_t budget = 16u << 20;
     constexpr std::size_t slack = 64u << 20;
