@@ -114,8 +114,6 @@ std::vector<conversion> into_container(library& files, const address& source, co
           });
     }
   });
-  const snapshot now = container::open(target.file).latest();
-  for (conversion& each : all) each.done.stored_bytes = now.at(each.to.array).stored_bytes();
   return all;
 }
 

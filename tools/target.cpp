@@ -98,7 +98,6 @@ written write_array(const address& to, const contents& what, const target_option
     done = put_array(change, to.file, to.array, what, options, on);
   });
   done.generation = generation;
-  done.stored_bytes = container::open(to.file).latest().at(to.array).stored_bytes();
   return done;
 }
 
@@ -143,6 +142,7 @@ written put_array(transaction& change, const std::string& file, const std::strin
   if (before) change.remove(name);
   change.create(name, form.spec).write(what.values, &on);
   for (const auto& [key, value] : attributes) change.set_attribute(name, key, value);
+  done.stored_bytes = change.find(name)->stored_bytes();
   throw_if_interrupted();
   return done;
 }

@@ -63,7 +63,7 @@ written write_target(const address& to, const contents& what, const target_optio
 /// Makes the array `name` of the container `file` in a transaction on it. An array that is replaced
 /// gives the new one its dtype, form and attributes, else the one that `what` is a copy of does; the
 /// options change that. Attributes of the copied array go over those of the replaced one.
-/// Returns  all but the stored bytes and the generation, which are there when it has been committed
+/// Returns  all but the generation, which is there when it has been committed
 /// Throws   already_exists, invalid_argument, what evaluation throws
 written put_array(transaction& change, const std::string& file, const std::string& name,
                   const contents& what, const target_options& options, executor& on);

@@ -62,15 +62,20 @@ class Containers(ShaleCase):
 
     def test_copies_are_what_their_sources_are(self):
         values = self.forms()
-        self.shale("convert", "forms.shale", "all.shale")
+        def converted(source, target):
+            made = self.shale("convert", source, target, "--json").json()["converted"]
+            return {each["target"]: each["stored_bytes"] for each in made}
+
+        told = converted("forms.shale", "all.shale")
         self.assertEqual(self.names("all.shale"), sorted(values))
         for name, wanted in values.items():
             with self.subTest(name):
-                self.shale("convert", f"forms.shale:{name}", "one.shale:other/name")
+                told |= converted(f"forms.shale:{name}", "one.shale:other/name")
                 for copy in (f"all.shale:{name}", "one.shale:other/name"):
                     self.assertEqual(self.form(copy), self.form(f"forms.shale:{name}"))
                     self.assertEqual(self.facts(copy, "stored_bytes"),
                                      self.facts(f"forms.shale:{name}", "stored_bytes"))
+                    self.assertEqual(self.facts(copy, "stored_bytes"), [told[copy]])
                     self.assert_same(self.load(copy), wanted)
                 self.shale("rm", "one.shale:other/name")
         self.shale("verify", "all.shale")
