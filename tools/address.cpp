@@ -5,6 +5,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <filesystem>
 
 #include "text_error.hpp"
 
@@ -275,6 +276,11 @@ address parse_array_address(std::string_view text) {
 }
 
 bool names_file(std::string_view text) { return find_file_end(text).has_value(); }
+
+bool is_same_file(const std::string& a, const std::string& b) {
+  std::error_code failure;
+  return a == b || std::filesystem::equivalent(a, b, failure);
+}
 
 dims parse_shape(std::string_view text) {
   cursor in("shape", text);

@@ -66,6 +66,9 @@ address parse_array_address(std::string_view text);
 /// Whether the text names a file of a known suffix, as addresses do.
 bool names_file(std::string_view text);
 
+/// Whether both names, however they are typed, lead to one file.
+bool is_same_file(const std::string& a, const std::string& b);
+
 /// "(344, 403)", "344,403", "[344, 403]" or "344x403"; "()" is rank 0.
 /// Throws   located_error: not a list of whole numbers >= 0, too many of them
 dims parse_shape(std::string_view text);

@@ -44,9 +44,12 @@ std::vector<attribute> parse_attributes(std::span<const std::string> texts) {
 
 nlohmann::json attribute_json(std::string_view stored) {
   bool too_deep = false;
-  const auto watch = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
-    too_deep = too_deep || depth > deepest;
-    return depth <= deepest;
+  using event = nlohmann::json::parse_event_t;
+  const auto watch = [&](int around, event what, nlohmann::json&) {
+    const bool opens = what == event::object_start || what == event::array_start;
+    const bool deeper = around + (opens ? 1 : 0) > deepest;
+    too_deep = too_deep || deeper;
+    return !deeper;
   };
   nlohmann::json value = nlohmann::json::parse(stored, watch, false);
   const bool rounded =

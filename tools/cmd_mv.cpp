@@ -23,12 +23,15 @@ struct mv_options {
 // The name alone; or FILE:NAME, since that is how the other one was typed.
 std::string new_name(const address& from, const std::string& text) {
   if (text.starts_with(from.file + ':')) return parse_array_address(text).array;
-  if (names_file(text))
-    throw error(errc::invalid_argument, fmt::format("mv: '{}' is another file", text),
-                {fmt::format("mv renames inside {}; a name like that is written {}", from.file,
-                             label(from.file, text)),
+  if (!names_file(text)) return text;
+  if (is_same_file(parse_address(text).file, from.file)) return parse_array_address(text).array;
+  error refused(errc::invalid_argument, fmt::format("mv: '{}' is another file", text),
+                {fmt::format("mv renames inside {}", from.file),
                  "`shale convert` copies arrays to other files"});
-  return text;
+  const bool may_be_name = text.find(':') == std::string::npos && text.find_first_of("./") != 0;
+  if (may_be_name)
+    refused.add_detail(fmt::format("as an array's name it is written {}", label(from.file, text)));
+  throw refused;
 }
 
 int run(const mv_options& options) {

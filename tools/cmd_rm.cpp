@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -25,12 +24,6 @@ struct removal {
   std::string file;
   std::vector<std::string> arrays;
 };
-
-// A container may be typed in several ways.
-bool is_same_file(const std::string& a, const std::string& b) {
-  std::error_code failure;
-  return a == b || std::filesystem::equivalent(a, b, failure);
-}
 
 std::vector<removal> by_file(const std::vector<std::string>& arrays) {
   std::vector<removal> all;

@@ -9,6 +9,7 @@ namespace shale::tools {
 namespace {
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  if (from.empty()) return text;
   for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
     text.replace(at, from.size(), to);
   return text;
@@ -58,13 +59,14 @@ std::uint64_t change_container(const std::string& file,
     return changed(*std::move(present), change);
   // A new container is filled under another name, so that a failure leaves none behind.
   unfinished_file unfinished(file, existing_file::refuse);
+  const std::string path = unfinished.path();  // it has none once it is published
   try {
     const std::uint64_t generation =
-        changed(unfinished.create([&] { return container::create(unfinished.path()); }), change);
+        changed(unfinished.create([&] { return container::create(path); }), change);
     publish(unfinished, file);
     return generation;
   } catch (const error& failure) {
-    throw renamed(failure, unfinished.path(), file);
+    throw renamed(failure, path, file);
   }
 }
 

@@ -45,7 +45,7 @@ struct executor_statistics {
   std::uint64_t scratch_bytes_peak = 0;  ///< most temporary bytes held at once
   std::uint64_t windows = 0;             ///< streaming windows visited
   std::uint64_t windows_dropped = 0;     ///< windows whose pages were given back behind the work
-  std::uint64_t mapped_tiles = 0;        ///< tiles of mapped operands walked across their grain
+  std::uint64_t mapped_tiles = 0;        ///< tiles read of mapped operands, across their grain
   std::uint64_t tiles_decoded = 0;       ///< tiles loaded from tile sources
   std::uint64_t stored_bytes_read = 0;   ///< what those tiles take in their files
 };

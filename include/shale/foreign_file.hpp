@@ -44,7 +44,8 @@ class unfinished_file {
     creation& operator=(const creation&) = delete;
   };
 
-  /// Returns  what `body` does, which makes the file at path()
+  /// Returns  what `body` does, which makes the file at path(); it may make others, but not wait for
+  ///          threads that do
   template <class Body>
   std::invoke_result_t<Body&> create(Body&& body) const {
     const creation held;

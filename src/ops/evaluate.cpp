@@ -9,6 +9,7 @@
 
 #include "ops/dispatch.hpp"
 #include "ops/pass.hpp"
+#include "ops/products.hpp"
 #include "parallel/executor_state.hpp"
 #include "parallel/plan.hpp"
 #include "shale/error.hpp"
@@ -103,6 +104,16 @@ class stage_order {
   stage_levels levels_;  // each stage as early as it can be
 };
 
+std::uint64_t bytes_of(const dims& shape, dtype type) {
+  return static_cast<std::uint64_t>(element_count(shape)) * item_bytes(type);
+}
+
+// Of the result of a product before it is narrowed, if it is.
+std::uint64_t wider_bytes(const stage& product) {
+  const dtype wide = multiplied_as(product.type);
+  return wide == product.type ? 0 : bytes_of(product.shape, wide);
+}
+
 // The results of stages, each kept until all that read it are computed.
 class stage_results {
  public:
@@ -110,17 +121,18 @@ class stage_results {
     for (const stage* each : of) ++unread_[each];
   }
 
-  void add(const stage& which, const tensor& result) {
+  /// `meanwhile`: bytes beside it while it was computed.
+  void add(const stage& which, const tensor& result, std::uint64_t meanwhile = 0) {
     values_[&which] = result;
-    bytes_ += bytes_of(which);
-    bytes_max_ = std::max(bytes_max_, bytes_);
+    bytes_ += bytes_of(which.shape, which.type);
+    bytes_max_ = std::max(bytes_max_, bytes_ + meanwhile);
   }
 
   void end_reader(const std::set<const stage*>& of) {
     for (const stage* each : of) {
       if (--unread_[each] > 0) continue;
       values_.erase(each);
-      bytes_ -= bytes_of(*each);
+      bytes_ -= bytes_of(each->shape, each->type);
     }
   }
 
@@ -128,10 +140,6 @@ class stage_results {
   std::uint64_t bytes_max() const { return bytes_max_; }
 
  private:
-  static std::uint64_t bytes_of(const stage& which) {
-    return static_cast<std::uint64_t>(element_count(which.shape)) * item_bytes(which.type);
-  }
-
   staged_values values_;
   std::map<const stage*, int> unread_;
   std::uint64_t bytes_ = 0;
@@ -202,8 +210,10 @@ class evaluation {
     for (const auto& which : level) {
       if (which->factor) {
         const staged_values& staged = results_.values();
-        results_.add(*which, multiply(*which, tensor_of(*which->input, staged),
-                                      tensor_of(*which->factor, staged)));
+        results_.add(
+            *which,
+            multiply(*which, tensor_of(*which->input, staged), tensor_of(*which->factor, staged)),
+            wider_bytes(*which));
         results_.end_reader(stages_read(*which));
         continue;
       }

@@ -93,11 +93,6 @@ class dot_loop {
 
 // ---- matmul ------------------------------------------------------------------------------------
 
-/// The dtype that matrices of `type` are multiplied in.
-dtype matmul_dtype(dtype type) {
-  return type == dtype::float16 || type == dtype::bfloat16 ? dtype::float32 : type;
-}
-
 dims batch_axes(const tensor& of) { return dims(of.shape().begin(), of.shape().end() - 2); }
 
 /// `shape` of a batch with a matrix behind it.
@@ -165,7 +160,7 @@ tensor matmul(const tensor& a, const tensor& b, executor* on) {
   const index_t m = left.shape(-2), k = left.shape(-1), n = right.shape(-1);
 
   executor& chosen = begin_call(on);
-  const dtype compute = matmul_dtype(type);
+  const dtype compute = ops::multiplied_as(type);
   tensor out = with_context(
       [&] {
         return "multiply " + to_string(a.shape()) + " by " + to_string(b.shape()) + " into " +

@@ -297,6 +297,10 @@ dtype product_dtype(dtype a, dtype b) {
   return promote(a, b);
 }
 
+dtype multiplied_as(dtype type) noexcept {
+  return type == dtype::float16 || type == dtype::bfloat16 ? dtype::float32 : type;
+}
+
 void multiply_matrices(const tensor& out, const tensor& a, const tensor& b, executor& on) {
   const operand left(a, out.dtype()), right(b, out.dtype());
   const std::size_t room = std::max(on.memory_bytes() / 2, block_room_min);

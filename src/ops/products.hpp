@@ -14,6 +14,10 @@ dims product_shape(const dims& a, const dims& b);
 /// Throws   invalid_argument (dtypes that do not promote, float8)
 dtype product_dtype(dtype a, dtype b);
 
+/// What matrices whose product is of `type` are multiplied in: the whole result, before it is
+/// narrowed.
+dtype multiplied_as(dtype type) noexcept;
+
 /// out = a b for every matrix of a batch: (…, m, n) = (…, m, k) (…, k, n), the axes before the last
 /// two equal. `out` is row-major, not empty, and of a dtype that `multiply` takes; operands of other
 /// dtypes are converted.

@@ -16,21 +16,65 @@ constexpr index_t tile_elements_min = index_t{1} << 13;
 
 // What a tile may touch of an operand (plan.5).
 constexpr index_t tile_reach_max = index_t{4} << 20;
+constexpr index_t square_reach_max = index_t{16} << 20;
 constexpr index_t mapped_together = index_t{64} << 10;
 
-// The most steps of `stride` bytes that stay within reach, if each touches `inner` bytes.
-index_t steps_within_reach(index_t stride, index_t inner) {
-  if (stride == 0) return INT64_MAX;
-  if (inner >= tile_reach_max) return 1;
-  if (stride <= std::max(inner, mapped_together)) return (tile_reach_max - inner) / stride + 1;
-  return tile_reach_max / std::max(inner, mapped_together);
+// What a tile touches of one operand: from the axis of its nearest neighbours outwards, steps that
+// are no longer than what is mapped together, or than what they step over, leave nothing out; others
+// lead to as many separate runs.
+class footprint {
+ public:
+  footprint(const dims& strides, std::size_t item_bytes) : item_(static_cast<index_t>(item_bytes)) {
+    for (index_t axis = 0; axis < strides.size(); ++axis) {
+      strides_.push_back(std::abs(strides[axis]));
+      nearest_first_.push_back(axis);
+    }
+    std::sort(nearest_first_.begin(), nearest_first_.end(),
+              [&](index_t a, index_t b) { return strides_[a] < strides_[b]; });
+  }
+
+  index_t bytes(const dims& tile) const {
+    index_t run = item_;
+    index_t runs = 1;
+    for (const index_t axis : nearest_first_) {
+      if (strides_[axis] <= std::max(run, mapped_together))
+        run += (tile[axis] - 1) * strides_[axis];
+      else runs *= tile[axis];
+    }
+    return runs == 1 ? run : runs * std::max(run, mapped_together);
+  }
+
+ private:
+  dims strides_;
+  dims nearest_first_;
+  index_t item_;
+};
+
+// Of the operands that order: the strides of the others, the states of a reduction, stand for no
+// memory.
+std::vector<footprint> footprints(std::span<const plan_operand> operands,
+                                  const std::vector<dims>& strides) {
+  std::vector<footprint> result;
+  for (std::size_t k = 0; k < operands.size(); ++k)
+    if (operands[k].orders) result.emplace_back(strides[k], operands[k].item_bytes);
+  return result;
 }
 
-// What they touch: steps shorter than what is mapped together, or than what they step over, leave no
-// page out.
-index_t touched_bytes(index_t steps, index_t stride, index_t inner) {
-  if (stride <= std::max(inner, mapped_together)) return (steps - 1) * stride + inner;
-  return steps * std::max(inner, mapped_together);
+bool within(index_t reach, const std::vector<footprint>& all, const dims& tile) {
+  return std::all_of(all.begin(), all.end(),
+                     [&](const footprint& each) { return each.bytes(tile) <= reach; });
+}
+
+// The most steps along `axis`, up to those of `tile`, that stay within reach; at least one.
+index_t steps_within_reach(const std::vector<footprint>& all, dims tile, index_t axis) {
+  if (within(tile_reach_max, all, tile)) return tile[axis];
+  index_t least = 1;
+  index_t most = tile[axis];
+  while (most - least > 1) {
+    tile[axis] = least + (most - least) / 2;
+    (within(tile_reach_max, all, tile) ? least : most) = tile[axis];
+  }
+  return least;
 }
 
 // A square block over two disagreeing axes: both sides are whole lines, and two 8-byte operands
@@ -180,8 +224,16 @@ void plan::cut(std::span<const plan_operand> operands, const plan_options& optio
     for (auto& strides : strides_) rotate(strides);
     const index_t side =
         std::max<index_t>(square_block, std::min(square_tile, elements / square_tile));
-    tile_[r - 1] = std::min(shape_[r - 1], square_tile);
-    tile_[r - 2] = std::min(shape_[r - 2], side);
+    tile_[r - 1] = std::clamp<index_t>(shape_[r - 1], 1, square_tile);
+    tile_[r - 2] = std::clamp<index_t>(shape_[r - 2], 1, side);
+    const auto too_large = [&, reaches = footprints(operands, strides_)] {
+      if (tile_[r - 1] * tile_[r - 2] > elements) return true;
+      return options.tile_elements == 0 && !within(square_reach_max, reaches, tile_);
+    };
+    while (too_large() && tile_[r - 1] * tile_[r - 2] > 1) {
+      index_t& longer = tile_[r - 1] > tile_[r - 2] ? tile_[r - 1] : tile_[r - 2];
+      longer -= longer / 2;
+    }
     block_inner_ = std::min(square_block, options.block_elements);
     block_outer_ = std::min(square_block, options.block_elements / block_inner_);
   } else {
@@ -210,25 +262,20 @@ void plan::choose_tile(std::span<const plan_operand> operands, index_t elements,
                        const plan_options& options) {
   index_t left = elements;
   index_t state_elements = options.state_elements;
-  std::vector<index_t> touched(items_.begin(), items_.end());
+  const std::vector<footprint> reaches = footprints(operands, strides_);
   for (index_t axis = rank() - 1; axis >= 0 && left > 1; --axis) {
-    index_t extent = std::min(shape_[axis], left);
-    for (std::size_t k = 0; k < operands.size(); ++k) {
-      if (operands[k].orders || strides_[k][axis] == 0) continue;
-      extent = std::min(extent, std::max<index_t>(state_elements, 1));
-      state_elements /= std::max<index_t>(extent, 1);
-      break;  // all operands that do not order are states of one shape
-    }
-    if (options.tile_elements == 0)
-      for (std::size_t k = 0; k < operands.size(); ++k)
-        extent = std::min(extent, steps_within_reach(std::abs(strides_[k][axis]), touched[k]));
-    tile_[axis] = std::max<index_t>(extent, 1);
+    index_t& extent = tile_[axis];
+    extent = std::clamp<index_t>(shape_[axis], 1, left);
+    // All operands that do not order are states of one shape.
+    bool of_states = false;
     for (std::size_t k = 0; k < operands.size(); ++k)
-      touched[k] = touched_bytes(tile_[axis], std::abs(strides_[k][axis]), touched[k]);
-    left /= tile_[axis];
+      of_states = of_states || (!operands[k].orders && strides_[k][axis] != 0);
+    if (of_states) extent = std::min(extent, std::max<index_t>(state_elements, 1));
+    if (options.tile_elements == 0) extent = steps_within_reach(reaches, tile_, axis);
+    if (of_states) state_elements /= extent;
+    left /= extent;
     // An axis cut in the middle is cut evenly, so that the last tile is no splinter.
-    if (tile_[axis] < shape_[axis])
-      tile_[axis] = ceil_div(shape_[axis], ceil_div(shape_[axis], tile_[axis]));
+    if (extent < shape_[axis]) extent = ceil_div(shape_[axis], ceil_div(shape_[axis], extent));
   }
 }
 

@@ -8,9 +8,10 @@
 //   plan.3  the tiles partition the index space; a block never leaves its tile
 //   plan.4  where operands disagree on the fastest axis, blocks are small squares over both, so
 //           that each side moves whole cache lines
-//   plan.5  tiles whose size the plan chooses touch about 4 MiB of an operand at most, counted in the
-//           64 KiB around an element that the kernel maps together: every element of a column of a
-//           large file may be alone in its own, and a tile is in memory at once
+//   plan.5  tiles whose size the plan chooses touch about 4 MiB of an operand at most, squares of
+//           plan.4 about 16 MiB, counted in the 64 KiB around an element that the kernel maps
+//           together: every element of a column of a large file may be alone in its own, and a tile
+//           is in memory at once
 //
 // Knows neither storage nor kernels; positions are bytes from each operand's own origin.
 #pragma once

@@ -183,6 +183,18 @@ TEST(ExprProducts, AreHeldUntilTheirReadersAreComputed) {
   EXPECT_EQ(explain(scaled, &on).passes, 4);
   EXPECT_EQ(explain(scaled, &on).staged_bytes_max, 2 * matrix + sizeof(double));
   EXPECT_EQ(explain(expr(ones) + 1, &on).staged_bytes_max, 0u);
+
+  // Those of narrow floats in full width first.
+  const tensor column = eval(full({2048, 2}, 1.0, dtype::float16), &on);
+  const expr wide = max(matmul(column, expr(column).transpose(0, 1)));
+  constexpr std::size_t held = std::size_t{2048} * 2048 * (sizeof(float) + 2);
+  EXPECT_EQ(explain(wide, &on).staged_bytes_max, held);
+  const std::size_t before_wide = pool.statistics().live_bytes;
+  pool.reset_peak();
+  EXPECT_EQ(eval(wide, &on).item().as<double>(), 2);
+  constexpr std::size_t unsure = std::size_t{5} << 20;  // of peaks
+  EXPECT_GE(pool.statistics().peak_live_bytes - before_wide + unsure, held);
+  EXPECT_LE(pool.statistics().peak_live_bytes - before_wide, held + unsure + scratch);
 }
 
 // graph.4

@@ -197,6 +197,48 @@ TEST(Plan, TilesTouchLittleMemoryHoweverWideTheirSteps) {
   EXPECT_LE(granules_at_once(layout({200, 300, 1000}).select(1, 5), 8), 2 * reach);
 }
 
+// plan.5: elements behind one another in the same memory cost no more reach, in whatever order the
+// axes come.
+TEST(Plan, TilesOverAxesInAnyOrderAreAsLargeAsTheirMemoryAllows) {
+  const auto tiles = [](const std::vector<plan_operand>& operands, bool keep_axes) {
+    return plan(operands, {.keep_axes = keep_axes}).tile_count();
+  };
+  for (const index_t columns : {16384, 16400, 32768, 300000}) {  // around 64 KiB of float32 a row
+    SCOPED_TRACE(columns);
+    const layout turned = layout({128, columns}).permute_dims({1, 0});
+    const index_t enough = 4 * ceil_div(columns * 128, index_t{1} << 17);
+    EXPECT_LE(tiles({{turned, 4}}, true), enough);
+    const layout pairs({columns, 128, 2});
+    EXPECT_LE(tiles({{pairs, 4}, {turned.unsqueeze(2).expand({columns, 128, 2}), 4}}, false),
+              2 * enough);
+  }
+
+  // Steps between the states of a reduction cost none at all.
+  const auto fold = [&](index_t columns) {
+    const layout values = layout({4, columns, 64}).permute_dims({2, 1, 0});
+    const layout states = layout({64, columns, 1}).expand({64, columns, 4});
+    return tiles({{values, 4}, {states, 1, false}}, false);
+  };
+  EXPECT_LE(fold(65700), fold(65000) + 20);
+}
+
+// plan.4, plan.5
+TEST(Plan, SquaresTouchLittleMemoryToo) {
+  const layout wide = layout({128, 128, 8192}).select(2, 5);
+  const plan over(std::vector<plan_operand>{{wide, 4}, {wide.permute_dims({1, 0}), 4}});
+  ASSERT_TRUE(over.is_blocked());
+  const dims tile = over.tile_shape();
+  EXPECT_LE(tile[0] * tile[1], 256 * 2);  // of 32 KiB and more each: 16 MiB
+  EXPECT_GE(tile[0] * tile[1], 128);
+  EXPECT_LE(std::max(tile[0], tile[1]), 2 * std::min(tile[0], tile[1]));
+
+  // Fewer elements than a square has, as for starts of long lanes.
+  const layout matrix({128, 128});
+  const plan lanes(std::vector<plan_operand>{{matrix, 4}, {matrix.permute_dims({1, 0}), 4}},
+                   {.tile_elements = 2});
+  EXPECT_LE(element_count(lanes.tile_shape()), 2);
+}
+
 // plan.1
 TEST(Plan, MergesOnlyNeighboursThatEveryOperandStepsThroughEvenly) {
   const auto rank = [](std::vector<plan_operand> operands) { return plan(operands).rank(); };

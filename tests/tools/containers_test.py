@@ -281,10 +281,16 @@ class Containers(ShaleCase):
     def test_mv_stays_in_its_container(self):
         self.survey()
         self.shale("convert", "survey.shale", "other.shale")
-        for name in ("other.shale:new", "other.shale", "new.npy", "./survey.shale:new"):
-            self.refused(USAGE, "mv", "survey.shale:dem", name, says=["another file", "shale convert"])
+        for name in ("other.shale:new", "other.shale", "new.npy", "./other.shale:new", "./new.npy"):
+            err = self.refused(USAGE, "mv", "survey.shale:dem", name,
+                               says=["another file", "shale convert"])
+            # A name that cannot be made is no advice.
+            self.assertEqual(f"survey.shale:{name}" in err, name in ("other.shale", "new.npy"))
+        self.refused(USAGE, "mv", "survey.shale:dem", "./survey.shale", says="does not say which array")
         self.shale("mv", "survey.shale:dem", "survey.shale:new.npy")
         self.assertEqual(self.names("survey.shale"), ["dx", "new.npy", "wave"])
+        self.shale("mv", "survey.shale:new.npy", "./survey.shale:dem")
+        self.assertEqual(self.names("survey.shale"), ["dem", "dx", "wave"])
 
     # ---- set -------------------------------------------------------------------------------------
 
@@ -323,11 +329,18 @@ class Containers(ShaleCase):
 
     def test_deeply_nested_attributes_are_text(self):
         self.survey()
-        deep = "[" * 50000 + "]" * 50000
-        self.shale("set", "survey.shale:dem", f"deep={deep}", f"near={'[' * 16 + ']' * 16}")
+        def nested(depth, inside=""):
+            return "[" * depth + inside + "]" * depth
+
+        deep = [nested(17), nested(17, "1"), nested(16, "{}"), nested(50000)]
+        near = [nested(16), nested(16, "1"), nested(15, "{}")]
+        self.shale("set", "survey.shale:dem", *(f"deep{k}={text}" for k, text in enumerate(deep)),
+                   *(f"near{k}={text}" for k, text in enumerate(near)))
         attributes = self.facts("survey.shale:dem", "attributes")[0]
-        self.assertEqual(attributes["deep"], deep)
-        self.assertIsInstance(attributes["near"], list)
+        for k, text in enumerate(deep):
+            self.assertEqual(attributes[f"deep{k}"], text)
+        for k, text in enumerate(near):
+            self.assertEqual(attributes[f"near{k}"], json.loads(text))
 
     def test_set_changes_and_removes_attributes_all_or_none(self):
         self.survey()
