@@ -275,11 +275,17 @@ address parse_array_address(std::string_view text) {
   return result;
 }
 
-bool names_file(std::string_view text) { return find_file_end(text).has_value(); }
+std::optional<std::string> named_file(std::string_view text) {
+  const std::optional<file_end> end = find_file_end(text);
+  if (!end) return std::nullopt;
+  return std::string(text.substr(0, end->at));
+}
 
 bool is_same_file(const std::string& a, const std::string& b) {
-  std::error_code failure;
-  return a == b || std::filesystem::equivalent(a, b, failure);
+  const std::filesystem::path first(a), second(b);
+  std::error_code neither;
+  const bool same = std::filesystem::equivalent(first, second, neither);
+  return neither ? first.lexically_normal() == second.lexically_normal() : same;
 }
 
 dims parse_shape(std::string_view text) {

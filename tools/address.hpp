@@ -63,8 +63,8 @@ address parse_whole_address(std::string_view text);
 /// Throws   also invalid_argument for other files, and for a container as a whole
 address parse_array_address(std::string_view text);
 
-/// Whether the text names a file of a known suffix, as addresses do.
-bool names_file(std::string_view text);
+/// The file of a known suffix that a text names, as addresses do; nothing if it names none.
+std::optional<std::string> named_file(std::string_view text);
 
 /// Whether both names, however they are typed, lead to one file.
 bool is_same_file(const std::string& a, const std::string& b);

@@ -23,15 +23,12 @@ struct mv_options {
 // The name alone; or FILE:NAME, since that is how the other one was typed.
 std::string new_name(const address& from, const std::string& text) {
   if (text.starts_with(from.file + ':')) return parse_array_address(text).array;
-  if (!names_file(text)) return text;
-  if (is_same_file(parse_address(text).file, from.file)) return parse_array_address(text).array;
-  error refused(errc::invalid_argument, fmt::format("mv: '{}' is another file", text),
-                {fmt::format("mv renames inside {}", from.file),
-                 "`shale convert` copies arrays to other files"});
-  const bool may_be_name = text.find(':') == std::string::npos && text.find_first_of("./") != 0;
-  if (may_be_name)
-    refused.add_detail(fmt::format("as an array's name it is written {}", label(from.file, text)));
-  throw refused;
+  const std::optional<std::string> file = named_file(text);
+  if (!file) return text;
+  if (is_same_file(*file, from.file)) return parse_array_address(text).array;
+  throw error(errc::invalid_argument, fmt::format("mv: '{}' is another file", text),
+              {fmt::format("mv renames inside {0}; write {0}:NAME for a name like that", from.file),
+               "`shale convert` copies arrays to other files"});
 }
 
 int run(const mv_options& options) {

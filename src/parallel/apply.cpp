@@ -82,9 +82,8 @@ lane_geometry run_lanes(const std::vector<apply_operand>& operands, index_t axis
   starts.reserve(prepared.size());
   for (const auto& operand : prepared)
     starts.push_back({operand.values.select(along, 0), operand.written});
-  const index_t lanes_max = element_count(parallel::make_plan(starts).tile_shape());  // plan.5
-  const parallel::plan over = parallel::make_plan(
-      starts, {.tile_elements = std::clamp<index_t>(32768 / geometry.size, 1, lanes_max)});
+  const parallel::plan over =
+      parallel::make_plan(starts, {.elements_max = std::max<index_t>(32768 / geometry.size, 1)});
   run(starts, over, block, context, chosen, count_call(prepared, chosen));
   parallel::conclude(prepared);
   return geometry;

@@ -14,9 +14,13 @@ namespace {
 constexpr index_t tile_elements_max = index_t{1} << 17;
 constexpr index_t tile_elements_min = index_t{1} << 13;
 
-// What a tile may touch of an operand (plan.5).
-constexpr index_t tile_reach_max = index_t{4} << 20;
-constexpr index_t square_reach_max = index_t{16} << 20;
+// What a tile may touch (plan.5).
+struct reach {
+  index_t operand;  // of one operand
+  index_t all;      // of all together
+};
+constexpr reach tile_reach{index_t{4} << 20, index_t{16} << 20};
+constexpr reach square_reach{index_t{8} << 20, index_t{16} << 20};
 constexpr index_t mapped_together = index_t{64} << 10;
 
 // What a tile touches of one operand: from the axis of its nearest neighbours outwards, steps that
@@ -51,28 +55,35 @@ class footprint {
 };
 
 // Of the operands that order: the strides of the others, the states of a reduction, stand for no
-// memory.
-std::vector<footprint> footprints(std::span<const plan_operand> operands,
-                                  const std::vector<dims>& strides) {
+// memory. None where the size of tiles was given: then nothing bounds them.
+std::vector<footprint> footprints_of(std::span<const plan_operand> operands,
+                                     const std::vector<dims>& strides,
+                                     const plan_options& options) {
   std::vector<footprint> result;
+  if (options.tile_elements > 0) return result;
   for (std::size_t k = 0; k < operands.size(); ++k)
     if (operands[k].orders) result.emplace_back(strides[k], operands[k].item_bytes);
   return result;
 }
 
-bool within(index_t reach, const std::vector<footprint>& all, const dims& tile) {
-  return std::all_of(all.begin(), all.end(),
-                     [&](const footprint& each) { return each.bytes(tile) <= reach; });
+bool within(const reach& most, const std::vector<footprint>& operands, const dims& tile) {
+  index_t all = 0;
+  for (const footprint& each : operands) {
+    const index_t bytes = each.bytes(tile);
+    if (bytes > most.operand) return false;
+    all += bytes;
+  }
+  return all <= most.all;
 }
 
 // The most steps along `axis`, up to those of `tile`, that stay within reach; at least one.
-index_t steps_within_reach(const std::vector<footprint>& all, dims tile, index_t axis) {
-  if (within(tile_reach_max, all, tile)) return tile[axis];
+index_t steps_within_reach(const std::vector<footprint>& operands, dims tile, index_t axis) {
+  if (within(tile_reach, operands, tile)) return tile[axis];
   index_t least = 1;
   index_t most = tile[axis];
   while (most - least > 1) {
     tile[axis] = least + (most - least) / 2;
-    (within(tile_reach_max, all, tile) ? least : most) = tile[axis];
+    (within(tile_reach, operands, tile) ? least : most) = tile[axis];
   }
   return least;
 }
@@ -196,8 +207,9 @@ void plan::merge_axes() {
 
 void plan::cut(std::span<const plan_operand> operands, const plan_options& options) {
   const index_t r = shape_.size();
-  const index_t elements =
-      options.tile_elements > 0 ? options.tile_elements : default_tile_elements(size_);
+  const index_t elements = options.tile_elements > 0
+                               ? options.tile_elements
+                               : std::min(default_tile_elements(size_), options.elements_max);
   tile_ = dims::filled(r, 1);
 
   // The axis that some operand is fastest along, if that is not the last one.
@@ -226,11 +238,12 @@ void plan::cut(std::span<const plan_operand> operands, const plan_options& optio
         std::max<index_t>(square_block, std::min(square_tile, elements / square_tile));
     tile_[r - 1] = std::clamp<index_t>(shape_[r - 1], 1, square_tile);
     tile_[r - 2] = std::clamp<index_t>(shape_[r - 2], 1, side);
-    const auto too_large = [&, reaches = footprints(operands, strides_)] {
-      if (tile_[r - 1] * tile_[r - 2] > elements) return true;
-      return options.tile_elements == 0 && !within(square_reach_max, reaches, tile_);
+    const std::vector<footprint> footprints = footprints_of(operands, strides_, options);
+    const auto fits = [&] {
+      const index_t square = tile_[r - 1] * tile_[r - 2];
+      return square == 1 || (square <= elements && within(square_reach, footprints, tile_));
     };
-    while (too_large() && tile_[r - 1] * tile_[r - 2] > 1) {
+    while (!fits()) {
       index_t& longer = tile_[r - 1] > tile_[r - 2] ? tile_[r - 1] : tile_[r - 2];
       longer -= longer / 2;
     }
@@ -262,7 +275,7 @@ void plan::choose_tile(std::span<const plan_operand> operands, index_t elements,
                        const plan_options& options) {
   index_t left = elements;
   index_t state_elements = options.state_elements;
-  const std::vector<footprint> reaches = footprints(operands, strides_);
+  const std::vector<footprint> footprints = footprints_of(operands, strides_, options);
   for (index_t axis = rank() - 1; axis >= 0 && left > 1; --axis) {
     index_t& extent = tile_[axis];
     extent = std::clamp<index_t>(shape_[axis], 1, left);
@@ -271,7 +284,7 @@ void plan::choose_tile(std::span<const plan_operand> operands, index_t elements,
     for (std::size_t k = 0; k < operands.size(); ++k)
       of_states = of_states || (!operands[k].orders && strides_[k][axis] != 0);
     if (of_states) extent = std::min(extent, std::max<index_t>(state_elements, 1));
-    if (options.tile_elements == 0) extent = steps_within_reach(reaches, tile_, axis);
+    extent = steps_within_reach(footprints, tile_, axis);
     if (of_states) state_elements /= extent;
     left /= extent;
     // An axis cut in the middle is cut evenly, so that the last tile is no splinter.

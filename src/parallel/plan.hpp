@@ -8,10 +8,10 @@
 //   plan.3  the tiles partition the index space; a block never leaves its tile
 //   plan.4  where operands disagree on the fastest axis, blocks are small squares over both, so
 //           that each side moves whole cache lines
-//   plan.5  tiles whose size the plan chooses touch about 4 MiB of an operand at most, squares of
-//           plan.4 about 16 MiB, counted in the 64 KiB around an element that the kernel maps
-//           together: every element of a column of a large file may be alone in its own, and a tile
-//           is in memory at once
+//   plan.5  tiles whose size the plan chooses touch about 4 MiB of an operand at most (squares of
+//           plan.4: 8 MiB) and 16 MiB of all operands, counted in the 64 KiB around an element that
+//           the kernel maps together: every element of a column of a large file may be alone in its
+//           own, and a tile is in memory at once
 //
 // Knows neither storage nor kernels; positions are bytes from each operand's own origin.
 #pragma once
@@ -43,8 +43,11 @@ struct plan_operand {
 };
 
 struct plan_options {
-  /// Elements a tile aims at; 0: chosen from the size of the index space.
+  /// Elements a tile aims at, whatever it then touches; 0: the plan chooses (plan.5).
   index_t tile_elements = 0;
+
+  /// Most elements of a tile where the plan chooses.
+  index_t elements_max = index_t{1} << 62;
 
   /// Most elements in the inner two-dimensional block.
   index_t block_elements = index_t{1} << 62;

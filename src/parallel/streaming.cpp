@@ -29,8 +29,8 @@ constexpr std::size_t window_bytes_min = std::size_t{256} << 10;
 // Faults in bytes without gaps let the kernel read further, in large pages; hardly ever this far.
 constexpr std::size_t kernel_read_ahead_bytes = std::size_t{32} << 20;
 
-// A fault maps its page's neighbours too: pieces of a tile are brought in and dropped in aligned
-// granules of this size, and closer pieces are one.
+// A fault maps its page's neighbours too: pieces of a tile are brought in and dropped in granules of
+// this size, aligned as the kernel's are, by address; and closer pieces are one.
 constexpr index_t fault_granule = index_t{64} << 10;
 
 // Forward walks of one file that are at most this far apart share pages; the last one drops them.
@@ -184,14 +184,16 @@ template <class Visit>
 void window_walk::for_each_segment(const operand_state& of, index_t tile, Visit visit) const {
   const auto box = plan_.tile(tile);
   const index_t granule = of.forwards ? 1 : fault_granule;
+  const auto address = reinterpret_cast<std::uintptr_t>(of.operand.bytes.data());
+  const auto skew = static_cast<index_t>(address % static_cast<std::uintptr_t>(granule));
   const auto end_of_bytes = static_cast<index_t>(of.operand.bytes.size_bytes());
   parallel::for_each_segment(
       box.shape, plan_.strides_bytes(of.operand.index),
       plan_.span_bytes(of.operand.index, box).first,
       static_cast<index_t>(plan_.item_bytes(of.operand.index)), fault_granule,
       [&](index_t begin, index_t end) {
-        begin = begin / granule * granule;
-        end = std::min(ceil_div(end, granule) * granule, end_of_bytes);
+        begin = std::max<index_t>((begin + skew) / granule * granule - skew, 0);
+        end = std::min(ceil_div(end + skew, granule) * granule - skew, end_of_bytes);
         visit(byte_range{static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)});
       });
 }

@@ -162,39 +162,62 @@ TEST(Plan, TilesPartitionTheIndexSpace) {
   }));
 }
 
+/// The most granules of 64 KiB that a tile touches of one operand.
+std::size_t granules_at_once(const plan& over, std::size_t which = 0) {
+  const std::vector<std::byte*> bases(static_cast<std::size_t>(over.operands()), origin);
+  const auto n = static_cast<std::size_t>(over.operands());
+  std::size_t most = 0;
+  for (index_t number = 0; number < over.tile_count(); ++number) {
+    std::set<std::uintptr_t> granules;
+    over.for_each_block(
+        over.tile(number), bases,
+        [&](std::byte* const* data, const index_t* strides, index_t inner, index_t outer,
+            const block_position&) {
+          for (index_t row = 0; row < outer; ++row)
+            for (index_t i = 0; i < inner; ++i)
+              granules.insert(reinterpret_cast<std::uintptr_t>(
+                                  data[which] + row * strides[n + which] + i * strides[which]) /
+                              65536);
+        });
+    most = std::max(most, granules.size());
+  }
+  return most;
+}
+
 // plan.5
 TEST(Plan, TilesTouchLittleMemoryHoweverWideTheirSteps) {
-  const auto granules_at_once = [](const layout& where, std::size_t item_bytes) {
-    const std::vector<plan_operand> operands{{where, item_bytes}};
-    const plan over(operands);
-    const std::vector<std::byte*> bases(1, origin);
-    std::size_t most = 0;
-    for (index_t number = 0; number < over.tile_count(); ++number) {
-      std::set<std::uintptr_t> granules;
-      over.for_each_block(over.tile(number), bases,
-                          [&](std::byte* const* data, const index_t* strides, index_t inner,
-                              index_t outer, const block_position&) {
-                            for (index_t row = 0; row < outer; ++row)
-                              for (index_t i = 0; i < inner; ++i)
-                                granules.insert(reinterpret_cast<std::uintptr_t>(
-                                                    data[0] + row * strides[1] + i * strides[0]) /
-                                                65536);
-                          });
-      most = std::max(most, granules.size());
-    }
-    return most;
+  const auto alone = [](const layout& where, std::size_t item_bytes) {
+    return granules_at_once(plan(std::vector<plan_operand>{{where, item_bytes}}));
   };
   constexpr std::size_t reach = 64;  // granules; what is in them may begin in the middle
   const index_t rows = 20000;
   for (const index_t columns : {1, 64, 100, 1000, 1024, 5000, 1 << 20}) {
     SCOPED_TRACE(columns);
     const layout whole({rows, columns});
-    EXPECT_LE(granules_at_once(whole.narrow(1, 0, 1), 4), reach + 1);
-    EXPECT_LE(granules_at_once(whole.narrow(1, 0, 1).flip(), 4), reach + 1);
-    EXPECT_LE(granules_at_once(whole.narrow(1, 0, std::min<index_t>(columns, 3)), 16), 2 * reach);
+    EXPECT_LE(alone(whole.narrow(1, 0, 1), 4), reach + 1);
+    EXPECT_LE(alone(whole.narrow(1, 0, 1).flip(), 4), reach + 1);
+    EXPECT_LE(alone(whole.narrow(1, 0, std::min<index_t>(columns, 3)), 16), 2 * reach);
   }
-  EXPECT_LE(granules_at_once(layout({200, 300, 1000}).select(2, 5), 8), reach + 1);
-  EXPECT_LE(granules_at_once(layout({200, 300, 1000}).select(1, 5), 8), 2 * reach);
+  EXPECT_LE(alone(layout({200, 300, 1000}).select(2, 5), 8), reach + 1);
+  EXPECT_LE(alone(layout({200, 300, 1000}).select(1, 5), 8), 2 * reach);
+
+  // Many operands share what a few may touch.
+  const layout column = layout({rows, 1 << 20}).select(1, 5);
+  for (const std::size_t count : {2, 4, 31}) {
+    const plan over(std::vector<plan_operand>(count, {column, 4}));
+    EXPECT_LE(granules_at_once(over) * count, 4 * reach) << count;
+    EXPECT_GE(granules_at_once(over) * (count + 1), std::min(count, std::size_t{4}) * reach - reach)
+        << count;
+  }
+
+  // Fewer elements on request, as for starts of long lanes, and not along other axes for it.
+  const layout starts = layout({100, 10000, 2}).select(2, 0);
+  const layout wide = layout({10000, 25600}).select(1, 0).expand({100, 10000});
+  for (const index_t most : {1, 100, 16384}) {
+    const plan over(std::vector<plan_operand>{{starts, 4}, {wide, 4}}, {.elements_max = most});
+    EXPECT_LE(element_count(over.tile_shape()), most);
+    EXPECT_LE(granules_at_once(over, 1), reach) << most;
+  }
 }
 
 // plan.5: elements behind one another in the same memory cost no more reach, in whatever order the
@@ -228,14 +251,18 @@ TEST(Plan, SquaresTouchLittleMemoryToo) {
   const plan over(std::vector<plan_operand>{{wide, 4}, {wide.permute_dims({1, 0}), 4}});
   ASSERT_TRUE(over.is_blocked());
   const dims tile = over.tile_shape();
-  EXPECT_LE(tile[0] * tile[1], 256 * 2);  // of 32 KiB and more each: 16 MiB
+  EXPECT_LE(granules_at_once(over, 0), 128u + 16);
+  EXPECT_LE(granules_at_once(over, 1), 128u + 16);
   EXPECT_GE(tile[0] * tile[1], 128);
   EXPECT_LE(std::max(tile[0], tile[1]), 2 * std::min(tile[0], tile[1]));
+  const plan many(std::vector<plan_operand>{
+      {wide, 4}, {wide.permute_dims({1, 0}), 4}, {wide, 4}, {wide, 4}, {wide, 4}, {wide, 4}});
+  EXPECT_LE(granules_at_once(many) * 6, 256u + 6 * 8);
 
   // Fewer elements than a square has, as for starts of long lanes.
   const layout matrix({128, 128});
   const plan lanes(std::vector<plan_operand>{{matrix, 4}, {matrix.permute_dims({1, 0}), 4}},
-                   {.tile_elements = 2});
+                   {.elements_max = 2});
   EXPECT_LE(element_count(lanes.tile_shape()), 2);
 }
 

@@ -35,8 +35,8 @@ int main(int count, char** arguments) {
   executor on({.threads = 2, .memory_bytes = std::strtoull(arguments[2], nullptr, 10) << 20});
   const auto plain = [](std::int32_t x) -> long long { return x; };
   long long result = 0;
-  const bool writes =
-      mode != "sum" && mode != "sum_backwards" && mode != "sum_column" && mode != "sum_rows";
+  const bool writes = mode != "sum" && mode != "sum_backwards" && mode != "sum_column" &&
+                      mode != "sum_rows" && mode != "sum_crossed";
   const tensor first =
       mapped(arguments[3], writes ? shale::access::read_write : shale::access::read_only);
   const index_t columns = 8192;
@@ -48,6 +48,21 @@ int main(int count, char** arguments) {
     result = sum_of(first.view({-1, columns}).select(1, 7), plain, on);
   } else if (mode == "sum_rows") {
     result = sum_of(first.view({-1, 16384}).sliced(0, {.step = 4}), plain, on);
+  } else if (mode == "sum_crossed") {
+    // Behind a header, as arrays lie in files.
+    const index_t side = 32, header_bytes = 128;
+    const index_t depth = (first.size() - header_bytes / 4) / (side * side);
+    const storage elements = first.storage().slice(header_bytes, first.size_bytes() - header_bytes);
+    const tensor all(elements, dtype::int32, layout({side, side, depth}));
+    const tensor sums = tensor::empty({side, side}, dtype::int32);
+    const auto quarter = [&](index_t which) { return all.select(2, which * depth / 4); };
+    apply_into(
+        &on, sums,
+        [](std::int32_t a, std::int32_t b, std::int32_t c, std::int32_t d) {
+          return a + b + c + d;
+        },
+        quarter(0), quarter(1).transpose(0, 1), quarter(2), quarter(3).transpose(0, 1));
+    result = sum_of(sums, plain, on);
   } else if (mode == "update") {
     apply(
         &on, [](std::int32_t& x) { x = 3 * x + 1; }, first);

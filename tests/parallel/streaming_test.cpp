@@ -145,6 +145,17 @@ TEST_F(Streaming, FoldsStayInsideTheBudget) {
   expect_windows(strided);
 }
 
+// stream.4: what one operand has mapped is not mapped again around the other's, and left.
+TEST_F(Streaming, OperandsThatCrossInOneFileStayInsideTheBudget) {
+  const std::string path = cold_file("a", value_at);
+  constexpr std::int64_t stacks = 32 * 32, header = 32, depth = (elements - header) / stacks;
+  long long sum = 0;
+  for (std::int64_t i = 0; i < stacks; ++i)
+    for (std::int64_t quarter = 0; quarter < 4; ++quarter)
+      sum += value_at(header + i * depth + quarter * depth / 4);
+  EXPECT_EQ(run("sum_crossed " + path).result, sum);
+}
+
 // stream.2, stream.4
 TEST_F(Streaming, UpdatesInPlaceStayInsideTheBudget) {
   const std::string path = cold_file("a", value_at);

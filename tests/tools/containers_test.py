@@ -281,11 +281,11 @@ class Containers(ShaleCase):
     def test_mv_stays_in_its_container(self):
         self.survey()
         self.shale("convert", "survey.shale", "other.shale")
-        for name in ("other.shale:new", "other.shale", "new.npy", "./other.shale:new", "./new.npy"):
-            err = self.refused(USAGE, "mv", "survey.shale:dem", name,
-                               says=["another file", "shale convert"])
-            # A name that cannot be made is no advice.
-            self.assertEqual(f"survey.shale:{name}" in err, name in ("other.shale", "new.npy"))
+        for name in ("other.shale:new", "other.shale", "new.npy", "new.npy:3", "new.npy[[",
+                     "./other.shale:new", "./new.npy"):
+            self.refused(USAGE, "mv", "survey.shale:dem", name,
+                         says=["another file", "write survey.shale:NAME", "shale convert"])
+        self.refused(FAILED, "mv", "missing.shale:a", "./missing.shale:b", says="missing.shale")
         self.refused(USAGE, "mv", "survey.shale:dem", "./survey.shale", says="does not say which array")
         self.shale("mv", "survey.shale:dem", "survey.shale:new.npy")
         self.assertEqual(self.names("survey.shale"), ["dx", "new.npy", "wave"])
