@@ -1,6 +1,9 @@
-// Reading and writing files through mappings, against what else a program could do.
-// `bench_mapping DIRECTORY BYTES [WORK]` works in files of BYTES in DIRECTORY; WORK is one of warm,
-// fill, cold and tiles.
+// Measures reading and writing of files through Shale's mappings, and compares them with other ways
+// that a program has.
+//
+//   bench_mapping DIRECTORY BYTES [WORK]
+//
+// The files have BYTES and lie in DIRECTORY. WORK is one of warm, fill, cold and tiles.
 #include <fcntl.h>
 #include <liburing.h>
 #include <sys/mman.h>
@@ -35,8 +38,8 @@ using word = std::uint64_t;
 std::string directory;
 std::size_t file_bytes;
 
-[[noreturn]] void fail(const std::string& what) {
-  throw std::runtime_error(what + ": " + std::strerror(errno));
+[[noreturn]] void fail(const std::string& reason) {
+  throw std::runtime_error(reason + ": " + std::strerror(errno));
 }
 
 class descriptor {
@@ -54,7 +57,7 @@ class descriptor {
 };
 
 struct free_delete {
-  void operator()(void* at) const { std::free(at); }
+  void operator()(void* block) const { std::free(block); }
 };
 using buffer = std::unique_ptr<std::byte, free_delete>;
 
@@ -62,7 +65,7 @@ buffer aligned_buffer(std::size_t bytes) {
   return buffer(static_cast<std::byte*>(std::aligned_alloc(2 * mib, std::max(bytes, 2 * mib))));
 }
 
-// What reading comes down to for all contenders: one addition a word.
+// All contenders do the same work for each word that they read: one addition.
 word add_up(const std::byte* bytes, std::size_t count) {
   const auto* words = reinterpret_cast<const word*>(bytes);
   word sums[8] = {};
@@ -73,14 +76,14 @@ word add_up(const std::byte* bytes, std::size_t count) {
 
 std::string data_path() { return directory + "/data"; }
 
-// The test file, filled with something and on the device.
+// The test file. Its bytes are not zero, and they are on the device.
 void make_data() {
   const descriptor file(data_path(), O_RDWR | O_CREAT | O_TRUNC);
   const buffer block = aligned_buffer(4 * mib);
   for (std::size_t k = 0; k < 4 * mib / sizeof(word); ++k)
     reinterpret_cast<word*>(block.get())[k] = k * 0x9e3779b97f4a7c15ull;
-  for (std::size_t at = 0; at < file_bytes; at += 4 * mib)
-    if (::pwrite(file, block.get(), 4 * mib, static_cast<off_t>(at)) != 4 * mib) fail("pwrite");
+  for (std::size_t offset = 0; offset < file_bytes; offset += 4 * mib)
+    if (::pwrite(file, block.get(), 4 * mib, static_cast<off_t>(offset)) != 4 * mib) fail("pwrite");
   if (::fsync(file) != 0) fail("fsync");
 }
 
@@ -100,10 +103,10 @@ tensor as_words(const storage& bytes, const dims& shape) {
   return tensor(bytes, dtype::uint64, layout(shape));
 }
 
-word engine_sum(const tensor& values, executor& on) {
+word engine_sum(const tensor& values) {
   return reduce(
       values, word{0}, [](word& to, word value) { to += value; },
-      [](word& to, word other) { to += other; }, &on);
+      [](word& to, word other) { to += other; });
 }
 
 // ---- warm -------------------------------------------------------------------------------------
@@ -112,14 +115,15 @@ void warm_reading() {
   const std::size_t bytes = std::min(file_bytes, 512 * mib);
   const auto count = static_cast<index_t>(bytes / sizeof(word));
   executor on({.memory_bytes = 2 * bytes});
+  const executor::scope within(on);
   const storage mapped = map_file(data_path(), {.length = bytes, .populate = true});
   const storage heap = storage::allocate(bytes);
   std::memcpy(const_cast<std::byte*>(std::as_const(heap).data()), mapped.data(), bytes);
   const tensor from_file = as_words(mapped, {count}), from_heap = as_words(heap, {count});
   expected = 0;
   const outcome seen = compete(
-      {{"mapped", [&] { return seconds_of([&] { check(engine_sum(from_file, on), "mapped"); }); }},
-       {"heap", [&] { return seconds_of([&] { check(engine_sum(from_heap, on), "heap"); }); }}},
+      {{"mapped", [&] { return seconds_of([&] { check(engine_sum(from_file), "mapped"); }); }},
+       {"heap", [&] { return seconds_of([&] { check(engine_sum(from_heap), "heap"); }); }}},
       21);
   row made{.work = "read a warm mapped file",
            .bytes = bytes,
@@ -138,6 +142,7 @@ void filling() {
   const buffer block = aligned_buffer(mib);
   std::memset(block.get(), 1, mib);
   executor on({.memory_bytes = 2 * bytes});
+  const executor::scope within(on);
   const auto remove_it = [&] { ::unlink(path.c_str()); };
   const outcome seen =
       compete({{"mapped",
@@ -145,8 +150,7 @@ void filling() {
                   const double seconds = seconds_of([&] {
                     const storage made = create_file(path, bytes);
                     tensor values = as_words(made, {static_cast<index_t>(bytes / sizeof(word))});
-                    apply(
-                        &on, [](word& to) { to = 0x0101010101010101u; }, values);
+                    apply([](word& to) { to = 0x0101010101010101u; }, values);
                   });
                   remove_it();
                   return seconds;
@@ -155,8 +159,8 @@ void filling() {
                 [&] {
                   const double seconds = seconds_of([&] {
                     const descriptor file(path, O_RDWR | O_CREAT | O_EXCL);
-                    for (std::size_t at = 0; at < bytes; at += mib)
-                      if (::pwrite(file, block.get(), mib, static_cast<off_t>(at)) != mib)
+                    for (std::size_t offset = 0; offset < bytes; offset += mib)
+                      if (::pwrite(file, block.get(), mib, static_cast<off_t>(offset)) != mib)
                         fail("pwrite");
                   });
                   remove_it();
@@ -184,8 +188,8 @@ word read_blocks(int flags) {
   ::posix_fadvise(file, 0, 0, POSIX_FADV_SEQUENTIAL);
   const buffer block = aligned_buffer(4 * mib);
   word sum = 0;
-  for (std::size_t at = 0; at < file_bytes; at += 4 * mib) {
-    if (::pread(file, block.get(), 4 * mib, static_cast<off_t>(at)) != 4 * mib) fail("pread");
+  for (std::size_t offset = 0; offset < file_bytes; offset += 4 * mib) {
+    if (::pread(file, block.get(), 4 * mib, static_cast<off_t>(offset)) != 4 * mib) fail("pread");
     sum += add_up(block.get(), 4 * mib);
   }
   return sum;
@@ -205,14 +209,15 @@ word read_hinted_mapping() {
 void cold_reading() {
   expected = 0;
   executor on({.memory_bytes = 64 * mib});
+  const executor::scope within(on);
   const outcome seen = compete(
       {{"shale",
         [&] {
           return cold(
               [&] {
                 const storage file = map_file(data_path());
-                return engine_sum(as_words(file, {static_cast<index_t>(file_bytes / sizeof(word))}),
-                                  on);
+                return engine_sum(
+                    as_words(file, {static_cast<index_t>(file_bytes / sizeof(word))}));
               },
               "shale");
         }},
@@ -247,10 +252,10 @@ word tiles_deep_willneed(std::size_t tile_bytes) {
                     ahead = std::max<std::size_t>(32 * mib / tile_bytes, 1);
   std::size_t asked = 0;
   word sum = 0;
-  for (std::size_t at = 0; at < file_bytes; at += step) {
-    for (; asked < std::min(file_bytes, at + ahead * step); asked += step)
+  for (std::size_t offset = 0; offset < file_bytes; offset += step) {
+    for (; asked < std::min(file_bytes, offset + ahead * step); asked += step)
       ::madvise(base + asked, tile_bytes, MADV_WILLNEED);
-    sum += add_up(base + at, tile_bytes);
+    sum += add_up(base + offset, tile_bytes);
   }
   ::munmap(base, file_bytes);
   return sum;
@@ -266,14 +271,14 @@ word tiles_pread_pool(std::size_t tile_bytes) {
     threads.emplace_back([&] {
       const buffer block = aligned_buffer(tile_bytes);
       const std::size_t step = tile_step * tile_bytes;
-      for (std::size_t at; (at = next.fetch_add(step)) < file_bytes;) {
-        if (::pread(file, block.get(), tile_bytes, static_cast<off_t>(at)) !=
+      for (std::size_t claimed; (claimed = next.fetch_add(step)) < file_bytes;) {
+        if (::pread(file, block.get(), tile_bytes, static_cast<off_t>(claimed)) !=
             static_cast<ssize_t>(tile_bytes))
           fail("pread");
         sum += add_up(block.get(), tile_bytes);
       }
     });
-  for (auto& each : threads) each.join();
+  for (auto& thread : threads) thread.join();
   return sum;
 }
 
@@ -323,6 +328,7 @@ word tiles_io_uring(std::size_t tile_bytes) {
 void cold_tiles(std::size_t tile_bytes) {
   expected = 0;
   executor on({.memory_bytes = 64 * mib});
+  const executor::scope within(on);
   const auto words = static_cast<index_t>(tile_bytes / sizeof(word));
   const auto rows = static_cast<index_t>(file_bytes / tile_bytes);
   const outcome seen = compete(
@@ -331,7 +337,7 @@ void cold_tiles(std::size_t tile_bytes) {
           return cold(
               [&] {
                 const tensor all = as_words(map_file(data_path()), {rows, words});
-                return engine_sum(all.sliced(0, {.step = static_cast<index_t>(tile_step)}), on);
+                return engine_sum(all.sliced(0, {.step = static_cast<index_t>(tile_step)}));
               },
               "shale");
         }},

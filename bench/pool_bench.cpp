@@ -1,7 +1,9 @@
-// The pool against the allocators people use: the whole cost of a temporary, which is to allocate
-// it, touch every page and free it. Called without arguments it runs the suite; `--cycles BYTES`
-// measures one size only; `--mixed NAME` and `--cross NAME` measure one allocator in a process of
-// its own, whose peak memory is then its own.
+// Compares the pool with other allocators. The measured work is the whole cost of a temporary: the
+// block is allocated, every page of it is touched, and it is freed.
+//
+// Without arguments the program runs the whole suite. `--cycles BYTES` measures one size only.
+// `--mixed NAME` and `--cross NAME` measure one allocator in a process of its own, so that the peak
+// memory of the process is that of the allocator.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,11 +36,11 @@ constexpr std::size_t page_bytes = 4096;
 constexpr int rounds = 15;
 
 void touch(void* block, std::size_t bytes) {
-  auto* const at = static_cast<volatile char*>(block);
-  for (std::size_t offset = 0; offset < bytes; offset += page_bytes) at[offset] = 1;
+  auto* const page_of_block = static_cast<volatile char*>(block);
+  for (std::size_t offset = 0; offset < bytes; offset += page_bytes) page_of_block[offset] = 1;
 }
 
-// Threads that do the same work at the same time, again and again: those of a steady state.
+// Threads that start the same work at the same time, in each round again.
 class crew {
  public:
   explicit crew(int threads) : start_(threads), end_(threads) {
@@ -55,9 +57,9 @@ class crew {
   ~crew() {
     work_ = nullptr;
     start_.arrive_and_wait();
-    for (auto& each : others_) each.join();
+    for (auto& thread : others_) thread.join();
   }
-  // Seconds from the first thread's start to the last one's end.
+  // Seconds from the start of the first thread to the end of the last one.
   double run(const std::function<void(int thread)>& work) {
     work_ = &work;
     return seconds_of([&] {
@@ -73,7 +75,7 @@ class crew {
   std::vector<std::thread> others_;
 };
 
-// Memory that is already there, on huge pages if the machine has them.
+// Memory that is resident already, on huge pages if the machine has them.
 class kept_memory {
  public:
   explicit kept_memory(std::size_t bytes) : bytes_(bytes + 2 * mib) {
@@ -114,16 +116,17 @@ void cycles(std::size_t bytes, int threads) {
   crew all(threads);
   std::vector<contender> contenders;
   for (const auto& name : allocator_names()) {
-    auto& from = allocator_named(name);
-    const auto cycle = [&from, bytes](int count) {
+    auto& allocator = allocator_named(name);
+    const auto cycle = [&allocator, bytes](int count) {
       for (int k = 0; k < count; ++k) {
-        void* const block = from.allocate(bytes);
+        void* const block = allocator.allocate(bytes);
         touch(block, bytes);
-        from.deallocate(block, bytes);
+        allocator.deallocate(block, bytes);
       }
     };
     contenders.push_back({name, [&all, cycle, repeats] {
-                            // A steady state: what decayed while others had their turn is back.
+                            // Reaches a steady state: allocators may have given memory back while
+                            // others were measured.
                             all.run([&](int) { cycle(2); });
                             return all.run([&](int) { cycle(repeats); });
                           }});
@@ -170,10 +173,11 @@ struct usage {
   std::uint64_t peak_live = 0, peak_rss = 0;
 };
 
-// Two threads, each with 24 blocks of 32 KiB to 4 MiB, replaced at random, every page touched.
-// Timed once all blocks are there; the peaks are those of all of it.
+// Two threads hold 24 blocks of 32 KiB to 4 MiB each. Blocks are replaced at random, and every page
+// is touched. The time counts from the moment at which all blocks exist; the peaks include the
+// beginning.
 usage mixed_here(const std::string& name) {
-  auto& from = allocator_named(name);
+  auto& allocator = allocator_named(name);
   const std::uint64_t before = rss_bytes();
   std::atomic<std::uint64_t> live = 0, peak = 0;
   struct worker {
@@ -183,31 +187,31 @@ usage mixed_here(const std::string& name) {
   std::array<worker, 2> workers{worker{std::mt19937_64(1)}, worker{std::mt19937_64(2)}};
   const auto release = [&](auto& block) {
     if (!block.first) return;
-    from.deallocate(block.first, block.second);
+    allocator.deallocate(block.first, block.second);
     live -= block.second;
     block.first = nullptr;
   };
-  const auto replace = [&](worker& of, auto& block) {
+  const auto replace = [&](worker& self, auto& block) {
     std::uniform_real_distribution<double> size_log2(15, 22);
     release(block);
-    block.second = static_cast<std::size_t>(std::exp2(size_log2(of.random)));
-    block.first = from.allocate(block.second);
+    block.second = static_cast<std::size_t>(std::exp2(size_log2(self.random)));
+    block.first = allocator.allocate(block.second);
     touch(block.first, block.second);
     const std::uint64_t now = live += block.second;
     std::uint64_t highest = peak;
     while (now > highest && !peak.compare_exchange_weak(highest, now)) {
     }
   };
-  const auto replace_many = [&](worker& of, int count) {
-    for (int k = 0; k < count; ++k) replace(of, of.blocks[of.random() % of.blocks.size()]);
+  const auto replace_many = [&](worker& self, int count) {
+    for (int k = 0; k < count; ++k) replace(self, self.blocks[self.random() % self.blocks.size()]);
   };
   crew all(2);
   all.run([&](int thread) { replace_many(workers[static_cast<std::size_t>(thread)], 5000); });
   usage result;
   result.seconds =
       all.run([&](int thread) { replace_many(workers[static_cast<std::size_t>(thread)], 40000); });
-  for (auto& each : workers)
-    for (auto& block : each.blocks) release(block);
+  for (auto& started : workers)
+    for (auto& block : started.blocks) release(block);
   result.peak_live = peak;
   result.peak_rss = peak_rss_bytes() - before;
   return result;
@@ -215,10 +219,10 @@ usage mixed_here(const std::string& name) {
 
 // ---- blocks freed by another thread -------------------------------------------------------------
 
-// One thread allocates, another frees: `operations` blocks of 32 to 512 KiB. Returns what the
-// process then held after a tenth of them, and at the end.
+// One thread allocates and another one frees: `operations` blocks of 32 to 512 KiB. Returns the
+// memory of the process after a tenth of the operations, and at the end.
 usage cross_here(const std::string& name, std::size_t operations) {
-  auto& from = allocator_named(name);
+  auto& allocator = allocator_named(name);
   constexpr std::size_t ring = 64;
   std::vector<std::atomic<void*>> slots(ring);
   const auto bytes_of = [](std::size_t k) { return (32 + (k * 7919) % 480) * kib; };
@@ -229,7 +233,7 @@ usage cross_here(const std::string& name, std::size_t operations) {
     for (std::size_t k = 0; k < operations; ++k) {
       auto& slot = slots[k % ring];
       if (thread == 0) {
-        void* const block = from.allocate(bytes_of(k));
+        void* const block = allocator.allocate(bytes_of(k));
         std::memset(block, 1, 64);
         while (slot.load(std::memory_order_relaxed)) std::this_thread::yield();
         slot.store(block, std::memory_order_release);
@@ -237,7 +241,7 @@ usage cross_here(const std::string& name, std::size_t operations) {
       } else {
         void* block = nullptr;
         while (!(block = slot.load(std::memory_order_acquire))) std::this_thread::yield();
-        from.deallocate(block, bytes_of(k));
+        allocator.deallocate(block, bytes_of(k));
         slot.store(nullptr, std::memory_order_release);
       }
     }

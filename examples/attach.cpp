@@ -1,5 +1,6 @@
-// The reader of a pair: attaches to a container that another process writes to (hold.cpp), sees a
-// slice without a copy, waits for the next generation, and shows that its old view has not moved.
+// The reader of a pair of programs; hold.cpp is the writer. It attaches to a container that another
+// process writes to, and reads a part of an array without a copy. Then it waits for the next
+// generation, and shows that its old view has not changed.
 //
 //   attach FILE.shale ARRAY
 #include <cinttypes>
@@ -7,6 +8,7 @@
 #include <string>
 
 #include "shale/container.hpp"
+#include "shale/functions.hpp"
 
 namespace {
 
@@ -14,19 +16,19 @@ using namespace shale;
 
 constexpr timeout patience{60'000};
 
-// The middle half along the first axis: a view of the mapped file, no copy.
-tensor middle_of(const array& from) {
-  const tensor whole = from.as_tensor();
+// The middle half along the first axis. It is a view of the mapped file, so nothing is copied.
+tensor middle_of(const array& volume) {
+  const tensor whole = volume.map();
   const index_t rows = whole.shape(0);
   return whole.narrow(0, rows / 4, rows - rows / 2);
 }
 
-double sum_of(const tensor& which) {
-  return eval(cast(sum(expr(which)), dtype::float64)).item().as<double>();
+double sum_of(const tensor& values) {
+  return eval(astype(sum(expr(values)), dtype::float64)).item().as<double>();
 }
 
-void say(const char* what, std::uint64_t generation, double total) {
-  std::printf("%s %" PRIu64 " sum %.17g\n", what, generation, total);
+void say(const char* event, std::uint64_t generation, double total) {
+  std::printf("%s %" PRIu64 " sum %.17g\n", event, generation, total);
   std::fflush(stdout);
 }
 
@@ -42,7 +44,7 @@ int run(const std::string& path, const std::string& name) {
   const tensor old_copy = old_view.clone();
   say("attached to generation", pinned.generation(), sum_of(old_view));
 
-  // Readers never wait for the writer; this one chooses to, to see the change.
+  // A reader never has to wait for the writer. This one waits in order to show the change.
   if (!file.wait_newer(pinned.generation(), patience)) {
     std::fprintf(stderr, "attach: no newer generation came\n");
     return 1;

@@ -2,7 +2,7 @@
 #include <cstdio>
 
 #include "shale/container.hpp"
-#include "shale/expr.hpp"
+#include "shale/functions.hpp"
 #include "shale/tensor.hpp"
 
 int main(int argc, char** argv) {
@@ -20,8 +20,8 @@ int main(int argc, char** argv) {
     change.commit();
 
     // Zero-copy: these are the file's own bytes, mapped. Views of them are free.
-    const tensor stored = file.latest().at("ramp").as_tensor();
-    std::puts(to_string(stored.transpose(0, 1).flip({0})).c_str());
+    const tensor stored = file.latest().at("ramp").map();
+    std::puts(to_string(stored.swapaxes(0, 1).flip({0})).c_str());
 
     // Nothing is computed here …
     const expr a = stored;

@@ -1,37 +1,40 @@
-// The writer of a pair: holds one generation of a container open, and publishes the next one when
-// told to, while attach.cpp reads in another process.
+// The writer of a pair of programs; attach.cpp is the reader. It holds one generation of a
+// container open. It publishes the next generation when it is told to, while attach.cpp reads in
+// another process.
 //
-//   hold FILE.shale ARRAY     publishes when a line arrives on standard input; ends at the second
+//   hold FILE.shale ARRAY
 //
-// Each line that it prints says what has just become true, so that a script can wait for it.
+// It publishes when a line arrives on standard input, and ends at the second line. Each line that
+// it prints says what has happened, so that a script can wait for it.
 #include <cinttypes>
 #include <cstdio>
 #include <iostream>
 #include <string>
 
 #include "shale/container.hpp"
+#include "shale/functions.hpp"
 
 namespace {
 
 using namespace shale;
 
-void say(const char* what, std::uint64_t generation) {
-  std::printf("%s %" PRIu64 "\n", what, generation);
+void say(const char* event, std::uint64_t generation) {
+  std::printf("%s %" PRIu64 "\n", event, generation);
   std::fflush(stdout);
 }
 
-// The next generation: the same array, every element one higher.
+// The next generation has the same array with every element increased by 1.
 std::uint64_t raise_by_one(container& file, const std::string& name) {
   const snapshot before = file.latest();
   const array old = before.at(name);
   transaction change = file.begin();
-  change.update(name).write(cast(expr(old) + 1, old.dtype()));
+  change.update(name).write(astype(expr(old) + 1, old.dtype()));
   return change.commit();
 }
 
 int run(const std::string& path, const std::string& name) {
   container file = container::open(path, open_mode::write);
-  // Whoever attaches from now on may do so at leisure: this pin keeps the bytes on disk.
+  // This snapshot pins the old generation: its bytes stay in the file while readers attach.
   const snapshot held = file.latest();
   held.at(name);
   say("holding generation", held.generation());

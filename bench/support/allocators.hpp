@@ -1,4 +1,4 @@
-// The allocators that the pool is compared with, behind one face.
+// The allocators that the pool is compared with, behind one interface.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ class allocator {
   virtual void deallocate(void* pointer, std::size_t bytes) = 0;
 };
 
-/// "shale", then the peers: "glibc", "jemalloc", "mimalloc", "tbbmalloc".
+/// The names: "shale" first, then "glibc", "jemalloc", "mimalloc" and "tbbmalloc".
 const std::vector<std::string>& allocator_names();
 
 /// Each peer is opened with dlopen, so that none of them replaces malloc for the others.

@@ -9,14 +9,15 @@ namespace shale::bench {
 
 namespace {
 
-double middle(std::vector<double> of) {
-  std::sort(of.begin(), of.end());
-  const std::size_t half = of.size() / 2;
-  return of.size() % 2 == 1 ? of[half] : (of[half - 1] + of[half]) / 2;
+double middle(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-// How many of n sorted values to leave out at each end, so that the median lies between the rest
-// with at least 95 % probability: each value is below it with probability 1/2.
+// The number of values to leave out at each end of n sorted values, so that the median of the
+// distribution lies between the others with a probability of at least 95 %. Each value is below the
+// median with probability 1/2.
 std::size_t outside(std::size_t n) {
   double probability = 1;
   for (std::size_t k = 0; k < n; ++k) probability /= 2;  // no value below
@@ -66,14 +67,14 @@ const std::string& outcome::best(const std::vector<std::string>& names) const {
 outcome compete(const std::vector<contender>& contenders, int rounds) {
   std::map<std::string, std::vector<double>> measured;
   std::vector<const contender*> order;
-  for (const auto& each : contenders) {
-    each.round();
-    order.push_back(&each);
+  for (const auto& contender : contenders) {
+    contender.round();
+    order.push_back(&contender);
   }
   std::minstd_rand random(1);
   for (int round = 0; round < rounds; ++round) {
     std::shuffle(order.begin(), order.end(), random);
-    for (const auto* each : order) measured[each->name].push_back(each->round());
+    for (const auto* contender : order) measured[contender->name].push_back(contender->round());
   }
   return outcome(std::move(measured));
 }

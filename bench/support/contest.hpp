@@ -1,5 +1,5 @@
-// Contenders measured in turn, round after round: what else the machine does meanwhile hits all of
-// them alike, and what is compared are the ratios inside each round.
+// Measures contenders in turn, in many rounds. Other work of the machine affects all contenders of
+// a round alike, so the ratios inside a round are compared.
 #pragma once
 
 #include <functional>
@@ -15,18 +15,19 @@ struct contender {
       round;  ///< does the work once; the seconds it took, or what else is compared
 };
 
-/// The median of the rounds' ratios, and an interval that holds the true median with 95 %
-/// probability (order statistics: nothing is assumed about the distribution).
+/// The median of the ratios of all rounds, and an interval that contains the true median with a
+/// probability of 95 %. It is computed from order statistics, so it assumes nothing about the
+/// distribution.
 struct ratio {
   double median = 0;
   double low = 0;
   double high = 0;
 };
 
-/// Of the ratios of single rounds.
+/// The median and the interval for the given ratios of single rounds.
 ratio middle_of(std::vector<double> ratios);
 
-/// The rounds of all contenders, in the order they were measured.
+/// The rounds of all contenders, in the order in which they were measured.
 class outcome {
  public:
   explicit outcome(std::map<std::string, std::vector<double>> rounds);
@@ -34,10 +35,10 @@ class outcome {
   double median(const std::string& name) const;
   double largest(const std::string& name) const;
 
-  /// name / other, round by round.
+  /// The ratio of `name` to `other` in each round, and its median.
   ratio of(const std::string& name, const std::string& other) const;
 
-  /// The name with the lowest median among `names`.
+  /// The contender among `names` with the lowest median.
   const std::string& best(const std::vector<std::string>& names) const;
 
  private:
@@ -46,7 +47,7 @@ class outcome {
   std::map<std::string, std::vector<double>> rounds_;
 };
 
-/// Runs every contender once to warm up, then `rounds` times, each round in another order.
+/// Runs every contender once to warm up, then `rounds` times. Each round has another order.
 outcome compete(const std::vector<contender>& contenders, int rounds);
 
 /// Seconds that `work` takes.

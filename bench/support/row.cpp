@@ -8,7 +8,9 @@ namespace shale::bench {
 
 namespace {
 
-nlohmann::json to_json(const ratio& what) { return {what.median, what.low, what.high}; }
+nlohmann::json to_json(const ratio& measured) {
+  return {measured.median, measured.low, measured.high};
+}
 
 std::uint64_t status_bytes(const std::string& key) {
   std::ifstream status("/proc/self/status");
@@ -22,27 +24,27 @@ std::uint64_t status_bytes(const std::string& key) {
 
 }  // namespace
 
-bool met(const target& what) {
-  return what.at_least ? what.measured.high >= what.reach : what.measured.low <= what.reach;
+bool met(const target& goal) {
+  return goal.at_least ? goal.measured.high >= goal.reach : goal.measured.low <= goal.reach;
 }
 
-void print(const row& what) {
-  nlohmann::json line = {{"work", what.work},
-                         {"bytes", what.bytes},
-                         {"seconds", what.seconds},
-                         {"gb_per_s", what.seconds > 0 && what.bytes > 0
-                                          ? static_cast<double>(what.bytes) / what.seconds / 1e9
+void print(const row& result) {
+  nlohmann::json line = {{"work", result.work},
+                         {"bytes", result.bytes},
+                         {"seconds", result.seconds},
+                         {"gb_per_s", result.seconds > 0 && result.bytes > 0
+                                          ? static_cast<double>(result.bytes) / result.seconds / 1e9
                                           : 0},
-                         {"peak_rss_bytes", what.peak_rss_bytes}};
-  if (what.limit) line["limit_ratio"] = to_json(*what.limit);
-  for (const auto& [name, times] : what.peers) line["peers"][name] = to_json(times);
-  if (what.reach) {
-    line["reach"] = {{"against", what.reach->against},
-                     {"ratio", to_json(what.reach->measured)},
-                     {what.reach->at_least ? "at_least" : "at_most", what.reach->reach}};
-    line["met"] = met(*what.reach);
+                         {"peak_rss_bytes", result.peak_rss_bytes}};
+  if (result.limit) line["limit_ratio"] = to_json(*result.limit);
+  for (const auto& [name, times] : result.peers) line["peers"][name] = to_json(times);
+  if (result.reach) {
+    line["reach"] = {{"against", result.reach->against},
+                     {"ratio", to_json(result.reach->measured)},
+                     {result.reach->at_least ? "at_least" : "at_most", result.reach->reach}};
+    line["met"] = met(*result.reach);
   }
-  if (!what.note.empty()) line["note"] = what.note;
+  if (!result.note.empty()) line["note"] = result.note;
   std::puts(line.dump().c_str());
   std::fflush(stdout);
 }

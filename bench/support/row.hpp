@@ -1,4 +1,4 @@
-// One line of a benchmark's table, printed as JSON; script/bench makes the table.
+// One line of the table of a benchmark, printed as JSON. script/bench makes the table.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace shale::bench {
 
-/// What has to be reached: a ratio of Shale's figure to another's, at most or at least.
+/// A goal: the ratio of Shale's result to that of another contender is at most or at least this.
 struct target {
   ratio measured;
   double reach = 1;
@@ -30,15 +30,15 @@ struct row {
 };
 
 /// Prints the row as one line of JSON on standard output.
-void print(const row& what);
+void print(const row& result);
 
-/// Whether the interval reaches the target.
-bool met(const target& what);
+/// Whether the interval of the ratio reaches the goal.
+bool met(const target& goal);
 
-/// VmHWM of this process, in bytes.
+/// The peak resident memory of this process (VmHWM), in bytes.
 std::uint64_t peak_rss_bytes();
 
-/// VmRSS of this process, in bytes.
+/// The resident memory of this process (VmRSS), in bytes.
 std::uint64_t rss_bytes();
 
 }  // namespace shale::bench

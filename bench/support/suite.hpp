@@ -1,4 +1,4 @@
-// What `main` of every suite does.
+// The common body of `main` of every suite.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace shale::bench {
 
-/// Runs the suite; whatever it throws is said on standard error and is exit status 1.
+/// Runs the suite. Prints the text of an exception on standard error, and returns 1 then.
 inline int run_suite(int (*suite)(std::span<char*>), int count, char** arguments) {
   try {
     return suite({arguments, static_cast<std::size_t>(count)});

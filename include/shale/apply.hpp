@@ -1,20 +1,24 @@
-// The engine's door for your own element code: `apply`, `apply_into`, and with them (for_each.hpp,
-// reduce.hpp) `for_each_segment`, `for_each_lane` and `reduce` run a lambda over whole tensors, in
-// parallel, whatever their layouts.
+// Runs your own code over the elements of whole tensors of any layout, in parallel: `apply` and
+// `apply_into` here, `for_each_segment` and `for_each_lane` in for_each.hpp, `reduce` in
+// reduce.hpp.
 //
 //   apply([](float& y, float x) { y += 2 * x; }, y, x);          // in place: T& is written
 //   apply_into(out, [](double a, double b) { return a * b; }, a, b);
 //
-// Operands broadcast against each other; written ones must have the common shape. The lambda names
-// its element types, which must be the tensors' own: conversion is `cast`'s business. It is inlined
-// into a contiguous and a strided loop and called once for each element, in no particular order,
-// from several threads at once.
+// `apply_in_order` is serial, for functions that carry state from element to element.
 //
-// Throws   invalid_argument (shapes, dtypes, outputs that are broadcast or overlap themselves),
-//          access_denied (a written operand is read-only), out_of_memory (an input overlaps an
-//          output under another layout and its copy does not fit), io (a mapped file lost its
-//          bytes), cancelled, and whatever the lambda throws first; then outputs are partly written
-// Cost     one pass; allocates no element bytes unless an input overlaps an output
+// Operands broadcast against each other; operands that are written must have the common shape. The
+// function names its element types, which must be those of the tensors; convert with `astype`
+// first. It is inlined into a contiguous and a strided loop and called once for each element, in no
+// particular order, by several threads at once.
+//
+// Cost     one pass. Copies no elements unless an input overlaps an output
+// Throws   invalid_argument (shapes, dtypes, a null or empty function, outputs that are broadcast
+//          or overlap themselves or each other); access_denied (a written operand is read-only);
+//          out_of_memory (also if an input overlaps an output under another layout and its copy
+//          does not fit); unsupported (in a forked child, for a writable mapping of the parent); io
+//          (a mapped file lost its bytes); corrupt (a checksum, if the executor compares them);
+//          cancelled; and the first exception of the function. Outputs may be partly written then
 #pragma once
 
 #include <array>
@@ -23,7 +27,6 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "shale/apply_operands.hpp"
 #include "shale/executor.hpp"
@@ -35,10 +38,10 @@ namespace [[gnu::visibility("default")]] shale {
 
 namespace detail {
 
-template <class Parameters, std::size_t... I>
-std::vector<apply_operand> operands_for(const std::array<tensor, sizeof...(I)>& tensors,
-                                        std::index_sequence<I...>) {
-  return {apply_operand{tensors[I],
+template <class Parameters, class... Tensors, std::size_t... I>
+std::array<apply_operand, sizeof...(I)> operands_for(std::index_sequence<I...>,
+                                                     const Tensors&... tensors) {
+  return {apply_operand{tensors,
                         dtype_of<std::remove_cvref_t<std::tuple_element_t<I, Parameters>>>(),
                         written<std::tuple_element_t<I, Parameters>>}...};
 }
@@ -62,33 +65,50 @@ void element_block(Function& function, std::tuple<P...>*, std::byte* const* data
 
 }  // namespace detail
 
-/// Calls `function` once for each element of the broadcast operands; parameters that are non-const
-/// references are written (and may be read), all others only read.
-template <class Function, class... Tensors>
-requires(sizeof...(Tensors) >= 1 && (std::is_convertible_v<const Tensors&, tensor> &&
-                                     ...)) void apply(executor* on, Function&& function,
-                                                      const Tensors&... operands) {
-  using Parameters = typename decltype(detail::signature_of<Function>())::parameters;
+namespace detail {
+
+// Runs `run` of apply_operands.hpp with a callable and its operands, which are tensors.
+template <auto run, class Function, class... Tensors>
+void apply_by(Function& function, const Tensors&... operands) {
+  using Parameters = typename decltype(signature_of<Function>())::parameters;
   static_assert(std::tuple_size_v<Parameters> == sizeof...(Tensors),
                 "one tensor for each parameter of the callable");
   static_assert(sizeof...(Tensors) <= max_apply_operands, "apply takes at most 8 operands");
-  const std::array<tensor, sizeof...(Tensors)> tensors{operands...};
+  require_callable(function);
   auto* callable = std::addressof(function);
-  detail::run_apply(
-      detail::operands_for<Parameters>(tensors, std::index_sequence_for<Tensors...>{}),
+  run(
+      operands_for<Parameters>(std::index_sequence_for<Tensors...>{}, operands...),
       [](void* context, std::byte* const* data, const index_t* strides, index_t inner,
          index_t outer) {
-        detail::element_block(**static_cast<decltype(callable)*>(context),
-                              static_cast<Parameters*>(nullptr), data, strides, inner, outer,
-                              std::index_sequence_for<Tensors...>{});
+        element_block(**static_cast<decltype(callable)*>(context),
+                      static_cast<Parameters*>(nullptr), data, strides, inner, outer,
+                      std::index_sequence_for<Tensors...>{});
       },
-      &callable, on);
+      &callable);
 }
+
+}  // namespace detail
+
+/// Calls `function` once for each element of the broadcast operands. A parameter that is a
+/// non-const reference can be read and written, any other can only be read.
 template <class Function, class... Tensors>
 requires(sizeof...(Tensors) >= 1 && (std::is_convertible_v<const Tensors&, tensor> &&
                                      ...)) void apply(Function&& function,
                                                       const Tensors&... operands) {
-  apply(static_cast<executor*>(nullptr), std::forward<Function>(function), operands...);
+  detail::apply_by<detail::run_apply>(function, static_cast<const tensor&>(operands)...);
+}
+
+/// The same in index order, the last axis fastest, by the calling thread alone. So the function may
+/// carry state. If operands overlap, a call reads what earlier calls wrote.
+/// Cost     one pass of one thread, with the cache misses of the layouts
+/// Throws   invalid_argument (shapes, dtypes, a null or empty function, outputs that are broadcast
+///          or overlap themselves), access_denied, out_of_memory, unsupported (as `apply`), io, and
+///          the exception of the function. Outputs may be partly written then
+template <class Function, class... Tensors>
+requires(sizeof...(Tensors) >= 1 && (std::is_convertible_v<const Tensors&, tensor> &&
+                                     ...)) void apply_in_order(Function&& function,
+                                                               const Tensors&... operands) {
+  detail::apply_by<detail::run_in_order>(function, static_cast<const tensor&>(operands)...);
 }
 
 namespace detail {
@@ -108,18 +128,16 @@ struct stored_result_for<Function, Result, std::tuple<P...>> {
 
 }  // namespace detail
 
-/// Stores `function(inputs…)` into each element of `out`, whose dtype is that of the result type.
+/// Stores `function(inputs…)` into each element of `out`. The dtype of `out` must be that of the
+/// function's result type.
 template <class Function, class... Tensors>
-void apply_into(executor* on, const tensor& out, Function&& function, const Tensors&... inputs) {
+void apply_into(const tensor& out, Function&& function, const Tensors&... inputs) {
   using Signature = decltype(detail::signature_of<Function>());
   using Stored = typename detail::stored_result_for<std::remove_reference_t<Function>,
                                                     std::remove_cvref_t<typename Signature::result>,
                                                     typename Signature::parameters>::type;
-  apply(on, Stored{function}, out, inputs...);
-}
-template <class Function, class... Tensors>
-void apply_into(const tensor& out, Function&& function, const Tensors&... inputs) {
-  apply_into(static_cast<executor*>(nullptr), out, std::forward<Function>(function), inputs...);
+  detail::require_callable(function);
+  apply(Stored{function}, out, inputs...);
 }
 
 }  // namespace shale

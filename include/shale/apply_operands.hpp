@@ -1,36 +1,39 @@
-// What apply.hpp, for_each.hpp and reduce.hpp share: operands, as the parameters of a callable
-// tell.
+// Shared by apply.hpp, for_each.hpp and reduce.hpp: finds out the operands of a callable from its
+// parameters.
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <tuple>
 #include <type_traits>
-#include <vector>
 
+#include "shale/error.hpp"
 #include "shale/executor.hpp"
 #include "shale/tensor.hpp"
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// Most operands of one apply, `out` included.
+/// The largest number of operands of one call, including the output.
 inline constexpr int max_apply_operands = 8;
 
 namespace detail {
 
 struct apply_operand {
-  tensor values;
+  const tensor& values;
   dtype type;
   bool written;
 };
 
-// Works on `outer` rows of `inner` elements; as src/parallel/kernel.hpp says.
+// Processes `outer` rows of `inner` elements, like the kernels of src/parallel/blocks/kernel.hpp.
 using apply_block = void (*)(void* context, std::byte* const* data, const index_t* strides_bytes,
                              index_t inner, index_t outer);
 
-void run_apply(const std::vector<apply_operand>& operands, apply_block block, void* context,
-               executor* on);
+void run_apply(std::span<const apply_operand> operands, apply_block block, void* context);
 
-// What a lambda says of its operands.
+// The same in index order by the calling thread. Every block is a row of the last axis.
+void run_in_order(std::span<const apply_operand> operands, apply_block block, void* context);
+
+// The result type and the parameter types of a callable.
 template <class Signature>
 struct signature;
 template <class R, class C, class... P>
@@ -69,13 +72,13 @@ template <class P>
 inline constexpr bool written =
     std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>;
 
-// What a callable is given for its parameter P. A bool that is only read is true for any byte but
-// 0; as an object of C++ such a byte would be undefined.
+// The argument for a parameter P, from the element at an address. A bool that is only read is true
+// for any byte but 0, because reading such a byte as a bool would be undefined behaviour.
 template <class P>
-decltype(auto) argument(std::byte* at) noexcept {
+decltype(auto) argument(std::byte* element) noexcept {
   using T = std::remove_cvref_t<P>;
-  if constexpr (std::is_same_v<T, bool> && !written<P>) return *at != std::byte{0};
-  else return (*reinterpret_cast<T*>(at));
+  if constexpr (std::is_same_v<T, bool> && !written<P>) return *element != std::byte{0};
+  else return (*reinterpret_cast<T*>(element));
 }
 
 }  // namespace detail

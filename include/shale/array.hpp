@@ -1,4 +1,5 @@
-// A tensor stored in a container: dense (mapped, zero-copy) or chunked (compressed tiles).
+// Arrays: tensors that are stored in a container, either dense (mapped without a copy) or chunked
+// (in compressed tiles).
 #pragma once
 
 #include <cstdint>
@@ -15,103 +16,129 @@
 #include "shale/region.hpp"
 #include "shale/scalar.hpp"
 #include "shale/tensor.hpp"
-#include "shale/tile_source.hpp"
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// How the elements lie in the file.
+class tile_source;  // shale/tile_source.hpp
+
+/// How the elements are stored.
 enum class array_kind : std::uint8_t {
-  dense,    ///< row-major and bare: mapped without a copy, never compressed
-  chunked,  ///< tiles that are compressed, checked and stored anew one by one
+  dense,    ///< row-major and uncompressed, so that they can be mapped without a copy
+  chunked,  ///< in tiles, each of which is compressed, checked and stored by itself
 };
 
-/// What is grouped before compression: equal bytes, or equal bits, of neighbours side by side
-/// compress better.
+/// The unit that `codec_spec::shuffle` groups. Neighbouring elements have similar bytes and bits,
+/// which compress better in groups.
 enum class shuffle_mode : std::uint8_t { none, byte, bit };
 
-/// How a chunk becomes stored bytes: the stages that are set, in this order.
+/// The stages that turn a chunk into stored bytes. Those that are set are applied in this order.
 struct codec_spec {
-  /// Mantissa bits to keep of floating types; lossy.
+  /// The number of mantissa bits to keep, for floating types; lossy.
   std::optional<int> bitround = std::nullopt;
 
-  /// Differences between neighbours of integer types.
+  /// Store differences between neighbours, for integer types.
   bool delta = false;
 
-  /// Groups the n-th bytes (or bits) of all elements; absent: byte for multi-byte dtypes that are
-  /// compressed.
+  /// Group the n-th bytes (or bits) of all elements. Without a value, bytes are grouped if the
+  /// chunk is compressed and elements have more than one byte.
   std::optional<shuffle_mode> shuffle = std::nullopt;
 
-  /// zstd's level; absent: stored raw.
+  /// The level of zstd. Without a value, chunks are not compressed.
   std::optional<int> zstd_level = 1;
+
+  bool operator==(const codec_spec&) const = default;
 };
 
-/// What `transaction::create` makes.
+/// The description of an array that `transaction::create` makes. A dense array with a chunk shape,
+/// a codec or another fill value than 0 is refused.
 struct array_spec {
   shale::dtype dtype = shale::dtype::float32;
   dims shape;
   array_kind kind = array_kind::dense;
 
-  /// Chunked only; absent: about 1 MiB a chunk, longer along later axes.
+  /// For chunked arrays. Without a value, that of `default_chunk_shape`: about 1 MiB, longer along
+  /// later axes.
   std::optional<dims> chunk_shape = std::nullopt;
   codec_spec codec = {};
 
-  /// What chunks that were never written read as. Dense arrays start as zeros whatever it is.
+  /// The value of elements that were never written.
   scalar fill_value = 0;
 };
 
-/// A chunk shape of about `target_bytes` for an array of that shape.
+/// The part of `array_spec` that does not follow from the values of an array.
+struct array_form {
+  array_kind kind = array_kind::dense;
+  std::optional<dims> chunk_shape = std::nullopt;
+  codec_spec codec = {};
+  scalar fill_value = 0;
+};
+
+/// A chunk shape of at most about `target_bytes` for an array of that shape.
+/// Throws   invalid_argument (a negative extent, too many elements, no dtype)
 dims default_chunk_shape(const dims& shape, dtype type, std::size_t target_bytes = 1u << 20);
 
-/// An array in one generation: immutable.
+/// An array in one generation. It never changes.
+/// Throws   invalid_argument from every member, if it was moved from; out_of_memory from members
+///          that return a copy
 /// Threads  every member may be called from any thread
 /// Lifetime keeps its generation pinned
 class array {
  public:
-  /// As recorded in this generation; no element is touched.
-  const std::string& name() const noexcept;
-  shale::dtype dtype() const noexcept;
-  const dims& shape() const noexcept;
-  index_t rank() const noexcept { return shape().size(); }
-  index_t size() const noexcept;
-  array_kind kind() const noexcept;
+  /// The description of the array. These read no element.
+  const std::string& name() const;
+  shale::dtype dtype() const;
+  const dims& shape() const;
+  index_t rank() const { return shape().size(); }
+  index_t size() const;
+  array_kind kind() const;
 
-  /// Elements times their width.
-  std::uint64_t size_bytes() const noexcept;
+  /// size() times the bytes of an element.
+  std::uint64_t size_bytes() const;
 
-  /// Bytes of element data in the file: equals size_bytes() for dense, compressed for chunked.
+  /// The bytes of elements in the file: size_bytes() if dense, the compressed size if chunked.
   std::uint64_t stored_bytes() const;
 
-  /// Chunked: the extents of a chunk; dense: the shape.
-  const dims& chunk_shape() const noexcept;
+  /// The extents of a chunk; for a dense array, its shape.
+  const dims& chunk_shape() const;
 
-  /// The stages that every chunk has passed; none for dense.
+  /// The stages of every chunk; for a dense array, none.
   codec_spec codec() const;
 
-  /// What chunks that were never written read as.
+  /// The value of elements that were never written.
   scalar fill_value() const;
 
-  /// The generation that last changed it.
-  std::uint64_t modified() const noexcept;
+  /// The number of the generation that last changed the array.
+  std::uint64_t modified() const;
 
-  /// The notes that `transaction::set_attribute` left, by key in byte order.
+  /// The attributes that `transaction::set_attribute` stored, sorted by the bytes of their keys.
   std::vector<std::pair<std::string, std::string>> attributes() const;
 
-  /// Dense: the file's bytes themselves, mapped read-only, not verified. Chunked: read into memory,
-  /// whole.
-  /// Cost     dense: O(1), no element touched. Chunked: as read(region::all)
-  tensor as_tensor() const;
+  /// The attribute with that key, or nothing.
+  std::optional<std::string> attribute(std::string_view key) const;
 
-  /// `where` as a new row-major tensor. Chunks are verified; of dense arrays, when `where` is whole
-  /// rows, the segments of 1 MiB that it covers.
-  /// Cost     a copy, plus one decode per touched chunk, in parallel
-  /// Throws   invalid_argument (outside), corrupt (checksum), io, out_of_memory
-  tensor read(const region& where, executor* on = nullptr) const;
-  tensor read(executor* on = nullptr) const { return read(region::all(shape()), on); }
+  /// The elements of a dense array in the file, mapped read-only without a copy. Engine calls
+  /// compare them with their checksums if the executor has checksum_use::compared. Before other
+  /// reads, call storage::compare_checksums.
+  /// Cost     O(1), reads no element. If the file cannot be mapped (docs/storage.md), reads all
+  /// Throws   invalid_argument (a chunked array: `read` it, or use it as an expression),
+  ///          out_of_memory (also for lack of address space), io
+  tensor map() const;
 
-  /// The array as an operand of expressions, without reading it.
+  /// A part of the array as a new row-major tensor. Chunks are compared with their checksums. In a
+  /// dense array, if the part is contiguous in the file, segments of 1 MiB that lie in it as a
+  /// whole are compared, and with checksum_use::compared all segments that it touches.
+  /// Cost     one copy, and decoding of each chunk that the part touches, in parallel
+  /// Throws   invalid_argument (outside the array), corrupt (a checksum), io, out_of_memory,
+  ///          cancelled
+  tensor read(const region& part) const;
+  tensor read() const { return read(region::all(shape())); }
+
+  /// The array as an operand of expressions. A dense array is mapped, a chunked one is read when
+  /// the expression is evaluated.
+  /// Throws   as map, for a dense array; out_of_memory
   operator expr() const;
 
-  /// For the engine: the chunks as tiles. Nothing for dense arrays, whose as_tensor() is free.
+  /// The chunks of the array as tiles. Null for dense arrays.
   std::shared_ptr<const tile_source> tiles() const;
 
  private:
@@ -120,41 +147,61 @@ class array {
   friend class writable_array;
   struct implementation;
   explicit array(std::shared_ptr<implementation> made) noexcept;
+  implementation& state() const;
   std::shared_ptr<implementation> implementation_;
 };
 
-/// An array being written by a transaction.
-/// Threads  disjoint regions may be written in parallel (chunked: not within one chunk)
-/// Lifetime usable until its transaction commits or aborts, or removes it; then every call that
-///          touches elements throws
+/// An array that a transaction writes.
+/// Throws   invalid_argument from every member, if it was moved from; from members that access
+///          elements even after the transaction has ended. not_found from these after the
+///          transaction has removed the array
+/// Threads  disjoint regions may be written at the same time, but not within one chunk
+/// Lifetime it does not keep its transaction open
 class writable_array {
  public:
-  /// As the transaction will commit it; `chunk_shape` of dense arrays is the shape.
-  const std::string& name() const noexcept;
-  shale::dtype dtype() const noexcept;
-  const dims& shape() const noexcept;
-  array_kind kind() const noexcept;
-  const dims& chunk_shape() const noexcept;
+  /// The description of the array, as the transaction will commit it. `chunk_shape` of a dense
+  /// array is its shape.
+  const std::string& name() const;
+  shale::dtype dtype() const;
+  const dims& shape() const;
+  array_kind kind() const;
+  const dims& chunk_shape() const;
 
-  /// Dense only: the new bytes, mapped for writing. After commit the tensor is read-only; after
-  /// abort it is cut off from the file and reports `failed`.
-  tensor as_tensor() const;
+  /// The new elements of a dense array, mapped for writing. Commit makes the tensor read-only.
+  /// Abort separates it from the file, and it reports `failed`.
+  /// Cost     O(1)
+  /// Throws   invalid_argument (a chunked array, the transaction has ended), out_of_memory,
+  ///          out_of_space, unsupported (the file cannot be mapped for writing), io
+  /// Threads  the caller synchronises stores through the tensor, also with `commit`
+  tensor map() const;
 
-  /// Stores `values` (converted to the array's dtype, broadcast to the region's shape); partly
-  /// covered chunks are read, changed and stored.
-  void write(const region& where, const tensor& values, executor* on = nullptr) const;
+  /// Stores `values`, converted to the array's dtype and broadcast to the region's shape.
+  /// Cost     one pass over the region, in parallel. Each chunk that it touches is compressed; one
+  ///          that it covers in part is read first
+  /// Throws   invalid_argument (outside the array, shapes that do not broadcast, the transaction
+  ///          has ended); not_found (the array was removed); corrupt (a chunk that is covered in
+  ///          part is damaged); unsupported (as `map`); out_of_space; io; out_of_memory; cancelled.
+  ///          The transaction goes on, with the elements that were stored until then. But if the
+  ///          device refused bytes of a chunk (out_of_space, io), `commit` refuses, too
+  /// Threads  regions that share no chunk may be written at the same time
+  void write(const region& part, const tensor& values) const;
 
-  /// Evaluates into the array, block by block, whatever its size; a tensor or an array is an
-  /// expression too. Converted to the array's dtype, broadcast to its shape.
-  void write(const expr& values, executor* on = nullptr) const;
+  /// Evaluates an expression into the whole array, block by block. It is converted to the array's
+  /// dtype and broadcast to its shape. A tensor or an array is an expression too.
+  /// Cost     as `eval` of the expression, and each chunk is compressed once
+  /// Throws   as the other one, as `eval`, and exceptions of the caller's tile sources
+  /// Threads  one call at a time
+  void write(const expr& values) const;
 
-  /// For the engine: the chunks as writable tiles. Nothing for dense arrays.
+  /// The chunks of the array as writable tiles. Null for dense arrays.
+  /// Throws   invalid_argument (the transaction has ended), not_found (the array was removed)
   std::shared_ptr<tile_source> tiles() const;
 
  private:
   friend class transaction;
   struct implementation;
   explicit writable_array(std::shared_ptr<implementation> made) noexcept;
+  implementation& state() const;
   std::shared_ptr<implementation> implementation_;
 };
 

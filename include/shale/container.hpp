@@ -1,12 +1,11 @@
-// A .shale file: named tensors in generations. A snapshot reads one generation for as long as it
-// wants; the one transaction at a time writes the next.
+// Containers: .shale files with named arrays. Each commit makes a new generation of the file. A
+// snapshot reads one generation, which stays as it is; one transaction at a time writes the next.
 //
 //   auto file = container::create("survey.shale");
 //   auto change = file.begin();
 //   change.create("dem", {.dtype = dtype::float32, .shape = {344, 403}}).write(values);
 //   change.commit();
-//   tensor dem = file.latest().at("dem").as_tensor();   // zero-copy, stays valid over later
-//   commits
+//   tensor dem = file.latest().at("dem").map();   // zero-copy, valid over later commits
 #pragma once
 
 #include <cstdint>
@@ -17,175 +16,196 @@
 #include <vector>
 
 #include "shale/array.hpp"
-#include "shale/error.hpp"
+#include "shale/snapshot.hpp"
+#include "shale/verification.hpp"
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// How long a call may wait for somebody else. (Not std::chrono's: that header costs every includer
-/// 4,000 lines.)
+/// The longest time that a call may wait. (<chrono> would add 4,000 lines to every user.)
 struct timeout {
   std::int64_t ms = 0;
 };
 
-/// Fails at once, or waits ten seconds.
+/// Do not wait; wait for up to ten seconds.
 inline constexpr timeout no_wait{0};
 inline constexpr timeout wait_default{10'000};
 
-/// What a handle may begin.
+/// The operations that a handle allows.
 enum class open_mode : std::uint8_t {
-  read,   ///< needs only read permission; `begin` throws access_denied
-  write,  ///< snapshots, and transactions by `begin`
+  read,               ///< snapshots only; needs only the right to read
+  write,              ///< snapshots and transactions
+  write_exclusively,  ///< also on network file systems; you promise that no other host has it open
+  salvage,            ///< as read, also if the newest commit is lost: the generation before it
 };
 
-/// One immutable generation of a container.
-/// Threads  every member may be called from any thread
-/// Lifetime pins its generation, in this process and against writers in others, until the last copy
-///          and the last tensor from it is gone; a long-lived snapshot keeps old bytes on disk
-class snapshot {
- public:
-  /// Counts commits: a later generation has a larger number.
-  std::uint64_t generation() const noexcept;
-
-  /// The array of that name, or nothing. Cost: O(log arrays) page reads, no element.
-  std::optional<array> find(std::string_view name) const;
-
-  /// Throws   not_found, naming close matches
-  array at(std::string_view name) const;
-
-  /// Up to `limit` names in byte order that start with `prefix` and come after `after`.
-  std::vector<std::string> names(std::string_view prefix = {}, std::string_view after = {},
-                                 std::size_t limit = SIZE_MAX) const;
-
- private:
-  friend class container;
-  friend class transaction;
-  struct implementation;
-  std::shared_ptr<implementation> implementation_;
-};
-
-/// The next generation, being made by the one writer. Nothing is visible to others before `commit`;
-/// destroying it without commit aborts, and the file is as if it had never begun.
-/// Threads  every member may be called from any thread: those that change which arrays there are
-///          take turns, while other arrays, or other chunks of one, are written in parallel. `commit`
-///          waits for writes that have begun, `abort` makes them throw; so do all later ones. What
-///          stores through `as_tensor` has to be done before, and nobody may use the handles of an
-///          array that is just being renamed
+/// The next generation. Nobody else sees it before `commit`. Destruction without commit aborts, and
+/// the file stays as it was.
+/// Throws   from every member but `abort`: invalid_argument (moved from; for all but `generation`
+///          also: the transaction has ended), out_of_memory, io, corrupt (damaged metadata),
+///          out_of_space
+/// Threads  every member may be called from any thread. Calls that make, remove or rename arrays
+///          take turns; different arrays, or different chunks of one, can be written in parallel.
+///          `commit` waits for writes that have begun, `abort` makes them throw; later ones throw.
+///          Stores through tensors from writable_array::map must end before `commit`. No thread may
+///          use the handles of an array while it is renamed
+/// Lifetime holds the writer lock until commit, abort or destruction
 class transaction {
  public:
   transaction(transaction&&) noexcept;
   transaction& operator=(transaction&&) noexcept;
   ~transaction();
 
-  /// The generation that commit will publish.
-  std::uint64_t generation() const noexcept;
+  /// The number of the generation that commit will publish.
+  /// Throws   invalid_argument, if it was moved from
+  std::uint64_t generation() const;
 
-  /// A new array. Names are 1 to 1024 bytes of UTF-8 without control characters; '/' separates
-  /// levels, none of which is empty or of periods only. Dense arrays start as zeros, chunked ones as
-  /// the fill value, taking no space. Throws already_exists, invalid_argument, out_of_space
+  /// Makes a new array. Names are 1 to 1024 bytes of UTF-8 without control characters. '/'
+  /// separates levels, each of which has a character other than a period. A dense array starts as
+  /// zeros. A chunked array starts with the fill value everywhere, and takes no space.
+  /// Cost     O(1); reserves the space of a dense array
+  /// Throws   as every member; already_exists; invalid_argument (name, dtype, shape, chunk shape,
+  ///          codec; a dense array with a chunk shape, a codec or a fill value other than 0)
   writable_array create(std::string_view name, const array_spec& spec);
 
-  /// An existing array, to be changed. Chunked: only chunks that are written are stored anew.
-  /// Dense: the whole array is copied into new space first, since old generations stay as they are.
+  /// Makes a new array of the given values, with their dtype and shape.
+  /// Cost     as `eval` of the expression, block by block: the values need not fit into memory
+  /// Throws   as the other one, and as writable_array::write. Then the array does not exist
+  writable_array create(std::string_view name, const expr& values, const array_form& form = {});
+
+  /// An existing array, which can then be changed. Older generations keep their elements: a dense
+  /// array is first copied to new space and compared with its checksums; of a chunked array, the
+  /// chunks that are written are stored in new space.
+  /// Cost     dense: a copy of the array, in parallel. Chunked: O(1)
+  /// Throws   as every member; not_found, with names that are similar; corrupt also for damaged
+  ///          elements, naming segment and byte; cancelled
   writable_array update(std::string_view name);
 
-  /// As in the base generation, or as changed so far: reading an array that this transaction is
-  /// changing gives what is there at that moment, and only until the transaction ends. An
-  /// expression over shifted views of the very array that it is written to has to read a snapshot
-  /// instead.
+  /// The array of that name with all changes so far, or nothing. Reading an array that this
+  /// transaction changes gives the present elements, and is possible until the transaction ends. To
+  /// write an expression over shifted views of an array into that array, take the views from a
+  /// snapshot.
   std::optional<array> find(std::string_view name) const;
 
-  /// Tensors mapped from this transaction's own update of it are cut off, as by abort.
-  /// Throws   not_found, naming close matches
+  /// Removes an array. Tensors that were mapped from its `update` are separated from the file.
+  /// Throws   as every member; not_found, with names that are similar
   void remove(std::string_view name);
 
-  /// Throws   not_found, already_exists, invalid_argument (`to` as for `create`)
+  /// Renames an array.
+  /// Throws   as every member; not_found; already_exists; invalid_argument (`to`, as for `create`)
   void rename(std::string_view from, std::string_view to);
 
-  /// A note attached to an array: any bytes, by convention UTF-8 or JSON.
+  /// Attaches a value to an array under a key, or replaces it. Both are any bytes, by convention
+  /// UTF-8 or JSON.
+  /// Cost     stores all attributes of the array again: use tens of them, not thousands
+  /// Throws   as every member; not_found (the array); invalid_argument (too long, or too many)
   void set_attribute(std::string_view array, std::string_view key, std::string_view value);
 
-  /// Throws   not_found (array or key)
+  /// Removes an attribute.
+  /// Throws   as every member; not_found (the array or the key)
   void remove_attribute(std::string_view array, std::string_view key);
 
-  /// Makes everything durable, then visible: after a crash at any moment the file holds the old
-  /// generation or the new one.
-  /// Returns  the new generation
-  /// Throws   io, out_of_space: the transaction is aborted; a failed sync poisons the container
+  /// Makes all changes durable and then visible, and returns the number of the generation. After a
+  /// crash at any time the file holds the old generation or the new one.
+  /// Cost     reads written dense arrays for their checksums, in parallel; two syncs of the device
+  /// Throws   io (also if another file took the name: the message says which file has the
+  ///          generation, if any), out_of_space, out_of_memory, cancelled: the transaction is
+  ///          aborted, and after a failed sync the container refuses further ones.
+  ///          invalid_argument: it has ended, or the call came from inside one of its own writes
   std::uint64_t commit();
 
-  /// Gives up. Tensors mapped from this transaction are cut off from the file.
-  void abort() noexcept;
+  /// Aborts, and gives the name of this container to the one at the path `other`, on the same file
+  /// system. Nobody can commit meanwhile, so a copy of the newest snapshot that was made during the
+  /// transaction is complete. Waits for writes that have begun, as `commit` does.
+  /// Throws   invalid_argument (the container itself; a call from inside one of its own writes),
+  ///          not_found, busy (another transaction writes `other`), corrupt, unsupported (a later
+  ///          format), io (also if another file has the name by now). The old file keeps its name,
+  ///          unless only the sync of the folder failed after the rename (io)
+  /// Lifetime open snapshots keep the old file. Handles to it throw `io`: open the name again
+  void replace_by(const std::string& other);
 
-  /// Bytes of tree pages and superblocks that commit wrote; for tests and curiosity.
-  std::uint64_t metadata_bytes_written() const noexcept;
+  /// Ends the transaction without changes. Tensors that were mapped from it are separated from the
+  /// file. Called from inside one of its own writes, it makes that write throw and then ends. It
+  /// does nothing if the transaction has ended or was moved from.
+  void abort() noexcept;
 
  private:
   friend class container;
   struct implementation;
   explicit transaction(std::unique_ptr<implementation> made) noexcept;
+  implementation& begun() const;
   std::unique_ptr<implementation> implementation_;
 };
 
-/// One thing that `verify` found.
-struct finding {
-  errc code;         ///< corrupt or io
-  std::string text;  ///< what and where
-};
-
-/// What `verify` looked at and found; sound if there are no findings.
-struct verification {
-  std::uint64_t generation = 0;
-  std::uint64_t pages = 0;
-  std::uint64_t arrays = 0;
-  std::uint64_t chunks = 0;
-  std::uint64_t data_bytes = 0;
-  std::uint64_t live_bytes = 0;  ///< live + freed + free = file size, exactly
-
-  /// Of older generations, whether somebody reads them or not. The next transaction takes what no
-  /// pinned generation and not the last one before the newest needs, where a crash may lead back to.
-  std::uint64_t freed_bytes = 0;
-  std::uint64_t free_bytes = 0;
-  std::vector<finding> findings;
-};
-
-/// A handle to an open container file; copies share it.
+/// A handle to an open container. Copies share it.
+/// Throws   invalid_argument from every member but `close`, if the handle was moved from
 /// Threads  every member may be called from any thread
 class container {
  public:
-  /// A new file holding an empty generation. Throws already_exists.
-  static container create(const std::string& path);
+  /// Makes a new file with an empty generation and opens it.
+  /// Throws   already_exists; out_of_space; invalid_argument (open_mode::read); and as `open`. No
+  ///          file is left behind then
+  static container create(const std::string& path, open_mode mode = open_mode::write);
 
-  /// Throws   not_found, corrupt, unsupported (a later format), access_denied, io
+  /// Opens an existing file. The path is resolved once, to a name in a folder; later changes of the
+  /// working directory or of links have no effect. If another container takes the name later, as by
+  /// `replace_by`, calls throw io: open the name again. `open_if_exists` returns nothing instead of
+  /// throwing not_found; `open_or_create` creates the file if it does not exist.
+  /// Cost     a few page reads; 3 descriptors, and 16 at most for snapshots
+  /// Throws   not_found, access_denied (permissions)
+  ///          invalid_argument (a folder, a device or a pipe; a name that is too long)
+  ///          corrupt (no container, or damaged; also if only the newest commit cannot be found,
+  ///          except with open_mode::salvage)
+  ///          unsupported (a later format; for writing, a network file system)
+  ///          busy (a lock of another program is in the way)
+  ///          out_of_memory, io
   static container open(const std::string& path, open_mode mode = open_mode::read);
   static std::optional<container> open_if_exists(const std::string& path,
                                                  open_mode mode = open_mode::read);
-  static container open_or_create(const std::string& path);
+  static container open_or_create(const std::string& path, open_mode mode = open_mode::write);
 
-  /// The path as it was given to `create` or `open`; for messages.
-  const std::string& path() const noexcept;
+  /// The path that was given to `create` or `open`, for messages.
+  const std::string& path() const;
 
-  /// 16 bytes, fixed at creation, as lower-case hex with dashes.
+  /// The identifier of the container, 16 bytes as lower-case hexadecimal digits with dashes. It
+  /// never changes.
+  /// Throws   out_of_memory, and as every member
   std::string uuid() const;
 
-  /// The newest generation, pinned. Never blocks a writer nor waits for one.
+  /// Pins the newest generation. It never waits for a writer and never blocks one.
+  /// Throws   invalid_argument (closed), io (also if another container took the name), not_found
+  ///          (no file has the name any more), corrupt, unsupported (a later format),
+  ///          access_denied, out_of_memory
   snapshot latest() const;
 
-  /// Begins the next generation, waiting at most `patience` for another writer to finish.
-  /// Throws   busy, access_denied, io, corrupt
-  transaction begin(timeout patience = wait_default);
+  /// Begins the next generation. Waits for transactions of other threads and processes, up to
+  /// `limit`.
+  /// Cost     writes both superblocks again, and a sync of the device
+  /// Throws   as latest; busy (the time is over), access_denied (open_mode::read), unsupported (on
+  ///          a network file system), out_of_space, io (also if an earlier sync of this container
+  ///          failed)
+  transaction begin(timeout limit = wait_default);
 
-  /// Waits until a generation above `seen` is published. Returns the newest, or nothing in time.
-  std::optional<std::uint64_t> wait_newer(std::uint64_t seen, timeout patience) const;
+  /// Waits until there is a generation with a number above `seen`, up to `limit`. Returns the
+  /// newest number, or nothing if the time is over.
+  /// Throws   as latest
+  std::optional<std::uint64_t> wait_newer(std::uint64_t seen, timeout limit) const;
 
-  /// Checks every page and every byte of the newest generation.
-  verification verify(executor* on = nullptr) const;
+  /// Checks all metadata and all elements of the newest generation. Damage becomes findings, not
+  /// exceptions.
+  /// Cost     reads all bytes of the generation, in parallel
+  /// Throws   as latest; cancelled
+  verification verify() const;
 
-  /// Gives up the descriptors now and reports what a destructor could not.
+  /// Closes the file for all copies of this handle: their calls, except `path` and `uuid`, throw
+  /// invalid_argument then. Snapshots, arrays, tensors and a running transaction stay valid. Never
+  /// throws, even if the handle was moved from: a commit has synced everything before it returned,
+  /// so closing has no error to report.
   void close();
 
  private:
   struct implementation;
   explicit container(std::shared_ptr<implementation> made) noexcept;
+  implementation& state() const;
   std::shared_ptr<implementation> implementation_;
 };
 

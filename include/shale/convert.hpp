@@ -1,4 +1,4 @@
-// How one element becomes another: the conversion rules of every cast, copy and scalar.
+// Converts an element to another type. Casts, copies and scalars all use these rules.
 #pragma once
 
 #include <bit>
@@ -21,7 +21,7 @@ inline constexpr bool is_small_float =
     std::is_same_v<T, float16> || std::is_same_v<T, bfloat16> || std::is_same_v<T, float8_e4m3fn> ||
     std::is_same_v<T, float8_e5m2>;
 
-// The float32 next to `value` towards zero, with its last bit set unless it is exact.
+// Rounds `value` towards zero to a float32, and sets its last bit unless the result is exact.
 constexpr float round_to_odd(double value) noexcept {
   auto narrow = static_cast<float>(value);
   if (static_cast<double>(narrow) == value || value != value) return narrow;
@@ -38,7 +38,7 @@ constexpr float round_to_odd(Integer value) noexcept {
   if constexpr (sizeof(Integer) < 8) {
     return round_to_odd(static_cast<double>(value));
   } else {
-    // Beyond 2^53 the low bits are folded into one that a double still holds.
+    // Beyond 2^53, one bit that a double still holds replaces the low bits.
     auto magnitude = value < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(value)
                                : static_cast<std::uint64_t>(value);
     if (magnitude >> 53 != 0)
@@ -50,12 +50,13 @@ constexpr float round_to_odd(Integer value) noexcept {
 
 }  // namespace detail
 
-/// Converts one element:
-/// to bool              anything but zero is true (NaN too)
-/// float -> integer     truncates towards zero, saturates at the ends, NaN -> 0
+/// Converts one element by these rules:
+/// to bool              anything but zero is true, NaN included
+/// float -> integer     truncates towards zero, saturates at the ends of the range, NaN -> 0
 /// integer -> integer   wraps modulo 2^n
-/// to float             rounds to nearest, ties to even; float8_e4m3fn has no infinity: NaN instead
+/// to float             rounds to nearest, ties to even; float8_e4m3fn gets NaN for infinity
 /// complex -> real      drops the imaginary part
+/// real -> complex      converts the real part; the imaginary part is 0
 template <class To, class From>
 constexpr To convert(From value) noexcept {
   if constexpr (std::is_same_v<To, From>) {
@@ -73,13 +74,13 @@ constexpr To convert(From value) noexcept {
   } else if constexpr (std::is_same_v<To, bool>) {
     return value != From{};
   } else if constexpr (detail::is_small_float<To>) {
-    // Through float32, rounded to odd where it is inexact: no tie of the narrower format has its
-    // last bit set, so the second rounding decides as if there had been only one.
+    // Goes through a float32 that is rounded to odd: a tie of the narrower format never has the
+    // last bit set, so the second rounding gives the result of a single rounding.
     if constexpr (std::is_same_v<From, double> || (std::is_integral_v<From> && sizeof(From) >= 4))
       return To(detail::round_to_odd(value));
     else return To(static_cast<float>(value));
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    // The limits as From values: the upper one, a power of two, is exact and one too large.
+    // The limits as From values. `beyond` is a power of two, so it is exact: the largest value + 1.
     constexpr From lowest = static_cast<From>(std::numeric_limits<To>::min());
     constexpr From beyond = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * 2;
     if (value >= beyond) return std::numeric_limits<To>::max();

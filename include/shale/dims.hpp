@@ -1,4 +1,4 @@
-// Up to 32 signed numbers, held inline: shapes, strides, axis lists, indices.
+// A list of up to 32 signed numbers without heap memory, for shapes, strides, axes and indices.
 #pragma once
 
 #include <initializer_list>
@@ -14,11 +14,10 @@ namespace detail {
 }  // namespace detail
 
 /// A short list of `index_t`: a shape, strides, axes or a multi-dimensional index.
-/// Cost     inline, no allocation; copying moves only the used entries
-/// Throws   invalid_argument from anything that would make it longer than `max_rank`
+/// Cost     never allocates; a copy copies the used entries only
+/// Throws   invalid_argument from every function that would make it longer than `max_rank`
 class dims {
  public:
-  /// What standard algorithms and containers ask for.
   using value_type = index_t;
   using iterator = index_t*;
   using const_iterator = const index_t*;
@@ -26,7 +25,7 @@ class dims {
   /// No entries.
   constexpr dims() noexcept {}
 
-  /// The given entries in their order.
+  /// The given entries, in their order.
   constexpr dims(std::initializer_list<index_t> values) : dims(values.begin(), values.end()) {}
   constexpr explicit dims(std::span<const index_t> values)
       : dims(values.data(), values.data() + values.size()) {}
@@ -49,19 +48,19 @@ class dims {
     check(count);
     dims result;
     result.size_ = static_cast<std::int32_t>(count);
-    for (index_t& each : result) each = value;
+    for (index_t& entry : result) entry = value;
     return result;
   }
 
-  /// Entries held: the rank of what they describe.
+  /// The number of entries: the rank, for a shape.
   constexpr index_t size() const noexcept { return size_; }
   constexpr bool empty() const noexcept { return size_ == 0; }
 
-  /// Unchecked; 0 <= at < size().
-  constexpr index_t& operator[](index_t at) noexcept { return values_[at]; }
-  constexpr index_t operator[](index_t at) const noexcept { return values_[at]; }
+  /// The entry at `position`, 0 <= position < size(). Unchecked.
+  constexpr index_t& operator[](index_t position) noexcept { return values_[position]; }
+  constexpr index_t operator[](index_t position) const noexcept { return values_[position]; }
 
-  /// The entries lie one after another. Pointers live as long as this object.
+  /// The entries are contiguous. Pointers to them are valid as long as this object.
   constexpr index_t* begin() noexcept { return values_; }
   constexpr index_t* end() noexcept { return values_ + size_; }
   constexpr const index_t* begin() const noexcept { return values_; }
@@ -69,37 +68,37 @@ class dims {
   constexpr const index_t* data() const noexcept { return values_; }
   constexpr index_t* data() noexcept { return values_; }
 
-  /// Unchecked; there must be an entry.
+  /// The first and the last entry. Unchecked: there must be one.
   constexpr index_t front() const noexcept { return values_[0]; }
   constexpr index_t back() const noexcept { return values_[size_ - 1]; }
 
-  /// Adds an entry at the end, or takes the last one away (unchecked; there must be one).
+  /// Adds an entry at the end, or removes the last one (unchecked: there must be one).
   constexpr void push_back(index_t value) {
     check(size_ + 1);
     values_[size_++] = value;
   }
   constexpr void pop_back() noexcept { --size_; }
 
-  /// Inserts before position `at` (0 <= at <= size()).
-  constexpr void insert(index_t at, index_t value) {
+  /// Inserts an entry in front of `position`, 0 <= position <= size(). The position is unchecked.
+  constexpr void insert(index_t position, index_t value) {
     check(size_ + 1);
-    for (index_t i = size_; i > at; --i) values_[i] = values_[i - 1];
-    values_[at] = value;
+    for (index_t i = size_; i > position; --i) values_[i] = values_[i - 1];
+    values_[position] = value;
     ++size_;
   }
 
-  /// Takes entry `at` away (0 <= at < size()); later ones move forward.
-  constexpr void erase(index_t at) noexcept {
+  /// Removes the entry at `position`, 0 <= position < size(). Unchecked. Later entries move up.
+  constexpr void erase(index_t position) noexcept {
     --size_;
-    for (index_t i = at; i < size_; ++i) values_[i] = values_[i + 1];
+    for (index_t i = position; i < size_; ++i) values_[i] = values_[i + 1];
   }
 
-  /// Points into this object.
+  /// The entries as a span, which points into this object.
   constexpr operator std::span<const index_t>() const noexcept {
     return {values_, static_cast<std::size_t>(size_)};
   }
 
-  /// Equal sizes and equal entries.
+  /// Whether both have the same entries in the same order.
   friend constexpr bool operator==(const dims& a, const dims& b) noexcept {
     if (a.size_ != b.size_) return false;
     for (index_t i = 0; i < a.size_; ++i)
@@ -112,8 +111,8 @@ class dims {
     if (size < 0 || size > max_rank) detail::throw_rank_too_large(size);
   }
 
-  // Loops instead of <algorithm>, which would cost every includer 10,000 lines. At most size_ of
-  // the other's values exist, so this may not read a fixed 32.
+  // Written as a loop: <algorithm> would add 10,000 lines to every file that includes this header.
+  // Only the first size_ values of the source exist, so it must not copy a fixed number of 32.
   constexpr void assign(const index_t* values) noexcept {
     for (std::int32_t i = 0; i < size_; ++i) values_[i] = values[i];
   }
@@ -122,7 +121,8 @@ class dims {
   index_t values_[max_rank];  // only the first size_ are ever read
 };
 
-/// "(3, 4)", "(5,)" for one entry, "()" for none: as Python prints a tuple.
+/// The list as Python prints a tuple: "(3, 4)", "(5,)" for one entry, "()" for none.
+/// Throws   std::bad_alloc
 std::string to_string(const dims& values);
 
 }  // namespace shale

@@ -1,4 +1,7 @@
-// Element types: their names, sizes and kinds, the one dispatch over them, and promotion.
+// Element types: their names, sizes and kinds, the dispatch from a dtype to a C++ type, and type
+// promotion.
+// Throws   invalid_argument from every function that is not noexcept, if a value is not a dtype
+// Threads  safe
 #pragma once
 
 #include <complex>
@@ -13,7 +16,7 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// An element type. The values are written into files and never change.
+/// An element type. The numbers are stored in files and never change.
 enum class dtype : std::uint8_t {
   boolean = 1,
   int8 = 2,
@@ -34,7 +37,7 @@ enum class dtype : std::uint8_t {
   float8_e5m2 = 17,    ///< storage and conversion only
 };
 
-/// What arithmetic a dtype belongs to; float8 types count as `floating`.
+/// The kind of arithmetic that a dtype has. float8 types count as `floating`.
 enum class dtype_kind : std::uint8_t {
   boolean,
   signed_integer,
@@ -43,40 +46,43 @@ enum class dtype_kind : std::uint8_t {
   complex
 };
 
-/// The array API's name: "bool", "int8", …, "complex128", "float8_e5m2".
+/// The name in the array API: "bool", "int8", …, "complex128", "float8_e5m2". A value that is no
+/// dtype gives "no dtype".
 std::string_view name(dtype type) noexcept;
 
-/// The dtype of that name, or nothing. Also takes NumPy's short codes ("f4", "<i8", "|b1").
+/// The dtype with that name or with that short code of NumPy ("f4", "<i8", "|b1"), or nothing.
 std::optional<dtype> parse_dtype(std::string_view text) noexcept;
 
-/// The dtype whose file code is `code`, or nothing: the only way from stored bytes to a dtype.
+/// The dtype whose number in files is `code`, or nothing. Use it for every stored number.
 std::optional<dtype> dtype_from_code(std::uint8_t code) noexcept;
 
-/// Bytes of one element; also its alignment, except for complex types, which align as their parts.
-std::size_t item_bytes(dtype type) noexcept;
+/// Bytes of one element. This is also its alignment, except that complex types have the alignment
+/// of their parts.
+std::size_t item_bytes(dtype type);
 
-/// Decides promotion, and which operations a dtype has.
-dtype_kind kind(dtype type) noexcept;
+/// The kind of a dtype. It decides promotion, and which operations the dtype has.
+dtype_kind kind(dtype type);
 
-/// False for the float8 types, which convert but do not compute.
-bool computes(dtype type) noexcept;
+/// False for the float8 types, which can only be stored and converted.
+bool computes(dtype type);
 
-/// The dtype of `a op b`: the array API's lattice, and PyTorch's rule across kinds (an integer met
-/// by a float takes the float's type: int64 with float32 gives float32). float16 with bfloat16
-/// gives float32.
+/// The dtype of the result of `a op b`. Within a kind and from bool, the array API's lattice
+/// applies; across kinds, PyTorch's rule: an integer with a float gives the float's type, as int64
+/// with float32 gives float32. float16 with bfloat16 gives float32.
 /// Throws   invalid_argument for int64 with uint64 (no integer type holds both: cast one), and for
-///          float8 with anything but itself
+///          float8 with any other dtype
+/// Source   the array API standard, type promotion; PyTorch across kinds
 dtype promote(dtype a, dtype b);
 
-/// Whether every value of `from` is a value of `to`.
-bool converts_losslessly(dtype from, dtype to) noexcept;
+/// Whether `to` can represent every value of `from` exactly.
+bool converts_losslessly(dtype from, dtype to);
 
-/// A list of C++ types that `visit` chooses from.
+/// A list of C++ element types, from which `visit` chooses one.
 template <class... Types>
 struct type_list {};
 
-/// The lists by kind; `computing_types` has all that arithmetic takes, `all_types` the float8 types
-/// too.
+/// The element types of each kind. `computing_types` has all types with arithmetic, `all_types` has
+/// the float8 types too.
 using boolean_types = type_list<bool>;
 using integer_types = type_list<std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
                                 std::uint16_t, std::uint32_t, std::uint64_t>;
@@ -91,7 +97,7 @@ using all_types =
               std::uint16_t, std::uint32_t, std::uint64_t, float16, bfloat16, float, double,
               std::complex<float>, std::complex<double>, float8_e4m3fn, float8_e5m2>;
 
-/// The dtype of a C++ element type; a compile-time error for any other type.
+/// The dtype of a C++ element type. Any other type is a compile-time error.
 template <class T>
 constexpr dtype dtype_of() noexcept {
   using Type = std::remove_cv_t<T>;
@@ -118,25 +124,21 @@ namespace detail {
 [[noreturn]] void throw_dtype_not_in_list(dtype type);
 }  // namespace detail
 
-/// Calls `function(std::type_identity<T>{})` for the type T of `types` whose dtype is `type`: the
-/// one dispatch from a run-time dtype to code compiled for it.
-/// Cost     a chain of comparisons: once per call, never per element
-/// Throws   invalid_argument if the list does not hold it; whatever `function` throws
+/// Calls `function(std::type_identity<T>{})` for the type T in the list whose dtype is `type`, and
+/// returns its result. This is the dispatch from a dtype at run time to code for a C++ type.
+/// Cost     up to one comparison for each type in the list: use it once per call, not per element
+/// Throws   invalid_argument (the list does not have that type), and whatever `function` throws
 template <class... Types, class Function>
 decltype(auto) visit(dtype type, type_list<Types...>, Function&& function) {
   using Result = std::common_type_t<decltype(function(std::type_identity<Types>{}))...>;
   if constexpr (std::is_void_v<Result>) {
-    const bool found =
-        ((type == dtype_of<Types>() ? (function(std::type_identity<Types>{}), true) : false) ||
-         ...);
-    if (!found) detail::throw_dtype_not_in_list(type);
+    if (!((type == dtype_of<Types>() && (function(std::type_identity<Types>{}), true)) || ...))
+      detail::throw_dtype_not_in_list(type);
   } else {
     std::optional<Result> result;
-    const bool found =
-        ((type == dtype_of<Types>() ? (result.emplace(function(std::type_identity<Types>{})), true)
-                                    : false) ||
-         ...);
-    if (!found) detail::throw_dtype_not_in_list(type);
+    const auto call = [&](auto as) { return result.emplace(function(as)), true; };
+    if (!((type == dtype_of<Types>() && call(std::type_identity<Types>{})) || ...))
+      detail::throw_dtype_not_in_list(type);
     return Result(std::move(*result));
   }
 }

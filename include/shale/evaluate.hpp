@@ -1,6 +1,13 @@
-// Evaluating expressions. One pass over the operands computes everything elementwise, and one more
-// each level of reductions that the rest depends on; intermediate values live in L1-sized blocks,
-// at most 2 MiB a thread.
+// Evaluates expressions. One pass over the operands computes everything that is elementwise. Each
+// level of reductions on which the rest depends takes one more pass. Intermediate values are held
+// in blocks of the size of the L1 cache, at most 2 MiB per thread.
+//
+// Cost     the passes that `explain` lists, in parallel
+// Throws   out_of_memory (a result or a reduced intermediate exceeds the pool); io (a mapped file
+//          lost bytes, or cannot be read); corrupt (a checksum); cancelled; unsupported (one pass
+//          over more than 64 different tensors: evaluate a part first); invalid_argument (an
+//          expression that was moved from); exceptions of tile sources and progress sinks.
+//          invalid_argument and unsupported also if SHALE_ISA cannot be met
 #pragma once
 
 #include <cstdint>
@@ -8,51 +15,62 @@
 #include <string>
 #include <vector>
 
-#include "shale/executor.hpp"
 #include "shale/tensor.hpp"
-#include "shale/tile_source.hpp"
 
 namespace [[gnu::visibility("default")]] shale {
 
 class expr;
+class tile_source;  // shale/tile_source.hpp
 
-/// Computes into a new row-major tensor. A tensor leaf comes back as a copy.
-/// Throws   out_of_memory (result or reduced intermediate beyond the pool), io, corrupt, cancelled
-tensor eval(const expr& value, executor* on = nullptr);
+/// Computes a value into a new row-major tensor. If the value is a tensor, the result is a copy.
+tensor eval(const expr& value);
 
-/// Computes several in common passes.
-std::vector<tensor> eval_all(std::span<const expr> values, executor* on = nullptr);
+/// Computes several values in common passes, each into a new tensor.
+/// Throws   as eval
+std::vector<tensor> eval_all(std::span<const expr> values);
 
-/// Computes into `out`, converting to its dtype; the value's shape must broadcast to it. Inputs
-/// that overlap `out` are read as they were before. Throws   also access_denied, and
-/// invalid_argument for a broadcast or self-overlapping output
-void eval_into(const tensor& out, const expr& value, executor* on = nullptr);
+/// Computes a value into `out`. It is converted to the dtype and broadcast to the shape of `out`.
+/// If inputs overlap `out`, the result is as if they had been copied before. After an exception,
+/// `out` may be partly written.
+/// Throws   as eval; access_denied (`out` is read-only), invalid_argument (the shape does not
+///          broadcast; `out` is broadcast or overlaps itself), out_of_memory also for the copy of
+///          an input that overlaps `out`
+void eval_into(const tensor& out, const expr& value);
 
-/// Computes tile by tile into a source, for example a compressed array.
-void eval_into(tile_source& out, const expr& value, executor* on = nullptr);
+/// Computes a value tile by tile into a tile source, for example a compressed array. If the value
+/// reads `out` at other places than it writes, the whole result is computed into memory first.
+/// Throws   as eval; access_denied (`out` is not writable), invalid_argument (the shape does not
+///          broadcast)
+void eval_into(tile_source& out, const expr& value);
 
-/// What an evaluation would do.
+/// The passes that an evaluation takes, and what they read and write.
 struct evaluation_plan {
   int passes = 0;
 
-  /// Operand bytes over all passes: elements of tensors as often as they are used; of tile sources
-  /// whole tiles, each once a pass. Those that neighbours need again are loaded again where a
-  /// quarter of the budget does not hold them.
+  /// Operand bytes over all passes. In a pass, a byte of a tensor counts once, even if it is
+  /// broadcast or read through several views, and a tile source counts each whole tile once. A tile
+  /// that neighbours share is reloaded if the cache (a quarter of the budget) has evicted it; that
+  /// is not counted.
   std::uint64_t bytes_read = 0;
   std::uint64_t tiles_decoded = 0;  ///< tiles of sources, counted like their bytes
-  std::uint64_t bytes_written = 0;  ///< result bytes, reduced intermediates included
+  std::uint64_t bytes_written = 0;  ///< bytes of results and of reduced intermediates
   std::uint64_t scratch_bytes_per_thread = 0;
 
-  /// Results of folds and products, and operands that these need in memory, held at once: whole, and
-  /// beside the budget. Each is let go when all that reads it is computed.
+  /// The most bytes of intermediate results that are held as a whole at the same time: reductions,
+  /// products, and computed operands of these. The budget does not include them. Each is released
+  /// when all its readers are computed.
   std::uint64_t staged_bytes_max = 0;
 
-  int instructions = 0;  ///< kernel calls a block, over all passes
-  bool streams = false;  ///< operands exceed the budget: windows are read ahead and dropped behind
-  std::string text;      ///< the same for people, a line a pass
+  int instructions = 0;  ///< kernel calls for a block, over all passes
+  bool streams = false;  ///< operands exceed the budget, so they are read and released in windows
+  std::string text;      ///< a description for people, one line for each pass
 };
 
-/// Plans as `eval` would, and computes nothing.
-evaluation_plan explain(const expr& value, executor* on = nullptr);
+/// The plan that `eval` would follow. It computes nothing.
+/// Cost     O(size of the expression), times the number of reductions that read each other, and
+///          counting the tiles of sources
+/// Throws   out_of_memory, unsupported (more than 64 tensors in a pass), invalid_argument (an
+///          expression that was moved from)
+evaluation_plan explain(const expr& value);
 
 }  // namespace shale

@@ -1,4 +1,4 @@
-// Under what engine calls run: threads, a memory budget, a pool, cancellation and progress.
+// The executor: threads, memory budget, pool, cancellation and progress of engine calls.
 #pragma once
 
 #include <cstddef>
@@ -8,93 +8,166 @@
 namespace [[gnu::visibility("default")]] shale {
 
 class memory_pool;
+namespace detail {
+struct executor_access;  // src/parallel/executor/executor_state.hpp
+}
 
-/// Told how far a call has come.
+/// Receives the progress of engine calls.
 class progress_sink {
  public:
   virtual ~progress_sink() = default;
 
-  /// `done` of `total` bytes of operands have been worked through; never called concurrently, at
-  /// most some hundred times a call.
+  /// The engine has processed `done_bytes` of the `total_bytes` of a pass over operands. It calls
+  /// this at most some hundred times in a pass, with rising numbers, and at the end with the total.
+  /// A call that needs several passes (`x - mean(x)`) reports each from the start, with its own
+  /// total. Calls never overlap: reports that come while the sink is busy are dropped, so that no
+  /// thread waits. The sink may call the engine, also on the same executor; those calls are not
+  /// reported.
+  /// Throws   an exception of the sink ends the engine call that was reported, which throws it
   virtual void advance(std::uint64_t done_bytes, std::uint64_t total_bytes) = 0;
 };
 
-/// What an executor is made with; every default asks the machine.
-struct executor_options {
-  /// Threads that compute; 0: one for each processor this process may use.
-  int threads = 0;
-
-  /// What the engine may hold resident for its operands and temporaries, with what lies idle in its
-  /// pool; 0: half of the smaller of the machine's available memory and the cgroup's limit, read at
-  /// construction.
-  std::size_t memory_bytes = 0;
-
-  /// Where temporaries come from; null: the default pool.
-  memory_pool* pool = nullptr;
-
-  /// Told of progress; may be null. Must outlive the executor.
-  progress_sink* progress = nullptr;
+/// Whether engine calls compare dense arrays of containers with their checksums. Chunked arrays are
+/// always compared.
+enum class checksum_use : std::uint8_t {
+  trusted,   ///< the bytes of mapped arrays are used without a check
+  compared,  ///< each segment of 1 MiB is compared before its first use in this process
 };
 
-/// What the engine did since construction; sums over calls.
+/// Options of an executor. The defaults suit the machine.
+struct executor_options {
+  /// Threads that compute for one caller, including its own: 1 to executor::threads_max. 0 means
+  /// one for each processor that this process may use.
+  int threads = 0;
+
+  /// Upper limit on resident operands, temporaries and idle pool memory. 0 means half of the
+  /// smaller of the machine's available memory and the cgroup's limit, read at construction.
+  std::size_t memory_bytes = 0;
+
+  /// The pool for temporaries and results; null means the default pool. It must outlive the
+  /// executor.
+  memory_pool* pool = nullptr;
+
+  /// Receives progress; may be null. It must outlive the executor.
+  progress_sink* progress = nullptr;
+
+  /// How dense arrays are checked. Comparing makes the first read of an array slower: by 0 to 15 %
+  /// from a disk, by 40 to 50 % from the page cache (measured; docs/performance.md).
+  checksum_use checksums = checksum_use::trusted;
+};
+
+/// Counters of an executor since its construction, over all calls.
 struct executor_statistics {
   std::uint64_t calls = 0;
   std::uint64_t tiles = 0;
   std::uint64_t bytes_read = 0;     ///< operand bytes: elements of tensors, whole tiles of sources
-  std::uint64_t bytes_written = 0;  ///< result bytes, likewise
-  std::uint64_t scratch_bytes_peak = 0;  ///< most temporary bytes held at once
-  std::uint64_t windows = 0;             ///< streaming windows visited
-  std::uint64_t windows_dropped = 0;     ///< windows whose pages were given back behind the work
-  std::uint64_t mapped_tiles = 0;        ///< tiles read of mapped operands, across their grain
+  std::uint64_t bytes_written = 0;  ///< result bytes, counted in the same way
+  std::uint64_t scratch_bytes_peak = 0;  ///< the most temporary bytes that were held at once
+  std::uint64_t windows = 0;             ///< windows of streamed files
+  std::uint64_t windows_dropped = 0;     ///< windows whose pages were released after use
+  std::uint64_t mapped_tiles = 0;        ///< tiles of mapped operands read against storage order
   std::uint64_t tiles_decoded = 0;       ///< tiles loaded from tile sources
-  std::uint64_t stored_bytes_read = 0;   ///< what those tiles take in their files
+  std::uint64_t stored_bytes_read = 0;   ///< the size of those tiles in their files
 };
 
-/// A budget of threads and memory. Calls that are not given one use `executor::shared()`.
-/// Threads  calls from several threads share the budget; nested calls (from inside a kernel) run in
-///          the same arena and do not oversubscribe
+/// A budget of threads and memory. Engine calls use the one that their thread is bound to:
+///
+///   executor limited({.memory_bytes = std::size_t{1} << 30});
+///   const executor::scope within(limited);
+///   tensor total = eval(sum(volume));  // by `limited`
+///
+/// A thread that is bound to none uses `executor::shared()`.
+/// Threads  several threads may use an executor at once. Each call is computed by the thread that
+///          made it. At most `threads() - 1` helpers, which all calls of the executor share, join
+///          when they are free. So a call never waits for a thread that is busy elsewhere, even if
+///          kernels wait for locks or call other executors. If c threads call at once, at most
+///          c + threads() - 1 threads compute; calls from inside a kernel add none
 /// Cost     construction starts no thread; the first parallel call does
 class executor {
  public:
-  /// Reads the machine's limits where `options` leaves them open.
+  /// The largest number of threads of an executor.
+  static constexpr int threads_max = 1024;
+
+  /// An executor with the given options. For options of 0 it reads the limits of the machine.
+  /// Throws   invalid_argument (threads below 0 or above threads_max), out_of_memory
   explicit executor(const executor_options& options = {});
   ~executor();
   executor(const executor&) = delete;
   executor& operator=(const executor&) = delete;
 
-  /// The process's executor with default options, made on first use.
+  /// The executor of the process, with default options. It is made on first use, never destroyed.
+  /// Throws   out_of_memory
   static executor& shared();
 
-  /// The same threads, budget, cancellation and counters with temporaries and results from `pool`:
-  /// for single calls, `auto mine = on.with_pool(pool); sum(values, {}, &mine);`. Costs no more
-  /// than a shared pointer. May outlive this executor, not the pool.
+  class scope;
+
+  /// The executor of the innermost scope of the calling thread, or else `shared()`. Kernels,
+  /// progress sinks and tile sources that the engine calls, on any thread, get the one of the call.
+  /// Throws   out_of_memory (as shared, if the thread is bound to none)
+  /// Lifetime that of the scope
+  static executor& current();
+
+  /// An executor with the same threads, budget, cancellation and counters that takes temporaries
+  /// and results from `pool`, as in `const executor::scope within(on.with_pool(pool));`.
+  /// Cost     the copy of a shared pointer
+  /// Lifetime it may outlive this executor, but not the pool
   executor with_pool(memory_pool& pool) const noexcept;
 
-  /// As given, or as chosen for the machine at construction.
+  /// The same with another use of stored checksums.
+  executor with_checksums(checksum_use use) const noexcept;
+
+  /// The numbers that were given, or chosen at construction. There are fewer threads than given
+  ///   - if the host program limits the threads of oneTBB;
+  ///   - if oneTBB was started, with room for 257 threads, before any executor with more threads
+  ///     than CPUs existed.
+  /// If the system refuses threads at the first parallel call, fewer of them help.
   int threads() const noexcept;
   std::size_t memory_bytes() const noexcept;
 
-  /// Where temporaries come from.
+  /// The pool for temporaries and results.
   memory_pool& pool() const noexcept;
 
-  /// Counted without stopping calls that are running: numbers may be of slightly different moments.
+  checksum_use checksums() const noexcept { return checksums_; }
+
+  /// The counters. Running calls go on meanwhile, so the numbers may be of slightly different
+  /// moments.
   executor_statistics statistics() const noexcept;
 
-  /// Makes every call that is running on this executor, and every later one until `resume`, throw
+  /// After `cancel`, every running call on this executor, and every new one until `resume`, throws
   /// `cancelled` at its next tile.
   void cancel() noexcept;
   void resume() noexcept;
   bool cancelled() const noexcept;
 
-  /// Private to the engine.
-  struct implementation;  // src/parallel/executor_state.hpp
-  implementation& state() const noexcept { return *implementation_; }
-
  private:
-  executor(std::shared_ptr<implementation> shared, memory_pool& pool) noexcept;
+  struct implementation;  // src/parallel/executor/executor_state.hpp
+  friend struct detail::executor_access;
+
+  executor(std::shared_ptr<implementation> shared, memory_pool& pool,
+           checksum_use checksums) noexcept;
 
   std::shared_ptr<implementation> implementation_;
   memory_pool* pool_;
+  checksum_use checksums_;
+};
+
+/// Binds an executor to the calling thread from its construction to its destruction. Scopes nest:
+/// the innermost one counts.
+/// Cost     the copy of a shared pointer
+/// Threads  the thread that made it destroys it, in reverse order. Threads that the caller starts
+///          meanwhile are not bound
+/// Lifetime keeps the threads, budget and counters of the executor alive, also of a temporary one,
+///          but neither its pool nor its progress sink
+class [[nodiscard]] executor::scope {
+ public:
+  explicit scope(const executor& on) noexcept;
+  ~scope();
+  scope(const scope&) = delete;
+  scope& operator=(const scope&) = delete;
+
+ private:
+  executor on_;
+  executor* const outer_;
 };
 
 }  // namespace shale

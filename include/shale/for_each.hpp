@@ -1,9 +1,9 @@
-// Your own code over runs of elements: contiguous segments, or lanes along one axis.
+// Runs your own code over runs of elements: contiguous segments, or lanes along one axis.
 //
 //   for_each_lane<float, const float>(1, [](lane<float> y, lane<const float> x) { … }, y, x);
 //
-// Called from several threads at once, in no particular order.
-// Throws   as apply.hpp says
+// The function is called by several threads at once, in no particular order.
+// Throws   the errors that apply.hpp lists
 #pragma once
 
 #include <array>
@@ -12,7 +12,6 @@
 #include <span>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "shale/apply_operands.hpp"
 #include "shale/executor.hpp"
@@ -20,42 +19,43 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// A run of elements along one axis: what `for_each_lane` hands out.
+/// A run of elements along one axis.
 template <class T>
 struct lane {
   T* data = nullptr;
   index_t size = 0;
-  index_t stride = 1;  ///< elements between neighbours; may be negative, or 0 for inputs
+  index_t stride = 1;  ///< elements between neighbours; may be negative; 0 if they are one element
 
-  /// The element `at` steps from the start, 0 <= at < size. Unchecked.
-  T& operator[](index_t at) const noexcept { return data[at * stride]; }
+  /// The element at `position`, 0 <= position < size. Unchecked. If the stride is 0, every position
+  /// has the same element.
+  T& operator[](index_t position) const noexcept { return data[position * stride]; }
 };
 
 namespace detail {
 
-// What all lanes of a call have in common.
-struct lane_geometry {
-  index_t size = 0;
-  std::array<index_t, max_apply_operands> strides{};  // in elements, by operand
+// The sizes and the strides of all lanes of a call, by operand.
+struct lane_sizes {
+  std::array<index_t, max_apply_operands> sizes{};
+  std::array<index_t, max_apply_operands> strides{};  // in elements
 };
 
 // Calls `start` once, then `block` for every position of the axes other than `axis`.
-lane_geometry run_lanes(const std::vector<apply_operand>& operands, index_t axis,
-                        void (*start)(void*, const lane_geometry&), apply_block block,
-                        void* context, executor* on);
+void run_lanes(std::span<const apply_operand> operands, index_t axis,
+               void (*start)(void*, const lane_sizes&), apply_block block, void* context);
 
 }  // namespace detail
 
-/// Calls `function(std::span<T>…)` for runs of elements that are contiguous in every operand, as
-/// long as the layouts allow; every element is in one run. Spans of const T are inputs. Runs of
-/// different operands have equal lengths.
+/// Calls `function(std::span<T>…)` for runs of elements that are contiguous in every operand and as
+/// long as the layouts allow. Every element is in one run. The runs of all operands have the same
+/// length. Operands with const element types are inputs, the others outputs.
 template <class... Types, class Function, class... Tensors>
-void for_each_segment(executor* on, Function&& function, const Tensors&... operands) {
+void for_each_segment(Function&& function, const Tensors&... operands) {
   static_assert(sizeof...(Types) == sizeof...(Tensors),
                 "name the element types: for_each_segment<float, const float>(…)");
+  detail::require_callable(function);
   auto* callable = std::addressof(function);
   detail::run_apply(
-      {detail::apply_operand{operands, dtype_of<Types>(), !std::is_const_v<Types>}...},
+      std::array{detail::apply_operand{operands, dtype_of<Types>(), !std::is_const_v<Types>}...},
       [](void* context, std::byte* const* data, const index_t* strides, index_t inner,
          index_t outer) {
         auto& call = **static_cast<decltype(callable)*>(context);
@@ -72,38 +72,35 @@ void for_each_segment(executor* on, Function&& function, const Tensors&... opera
         }
         (std::index_sequence_for<Types...>{});
       },
-      &callable, on);
-}
-template <class... Types, class Function, class... Tensors>
-requires(!std::is_same_v<std::remove_cvref_t<Function>, executor*> &&
-         !std::is_null_pointer_v<
-             std::remove_cvref_t<Function>>) void for_each_segment(Function&& function,
-                                                                   const Tensors&... operands) {
-  for_each_segment<Types...>(static_cast<executor*>(nullptr), std::forward<Function>(function),
-                             operands...);
+      &callable);
 }
 
-/// Calls `function(lane<T>…)` once for each combination of indices of the axes other than `axis`:
-/// every lane runs along `axis`. Operands have one shape, except that inputs broadcast. Nothing is
-/// called when an axis is empty.
+/// Calls `function(lane<T>…)` once for each combination of indices of the axes other than `axis`.
+/// Every lane runs along `axis` and is as long as its own operand is there, so an output may be
+/// shorter or longer than an input. Along the other axes all operands have the same extents, except
+/// that inputs broadcast. The function is not called if one of the other axes is empty; a lane may
+/// be empty. If an input and an output have exactly the same elements, both lanes are the same
+/// memory; other inputs that overlap an output are copied first.
 template <class... Types, class Function, class... Tensors>
-void for_each_lane(executor* on, index_t axis, Function&& function, const Tensors&... operands) {
+void for_each_lane(index_t axis, Function&& function, const Tensors&... operands) {
   static_assert(sizeof...(Types) == sizeof...(Tensors),
                 "name the element types: for_each_lane<float, const float>(…)");
+  detail::require_callable(function);
   struct state {
     std::remove_reference_t<Function>* callable;
-    detail::lane_geometry geometry;
+    detail::lane_sizes lanes;
   } shared{std::addressof(function), {}};
   detail::run_lanes(
-      {detail::apply_operand{operands, dtype_of<Types>(), !std::is_const_v<Types>}...}, axis,
-      [](void* context, const detail::lane_geometry& geometry) {
-        static_cast<state*>(context)->geometry = geometry;
+      std::array{detail::apply_operand{operands, dtype_of<Types>(), !std::is_const_v<Types>}...},
+      axis,
+      [](void* context, const detail::lane_sizes& lanes) {
+        static_cast<state*>(context)->lanes = lanes;
       },
       [](void* context, std::byte* const* data, const index_t* strides, index_t inner,
          index_t outer) {
         // Not a structured binding: clang 14 lets no lambda capture one.
         auto* const call = static_cast<state*>(context)->callable;
-        const detail::lane_geometry& geometry = static_cast<state*>(context)->geometry;
+        const detail::lane_sizes& lanes = static_cast<state*>(context)->lanes;
         [&]<std::size_t... I>(std::index_sequence<I...>) {
           constexpr index_t n = sizeof...(Types);
           for (index_t row = 0; row < outer; ++row)
@@ -111,16 +108,11 @@ void for_each_lane(executor* on, index_t axis, Function&& function, const Tensor
               (*call)(lane<Types>{
                   reinterpret_cast<Types*>(data[I] + row * strides[n + static_cast<index_t>(I)] +
                                            i * strides[I]),
-                  geometry.size, geometry.strides[I]}...);
+                  lanes.sizes[I], lanes.strides[I]}...);
         }
         (std::index_sequence_for<Types...>{});
       },
-      &shared, on);
-}
-template <class... Types, class Function, class... Tensors>
-void for_each_lane(index_t axis, Function&& function, const Tensors&... operands) {
-  for_each_lane<Types...>(static_cast<executor*>(nullptr), axis, std::forward<Function>(function),
-                          operands...);
+      &shared);
 }
 
 }  // namespace shale

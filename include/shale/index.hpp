@@ -1,5 +1,4 @@
-// Index arithmetic: the signed element type every size and stride is counted in, and arithmetic on
-// it that reports overflow instead of wrapping.
+// The integer type of sizes, strides and indices, and arithmetic that reports overflow.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +8,11 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// Counts elements, axes and strides; signed, so that strides and differences need no casts.
+/// Counts elements and axes, and measures strides. It is signed, so that differences and negative
+/// strides need no casts.
 using index_t = std::int64_t;
 
-/// Most axes a tensor can have; shapes and strides are held inline up to this rank.
+/// The largest rank of a tensor.
 inline constexpr index_t max_rank = 32;
 
 /// a + b, or nothing if the sum does not fit.
@@ -47,7 +47,7 @@ constexpr std::optional<Integer> checked_align_up(Integer value, Integer alignme
                    : checked_add(value, static_cast<Integer>(alignment - rest));
 }
 
-/// How many pieces of `size` (> 0) cover `count` (>= 0).
+/// The number of pieces of `size` (> 0) that cover `count` (>= 0): the quotient rounded up.
 template <class Integer>
 constexpr Integer ceil_div(Integer count, Integer size) noexcept {
   return count / size + (count % size != 0 ? 1 : 0);

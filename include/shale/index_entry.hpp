@@ -1,4 +1,4 @@
-// What `tensor::index` and `expr::index` take: NumPy's basic indexing, entry by entry.
+// The entries of `tensor::index` and `expr::index`, which are NumPy's basic indexing.
 #pragma once
 
 #include <cstdint>
@@ -10,48 +10,49 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// Stands for an axis of length 1 that the operand does not have.
+/// The type of `newaxis`.
 struct newaxis_t {};
 
-/// Stands for all axes that no other entry names.
+/// The type of `ellipsis`.
 struct ellipsis_t {};
 
-/// The entries of `tensor::index` that are no numbers, under NumPy's names.
+/// NumPy's names: `newaxis` inserts an axis of length 1, `ellipsis` keeps all axes that no other
+/// entry names.
 inline constexpr newaxis_t newaxis{};
 inline constexpr ellipsis_t ellipsis{};
 
 /// One entry of `tensor::index`: an index, a slice, a new axis, or "…".
 class index_entry {
  public:
-  /// An index, a slice, a new axis, or "…".
+  /// The four kinds of entries.
   enum class kind : std::uint8_t { position, range, new_axis, rest };
 
-  /// Entries are written as what they stand for: `x.index({2, slice{.step = -1}, newaxis})`.
+  /// Entries are written as they are: `x.index({2, slice{.step = -1}, newaxis})`.
   template <class Integer>
-  requires std::is_integral_v<Integer> index_entry(Integer at)
-  noexcept : what_(kind::position), at_(as_index(at)) {}
-  index_entry(const shale::slice& which) noexcept : what_(kind::range), which_(which) {}
-  index_entry(newaxis_t) noexcept : what_(kind::new_axis) {}
-  index_entry(ellipsis_t) noexcept : what_(kind::rest) {}
+  requires std::is_integral_v<Integer> index_entry(Integer position)
+  noexcept : kind_(kind::position), position_(as_index(position)) {}
+  index_entry(const shale::slice& range) noexcept : kind_(kind::range), slice_(range) {}
+  index_entry(newaxis_t) noexcept : kind_(kind::new_axis) {}
+  index_entry(ellipsis_t) noexcept : kind_(kind::rest) {}
 
-  /// What it is; the members below hold a value for that kind only.
-  kind what() const noexcept { return what_; }
-  index_t position() const noexcept { return at_; }              ///< for kind::position
-  const shale::slice& slice() const noexcept { return which_; }  ///< for kind::range
+  /// The kind of this entry. The functions below have a meaning for one kind only.
+  kind entry_kind() const noexcept { return kind_; }
+  index_t position() const noexcept { return position_; }        ///< for kind::position
+  const shale::slice& slice() const noexcept { return slice_; }  ///< for kind::range
 
  private:
-  // No axis has a position 2^63 - 1, so what is beyond it may stay out of range as that.
+  // Larger values become 2^63 - 1. No axis has that position, so they stay out of range.
   template <class Integer>
-  static index_t as_index(Integer at) noexcept {
+  static index_t as_index(Integer position) noexcept {
     constexpr index_t most = std::numeric_limits<index_t>::max();
     if constexpr (std::is_unsigned_v<Integer> && sizeof(Integer) >= sizeof(index_t))
-      return static_cast<index_t>(at > Integer{most} ? Integer{most} : at);
-    else return static_cast<index_t>(at);
+      return static_cast<index_t>(position > Integer{most} ? Integer{most} : position);
+    else return static_cast<index_t>(position);
   }
 
-  kind what_;
-  index_t at_ = 0;
-  shale::slice which_ = {};
+  kind kind_;
+  index_t position_ = 0;
+  shale::slice slice_ = {};
 };
 
 }  // namespace shale

@@ -1,5 +1,5 @@
-// Where a tensor's elements lie: shape, strides and offset in elements, and the view rules, which
-// are pure arithmetic on them. Knows neither bytes nor storage.
+// The layout of a tensor: shape, strides and offset, counted in elements. The rules of views are
+// arithmetic on these numbers. A layout knows neither bytes nor storage.
 #pragma once
 
 #include <optional>
@@ -11,133 +11,146 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// Elements in a shape: the product of its extents; 1 for rank 0.
+/// The number of elements in a shape: the product of its extents, 1 for rank 0.
 /// Throws   invalid_argument for a negative extent or a product beyond 2^63 - 1
 index_t element_count(const dims& shape);
 
+/// The product of the extents from axis `first` to before axis `last`. Neither may be negative.
+/// Throws   invalid_argument as the other one, and for axes that the shape does not have
+index_t element_count(const dims& shape, index_t first, index_t last);
+
 /// Row-major strides: the last is 1, and s[i] = s[i+1] * max(n[i+1], 1).
-/// Throws   invalid_argument as element_count, also when only a zero extent hides the overflow
+/// Throws   invalid_argument as element_count, and if the product without zero extents overflows
 dims row_major_strides(const dims& shape);
 
-/// The shape that `a` and `b` broadcast to: aligned right, extents equal or one of them 1.
-/// Throws   invalid_argument naming both shapes and the axis
+/// The shape that `a` and `b` broadcast to. Axes are aligned at the right; two extents must be
+/// equal, or one of them 1.
+/// Throws   invalid_argument, naming both shapes and the axis
 dims broadcast_shapes(const dims& a, const dims& b);
 
-/// `axis` counted from the front; negative values count from the back (-1 is the last).
+/// `axis` counted from the front. Negative values count from the back: -1 is the last axis.
 /// Throws   invalid_argument unless -rank <= axis < rank
 index_t normalize_axis(index_t axis, index_t rank);
 
-/// `shape` with its one -1 (if any) replaced so that it has `count` elements.
-/// Throws   invalid_argument if that is impossible: more than one -1, a rest of 0, no exact fit
+/// `shape` with its -1, if it has one, replaced so that it has `count` elements.
+/// Throws   invalid_argument if that is impossible: it has more than one -1, its other extents have
+///          the product 0, or `count` is not a multiple of their product
 dims infer_shape(const dims& shape, index_t count);
 
-/// Shape, strides (elements, may be 0 or negative) and offset of the element at index (0, …, 0).
-/// A plain value. Every function returns a new layout over the same elements; axes may be given
-/// from the back as negative numbers.
-/// Throws   invalid_argument from every function whose arguments do not fit, naming the axis, what
-///          was got and what was wanted
+/// Shape, strides and offset. Strides may be 0 or negative; the offset is the position of the
+/// element at index (0, …, 0). The functions for views return a new layout over the same elements.
+/// Axes may be negative numbers, which count from the back.
+/// Cost     O(rank), allocates nothing
+/// Throws   invalid_argument from every function whose arguments do not fit, naming the axis, the
+///          value that was given and the one that was wanted
+/// Threads  a value
 class layout {
  public:
   /// Rank 0: one element at offset 0.
   layout() = default;
 
-  /// Row-major over `shape`.
+  /// Row-major.
   explicit layout(const dims& shape, index_t offset = 0);
 
-  /// Any strides. Throws invalid_argument when the ranks differ or an address overflows.
+  /// Any strides.
+  /// Throws   invalid_argument if the ranks differ, an extent is negative or a position overflows
   layout(const dims& shape, const dims& strides, index_t offset);
 
-  /// The extent of each axis.
   const dims& shape() const noexcept { return shape_; }
 
-  /// Elements between neighbours along each axis; 0 where broadcast, negative where reversed.
+  /// Elements between neighbours along each axis: 0 if broadcast, negative if reversed.
   const dims& strides() const noexcept { return strides_; }
 
-  /// The position of element (0, …, 0), in elements from the start of the storage.
+  /// The position of the element at index (0, …, 0), in elements from the start of the storage.
   index_t offset() const noexcept { return offset_; }
 
   /// The number of axes.
   index_t rank() const noexcept { return shape_.size(); }
 
-  /// The number of elements, counting broadcast ones each time they appear.
+  /// The number of indices. A broadcast element counts once for each index that names it.
   index_t size() const noexcept { return size_; }
 
-  /// Whether an axis has length 0: then no position is touched.
+  /// Whether an axis has length 0. Then the layout has no elements.
   bool empty() const noexcept { return size_ == 0; }
 
-  /// Empty, or right to left, ignoring axes of length 1, every stride is the product so far.
+  /// Whether the elements lie in row-major order without gaps: the layout is empty, or each stride
+  /// is the product of the extents to its right. Strides of axes of length 1 do not matter.
   bool is_contiguous() const noexcept;
 
   /// Whether an axis longer than 1 has stride 0.
   bool is_broadcast() const noexcept;
 
-  /// Element positions [first, last], both included.
+  /// The element positions from `first` to `last`, both included.
   struct bounds {
     index_t first;
     index_t last;
   };
 
-  /// The lowest and highest element positions touched; nothing if empty.
+  /// The lowest and the highest position of an element, or nothing if the layout is empty.
   std::optional<bounds> extent() const noexcept;
 
-  /// The position of the element at `index`.
-  /// Throws   invalid_argument for the wrong rank or an index outside (negative ones count from
-  ///          the back)
+  /// The position of the element at `index`. Negative indices count from the back.
+  /// Throws   invalid_argument for another rank, and for an index outside
   index_t position(std::span<const index_t> index) const;
 
   // ---- views -----------------------------------------------------------------------------------
 
-  /// `length` positions of `axis` from `start`; may be empty, also at the very end.
+  /// Keeps `length` positions of `axis`, beginning with `start`. The length may be 0, also at the
+  /// end of the axis.
   layout narrow(index_t axis, index_t start, index_t length) const;
 
-  /// One position of `axis`, which disappears; a negative `index` counts from the end.
+  /// Takes one position of `axis` and drops the axis. A negative `index` counts from the end.
   layout select(index_t axis, index_t index) const;
 
-  /// Python's slice of one axis; any step but 0.
-  layout sliced(index_t axis, const slice& which) const;
+  /// Takes a slice of `axis`.
+  layout sliced(index_t axis, const slice& range) const;
 
   /// Swaps two axes.
-  layout transpose(index_t axis_a, index_t axis_b) const;
+  layout swapaxes(index_t axis_a, index_t axis_b) const;
 
-  /// Axis i of the result is axis `axes[i]` of this one; every axis exactly once.
+  /// Reorders the axes: axis i of the result is axis `axes[i]` of this layout. `axes` names every
+  /// axis once.
   layout permute_dims(const dims& axes) const;
 
-  /// Moves one axis to position `to`; the others keep their order.
+  /// Moves the axis `from` to position `to`. The other axes keep their order.
   layout moveaxis(index_t from, index_t to) const;
 
   /// Drops every axis of length 1.
   layout squeeze() const;
 
-  /// Drops `axis`, which must have length 1.
+  /// Drops one axis, or several different ones, which must have length 1.
   layout squeeze(index_t axis) const;
+  layout squeeze(const dims& axes) const;
 
-  /// Inserts an axis of length 1 before `axis` (up to and including rank()).
-  layout unsqueeze(index_t axis) const;
+  /// Inserts an axis of length 1 in front of `axis`. rank() inserts it at the end.
+  layout expand_dims(index_t axis) const;
 
-  /// Broadcasts to `shape`, aligned right: length 1 becomes n with stride 0; -1 keeps an extent.
-  layout expand(const dims& shape) const;
+  /// Broadcasts to `shape`. Axes are aligned at the right; an axis of length 1 gets any length,
+  /// with stride 0. An extent of -1 keeps the present one.
+  layout broadcast_to(const dims& shape) const;
 
-  /// The same elements in the same order under another shape, if strides can say it: old axes fall
-  /// into maximal chunks that are contiguous in themselves, and each new axis must fit in one
-  /// chunk. One -1 is inferred. Nothing if only a copy could do it. Source   PyTorch's rule for
-  /// `Tensor.view`
+  /// The same elements in the same order under another shape, or nothing if that needs a copy. Old
+  /// axes are grouped into maximal runs, each contiguous in itself; each new axis must lie in one
+  /// run. One extent of `shape` may be -1 and is inferred.
+  /// Source   PyTorch's rule for `Tensor.view`
   std::optional<layout> view(const dims& shape) const;
 
-  /// Windows of `size` along `axis`, `step` (> 0) apart, as a new last axis: the axis keeps
-  /// (n - size) / step + 1 positions.
+  /// Windows of `size` positions along `axis`, which begin `step` (> 0) positions apart. `axis`
+  /// then counts windows, (n - size) / step + 1; a new last axis has the positions in a window.
   layout unfold(index_t axis, index_t size, index_t step) const;
 
-  /// The diagonal of two axes as a new last axis; `offset` > 0 lies above it.
+  /// Replaces two axes by their diagonal, which becomes the last axis. With `offset` > 0 it is the
+  /// diagonal that many positions above the main one, with `offset` < 0 one below.
   layout diagonal(index_t offset = 0, index_t axis_a = 0, index_t axis_b = 1) const;
 
-  /// Reverses each of `axes`.
+  /// Reverses the given axes.
   layout flip(const dims& axes) const;
 
   /// Reverses every axis.
   layout flip() const;
 
-  /// Equal shapes, strides and offsets: also the strides of axes of length 1, which no element
-  /// tells apart.
+  /// Whether shapes, strides and offsets are equal. Strides of axes of length 1 count too, although
+  /// they move no element.
   friend bool operator==(const layout& a, const layout& b) noexcept {
     return a.shape_ == b.shape_ && a.strides_ == b.strides_ && a.offset_ == b.offset_;
   }
@@ -149,15 +162,16 @@ class layout {
   index_t size_ = 1;
 };
 
-/// Whether two different indices of `which` name the same element. Exact, except that beyond a work
-/// cap it answers true.
-/// Cost     O(rank log rank) where the axes nest, else a bounded search
-bool self_overlaps(const layout& which) noexcept;
+/// Whether two different indices name the same element. The answer is exact, except that it is true
+/// if the search would exceed a limit of work.
+/// Cost     O(rank log rank) if the axes nest, else a bounded search
+bool self_overlaps(const layout& elements) noexcept;
 
-/// Whether elements of `a` and `b`, whose items are `a_bytes` and `b_bytes` wide at the same base
-/// address, share a byte. Exact, except that beyond a work cap it answers true.
-/// Source   the bounded Diophantine problem of NumPy's `solve_may_share_memory`; ours branches on
-///          the largest stride first and prunes by gcd and range
+/// Whether elements of `a` and `b` share a byte. Both layouts begin at one base address; their
+/// elements are `a_bytes` and `b_bytes` wide. The answer is exact, except that it is true if the
+/// search would exceed a limit of work.
+/// Source   the bounded Diophantine problem of NumPy's `solve_may_share_memory`. This search
+///          branches on the largest stride first and prunes by gcd and range
 bool overlaps(const layout& a, std::size_t a_bytes, const layout& b, std::size_t b_bytes) noexcept;
 
 }  // namespace shale

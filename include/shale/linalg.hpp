@@ -3,33 +3,51 @@
 
 #include <string>
 
-#include "shale/executor.hpp"
+#include "shale/expr.hpp"
 #include "shale/tensor.hpp"
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// The sum of products of two rank-1 tensors; complex values are not conjugated.
-/// Shape    rank 0; dtype promoted. Floats multiply and sum in double precision or better, integers
-///          wrap, bool is "any of both"
-/// Cost     one pass, parallel; the same bits for any number of threads and any instruction set
-/// Throws   invalid_argument (ranks, extents, dtypes that do not promote, float8), cancelled, io
-tensor dot(const tensor& a, const tensor& b, executor* on = nullptr);
+/// NumPy's dot. For two tensors of rank 1, the sum of products, without conjugating complex values.
+/// For other ranks, the value of the expression below.
+/// Shape    rank 0 for two tensors of rank 1; dtype promoted. Floats are multiplied and summed in
+///          double precision or better, integers wrap; bool: products are 'and', sums are 'or'
+/// Cost     for rank 1, one pass, parallel; the result has the same bits for any number of threads
+///          and any instruction set
+/// Throws   invalid_argument (extents, dtypes that do not promote, float8), out_of_memory,
+///          cancelled, io, corrupt (a checksum)
+tensor dot(const tensor& a, const tensor& b);
 
-/// The matrix product, by NumPy's rule: the last two axes are matrices, the axes before them
-/// broadcast; a rank-1 operand is a row on the left or a column on the right, and that axis is
-/// dropped again.
-/// Shape    (…, m, n) of (…, m, k) and (…, k, n); dtype promoted. float16 and bfloat16 compute in
-///          float32; integers wrap; bool is "any of both"
-/// Cost     O(m n k): floats and complex numbers on OpenBLAS, tiles of the result in parallel.
-///          Operands whose matrices have a unit stride along one axis are read in place, others are
-///          copied first; what does not fit in half of the budget so is brought in block by block
-///          (docs/caveats.md). The same bits for any number of threads on one CPU; other CPUs may round
-///          differently (docs/numerics.md)
+/// The matrix product by NumPy's rule. The last two axes are matrices, and the axes in front of
+/// them broadcast. An operand of rank 1 is a row on the left or a column on the right; the result
+/// does not have its axis.
+/// Shape    (…, m, n) from (…, m, k) and (…, k, n); dtype promoted. float16 and bfloat16 compute in
+///          float32; integers wrap; bool: products are 'and', sums are 'or'
+/// Cost     O(m n k). OpenBLAS multiplies floats and complex numbers, tiles of the result in
+///          parallel. Operands whose matrices have stride 1 along one axis are read in place,
+///          others are copied first. If that exceeds half of the budget, operands are read block by
+///          block (docs/caveats.md). The result has the same bits for any number of threads on one
+///          CPU; other CPUs may round differently (docs/numerics.md)
 /// Throws   invalid_argument (rank 0, extents, dtypes that do not promote, float8), out_of_memory,
-///          cancelled, io
-tensor matmul(const tensor& a, const tensor& b, executor* on = nullptr);
+///          cancelled, io, corrupt (a checksum)
+tensor matmul(const tensor& a, const tensor& b);
 
-/// The BLAS library at work and the CPU it chose its kernels for: "OpenBLAS 0.3.21, SkylakeX".
+/// The matrix product of expressions by the same rule. The evaluation first computes operands that
+/// are not tensors, then the product, as a whole into memory of the executor's pool. The product
+/// is held until all its readers are computed.
+/// Throws   invalid_argument (as the other), out_of_memory
+expr matmul(const expr& a, const expr& b);
+
+/// NumPy's dot. If an operand has rank 0, both are multiplied. Otherwise the products are summed
+/// along the last axis of `a` and the last but one of `b` (or its only one); the other axes of `b`
+/// follow those of `a`.
+/// Throws   invalid_argument (extents, dtypes), out_of_memory
+expr dot(const expr& a, const expr& b);
+
+/// The BLAS library and the CPU whose kernels it uses: "OpenBLAS 0.3.21, SkylakeX". If OpenBLAS did
+/// not choose the kernels by the CPU's model, the reason follows: "OpenBLAS 0.3.21, Haswell (by the
+/// CPU's features; OpenBLAS would take Prescott)", or the value of OPENBLAS_CORETYPE.
+/// Throws   std::bad_alloc
 std::string blas_name();
 
 }  // namespace shale

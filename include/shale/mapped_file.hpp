@@ -1,9 +1,9 @@
-// Storages over files: map what exists, or create and map.
+// Maps existing files, and creates files and maps them, as storages.
 //
 // Invariants
-//   file.1  a mapping is made from a descriptor of its own, never by opening a name twice
-//   file.2  whatever fails leaves no descriptor, no address space and no new file behind
-//   file.3  an existing file never changes its size, but by `grow` and by create_file that asks
+//   file.1  a mapping is made from its own descriptor; a path is opened only once
+//   file.2  a call that fails leaves no descriptor, no address space and no new file behind
+//   file.3  only `grow`, and `create_file` on request, change the size of an existing file
 #pragma once
 
 #include <cstdint>
@@ -14,70 +14,76 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// What part of a file to map, and for what.
+/// The part of a file to map, and the kind of access.
 struct map_options {
-  /// First byte of the file to map; any value, not only page multiples.
+  /// The first byte to map. It need not be a multiple of the page size.
   std::uint64_t offset = 0;
 
-  /// Bytes to map; absent: to the end of the file.
+  /// Bytes to map. Without a value, the mapping ends at the end of the file.
   std::optional<std::size_t> length = std::nullopt;
 
-  /// What stores do: see `access`.
   shale::access access = shale::access::read_only;
 
-  /// Address space to reserve for `grow`, in bytes; 0: just the length.
+  /// Bytes of address space to reserve, so that `grow` can reach that size.
   std::size_t reserve_bytes = 0;
 
-  /// Brings every byte into memory before returning.
+  /// Reads all bytes into memory before the call returns.
   bool populate = false;
 };
 
-/// Maps an existing regular file. The descriptor is private to the storage and closed with it.
-/// Growing a read_write mapping grows the file; growing another follows what the file has become.
-/// Cost     O(1), plus reading if `populate`. Read whole into pool memory instead
-/// (docs/storage.md):
-///          files on network file systems, and on overlayfs unless access is read_write
-/// Throws   not_found, access_denied, invalid_argument (range outside the file, not a regular
-///          file), out_of_memory (address space), unsupported (read_write on a network file
-///          system), io
-/// Lifetime the mapping survives removal of the file; truncation turns into `io`, never a signal
+/// Maps an existing regular file. The storage has a descriptor of its own. `grow` of a read_write
+/// mapping makes the file larger; `grow` of any other maps bytes that others have appended.
+/// Cost     O(1), plus reading with `populate`. A file on a network file system, or on overlayfs
+///          unless access is read_write, is read whole into pool memory instead (docs/storage.md)
+/// Throws   not_found; access_denied; invalid_argument (range outside the file, not a regular
+///          file); out_of_memory (also for lack of address space); unsupported (read_write on a
+///          network file system); io
+/// Threads  safe
+/// Lifetime the mapping stays valid if the file is removed. If the file is truncated, later calls
+///          throw `io`, and no signal is raised
 storage map_file(const std::string& path, const map_options& options = {});
 
-/// The same over an open descriptor, which stays the caller's. The mapping shares its open file
-/// description: locks held through that last as long as the mapping.
+/// Maps the file of an open descriptor, which stays the caller's. The mapping shares its open file
+/// description, so locks on that are held until the mapping ends.
+/// Throws   as the other; invalid_argument (no open descriptor), access_denied (the descriptor was
+///          opened for another kind of access)
 storage map_file(int descriptor, const map_options& options = {});
 
-/// What `map_file` does about a file, by the file system that the file is on (docs/storage.md).
+/// How `map_file` treats a file. It depends on the file system (docs/storage.md).
 enum class mapping_support : std::uint8_t {
-  mapped,   ///< the storage is the file's own pages
-  copied,   ///< the storage is memory of the default pool that the file is read into
-  refused,  ///< `unsupported`; `invalid_argument` where the kernel makes bytes up (/proc)
+  mapped,   ///< the storage is a mapping of the file
+  copied,   ///< the file is read into memory of the default pool
+  refused,  ///< `map_file` throws unsupported, or invalid_argument for files of /proc and the like
 };
 
-/// What `map_file(path, {.access = wanted})` would do; for a directory, with the files in it.
+/// The way in which `map_file(path, {.access = wanted})` would treat a file, or, for a directory,
+/// the files in it.
 /// Cost     one system call; opens nothing
 /// Throws   not_found, access_denied, io
 mapping_support mapping_support_at(const std::string& path, access wanted = access::read_only);
 
-/// What `create_file` does about an existing file, and with what rights it makes one.
+/// Options of `create_file`.
 struct create_options {
-  /// Refuse if the file exists (already_exists). Otherwise an existing file is kept, and grown if
-  /// it is shorter than wanted; or, with `truncate`, replaced by a new one under its name, while
-  /// mappings of the old one keep their bytes.
+  /// True: throws already_exists if the file exists. False: an existing file is kept, and made
+  /// longer if it is too short; or, with `truncate`, a new file replaces it, and mappings of the
+  /// old one keep their bytes.
   bool exclusive = true;
   bool truncate = false;
 
-  /// Permission bits of a new file, less the process's umask.
+  /// Permission bits of a new file, from which the umask of the process is removed.
   unsigned mode = 0644;
 
-  /// Address space to reserve for `grow`, in bytes.
+  /// Bytes of address space to reserve, so that `grow` can reach that size.
   std::size_t reserve_bytes = 0;
 };
 
-/// Creates `path` with `bytes` zero bytes, their space reserved on the device, and maps them for
-/// reading and writing. On failure no new file is left behind.
-/// Throws   already_exists, out_of_space (full disk, quota, `ulimit -f`), access_denied, not_found
-///          (directory), unsupported (network file system), io
+/// Creates a file of `bytes` zeros, reserves its space on the device, and maps it for reading and
+/// writing. If it fails, no new file stays behind.
+/// Cost     the time to reserve the space; where the file system cannot, that to write zeros
+/// Throws   already_exists; out_of_space (full disk, quota, `ulimit -f`); access_denied; not_found
+///          (directory); invalid_argument (not a regular file); unsupported (network file system);
+///          out_of_memory; io
+/// Threads  safe
 storage create_file(const std::string& path, std::size_t bytes, const create_options& options = {});
 
 }  // namespace shale

@@ -1,9 +1,9 @@
-// A caching allocator for tensor temporaries.
+// An allocator for tensor temporaries that caches freed memory.
 //
 // Invariants
-//   pool.1  live + cached = mapped: every byte obtained from the system is one or the other
-//   pool.2  blocks are 64-byte aligned and never overlap while live
-//   pool.3  a limit that is met throws and leaves the pool as it was
+//   pool.1  live + cached = mapped: every byte from the system is one or the other
+//   pool.2  blocks are aligned to 64 bytes, and live blocks never overlap
+//   pool.3  an allocation that would exceed the limit throws and changes nothing
 #pragma once
 
 #include <cstddef>
@@ -20,59 +20,66 @@ namespace detail {
 class pool_state;  // src/storage/pool/pool_state.hpp
 }
 
-/// What a pool is made with.
+/// Options of a pool.
 struct pool_options {
-  /// Most bytes the pool may hold from the system (live and cached); 0: no limit of its own.
+  /// The most bytes, live and cached, that the pool may hold; 0 means no limit.
   std::size_t limit_bytes = 0;
 };
 
-/// What a pool holds and has done; bytes unless the name says otherwise.
+/// The state of a pool, and counters since its construction.
 struct pool_statistics {
-  std::size_t live_bytes = 0;  ///< handed out, as requested sizes rounded to blocks
+  std::size_t live_bytes = 0;  ///< in allocated blocks, with sizes rounded up to those of blocks
   std::size_t live_blocks = 0;
-  /// Highest live_bytes since construction or reset_peak; right to 4 MiB and a block a thread.
+  /// The highest live_bytes since construction or reset_peak, to within 4 MiB and a block per
+  /// thread.
   std::size_t peak_live_bytes = 0;
-  std::size_t cached_bytes = 0;  ///< mapped, not live
-  std::size_t idle_bytes = 0;    ///< of the cached: not yet given back to the system
+  std::size_t cached_bytes = 0;  ///< mapped, but not live
+  std::size_t idle_bytes = 0;    ///< the part of cached_bytes that was not yet given back
   std::size_t mapped_bytes = 0;
-  std::size_t reserved_bytes = 0;  ///< set aside by `reserve`; the limit counts them too
+  std::size_t reserved_bytes = 0;  ///< set aside by `reserve`; they count for the limit too
   std::size_t largest_free_bytes = 0;
-  std::uint64_t hits = 0;    ///< allocations of 32 KiB and more served from the cache
-  std::uint64_t misses = 0;  ///< those that needed new memory from the system
+  std::uint64_t hits = 0;    ///< allocations of 32 KiB and more that the cache served
+  std::uint64_t misses = 0;  ///< allocations that needed new memory from the system
   std::uint64_t splits = 0;
   std::uint64_t coalesces = 0;
 };
 
-/// A pool of memory blocks, usable as any std::pmr memory resource.
-/// Below 32 KiB it passes on to the system allocator; above that, good fit over 64 MiB segments on
-/// huge pages, where threads keep some blocks of up to 1 MiB (of 21 sizes) at hand; above 256 MiB a
-/// mapping of its own. Idle memory goes back to the system after a while and under pressure.
-/// Threads  every member may be called from any thread; a block may be freed by another thread
-/// Lifetime the pool must outlive its blocks; storages keep the default pool alive by themselves
+/// A pool of memory blocks, and a std::pmr memory resource. The system allocator serves requests
+/// below 32 KiB. Larger blocks come from segments of 64 MiB on huge pages; each thread caches some
+/// blocks of up to 1 MiB, in 21 sizes. A block above 256 MiB has a mapping of its own. Idle memory
+/// goes back to the system after some seconds, and under memory pressure (docs/storage.md).
+/// Throws   `allocate` throws out_of_memory (an `error`, not std::bad_alloc)
+/// Threads  safe. A thread may free blocks of another one
+/// Lifetime the pool must outlive its blocks. The default pool is never destroyed
 class memory_pool final : public std::pmr::memory_resource {
  public:
-  /// Takes nothing from the system yet.
+  /// An empty pool. It takes memory for blocks when the first one is allocated.
+  /// Throws   out_of_memory
   explicit memory_pool(const pool_options& options = {});
   ~memory_pool() override;
   memory_pool(const memory_pool&) = delete;
   memory_pool& operator=(const memory_pool&) = delete;
 
-  /// The process's pool, made on first use, never destroyed.
+  /// The pool of the process. It is made at program start and never destroyed.
+  /// Throws   std::bad_alloc, if there was not enough memory at program start and there still is
+  ///          not
   static memory_pool& default_pool();
 
-  /// Consistent up to blocks that other threads are taking or giving back at that moment. Costs a
-  /// system call that makes the process's running threads pause for a microsecond.
+  /// The present state. A block that another thread allocates or frees meanwhile may be missing.
+  /// Cost     a system call that interrupts the running threads of the process for a microsecond
+  /// Throws   nothing
   pool_statistics statistics() const;
 
-  /// Starts peak_live_bytes again from what is live now.
+  /// Sets peak_live_bytes to live_bytes.
   void reset_peak() noexcept;
 
-  /// Gives what nobody uses back to the system, also what other threads keep at hand. Returns the
-  /// bytes unmapped; what is left of cached_bytes then has no memory behind it.
+  /// Gives all idle memory back to the system, including the caches of other threads. Returns how
+  /// many bytes were unmapped. Cached bytes that remain mapped take no memory then.
   std::size_t trim() noexcept;
 
-  /// Bytes of the limit that are used for something that is not the pool's, such as pages of mapped
-  /// files; move-only, gives them back at its end. Must not outlive the pool.
+  /// A part of the limit for memory that does not belong to the pool, such as pages of mapped
+  /// files. It is given back on destruction. A reservation can be moved; it must not outlive the
+  /// pool.
   class reservation {
    public:
     reservation() = default;
@@ -86,7 +93,7 @@ class memory_pool final : public std::pmr::memory_resource {
     }
     ~reservation();
 
-    /// As many as were asked for, or as there was room for.
+    /// The bytes that are set aside: those requested, or fewer if there was less room.
     std::size_t bytes() const noexcept { return bytes_; }
 
    private:
@@ -97,58 +104,75 @@ class memory_pool final : public std::pmr::memory_resource {
     std::size_t bytes_ = 0;
   };
 
-  /// Sets up to `bytes` aside: as many as the limit has room for, once what nobody uses has been
-  /// given back; in a pool without a limit all of them, up to half of SIZE_MAX. Never waits, never
-  /// throws.
+  /// Sets up to `bytes` aside, as far as the limit has room after idle memory was given back. A
+  /// pool without a limit sets all of them aside, up to half of SIZE_MAX. It never waits.
   reservation reserve(std::size_t bytes) noexcept;
 
-  /// Whether everything ever allocated has come back. Costs what `statistics` does.
+  /// Whether all allocated blocks have been freed.
+  /// Cost     as `statistics`
   bool all_clear() const noexcept;
 
-  /// Live and cached bytes allowed; 0: no limit. One below what is held trims at once; live blocks
-  /// stay, and allocations throw until there is room.
+  /// The most bytes, live and cached, that the pool may hold; 0 means no limit. A new limit below
+  /// the present size trims at once. Live blocks stay; allocations throw until there is room.
   std::size_t limit_bytes() const noexcept;
   void set_limit_bytes(std::size_t bytes) noexcept;
 
-  /// Frees an array (or an object) made by make_unique, counting elements, into its pool.
+  /// Destroys an object, or an array of `count` elements, from make_unique and frees its memory.
   template <class T>
   struct deleter {
     memory_pool* pool = nullptr;
     std::size_t count = 0;
 
-    /// Runs the destructors and gives the bytes back.
+    /// Calls the destructors and gives the bytes back to the pool.
     void operator()(T* elements) const noexcept {
       std::destroy_n(elements, count);
       pool->deallocate(elements, count * sizeof(T), alignof(T) > 64 ? alignof(T) : 64);
     }
   };
 
-  /// The owner that `make_unique` hands out; must not outlive the pool.
+  /// The results of `make_unique`. They must not outlive the pool.
+  template <class T>
+  using unique_object = std::unique_ptr<T, deleter<T>>;
   template <class T>
   using unique_array = std::unique_ptr<T[], deleter<T>>;
 
-  /// `count` value-initialised elements.
-  /// Throws   out_of_memory, and what T's constructor throws (then nothing stays allocated)
+  /// An object that is constructed from `arguments`, or an array of `count` value-initialised
+  /// elements, as by std::make_unique.
+  /// Throws   out_of_memory, and whatever the constructor throws; the memory is freed then
+  template <class T, class... Arguments>
+  requires(!std::is_array_v<T>) unique_object<T> make_unique(Arguments&&... arguments) {
+    auto made = make<T>(1, [&](T* to, std::size_t) {
+      std::construct_at(to, std::forward<Arguments>(arguments)...);
+    });
+    const deleter<T> with = made.get_deleter();
+    return unique_object<T>(made.release(), with);
+  }
   template <class T>
-  unique_array<T> make_unique(std::size_t count) {
-    return make<T>(count,
-                   [](T* to, std::size_t n) { std::uninitialized_value_construct_n(to, n); });
+  requires(std::is_unbounded_array_v<T>)
+      unique_array<std::remove_extent_t<T>> make_unique(std::size_t count) {
+    using Element = std::remove_extent_t<T>;
+    return make<Element>(
+        count, [](Element* to, std::size_t n) { std::uninitialized_value_construct_n(to, n); });
   }
 
-  /// `count` default-initialised elements: indeterminate for trivial types.
+  /// An array of `count` default-initialised elements. Elements of trivial types are uninitialised.
+  /// Throws   as make_unique
   template <class T>
-  unique_array<T> make_unique_for_overwrite(std::size_t count) {
-    return make<T>(count,
-                   [](T* to, std::size_t n) { std::uninitialized_default_construct_n(to, n); });
+  requires(std::is_unbounded_array_v<T>)
+      unique_array<std::remove_extent_t<T>> make_unique_for_overwrite(std::size_t count) {
+    using Element = std::remove_extent_t<T>;
+    return make<Element>(
+        count, [](Element* to, std::size_t n) { std::uninitialized_default_construct_n(to, n); });
   }
 
-  /// The same with a shared owner.
-  template <class T>
-  std::shared_ptr<T[]> make_shared(std::size_t count) {
-    return make_unique<T>(count);
+  /// As the two above, with a shared owner.
+  /// Throws   as make_unique; std::bad_alloc without memory for the reference count
+  template <class T, class... Arguments>
+  std::shared_ptr<T> make_shared(Arguments&&... arguments) {
+    return make_unique<T>(std::forward<Arguments>(arguments)...);
   }
   template <class T>
-  std::shared_ptr<T[]> make_shared_for_overwrite(std::size_t count) {
+  std::shared_ptr<T> make_shared_for_overwrite(std::size_t count) {
     return make_unique_for_overwrite<T>(count);
   }
 

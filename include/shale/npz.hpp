@@ -1,5 +1,5 @@
-// NumPy's .npz archives: a ZIP file of .npy members. docs/formats.md says what is mapped, what is
-// inflated and what is refused.
+// Reads and writes NumPy's .npz archives: ZIP files with .npy members. docs/foreign-formats.md
+// lists what is mapped, decompressed and refused.
 #pragma once
 
 #include <cstdint>
@@ -14,56 +14,59 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// How a member lies in the archive.
+/// The compression of a member.
 enum class npz_compression : std::uint8_t {
-  stored,   ///< as it is: can be mapped
-  deflate,  ///< compressed by zlib: always inflated into memory
+  stored,   ///< none, so that the member can be mapped
+  deflate,  ///< zlib's; the member is decompressed into memory
 };
 
-/// When a member's CRC-32 is compared with its bytes.
+/// The members whose CRC-32 is compared with their bytes.
 enum class npz_checksum : std::uint8_t {
-  copied,  ///< whenever the bytes are read anyway: always, but for members that are mapped
-  always,  ///< also for mapped members, by a pass over their bytes
+  copied,  ///< those that are copied into memory, but not those that are mapped
+  always,  ///< all; a mapped member is read once for it
 };
 
-/// How `npz_file::read` maps and checks.
+/// Options of `npz_file::read`.
 struct npz_read_options {
-  /// `read_only` or `copy_on_write`: members are not changed in place.
+  /// `read_only` or `copy_on_write`. Members cannot be changed in place.
   shale::access access = access::read_only;
   npz_checksum checksum = npz_checksum::copied;
 };
 
-/// What the archive says about one member.
+/// The description of a member.
 struct npz_member {
-  std::string name;  ///< as NumPy shows it: without ".npy"
+  std::string name;  ///< without ".npy", as in NumPy
   npz_compression compression = npz_compression::stored;
-  std::uint64_t stored_bytes = 0;  ///< in the archive
+  std::uint64_t stored_bytes = 0;  ///< its size in the archive
   npy_header header;               ///< data_offset counts from the start of the member
 };
 
 /// An open archive.
+/// Throws   invalid_argument from every member function, if it was moved from; out_of_memory
 /// Threads  every member function may be called from any thread
-/// Lifetime tensors keep what they need; the archive may go first
+/// Lifetime tensors from it stay valid after it was destroyed
 class npz_file {
  public:
-  /// Reads the directory of the archive, no member.
-  /// Throws   corrupt (not a ZIP archive, members that overlap or lie outside, names twice),
-  ///          unsupported (several disks), not_found, access_denied, io
+  /// Opens an archive. It reads the directory of the archive, but no member.
+  /// Throws   corrupt (not a ZIP archive, members that overlap or lie outside, a name that occurs
+  ///          twice), unsupported (several disks), not_found, access_denied, invalid_argument (no
+  ///          regular file), out_of_memory, io
   static npz_file open(const std::string& path);
 
-  /// The members in the archive's order, without ".npy" as NumPy shows them; with it where both
-  /// forms are there.
-  const std::vector<std::string>& names() const noexcept;
+  /// The names of the members in the order of the archive. They are without ".npy", as in NumPy,
+  /// unless the archive also has a member with the shorter name.
+  const std::vector<std::string>& names() const;
 
-  /// Whether `read` would find it; ".npy" may be left out.
+  /// Whether there is a member of that name, or of that name with ".npy".
   bool contains(std::string_view name) const;
 
+  /// The description of a member. It reads the member's header.
   /// Throws   as read
   npz_member inspect(std::string_view name) const;
 
-  /// One member as a tensor.
-  /// Cost     stored, little-endian and aligned: O(1), mapped (bool: one pass). Else inflated or
-  ///          copied into pool memory, which grows no faster than the archive can account for
+  /// A member as a tensor.
+  /// Cost     O(1) by mapping, if the member is stored, little-endian and aligned (bool: one pass).
+  ///          Otherwise decompressed or copied into pool memory
   /// Throws   not_found; corrupt (checksum, sizes that contradict each other, and as read_npy);
   ///          unsupported (encrypted, other compressions, members that are not .npy, and as
   ///          read_npy); invalid_argument (`read_write`); out_of_memory; io
@@ -72,26 +75,25 @@ class npz_file {
  private:
   struct implementation;
   explicit npz_file(std::shared_ptr<const implementation> opened) noexcept;
+  const implementation& state() const;
   std::shared_ptr<const implementation> implementation_;
 };
 
-/// How `write_npz` stores its members.
+/// Options of `write_npz`.
 struct npz_write_options {
   npz_compression compression = npz_compression::stored;
 
   /// zlib's level, 1 to 9.
   int level = 6;
 
-  /// As in `npy_write_options`.
   existing_file existing = existing_file::replace;
-  executor* on = nullptr;
 };
 
-/// Writes an archive that np.load reads. Stored members start at multiples of 64 bytes, so that
-/// they can be mapped; sizes beyond 4 GiB take the ZIP64 form.
-/// Cost     one pass in pieces of 4 MiB, plus CRC-32 and deflate on one thread
-/// Throws   invalid_argument (a name that is empty, there twice, not UTF-8, with a zero byte or
-///          above 65,000 bytes; level), and as write_npy
+/// Writes an archive that np.load reads. The elements of stored members begin at multiples of 64
+/// bytes, so that they can be mapped. Sizes beyond 4 GiB have the ZIP64 form.
+/// Cost     one pass in pieces of 4 MiB, with CRC-32 and deflate by one thread
+/// Throws   invalid_argument (a name that is empty, occurs twice, is not UTF-8, has a zero byte or
+///          is longer than 65,000 bytes; the level), and as write_npy
 void write_npz(const std::string& path, std::span<const std::pair<std::string, tensor>> members,
                const npz_write_options& options = {});
 

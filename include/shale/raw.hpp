@@ -1,4 +1,4 @@
-// Bare elements in a file that says nothing about them.
+// Reads and writes files of elements without a header.
 #pragma once
 
 #include <bit>
@@ -8,48 +8,46 @@
 
 #include "shale/dims.hpp"
 #include "shale/dtype.hpp"
-#include "shale/foreign_file.hpp"
 #include "shale/tensor.hpp"
+#include "shale/unfinished_file.hpp"
 
 namespace [[gnu::visibility("default")]] shale {
 
-class executor;
-
-/// What the file does not say about its elements.
+/// Options of `read_raw`: the facts that the file does not record.
 struct raw_read_options {
-  /// Row-major extents; absent: one axis from `offset` to the end of the file.
+  /// Row-major extents. Without a value, one axis up to the end of the file.
   std::optional<dims> shape = std::nullopt;
 
-  /// The byte of the first element.
+  /// The byte of the file at which the first element begins.
   std::uint64_t offset = 0;
 
-  /// Of every number (of both parts, if complex); big-endian ones wider than a byte are copied.
+  /// The byte order of each number, and of each part of a complex one. Big-endian numbers of more
+  /// than a byte are copied.
   std::endian byte_order = std::endian::little;
 
-  /// `read_write` needs elements that can be mapped: stores reach the file.
+  /// With `read_write`, stores reach the file; the elements must allow mapping.
   shale::access access = access::read_only;
 };
 
-/// Elements of any dtype from a file. Bytes before and behind them are left alone.
-/// Cost     O(1), mapped, if little-endian and `offset` is a multiple of the dtype's alignment.
-///          bool: one pass over the bytes. Else a copy into pool memory
-/// Throws   invalid_argument (the file is too short, or not a whole number of elements), corrupt (a
-///          bool that is neither 0 nor 1), unsupported (`read_write` where a copy is needed),
-///          not_found, access_denied, out_of_memory, io
+/// The elements of a file as a tensor. Bytes before and after them are ignored.
+/// Cost     O(1) by mapping, if they are little-endian and `offset` is a multiple of the dtype's
+///          alignment (bool: one pass over the bytes). Otherwise a copy into pool memory
+/// Throws   invalid_argument (the file is too short, no regular file, or has no whole number of
+///          elements), corrupt (a bool that is neither 0 nor 1), unsupported (`read_write` where a
+///          copy is needed), not_found, access_denied, out_of_memory, io
+/// Lifetime the tensor keeps the mapping. The file may be removed or replaced
 tensor read_raw(const std::string& path, dtype type, const raw_read_options& options = {});
 
-/// How `write_raw` stores elements.
+/// Options of `write_raw`.
 struct raw_write_options {
   std::endian byte_order = std::endian::little;
 
-  /// As in `npy_write_options`.
   existing_file existing = existing_file::replace;
-  executor* on = nullptr;
 };
 
-/// Writes the elements row-major and nothing else.
+/// Writes the elements in row-major order, without a header.
 /// Cost     as write_npy
-/// Throws   already_exists, out_of_space, access_denied, io
+/// Throws   as write_npy, but takes every dtype
 void write_raw(const std::string& path, const tensor& values,
                const raw_write_options& options = {});
 

@@ -1,9 +1,9 @@
-// Your own reductions.
+// Reduces a tensor to one value by your own function.
 //
-//   const double total = reduce(x, 0.0, [](double& sum, float each) { sum += each; },
+//   const double total = reduce(x, 0.0, [](double& sum, float value) { sum += value; },
 //                               [](double& sum, double other) { sum += other; });
 //
-// Throws   as apply.hpp says
+// Throws   the errors that apply.hpp lists
 #pragma once
 
 #include <cstddef>
@@ -20,25 +20,28 @@ namespace [[gnu::visibility("default")]] shale {
 
 namespace detail {
 
-// Tiles in a fixed order: `start(context, tiles)` once, then `block` for every block of every tile.
+// Calls `start(context, tiles)` once, then `block` for every block of every tile. The tiles depend
+// on the layout alone.
 using reduce_block = void (*)(void* context, index_t tile, std::byte* const* data,
                               const index_t* strides_bytes, index_t inner, index_t outer);
 void run_reduce(const tensor& values, dtype type, void (*start)(void*, index_t tiles),
-                reduce_block block, void* context, executor* on);
+                reduce_block block, void* context);
 
 }  // namespace detail
 
-/// Folds all elements: `fold(accumulator&, element)` within fixed tiles that start from `identity`,
-/// then `combine(accumulator&, accumulator)` over a fixed tree of tiles. Same result for any number
-/// of threads. `fold` and `combine` must be associative and commutative up to what you accept:
-/// elements come in the order of memory.
+/// Reduces all elements to one value: `fold(accumulator&, element)` within fixed tiles, each
+/// starting with `identity`, then `combine(accumulator&, accumulator)` over a fixed tree of tiles.
+/// The result is the same for any number of threads. Elements come in the order of memory, so the
+/// result depends on the layout as far as `fold` and `combine` are not associative and commutative.
+/// Cost     one pass, and one accumulator for each tile
 template <class Accumulator, class Fold, class Combine>
-Accumulator reduce(const tensor& values, const Accumulator& identity, Fold fold, Combine combine,
-                   executor* on = nullptr) {
+Accumulator reduce(const tensor& values, const Accumulator& identity, Fold fold, Combine combine) {
   using Parameters = typename decltype(detail::signature_of<Fold>())::parameters;
   static_assert(!std::is_same_v<Accumulator, bool>, "fold into an int: bool partials share bytes");
   static_assert(std::tuple_size_v<Parameters> == 2, "fold takes (accumulator&, element)");
   using Type = std::remove_cvref_t<std::tuple_element_t<1, Parameters>>;
+  detail::require_callable(fold);
+  detail::require_callable(combine);
   struct state {
     const Accumulator& identity;
     Fold& fold;
@@ -61,7 +64,7 @@ Accumulator reduce(const tensor& values, const Accumulator& identity, Fold fold,
                      detail::argument<const Type&>(data[0] + row * strides[1] + i * strides[0]));
         target = std::move(mine);
       },
-      &shared, on);
+      &shared);
   auto& partial = shared.partial;
   if (partial.empty()) return identity;
   for (std::size_t step = 1; step < partial.size(); step *= 2)

@@ -1,4 +1,4 @@
-// A box of indices: where to read or write.
+// A box in an index space: the part of an array that a call reads or writes.
 #pragma once
 
 #include <string>
@@ -7,22 +7,24 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// The indices i with start[a] <= i[a] < start[a] + shape[a] on every axis a.
+/// The indices i with start[a] <= i[a] < start[a] + shape[a] for every axis a.
 struct region {
   dims start;
   dims shape;
 
-  /// All of an index space.
+  /// The whole index space of an array of that shape. Never throws.
   static region all(const dims& shape) { return {dims::filled(shape.size(), 0), shape}; }
 
   friend bool operator==(const region&, const region&) noexcept = default;
 };
 
-/// "[2:5, 0:10]"; where no slices can say it, as the ranks differ or an end is beyond 64 bits,
-/// "start (2,), shape (3, 10)".
-std::string to_string(const region& where);
+/// The region as slices, "[2:5, 0:10]". If start and shape have different ranks, or an end does not
+/// fit 64 bits, the text is "start (2,), shape (3, 10)".
+/// Throws   std::bad_alloc
+std::string to_string(const region& part);
 
-/// Throws   invalid_argument naming the axis unless `where` has the rank of `shape` and lies inside
-void require_inside(const region& where, const dims& shape);
+/// Checks that `part` lies inside an array of that shape.
+/// Throws   invalid_argument (another rank, or an axis on which it lies outside, which is named)
+void require_inside(const region& part, const dims& shape);
 
 }  // namespace shale

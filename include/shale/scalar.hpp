@@ -1,4 +1,4 @@
-// One element of any dtype, with conversions that are checked.
+// A single value of any dtype, with checked and unchecked conversions.
 #pragma once
 
 #include <complex>
@@ -11,16 +11,16 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// A single value that remembers its kind: a boolean, a signed or unsigned 64-bit integer, a double
-/// or a complex of doubles, and the dtype it came from.
-/// A C++ literal is *weak*: in `tensor + 2` the tensor's dtype wins within the same kind or a
-/// higher one, as in PyTorch and NumPy 2.
+/// A value with the dtype that it came from. It is held as a bool, a signed or unsigned 64-bit
+/// integer, a double or a complex of doubles.
+/// In an expression a scalar is *weak*, as in PyTorch and NumPy 2: in `tensor + 2` the result has
+/// the tensor's dtype, unless the number's kind is higher than the tensor's.
 class scalar {
  public:
   /// The boolean false.
   scalar() noexcept : scalar(false) {}
 
-  /// Holds the value exactly (long double: as a double) and remembers its type.
+  /// Holds the value exactly, with its dtype. A long double is rounded to a double.
   template <class T>
   requires(std::is_arithmetic_v<T>) scalar(T value)
   noexcept : type_(dtype_of_arithmetic<T>()) {
@@ -38,28 +38,29 @@ class scalar {
   scalar(std::complex<double> value) noexcept
       : type_(dtype::complex128), floating_{value.real(), value.imag()} {}
 
-  /// The dtype that the value came from.
   dtype type() const noexcept { return type_; }
 
-  /// The value as T by the rules of `convert`: rounds, saturates, wraps; never fails.
+  /// The value as T by the rules of `convert`: it is rounded, saturated or wrapped where needed.
   template <class T>
   T as() const noexcept {
     return with_value([](auto held) { return convert<T>(held); });
   }
 
-  /// The value as T.
-  /// Throws   invalid_argument if T cannot hold it: a fraction or NaN for an integer, a value out
-  ///          of range, an imaginary part for a real type. Rounding to a float's precision is fine.
+  /// The value as T, if T can represent it up to rounding to a float's precision.
+  /// Throws   invalid_argument for a fraction or a NaN as an integer, a value out of range, and an
+  ///          imaginary part as a real type
   template <class T>
   T to() const;
 
-  /// Whether `to` would succeed for that dtype.
+  /// Whether `to` would succeed for the C++ type of that dtype. False if `type` is not a dtype.
   bool fits(dtype type) const noexcept;
 
-  /// As Python's repr prints it: "3", "2.5", "nan", "(1+2j)", "True".
+  /// The text that Python's repr gives: "3", "2.5", "nan", "(1+2j)", "True". A float has the fewest
+  /// digits that read back as the same value of its dtype.
+  /// Throws   std::bad_alloc
   std::string to_string() const;
 
-  /// Equal as numbers, whatever their types; NaN equals nothing.
+  /// Compares the exact numbers, whatever their types. NaN equals nothing.
   friend bool operator==(const scalar& a, const scalar& b) noexcept;
 
  private:
@@ -73,23 +74,17 @@ class scalar {
   // Calls `function` with the value: bool, a 64-bit integer, double or std::complex<double>.
   template <class Function>
   auto with_value(Function function) const {
-    switch (kind(type_)) {
-      case dtype_kind::boolean:
-        return function(boolean_);
-      case dtype_kind::signed_integer:
-        return function(signed_);
-      case dtype_kind::unsigned_integer:
-        return function(unsigned_);
-      case dtype_kind::floating:
-        return function(floating_[0]);
-      case dtype_kind::complex:
-        break;
-    }
+    const dtype_kind held = kind(type_);
+    if (held == dtype_kind::boolean) return function(boolean_);
+    if (held == dtype_kind::signed_integer) return function(signed_);
+    if (held == dtype_kind::unsigned_integer) return function(unsigned_);
+    if (held == dtype_kind::floating) return function(floating_[0]);
     return function(std::complex<double>(floating_[0], floating_[1]));
   }
 
   dtype type_;
-  // By the kind of type_. A union, not a std::variant: this header is in everything.
+  // The kind of type_ says which member is set. It is not a std::variant, because nearly every file
+  // includes this header.
   union {
     bool boolean_;
     std::int64_t signed_;

@@ -1,11 +1,12 @@
-// Everything: storages, tensors, the engine, expressions, containers, files of others.
+// Includes the whole public API: storages, tensors, the engine, expressions, containers and files
+// in foreign formats.
 #pragma once
 
 #include "shale/apply.hpp"
 #include "shale/container.hpp"
 #include "shale/convert.hpp"
 #include "shale/executor.hpp"
-#include "shale/expr.hpp"
+#include "shale/functions.hpp"
 #include "shale/linalg.hpp"
 #include "shale/mapped_file.hpp"
 #include "shale/memory_pool.hpp"
@@ -16,4 +17,5 @@
 #include "shale/shared_memory.hpp"
 #include "shale/storage.hpp"
 #include "shale/tensor.hpp"
+#include "shale/tile_source.hpp"
 #include "shale/version.hpp"

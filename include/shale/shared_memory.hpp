@@ -1,7 +1,7 @@
-// Storages in named shared memory, seen by several processes at once.
+// Storages in named shared memory, which several processes can use at once.
 //
-// A segment appears under its name only when it is complete. Who is attached is known by locks that
-// the kernel takes back when a process ends, however it ends; no count can be left wrong.
+// A segment gets its name only when it is complete. Every attached process holds a lock, which the
+// kernel releases when the process ends in any way. So there is no count that could become wrong.
 #pragma once
 
 #include <string>
@@ -12,61 +12,68 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// Who removes the name of a shared segment. The bytes themselves go with the last process that is
-/// attached, in every case.
+/// When the name of a segment is removed. The bytes stay until the last attached process detaches.
 enum class shared_lifetime : std::uint8_t {
-  creator,  ///< removed when the creator's last handle goes; attached processes keep their bytes
-  counted,  ///< removed when the last process detaches
-  manual,   ///< stays until remove_shared
+  creator,  ///< when the creator destroys its last handle
+  counted,  ///< when the last process detaches
+  manual,   ///< when remove_shared is called
 };
 
-/// How `create_shared` makes a segment.
+/// Options of `create_shared`.
 struct shared_options {
   shared_lifetime lifetime = shared_lifetime::creator;
 
-  /// Permission bits, exactly these; other users get nothing unless asked for. The owner must be
-  /// able to read and write (0600), else nobody could remove or reclaim the segment.
+  /// Permission bits. The umask does not change them. The owner must be able to read and write
+  /// (0600), because otherwise nobody could remove or reclaim the segment.
   unsigned mode = 0600;
 
-  /// Address space to reserve for `grow`, in bytes.
+  /// Bytes of address space to reserve, so that `grow` can reach that size.
   std::size_t reserve_bytes = 0;
 };
 
-/// Creates the segment `name` (1 to 200 letters, digits, '.', '_', '-'; no '/') of `bytes` zero
-/// bytes, its memory reserved. Always exclusive; a name whose owners were killed is free again.
-/// Throws   already_exists, invalid_argument (name, mode), out_of_space (/dev/shm full), busy, io
+/// The users whose segments `open_shared` accepts. Any user could have taken the name first.
+enum class shared_owner : std::uint8_t {
+  trusted,  ///< the effective user of this process, and root
+  anyone,   ///< every user who gives this one access
+};
+
+/// Creates the segment `name` of `bytes` zeros and reserves its memory. A name has 1 to 200
+/// letters, digits, '.', '_' or '-'. A name whose owners were killed counts as free.
+/// Throws   already_exists, invalid_argument (name, mode), out_of_space (/dev/shm full),
+///          out_of_memory, access_denied, busy, io
 /// Threads  safe
-/// Lifetime a forked child has no share in a writable mapping: open it there
+/// Lifetime a forked child does not inherit a writable mapping: open the segment there
 storage create_shared(const std::string& name, std::size_t bytes,
                       const shared_options& options = {});
 
-/// Attaches to an existing segment, at the size that it has now. `reserve_bytes` leaves room to
-/// follow its growth: `grow` shows what another process added.
-/// Throws   not_found, access_denied, invalid_argument (name), corrupt (not a segment of ours),
-///          busy, io
+/// Attaches to an existing segment at its present size. With enough `reserve_bytes`, `grow` maps
+/// bytes that another process has added.
+/// Throws   not_found, access_denied (permissions, or the segment of another user),
+///          invalid_argument (name), corrupt (no segment of Shale), out_of_memory, busy, io
+/// Threads  safe
 storage open_shared(const std::string& name, access allowed = access::read_write,
-                    std::size_t reserve_bytes = 0);
+                    std::size_t reserve_bytes = 0, shared_owner owner = shared_owner::trusted);
 
-/// Removes the name; processes that are attached keep their bytes. Returns whether it existed.
-/// Throws   access_denied, invalid_argument (name), corrupt (not a segment of ours), busy
+/// Removes the name of a segment and returns whether it existed. Attached processes keep the bytes.
+/// Throws   access_denied, invalid_argument (name), corrupt (no segment of Shale), busy
 bool remove_shared(const std::string& name);
 
-/// A segment as it can be seen from outside.
+/// The description of a segment.
 struct shared_segment {
   std::string name;
   std::size_t bytes = 0;
   shared_lifetime lifetime = shared_lifetime::creator;
-  bool attached = false;  ///< some process uses it
-  bool dead = false;      ///< those who would have removed the name were killed
+  bool attached = false;  ///< a process uses it
+  bool dead = false;      ///< the processes that would have removed the name were killed
 };
 
-/// The segments that this process may look at and whose names begin with `prefix`, by name.
-/// Throws   access_denied, io (descriptors, /dev/shm)
+/// The segments that this process may open and whose names begin with `prefix`, sorted by name.
+/// Throws   access_denied, io (no descriptors left, /dev/shm)
 std::vector<shared_segment> list_shared(std::string_view prefix = {});
 
-/// Removes the names of dead segments, as far as they begin with `prefix`; their memory goes with
-/// the last process attached. Returns how many.
-/// Throws   access_denied, io (descriptors, /dev/shm), busy
+/// Removes the names of dead segments that begin with `prefix`, and returns their number. The
+/// memory is released when the last attached process detaches.
+/// Throws   access_denied, io (no descriptors left, /dev/shm), busy
 std::size_t reclaim_shared(std::string_view prefix = {});
 
 }  // namespace shale

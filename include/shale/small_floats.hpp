@@ -1,5 +1,6 @@
-// The floating-point types C++20 lacks: float16 and bfloat16 (computed in float32), and the two
-// float8 types (storage and conversion only). Conversions to them round to nearest, ties to even.
+// The floating-point types that C++20 does not have: float16 and bfloat16, which compute in
+// float32, and two float8 types, which can only be stored and converted. Conversions to these types
+// round to nearest, ties to even.
 #pragma once
 
 #include <bit>
@@ -10,9 +11,9 @@ namespace [[gnu::visibility("default")]] shale {
 namespace detail {
 
 // Rounds a float32 to a format of `exponent_bits` and `mantissa_bits`, ties to even.
-// `Finite`: the format has no infinity and one NaN pattern, all ones (the "fn" formats); values
-// beyond the largest finite one become NaN there, as in the OCP 8-bit specification's conversion
-// without saturation, and infinity elsewhere.
+// `finite`: the format has no infinity, and its only NaN pattern is all ones (the "fn" formats).
+// Values beyond the largest finite one become NaN in such a format, as in the OCP 8-bit
+// specification's conversion without saturation. In other formats they become infinity.
 template <int exponent_bits, int mantissa_bits, bool finite>
 constexpr std::uint32_t round_float(float value) noexcept {
   constexpr int bias = (1 << (exponent_bits - 1)) - 1;
@@ -27,7 +28,7 @@ constexpr std::uint32_t round_float(float value) noexcept {
   const std::uint32_t sign = (bits >> 31) << (exponent_bits + mantissa_bits);
   const std::uint32_t magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) {
-    // A NaN keeps what fits of its payload; the quiet bit in `nan_bits` keeps it a NaN.
+    // A NaN keeps the part of its payload that fits. The quiet bit in `nan_bits` keeps it a NaN.
     constexpr std::uint32_t payload_ones = (1u << mantissa_bits) - 1;
     return sign | nan_bits | ((magnitude >> (23 - mantissa_bits)) & payload_ones);
   }
@@ -87,14 +88,14 @@ struct float16 {
 
   constexpr float16() noexcept = default;
 
-  /// Rounds to nearest, ties to even; a NaN stays one.
+  /// Rounds to nearest, ties to even. A NaN stays a NaN.
   constexpr explicit float16(float value) noexcept
       : bits(static_cast<std::uint16_t>(detail::round_float<5, 10, false>(value))) {}
 
-  /// Exact.
+  /// The conversion is exact.
   constexpr operator float() const noexcept { return detail::widen_float<5, 10, false>(bits); }
 
-  /// The number with these bits; every pattern is one, or a NaN or an infinity.
+  /// The value with these bits. Every pattern is valid: a number, a NaN or an infinity.
   static constexpr float16 from_bits(std::uint16_t bits) noexcept {
     float16 result;
     result.bits = bits;
@@ -108,7 +109,7 @@ struct bfloat16 {
 
   constexpr bfloat16() noexcept = default;
 
-  /// Rounds to nearest, ties to even; a NaN stays one.
+  /// Rounds to nearest, ties to even. A NaN stays a NaN.
   constexpr explicit bfloat16(float value) noexcept {
     const auto wide = std::bit_cast<std::uint32_t>(value);
     // A NaN keeps its sign and upper payload and stays a NaN; rounding could carry it to infinity.
@@ -116,12 +117,12 @@ struct bfloat16 {
     else bits = static_cast<std::uint16_t>((wide + 0x7fffu + ((wide >> 16) & 1u)) >> 16);
   }
 
-  /// Exact.
+  /// The conversion is exact.
   constexpr operator float() const noexcept {
     return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
   }
 
-  /// The number with these bits; every pattern is one, or a NaN or an infinity.
+  /// The value with these bits. Every pattern is valid: a number, a NaN or an infinity.
   static constexpr bfloat16 from_bits(std::uint16_t bits) noexcept {
     bfloat16 result;
     result.bits = bits;
@@ -130,21 +131,21 @@ struct bfloat16 {
 };
 
 /// 4 exponent bits, 3 mantissa bits, no infinity, one NaN (S.1111.111), largest finite value 448.
-/// Values too large become NaN.
+/// Values that are too large become NaN.
 /// Source   OCP 8-bit Floating Point Specification (OFP8), 2023
 struct float8_e4m3fn {
   std::uint8_t bits = 0;
 
   constexpr float8_e4m3fn() noexcept = default;
 
-  /// Rounds to nearest, ties to even; a NaN stays one.
+  /// Rounds to nearest, ties to even. A NaN stays a NaN.
   constexpr explicit float8_e4m3fn(float value) noexcept
       : bits(static_cast<std::uint8_t>(detail::round_float<4, 3, true>(value))) {}
 
-  /// Exact.
+  /// The conversion is exact.
   constexpr operator float() const noexcept { return detail::widen_float<4, 3, true>(bits); }
 
-  /// The number with these bits; every pattern is one, or a NaN or an infinity.
+  /// The value with these bits. Every pattern is valid: a number, a NaN or an infinity.
   static constexpr float8_e4m3fn from_bits(std::uint8_t bits) noexcept {
     float8_e4m3fn result;
     result.bits = bits;
@@ -159,14 +160,14 @@ struct float8_e5m2 {
 
   constexpr float8_e5m2() noexcept = default;
 
-  /// Rounds to nearest, ties to even; a NaN stays one.
+  /// Rounds to nearest, ties to even. A NaN stays a NaN.
   constexpr explicit float8_e5m2(float value) noexcept
       : bits(static_cast<std::uint8_t>(detail::round_float<5, 2, false>(value))) {}
 
-  /// Exact.
+  /// The conversion is exact.
   constexpr operator float() const noexcept { return detail::widen_float<5, 2, false>(bits); }
 
-  /// The number with these bits; every pattern is one, or a NaN or an infinity.
+  /// The value with these bits. Every pattern is valid: a number, a NaN or an infinity.
   static constexpr float8_e5m2 from_bits(std::uint8_t bits) noexcept {
     float8_e5m2 result;
     result.bits = bits;

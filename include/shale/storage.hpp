@@ -1,13 +1,13 @@
-// Untyped bytes with one owner and a lifetime: pool blocks, mapped files, shared memory, adopted
-// buffers. Knows no dtype and no shape.
+// Reference-counted handles to untyped bytes: pool blocks, mapped files, shared memory and adopted
+// buffers. A storage knows no dtype and no shape.
 //
 // Invariants
-//   storage.1  the address and the owner of the bytes never change; the size only grows, and grown
-//              bytes lie behind the old ones
+//   storage.1  the address and the owner of the bytes never change; the size only grows, and new
+//              bytes lie after the old ones
 //   storage.2  a slice keeps its parent alive
-//   storage.3  a mapped range that lost its file reads as zeros, keeps nothing that is stored into
-//              it for the file, and is marked failed; it never raises a signal (see `check`)
-//   storage.4  destructors never throw and never report; `flush` does
+//   storage.3  if a mapped range loses its file, loads return zeros, stores are discarded, and the
+//              storage is marked failed; no signal reaches the program (see `check`)
+//   storage.4  destructors never throw and report nothing; `flush` reports
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
+#include "shale/access.hpp"
 #include "shale/error.hpp"
 #include "shale/index.hpp"
 
@@ -27,175 +29,204 @@ namespace [[gnu::visibility("default")]] shale {
 class memory_pool;
 
 namespace detail {
-class storage_block;  // the owner behind a storage: src/storage/storage_block.hpp
+class storage_block;  // the owner of a storage's bytes: src/storage/blocks/storage_block.hpp
 }
 
-/// What may be done with the bytes.
-enum class access : std::uint8_t {
-  read_only,      ///< stores are refused by the hardware
-  read_write,     ///< stores reach the file or the other processes
-  copy_on_write,  ///< stores stay in this process; the file keeps its bytes
-};
-
-/// A hint about how a range will be read.
-enum class access_pattern : std::uint8_t { normal, sequential, random };
-
-/// How `flush` ends: when the bytes are on the device, or as soon as writing has been started.
-enum class flush_mode : std::uint8_t { sync, async };
-
-/// What populated memory is wanted for.
-enum class populate_for : std::uint8_t { load, store };
-
-/// How far `evict` goes: out of this process, or out of the page cache as well.
-enum class eviction : std::uint8_t { process, system };
-
-/// What owns the bytes of a storage.
-enum class storage_kind : std::uint8_t { heap, file, shared_memory, adopted };
-
-/// A range of bytes inside a storage.
-struct byte_range {
-  std::size_t offset = 0;
-  std::size_t bytes = 0;
-};
-
-/// A handle to bytes, counted: copies share them, the last one lets them go.
-/// Threads  the handle is a value, like shared_ptr: copies may be used from different threads; who
-///          writes the bytes is the caller's affair
-/// Lifetime the bytes live as long as any handle, slice or tensor over them
+/// A reference-counted handle to bytes. Copies share the bytes; the last handle releases them. A
+/// handle is like a pointer: the bytes can be written through a const one, if it is writable().
+/// Threads  copies may be used in different threads, like copies of a shared_ptr. The caller
+///          synchronises loads and stores of the bytes
+/// Lifetime the bytes live as long as a handle, a slice or a tensor over them
 class storage {
  public:
-  /// No bytes: data() is null, size_bytes() is 0.
+  /// No bytes and no owner: data() is null, size_bytes() is 0. So is a storage that was moved from.
   storage() = default;
+  storage(const storage&) = default;
+  storage& operator=(const storage&) = default;
+  storage(storage&& other) noexcept;
+  storage& operator=(storage&& other) noexcept;
 
-  /// `bytes` fresh bytes from `pool` (null: the process's default pool), 64-byte aligned,
-  /// uninitialised. 0 bytes is a valid storage with a null address. With `reserve_bytes` above
-  /// `bytes` the storage can grow that far; untouched reserve costs address space and counts
-  /// against the pool's limit.
-  /// Cost     see memory_pool
+  /// Takes `bytes` uninitialised bytes from `pool` (null: the default pool), aligned to 64 bytes. A
+  /// storage of 0 bytes is valid and has a null address. If `reserve_bytes` is larger than `bytes`,
+  /// the storage can grow that far; the reserve takes address space, and counts for the pool's
+  /// limit.
+  /// Cost     that of memory_pool::allocate
   /// Throws   out_of_memory
+  /// Threads  safe. The last handle may be destroyed in another thread
+  /// Lifetime the pool must outlive the bytes. They go back to it with the last handle
   static storage allocate(std::size_t bytes, memory_pool* pool = nullptr,
                           std::size_t reserve_bytes = 0);
 
-  /// Takes bytes that somebody else made; `deleter(pointer)` runs once, when the last handle goes.
-  /// A null `deleter` borrows: the caller keeps the bytes alive.
+  /// A storage over bytes of the caller. `deleter(pointer)` is called once, by the thread that
+  /// destroys the last handle, without a lock. Its exceptions are ignored. A `deleter` of nullptr
+  /// borrows the bytes: the caller keeps them alive.
+  /// Throws   invalid_argument (`pointer` is null and `bytes` is not 0; `deleter` is a null pointer
+  ///          or an empty function object): the bytes stay the caller's.
+  ///          out_of_memory: `deleter` has been called
+  /// Lifetime objects that the deleter uses must live until it has been called
   template <class Deleter>
   static storage adopt(void* pointer, std::size_t bytes, Deleter deleter,
                        access allowed = access::read_write) {
-    return adopt_owner(pointer, bytes, std::shared_ptr<void>(pointer, std::move(deleter)), allowed);
+    require_adoptable(pointer, bytes, allowed);
+    detail::require_callable(deleter);
+    auto quiet = [deleter = std::move(deleter)](void* adopted) mutable {
+      try {
+        deleter(adopted);
+      } catch (...) {
+      }
+    };
+    try {
+      return adopt_owner(pointer, bytes, {pointer, std::move(quiet)}, allowed);
+    } catch (const std::bad_alloc&) {
+      detail::throw_out_of_memory();
+    }
   }
   static storage adopt(void* pointer, std::size_t bytes, std::nullptr_t,
                        access allowed = access::read_write) {
     return adopt_owner(pointer, bytes, nullptr, allowed);
   }
 
-  /// The same, kept alive by `owner`.
+  /// A storage over bytes that `owner` keeps alive. A null `owner` borrows them.
+  /// Throws   invalid_argument (`pointer` is null and `bytes` is not 0), out_of_memory
   static storage adopt_owner(void* pointer, std::size_t bytes, std::shared_ptr<void> owner,
                              access allowed = access::read_write);
 
-  /// `bytes` bytes from `offset` on, sharing the owner, version and fault mark.
+  /// `bytes` bytes from `offset` on. The slice shares the owner, its version and its fault mark.
   /// Throws   invalid_argument unless the range lies inside
   storage slice(std::size_t offset, std::size_t bytes) const;
 
-  /// The same bytes through a handle that refuses writing, as do its slices.
+  /// A handle to the same bytes that is not writable, like its slices. Never throws.
   storage as_read_only() const;
 
-  /// The first byte; null when empty. Not checked: `check` says whether the bytes are still there.
-  std::byte* data() noexcept { return bytes_ == 0 ? nullptr : data_; }
-  const std::byte* data() const noexcept { return bytes_ == 0 ? nullptr : data_; }
+  /// The address of the first byte, or null if there is none. This checks nothing; `check` finds
+  /// out whether the bytes were lost.
+  std::byte* data() const noexcept { return bytes_ == 0 ? nullptr : data_; }
 
-  /// Bytes that this handle shows, which its owner may have more of. A storage of 0 bytes may still
-  /// have an owner, and is true then.
+  /// The bytes of this handle; its owner may have more. `bool` tells whether there is an owner,
+  /// which a storage of 0 bytes may have.
   std::size_t size_bytes() const noexcept { return bytes_; }
   bool empty() const noexcept { return bytes_ == 0; }
   explicit operator bool() const noexcept { return block_ != nullptr; }
 
-  /// `heap` for a storage without an owner.
+  /// The kind of owner; `heap` if there is none.
   storage_kind kind() const noexcept;
 
-  /// What this handle may do; a mapping that was made read-only says so through every handle.
+  /// How this handle may be used. If a mapping becomes read-only, as a commit does, all its handles
+  /// change.
   shale::access access() const noexcept;
   bool writable() const noexcept { return access() != shale::access::read_only; }
 
-  /// Handles and slices that share the owner.
+  /// The number of handles and slices that share the owner.
   index_t use_count() const noexcept { return block_.use_count(); }
 
-  /// Whether both have the same owner, so that their bytes may overlap.
+  /// Whether both have the same owner, so that their bytes may overlap. Two mappings of one file
+  /// have different owners and may overlap too, which the engine finds out (docs/caveats.md).
   bool shares_owner_with(const storage& other) const noexcept {
     return block_ != nullptr && block_ == other.block_;
   }
 
-  /// Where in its owner this storage begins; for a file, `file_offset` of the owner + this is the
-  /// byte in the file.
+  /// The offset of data() from the first byte of the owner.
   std::size_t owner_offset() const noexcept;
 
-  /// Counts the engine's writes through any handle of this owner: equal numbers mean unchanged.
+  /// The number of finished writes by the engine and by `set` through any handle of this owner. A
+  /// call that throws may have stored elements without counting.
   std::uint64_t version() const noexcept;
 
-  /// For whoever writes the bytes by other means.
-  void bump_version() noexcept;
+  /// Adds 1 to the version. Call it after stores of your own.
+  void bump_version() const noexcept;
 
-  /// Grows the owner to `bytes`: the address stays, old bytes stay, new file bytes are zero, new
-  /// heap bytes uninitialised. Only storages that were made with a larger reservation can grow, and
-  /// only through a handle that reaches the owner's end. Other handles keep their bounds.
-  /// Throws   invalid_argument (shrinking, no reservation), access_denied (`as_read_only` of what
-  ///          can be written), out_of_space, out_of_memory, io
+  /// Makes this handle and its owner larger, to `bytes`. Address and old bytes stay. New bytes of a
+  /// file are zero, new bytes of a heap storage are uninitialised. Only a storage that was made
+  /// with a reserve can grow, and only through a handle that ends where the owner ends. Other
+  /// handles keep their bounds.
+  /// Cost     O(1) for heap bytes; for a file, the time to reserve its space
+  /// Throws   invalid_argument (smaller than now, beyond capacity_bytes(), a handle that ends
+  ///          earlier, no owner, a read-only mapping of a file that is too short), access_denied (a
+  ///          handle from `as_read_only` to writable bytes), out_of_space, out_of_memory, io (also
+  ///          if bytes were lost), unsupported (in a forked child)
+  /// Threads  calls on one owner take turns. Other threads may use the old bytes meanwhile
   void grow(std::size_t bytes);
 
-  /// Bytes `grow` can reach.
+  /// The largest size that `grow` can reach.
   std::size_t capacity_bytes() const noexcept;
 
-  // ---- mapped storages; no-ops (or the obvious constant) on heap and adopted bytes --------------
+  // ---- mapped storages --------------------------------------------------------------------------
+  // On heap and adopted bytes these functions do nothing. A range may reach beyond the storage; the
+  // part inside counts.
 
-  /// The path a file or shared segment was opened by; empty for others. For messages only.
+  /// The path of the file or segment when it was opened, for messages. Empty for other storages.
   std::string_view path() const noexcept;
 
-  /// The byte of the file at data(); nothing unless kind() is file or shared_memory.
+  /// The offset in the file of the byte at data(). Nothing for heap and adopted bytes.
   std::optional<std::uint64_t> file_offset() const noexcept;
 
-  /// Tells the kernel how the range will be used. `offset + bytes` may exceed the storage: clamped.
+  /// Tells the kernel how the range will be read.
   void advise(access_pattern pattern, byte_range range) const noexcept;
 
   /// Starts reading the range into memory and returns at once.
   void prefetch(byte_range range) const noexcept;
 
-  /// Brings the range into memory, mapped, so that touching it cannot fault: for loads, or for
-  /// stores too. Populating for loads dirties nothing, also in a writable mapping.
-  /// Throws   io naming file and offset if the device or a truncation took the bytes away;
-  ///          access_denied for stores into a read-only storage
+  /// Makes the range resident, so that loads (or also stores) cannot fault. Populating for loads
+  /// makes no page dirty.
+  /// Cost     reading what is not in memory yet
+  /// Throws   io, naming file and offset (the device cannot read, or the file was truncated);
+  ///          out_of_memory; for stores also access_denied (not writable) and out_of_space (a
+  ///          sparse file on a full device); unsupported (in a forked child)
   void populate(byte_range range, populate_for use = populate_for::load) const;
 
-  /// Takes the range out of this process's resident memory; later touches bring it back. Rounded
-  /// outwards to whole pages: neighbours that share one merely fault again. Copy-on-write pages are
-  /// paged out, never lost. With `eviction::system` the file's clean pages leave the page cache
-  /// too, which other processes may feel; rounded inwards there.
-  void evict(byte_range range, eviction how = eviction::process) const noexcept;
+  /// Removes the range from the resident memory of this process. Later loads bring it back. The
+  /// range is rounded outwards to whole pages. Copy-on-write pages are written to swap space, never
+  /// lost. With `eviction::system` clean pages also leave the page cache, which other processes
+  /// share; there the range is rounded inwards.
+  void evict(byte_range range, eviction scope = eviction::process) const noexcept;
 
-  /// Starts writing the range's dirty pages to the device and returns.
+  /// Starts writing the dirty pages of the range to the device. Later calls throw its failures.
   void start_writeback(byte_range range) const noexcept;
 
-  /// Waits for what start_writeback began. Durability needs `flush`.
-  /// Throws   io, out_of_space; a failure is final: do not try again
+  /// Waits for writes that start_writeback began. It makes nothing durable; `flush` does.
+  /// Throws   as `flush`
   void finish_writeback(byte_range range) const;
 
-  /// Writes the range to the file.
-  /// Throws   io; a no-op for read-only and copy-on-write storages
+  /// Writes the range to the file. Does nothing for read-only and copy-on-write storages.
+  /// Cost     the writing; with flush_mode::sync, also waiting for the device
+  /// Throws   io, out_of_space: stored bytes may be lost, and from then on every writable storage
+  ///          of the file that is open in this process throws. Destroy these storages, then map the
+  ///          file again and store the bytes again. io (bytes were lost, see `check`), unsupported
+  ///          (in a forked child)
   void flush(byte_range range, flush_mode mode = flush_mode::sync) const;
   void flush(flush_mode mode = flush_mode::sync) const { flush({0, bytes_}, mode); }
 
-  /// Bytes of the range that are in memory right now: for files, in the page cache, as far as this
-  /// user may know it (else all of them).
+  /// Whether the file has checksums of the bytes, as that of a dense array in a container.
+  bool has_checksums() const noexcept;
+
+  /// Compares the range with its checksums, if it has any, in whole segments of 1 MiB.
+  /// Cost     reads each segment once in the life of the process
+  /// Throws   corrupt (naming array, segment and byte), io, out_of_memory
+  void compare_checksums(byte_range range) const;
+  void compare_checksums() const { compare_checksums({0, bytes_}); }
+
+  /// The bytes of the range that are in the page cache now. If the user has no right to know, the
+  /// kernel counts all of them. For heap and adopted bytes, all of them.
+  /// Cost     one system call for each 256 MiB
+  /// Throws   io, std::bad_alloc
   std::size_t resident_bytes(byte_range range) const;
   std::size_t resident_bytes() const { return resident_bytes({0, bytes_}); }
 
-  /// Whether a fault took bytes of this storage away (storage.3). Cheap: one atomic load.
+  /// Whether bytes were lost in a fault (storage.3), stores could not be written to the device, or
+  /// this process was forked and the writable mapping is the parent's. Cost: a few atomic loads.
   bool failed() const noexcept;
 
-  /// Throws   io naming file and offset if failed(), or if the file has since become shorter than
-  ///          the mapping
+  /// Checks that no byte was lost.
+  /// Cost     one system call
+  /// Throws   io, naming file and offset (failed(), or the file is shorter than the mapping);
+  ///          unsupported (in a forked child, for a writable mapping of the parent)
   void check() const;
 
  private:
   friend class detail::storage_block;
+
+  static void require_adoptable(const void* pointer, std::size_t bytes, shale::access allowed);
+
   storage(std::shared_ptr<detail::storage_block> block, std::byte* data, std::size_t bytes) noexcept
       : block_(std::move(block)), data_(data), bytes_(bytes) {}
 

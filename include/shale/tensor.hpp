@@ -1,4 +1,7 @@
-// The tensor: a cheap handle to a dtype and a layout over a storage.
+// The tensor: a handle with a dtype and a layout over a storage.
+//
+// The header is longer than others, because all members of the class are declared in one place. The
+// definitions of its templates follow the class.
 #pragma once
 
 #include <span>
@@ -15,40 +18,67 @@
 namespace [[gnu::visibility("default")]] shale {
 
 /// A strided view of typed elements in a storage. Copying a tensor copies no element: both handles
-/// see the same bytes; `clone` copies them.
-/// Axes may be given from the back as negative numbers wherever an axis is expected.
-/// Throws   invalid_argument from every view function whose arguments do not fit
-/// Threads  a handle is a value; concurrent reads of elements are safe, writes the caller's affair
+/// see the same bytes. `clone` copies elements. Like a pointer, a `const tensor` gives write access
+/// to its elements. The storage decides at run time whether elements can be written (`writable`,
+/// `as_read_only`). A negative axis counts from the back, wherever an axis is expected.
+/// Throws   invalid_argument from every function whose arguments do not fit, also for values that
+///          are not a dtype; out_of_memory from functions that allocate
+/// Threads  a handle is a value. Elements may be read by several threads at once; the caller
+///          synchronises writes
 /// Lifetime keeps its storage alive
 class tensor {
  public:
-  /// Rank 1, no elements, float32.
+  /// A float32 tensor of shape (0). A tensor that was moved from is like it, but keeps its dtype.
   tensor();
+  tensor(const tensor&) = default;
+  tensor& operator=(const tensor&) = default;
+  tensor(tensor&& other) noexcept;
+  tensor& operator=(tensor&& other) noexcept;
 
-  /// `which` over `bytes`, whose first byte is position 0. An empty layout touches no byte and fits
-  /// any storage. A stride that no index follows becomes 1 where it counts more bytes than 2^62.
+  /// A view of `bytes`, whose first byte is position 0. An empty layout fits any storage. A stride
+  /// of an axis of length 0 or 1 becomes 1 if it is longer than 2^62 bytes: it is
+  /// never used, and would overflow.
   /// Throws   invalid_argument if an element would lie outside the storage or be misaligned
-  tensor(shale::storage bytes, shale::dtype type, const layout& which);
+  tensor(shale::storage bytes, shale::dtype type, const shale::layout& elements);
 
-  /// Uninitialised, row-major, from `pool` (null: the default pool).
+  /// Row-major and uninitialised, with memory from `pool` (null: the default pool).
   /// Throws   out_of_memory, invalid_argument (negative extent, too many bytes)
   static tensor empty(const dims& shape, shale::dtype type, memory_pool* pool = nullptr);
 
-  /// All bytes zero. Cost: one pass, or none where the system hands out zero pages.
+  /// Like `empty`, with all bytes zero.
+  /// Cost     one pass of one thread; `eval(zeros(…))` is parallel
   static tensor zeros(const dims& shape, shale::dtype type, memory_pool* pool = nullptr);
 
-  /// Row-major over memory the caller keeps alive. Cost: O(1).
+  /// Like `empty`, with one value in every element.
+  /// Throws   as empty; invalid_argument (the dtype cannot hold the value, see scalar::to)
+  /// Cost     one pass of one thread; `eval(full(…))` is parallel
+  static tensor full(const dims& shape, const scalar& value, shale::dtype type,
+                     memory_pool* pool = nullptr);
+  static tensor ones(const dims& shape, shale::dtype type, memory_pool* pool = nullptr);
+
+  /// The same with the shape and the dtype of `other`.
+  static tensor empty_like(const tensor& other, memory_pool* pool = nullptr);
+  static tensor zeros_like(const tensor& other, memory_pool* pool = nullptr);
+  static tensor ones_like(const tensor& other, memory_pool* pool = nullptr);
+
+  /// A row-major tensor over memory of the caller, who keeps it alive. Cost: O(1).
   template <class T>
   static tensor borrow(T* elements, const dims& shape);
 
-  /// A copy of `values`: rank 1, or row-major over `shape`.
-  /// Throws   invalid_argument unless `shape` has as many elements
+  /// A row-major copy of the values. The nesting of the lists gives the shape, or `shape` does.
+  /// Write complex elements out, as in of<C>({C{3, 4}, C{0, 0}}): {{3, 4}, {0, 0}} are two rows.
+  /// Throws   invalid_argument if rows have different lengths, or `shape` another number of
+  ///          elements
   template <class T>
   static tensor of(std::initializer_list<T> values);
   template <class T>
+  static tensor of(std::initializer_list<std::initializer_list<T>> rows);
+  template <class T>
+  static tensor of(std::initializer_list<std::initializer_list<std::initializer_list<T>>> blocks);
+  template <class T>
   static tensor of(std::span<const T> values, const dims& shape);
 
-  /// Of this handle's view. Strides and the offset count elements; axes may be negative.
+  /// The parts of this view. Strides and offset count elements.
   shale::dtype dtype() const noexcept { return dtype_; }
   const dims& shape() const noexcept { return layout_.shape(); }
   index_t shape(index_t axis) const;
@@ -57,143 +87,158 @@ class tensor {
   index_t offset() const noexcept { return layout_.offset(); }
   index_t rank() const noexcept { return layout_.rank(); }
 
-  /// Elements, counting broadcast ones each time they appear.
+  /// The number of indices. A broadcast element counts once for each index that names it.
   index_t size() const noexcept { return layout_.size(); }
 
   /// Bytes of one element.
   std::size_t item_bytes() const noexcept { return shale::item_bytes(dtype_); }
 
-  /// size() * item_bytes(): what a contiguous copy would take; of a broadcast tensor whose product
-  /// does not fit, the largest size_t.
+  /// size() * item_bytes(), the size of a contiguous copy. Saturates at the largest size_t if a
+  /// broadcast tensor's size overflows.
   std::size_t size_bytes() const noexcept;
 
-  /// Whether the elements lie in row-major order without gaps; axes of length 1 do not matter.
+  /// Whether the elements lie in row-major order without gaps. Axes of length 1 do not matter.
   bool is_contiguous() const noexcept { return layout_.is_contiguous(); }
 
-  /// Whether the storage takes stores. Broadcast axes refuse them all the same.
+  /// Whether the storage can be written. Stores into a broadcast tensor throw even then.
   bool writable() const noexcept { return storage_.writable(); }
 
-  /// Shape, strides and offset as one value.
-  const layout& geometry() const noexcept { return layout_; }
+  /// Shape, strides and offset together.
+  const shale::layout& layout() const noexcept { return layout_; }
 
-  /// The bytes under this tensor and every other view of them.
+  /// The storage that holds the elements, and perhaps others.
   const shale::storage& storage() const noexcept { return storage_; }
-  shale::storage& storage() noexcept { return storage_; }
 
-  /// The address of element (0, …, 0); of the storage when the tensor is empty, and null when that
-  /// is empty too. Unchecked.
-  std::byte* data() noexcept;
-  const std::byte* data() const noexcept;
+  /// The address of the element at index (0, …, 0). If the tensor is empty, the address of the
+  /// storage, which may be null. It is not checked whether the bytes were lost.
+  std::byte* data() const noexcept;
 
-  /// Same storage, dtype and layout, and both writable or neither: the two handles are
-  /// interchangeable.
+  /// Whether both handles have the same storage, dtype, layout and writability.
   bool is_set_to(const tensor& other) const noexcept;
 
   // ---- typed access ----------------------------------------------------------------------------
 
-  /// The typed door for loops: `as<float, 2>()(i, j)`, `as<const float, 2>()` to read.
-  /// Throws   invalid_argument (dtype or rank differ; T not const and an axis is broadcast),
-  ///          access_denied (T not const, storage read-only), io (the mapped file lost its bytes)
+  /// A typed view for loops: `as<float, 2>()(i, j)`. `as<const float, 2>()` only reads.
+  /// Cost     O(rank), allocates nothing
+  /// Throws   invalid_argument (another dtype or rank; T is not const and an axis is broadcast),
+  ///          access_denied (T is not const and the storage is read-only), io (a mapped file lost
+  ///          bytes), unsupported (in a forked child, for a writable mapping of the parent)
+  /// Lifetime the view keeps the storage alive
   template <class T, int Rank>
   shale::view<T, Rank> as() const;
 
-  /// Contiguous elements as a span.
-  /// Throws   as `as`, and invalid_argument unless is_contiguous()
+  /// The elements as a span.
+  /// Throws   as `as`; invalid_argument unless is_contiguous()
+  /// Lifetime valid as long as the storage; the span does not keep it alive
   template <class T>
   std::span<T> elements() const;
 
-  /// The one element of a tensor of size 1. Throws invalid_argument otherwise.
+  /// The only element of a tensor of size 1.
+  /// Throws   invalid_argument (another size), io (a mapped file lost bytes)
   scalar item() const;
 
-  /// One element, bounds checked; negative indices count from the end. For debugging and tests:
-  /// loops want `as`.
+  /// The element at `index`, with checks. Negative indices count from the back. In loops, `as` is
+  /// faster.
+  /// Throws   invalid_argument (another rank, an index outside), io (a mapped file lost bytes)
   scalar at(std::span<const index_t> index) const;
   scalar at(std::initializer_list<index_t> index) const {
     return at(std::span<const index_t>(index.begin(), index.size()));
   }
 
-  /// Stores one element, converted.
-  /// Throws   invalid_argument also when the dtype cannot hold the value or an axis is broadcast,
-  ///          access_denied
-  void set(std::span<const index_t> index, const scalar& value);
-  void set(std::initializer_list<index_t> index, const scalar& value) {
+  /// Stores a value at `index`, converted to the tensor's dtype.
+  /// Throws   as `at`; invalid_argument (the dtype cannot hold the value, an axis is broadcast),
+  ///          access_denied (the storage is read-only)
+  void set(std::span<const index_t> index, const scalar& value) const;
+  void set(std::initializer_list<index_t> index, const scalar& value) const {
     set(std::span<const index_t>(index.begin(), index.size()), value);
   }
 
-  // ---- views: O(rank), share the storage; rules in layout.hpp ---------------------------------
+  // ---- views: O(rank), share the storage --------------------------------------------------------
 
-  /// As the members of `layout` with these names, which say what each does.
+  /// These views have the rules of the members of `layout` with the same names.
   tensor narrow(index_t axis, index_t start, index_t length) const;
   tensor select(index_t axis, index_t index) const;
-  tensor sliced(index_t axis, const shale::slice& which) const;
+  tensor sliced(index_t axis, const shale::slice& range) const;
 
-  /// NumPy's basic indexing: `x.index({2, slice{.step = -1}, ellipsis, newaxis})`. Axes that no
-  /// entry names are kept whole, at the ellipsis or else at the end.
+  /// NumPy's basic indexing: `x.index({2, slice{.step = -1}, ellipsis, newaxis})`. Axes without an
+  /// entry are kept whole. They stand where the ellipsis is, or else at the end.
   tensor index(std::span<const index_entry> entries) const;
   tensor index(std::initializer_list<index_entry> entries) const {
     return index(std::span<const index_entry>(entries.begin(), entries.size()));
   }
+  tensor operator[](std::initializer_list<index_entry> entries) const { return index(entries); }
 
-  /// As the members of `layout` with these names.
-  tensor transpose(index_t axis_a, index_t axis_b) const;
+  /// These too have the rules of the members of `layout`.
+  tensor swapaxes(index_t axis_a, index_t axis_b) const;
   tensor permute_dims(const dims& axes) const;
   tensor moveaxis(index_t from, index_t to) const;
   tensor squeeze() const;
   tensor squeeze(index_t axis) const;
-  tensor unsqueeze(index_t axis) const;
-  tensor expand(const dims& shape) const;
+  tensor squeeze(const dims& axes) const;
+  tensor expand_dims(index_t axis) const;
+  tensor broadcast_to(const dims& shape) const;
   tensor unfold(index_t axis, index_t size, index_t step) const;
   tensor diagonal(index_t offset = 0, index_t axis_a = 0, index_t axis_b = 1) const;
   tensor flip(const dims& axes) const;
   tensor flip() const;
 
-  /// The same elements under another shape, without a copy.
-  /// Throws   invalid_argument if strides cannot express it: `reshape` copies then
+  /// The same elements in the same order under another shape, without a copy. One extent may be -1.
+  /// Throws   invalid_argument if strides cannot express the view; `reshape` copies then
   tensor view(const dims& shape) const;
 
-  /// Any layout over the same storage. Throws invalid_argument if an element lies outside.
+  /// Any layout over the same storage.
+  /// Throws   invalid_argument if an element lies outside the storage
   tensor as_strided(const dims& shape, const dims& strides, index_t offset) const;
 
-  /// The same bytes as another dtype. Equal widths: any layout. Else the last axis must have
-  /// neighbours side by side and scales by the ratio of the widths; towards a wider dtype the other
-  /// strides, the offset and the address must be multiples of it.
+  /// The same bytes as elements of another dtype. If the width changes, the last axis must have
+  /// stride 1, and its extent changes by the ratio of the widths. For a wider dtype, the other
+  /// strides, the offset and the address must be multiples of the new width.
   tensor view_as(shale::dtype type) const;
 
-  /// The same bytes, refusing writes through this handle's storage.
+  /// A view of the same elements that is not writable.
   tensor as_read_only() const;
 
   // ---- copies ----------------------------------------------------------------------------------
 
-  /// A row-major copy in fresh memory from `pool`. Single-threaded; the engine's `copy` is
-  /// parallel.
+  /// A row-major copy in memory from `pool` (null: the default pool).
+  /// Cost     one pass of one thread; `copy` and `eval` are parallel
+  /// Throws   out_of_memory, io (a mapped file lost bytes)
   tensor clone(memory_pool* pool = nullptr) const;
 
-  /// This tensor if contiguous, else a clone.
+  /// This tensor if it is contiguous, else a clone. Throws as `clone`.
   tensor contiguous(memory_pool* pool = nullptr) const;
 
-  /// `view` where possible, else a clone of that shape.
+  /// A `view` of that shape if possible, else a clone. `ravel` gives it rank 1.
+  /// Throws   as `clone`; invalid_argument (another number of elements)
   tensor reshape(const dims& shape, memory_pool* pool = nullptr) const;
+  tensor ravel(memory_pool* pool = nullptr) const { return reshape({-1}, pool); }
 
-  /// The pieces of `length` (> 0) along `axis`, the last one possibly shorter; one empty piece of
-  /// an empty axis. Views.
-  /// Throws   out_of_memory if there is none for so many, as `chunk` and `unbind` do
+  /// Views of consecutive pieces of `length` (> 0) along `axis`. The last piece may be shorter. An
+  /// empty axis gives one empty piece.
   std::vector<tensor> split(index_t length, index_t axis = 0) const;
 
-  /// At most `count` (> 0) pieces along `axis`, all of ceil(n / count) but the last. Views.
+  /// Views of at most `count` (> 0) pieces along `axis`. All but the last have the length
+  /// ceil(n / count).
   std::vector<tensor> chunk(index_t count, index_t axis = 0) const;
 
-  /// One tensor a position of `axis`, each without it. Views.
-  std::vector<tensor> unbind(index_t axis = 0) const;
+  /// One view for each position of `axis`, without that axis.
+  std::vector<tensor> unstack(index_t axis = 0) const;
 
-  // ---- in-place geometry, as the ancestors have it ---------------------------------------------
+  // ---- changing this handle ---------------------------------------------------------------------
 
-  /// Becomes row-major over `shape` on the same storage and at the same offset, growing it if it
-  /// must and can; elements keep their positions in the storage. Other handles are untouched.
-  /// Throws   invalid_argument if the storage is too small and cannot grow; out_of_memory
+  /// Changes this handle to a row-major layout of `shape` at the same offset, or to `new_layout`,
+  /// over the same storage. Elements keep their positions in it. If the storage is too small, it
+  /// grows into its reserve. Pool memory that no other handle holds (or no memory, as in a
+  /// default-constructed tensor) is replaced by a larger block from the default pool. New elements
+  /// are uninitialised, except that new bytes of a file are zero. Other handles do not change.
+  /// Cost     O(rank), and growing the storage or copying it
+  /// Throws   invalid_argument (the storage is too small and cannot be replaced), out_of_memory,
+  ///          and as storage::grow
   void resize(const dims& shape);
+  void resize(const shale::layout& new_layout);
 
  private:
-  tensor with(const layout& which) const;  // a view: `which` names elements of this tensor only
+  tensor with(const shale::layout& view) const;  // `view` names elements of this tensor only
   static constexpr index_t any_rank = -1;
   void require(shale::dtype type, index_t rank, bool writing) const;
   void require_contiguous() const;
@@ -201,13 +246,13 @@ class tensor {
 
   shale::storage storage_;
   shale::dtype dtype_;
-  layout layout_;
+  shale::layout layout_;
 };
 
-/// Whether dtype, shape and the bits of every element are the same: a NaN equals itself, and 0.0
+/// Whether dtype, shape and the bits of every element are the same. So a NaN equals itself, and 0.0
 /// does not equal -0.0.
-/// Cost     O(elements), single-threaded
-/// Throws   io if a mapped file lost bytes
+/// Cost     one pass of one thread
+/// Throws   io (a mapped file lost bytes)
 bool equal_bits(const tensor& a, const tensor& b);
 
 template <class T>
@@ -216,7 +261,7 @@ tensor tensor::borrow(T* elements, const dims& shape) {
   using Plain = std::remove_const_t<T>;
   return tensor(shale::storage::adopt(const_cast<Plain*>(elements), bytes, nullptr,
                                       std::is_const_v<T> ? access::read_only : access::read_write),
-                dtype_of<T>(), layout(shape));
+                dtype_of<T>(), shale::layout(shape));
 }
 
 template <class T>
@@ -231,6 +276,29 @@ tensor tensor::of(std::span<const T> values, const dims& shape) {
   return borrow(values.data(), shape).clone();
 }
 
+template <class T>
+tensor tensor::of(std::initializer_list<std::initializer_list<T>> rows) {
+  return of({rows}).select(0, 0);
+}
+
+template <class T>
+tensor tensor::of(std::initializer_list<std::initializer_list<std::initializer_list<T>>> blocks) {
+  const std::size_t rows = blocks.size() == 0 ? 0 : blocks.begin()->size();
+  const std::size_t columns = rows == 0 ? 0 : blocks.begin()->begin()->size();
+  const tensor made = empty({static_cast<index_t>(blocks.size()), static_cast<index_t>(rows),
+                             static_cast<index_t>(columns)},
+                            dtype_of<T>());
+  T* next = made.elements<T>().data();
+  for (const auto& block : blocks) {
+    require_count({static_cast<index_t>(rows)}, block.size());
+    for (const auto& row : block) {
+      require_count({static_cast<index_t>(columns)}, row.size());
+      for (const T& value : row) *next++ = value;
+    }
+  }
+  return made;
+}
+
 template <class T, int Rank>
 shale::view<T, Rank> tensor::as() const {
   require(dtype_of<T>(), Rank, !std::is_const_v<T>);
@@ -239,7 +307,7 @@ shale::view<T, Rank> tensor::as() const {
     shape[axis] = layout_.shape()[axis];
     strides[axis] = layout_.strides()[axis];
   }
-  auto* first = reinterpret_cast<T*>(const_cast<std::byte*>(data()));
+  auto* first = reinterpret_cast<T*>(data());
   return shale::view<T, Rank>(storage_, first, shape, strides);
 }
 
@@ -247,7 +315,7 @@ template <class T>
 std::span<T> tensor::elements() const {
   require(dtype_of<T>(), any_rank, !std::is_const_v<T>);
   require_contiguous();
-  return {reinterpret_cast<T*>(const_cast<std::byte*>(data())), static_cast<std::size_t>(size())};
+  return {reinterpret_cast<T*>(data()), static_cast<std::size_t>(size())};
 }
 
 }  // namespace shale

@@ -1,4 +1,5 @@
-// What the engine reads operands from and writes results to: a grid of tiles over an index space.
+// Operands and results of a pass that are not strided tensors: a grid of tiles, each of which is
+// loaded into memory or stored from it. Derive from `tile_source` to add a source of your own.
 #pragma once
 
 #include <cstdint>
@@ -11,37 +12,42 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// Elements that are not in memory as a strided tensor: they come and go tile by tile.
-/// Tile t of the grid covers start[a] = index[a] * tile_shape[a], cut at the edge of the shape.
-/// Threads  load, store and prefetch are called from several threads at once, for different tiles
+/// Elements that are loaded and stored tile by tile. The tile with index t begins at
+/// t[a] * tile_shape[a] on each axis a, and is cut at the edge of the shape.
+/// Throws   an exception of a source ends the engine call that uses it, which throws it
+/// Threads  load, store and prefetch are called by several threads at once, for different tiles
 class tile_source {
  public:
   virtual ~tile_source();
 
-  /// Fixed for as long as the source lives; the two shapes have one rank.
+  /// These never change. Both shapes have the same rank, and every extent of a tile is positive.
+  /// Expressions and `eval_into` refuse any other source (invalid_argument).
   virtual shale::dtype dtype() const noexcept = 0;
   virtual const dims& shape() const noexcept = 0;
   virtual const dims& tile_shape() const noexcept = 0;
 
-  /// Brings one tile into `into`, whose shape is that of the tile after cutting.
-  /// Throws   io, corrupt
-  virtual void load(const dims& tile, const tensor& into) const = 0;
+  /// Writes the elements of a tile into `values`, which has the shape of the tile after cutting.
+  /// Throws   for chunked arrays io, corrupt, out_of_memory
+  virtual void load(const dims& tile, const tensor& values) const = 0;
 
-  /// Replaces one whole tile (after cutting).
-  /// Throws   access_denied unless writable(), io, out_of_space
-  virtual void store(const dims& tile, const tensor& from);
+  /// Replaces all elements of a tile by those of `values`, which has its shape after cutting.
+  /// Throws   access_denied unless overridden; for chunked arrays io, out_of_space, out_of_memory,
+  ///          and invalid_argument after the transaction has ended
+  virtual void store(const dims& tile, const tensor& values);
 
-  /// Whether `store` may be called; false unless overridden.
+  /// Whether `store` may be called. False unless overridden.
   virtual bool writable() const noexcept { return false; }
 
-  /// Starts bringing a tile's stored bytes into the page cache.
+  /// Starts reading the stored bytes of a tile. Does nothing unless overridden.
   virtual void prefetch(const dims& tile) const noexcept;
 
-  /// Bytes that `load` of this tile reads from the device; for plans and statistics.
+  /// The bytes that `load` of this tile reads from the device, for statistics.
+  /// Throws   for chunked arrays io, corrupt (when it reads the index of chunks)
   virtual std::uint64_t stored_bytes(const dims& tile) const = 0;
 };
 
-/// The part of the index space that `tile` covers.
+/// The region of a tile in an array of that shape.
+/// Throws   invalid_argument (ranks differ, tile shape not positive, tile outside the shape)
 region tile_region(const dims& shape, const dims& tile_shape, const dims& tile);
 
 }  // namespace shale

@@ -1,4 +1,4 @@
-// A typed, fixed-rank view: the door for hand-written loops.
+// A typed view of fixed rank, for hand-written loops over elements.
 #pragma once
 
 #include <array>
@@ -11,22 +11,27 @@
 namespace [[gnu::visibility("default")]] shale {
 
 /// A pointer with `Rank` extents and strides, like std::mdspan with a strided layout.
-/// Cost     access is one multiply-add an axis; no bounds check
+/// Cost     access takes one multiplication and addition per axis, and checks no bounds
 /// Lifetime keeps the storage alive
 template <class T, int Rank>
 class view {
   static_assert(Rank >= 0 && Rank <= max_rank);
 
  public:
-  /// Const for views to read.
+  /// A const type if the view can only be read.
   using element_type = T;
 
-  /// `first` is the element at index (0, …, 0), inside `owner`; `tensor::as` checks that.
+  /// `first` is the address of the element at index (0, …, 0). All elements lie inside `owner`;
+  /// this is not checked. `tensor::as` makes views with checks.
   view(shale::storage owner, T* first, const std::array<index_t, Rank>& shape,
        const std::array<index_t, Rank>& strides) noexcept
       : first_(first), shape_(shape), strides_(strides), owner_(std::move(owner)) {}
 
-  /// A view to read from one to write.
+  /// Moving copies, so a view that was moved from is still valid.
+  view(const view&) noexcept = default;
+  view& operator=(const view&) noexcept = default;
+
+  /// A view of the same elements that can only be read.
   operator view<const T, Rank>() const noexcept requires(!std::is_const_v<T>) {
     return view<const T, Rank>(owner_, first_, shape_, strides_);
   }

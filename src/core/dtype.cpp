@@ -9,17 +9,17 @@ namespace shale {
 
 namespace {
 
-// What a dtype's values are. Reals are sign * m * 2^e with m of `digits` bits; integers have no
-// exponents, so that their largest has `digits` bits.
+// Describes the values of a dtype. Floating values are sign * m * 2^e, where m has `digits` bits.
+// Integers have no exponent, so `digits` is the number of bits of the largest one.
 struct traits {
   dtype type;
   std::string_view name;
-  std::string_view numpy;  // kind and width, without byte order; empty where NumPy has none
+  std::string_view numpy;  // kind and width, without byte order; empty if NumPy has no such type
   std::uint8_t bytes;
   dtype_kind kind;
-  std::int16_t digits;            // significant bits of a value (of a complex number's part)
-  std::int16_t lowest_exponent;   // of the smallest subnormal's bit
-  std::int16_t highest_exponent;  // of the largest finite value's highest bit
+  std::int16_t digits;            // significant bits of a value (of one part, if complex)
+  std::int16_t lowest_exponent;   // of the smallest subnormal value
+  std::int16_t highest_exponent;  // of the highest bit of the largest finite value
 };
 
 using enum dtype_kind;
@@ -44,13 +44,26 @@ constexpr std::array<traits, 17> table{{
     {dtype::float8_e5m2, "float8_e5m2", "", 1, floating, 3, -16, 15},
 }};
 
-constexpr const traits& of(dtype type) noexcept {
+[[noreturn]] void throw_no_dtype(dtype type) {
+  throw error(errc::invalid_argument, "invalid dtype",
+              {"got " + std::to_string(static_cast<int>(type)) + ", wanted 1 (bool) to " +
+                   std::to_string(table.size()) + " (" + std::string(table.back().name) + ")",
+               "dtype_from_code returns the dtype of a number, if there is one"});
+}
+
+constexpr bool is_dtype(dtype type) noexcept {
+  return type >= table.front().type && type <= table.back().type;
+}
+
+constexpr const traits& traits_of(dtype type) {
+  if (!is_dtype(type)) [[unlikely]]
+    throw_no_dtype(type);
   return table[static_cast<std::size_t>(type) - 1];
 }
 
 constexpr bool table_is_indexed_by_code() {
   return std::all_of(table.begin(), table.end(),
-                     [](const traits& each) { return &of(each.type) == &each; });
+                     [](const traits& entry) { return &traits_of(entry.type) == &entry; });
 }
 static_assert(table_is_indexed_by_code());
 
@@ -60,7 +73,7 @@ static_assert(table_is_indexed_by_code());
               {std::move(advice)});
 }
 
-// Both floating and different, neither float8.
+// Both dtypes are floating and different; neither is a float8.
 dtype promote_floating(dtype a, dtype b) {
   if (item_bytes(a) == item_bytes(b)) return dtype::float32;  // float16 with bfloat16
   return item_bytes(a) > item_bytes(b) ? a : b;
@@ -70,6 +83,7 @@ dtype promote_integers(dtype a, dtype b) {
   if (kind(a) == kind(b)) return item_bytes(a) > item_bytes(b) ? a : b;
   const dtype is_signed = kind(a) == signed_integer ? a : b;
   const dtype is_unsigned = kind(a) == signed_integer ? b : a;
+  // A signed type holds all values of an unsigned type only if it has at least twice its width.
   switch (std::max(item_bytes(is_signed), 2 * item_bytes(is_unsigned))) {
     case 2:
       return dtype::int16;
@@ -84,15 +98,17 @@ dtype promote_integers(dtype a, dtype b) {
 
 }  // namespace
 
-std::string_view name(dtype type) noexcept { return of(type).name; }
+std::string_view name(dtype type) noexcept {
+  return is_dtype(type) ? traits_of(type).name : "no dtype";
+}
 
 std::optional<dtype> parse_dtype(std::string_view text) noexcept {
-  for (const auto& each : table)
-    if (text == each.name) return each.type;
+  for (const auto& entry : table)
+    if (text == entry.name) return entry.type;
   if (!text.empty() && (text[0] == '<' || text[0] == '=' || text[0] == '|')) text.remove_prefix(1);
   if (text.empty()) return std::nullopt;
-  for (const auto& each : table)
-    if (text == each.numpy) return each.type;
+  for (const auto& entry : table)
+    if (text == entry.numpy) return entry.type;
   return std::nullopt;
 }
 
@@ -101,18 +117,19 @@ std::optional<dtype> dtype_from_code(std::uint8_t code) noexcept {
   return static_cast<dtype>(code);
 }
 
-std::size_t item_bytes(dtype type) noexcept { return of(type).bytes; }
+std::size_t item_bytes(dtype type) { return traits_of(type).bytes; }
 
-dtype_kind kind(dtype type) noexcept { return of(type).kind; }
+dtype_kind kind(dtype type) { return traits_of(type).kind; }
 
-bool computes(dtype type) noexcept {
-  return type != dtype::float8_e4m3fn && type != dtype::float8_e5m2;
+bool computes(dtype type) {
+  return traits_of(type).type != dtype::float8_e4m3fn && type != dtype::float8_e5m2;
 }
 
 dtype promote(dtype a, dtype b) {
-  if (a == b) return a;
+  if (traits_of(a).type == traits_of(b).type) return a;
   if (!computes(a) || !computes(b))
-    throw_no_promotion(a, b, "float8 types only store and convert: cast to float16 or float32");
+    throw_no_promotion(
+        a, b, "float8 types support only storage and conversion: cast to float16 or float32");
   if (kind(a) == boolean) return b;
   if (kind(b) == boolean) return a;
   const auto is_integer = [](dtype type) {
@@ -122,28 +139,30 @@ dtype promote(dtype a, dtype b) {
   if (is_integer(a)) return b;
   if (is_integer(b)) return a;
   if (kind(a) == floating && kind(b) == floating) return promote_floating(a, b);
-  const int digits = std::max(of(a).digits, of(b).digits);
-  return digits > of(dtype::complex64).digits ? dtype::complex128 : dtype::complex64;
+  const int digits = std::max(traits_of(a).digits, traits_of(b).digits);
+  return digits > traits_of(dtype::complex64).digits ? dtype::complex128 : dtype::complex64;
 }
 
-bool converts_losslessly(dtype from, dtype to) noexcept {
+bool converts_losslessly(dtype from, dtype to) {
+  const traits& source = traits_of(from);
+  const traits& target = traits_of(to);
   if (from == to) return true;
-  const traits& source = of(from);
-  const traits& target = of(to);
   if (source.kind == complex && target.kind != complex) return false;
   if (source.kind == floating && target.kind != floating && target.kind != complex) return false;
   if (target.kind == boolean) return false;
   if (source.kind == signed_integer && target.kind == unsigned_integer) return false;
-  // What remains is a question of bits. The lowest value of a signed type, -2^digits, is a single
-  // bit and no target lacks just that one exponent.
+  // The remaining condition concerns bits. The lowest value of a signed type, -2^digits, needs no
+  // condition of its own: it is a single bit, and every target that passes can represent it.
   return source.digits <= target.digits && source.highest_exponent <= target.highest_exponent &&
          source.lowest_exponent >= target.lowest_exponent;
 }
 
 void detail::throw_dtype_not_in_list(dtype type) {
-  throw error(errc::invalid_argument, std::string(name(type)) + " cannot be used here",
-              {computes(type) ? "the operation is not defined for this dtype: cast first"
-                              : "float8 types only store and convert: cast to float16 or float32"});
+  throw error(
+      errc::invalid_argument, std::string(name(type)) + " cannot be used here",
+      {computes(type)
+           ? "the operation is not defined for this dtype: cast first"
+           : "float8 types support only storage and conversion: cast to float16 or float32"});
 }
 
 }  // namespace shale

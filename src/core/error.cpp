@@ -1,7 +1,9 @@
 #include "shale/error.hpp"
 
 #include <cerrno>
+#include <new>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace shale {
@@ -34,7 +36,7 @@ std::string_view name(errc code) noexcept {
   return "unknown";
 }
 
-// Shared by the copies of one error and rendered on every change, so that what() only reads.
+// Shared by all copies of one error. The text is made at construction, so that what() only reads.
 struct error::state {
   errc code;
   int os_errno;
@@ -43,12 +45,23 @@ struct error::state {
   std::vector<std::string> details;
   std::string text;
 
+  // Names in the text may contain zero bytes, at which what() would end.
+  void append(std::string_view piece) {
+    for (const char letter : piece) {
+      if (letter == '\0') text += "\\0";
+      else text += letter;
+    }
+  }
+
   void render() {
-    text = frames + message + " [" + std::string(name(code)) + "]";
+    text.clear();
+    append(frames);
+    append(message);
+    text += " [" + std::string(name(code)) + "]";
     for (const auto& detail : details) {
       text += "\n  ";
       for (const char letter : detail) {
-        text += letter;
+        append({&letter, 1});
         if (letter == '\n') text += "  ";
       }
     }
@@ -77,23 +90,49 @@ const char* error::what() const noexcept { return state_->text.c_str(); }
 
 std::string_view error::message() const noexcept { return state_->message; }
 
+// If there is no memory for a longer text, the error keeps its present text.
 error& error::add_context(std::string_view frame) {
-  state& mine = own();
-  mine.frames.insert(0, std::string(frame) + ": ");
-  mine.render();
+  try {
+    auto changed = std::make_shared<state>(*state_);
+    changed->frames.insert(0, std::string(frame) + ": ");
+    changed->render();
+    state_ = std::move(changed);
+  } catch (const std::bad_alloc&) {
+  }
   return *this;
 }
 
 error& error::add_detail(std::string_view line) {
-  state& mine = own();
-  mine.details.emplace_back(line);
-  mine.render();
+  try {
+    auto changed = std::make_shared<state>(*state_);
+    changed->details.emplace_back(line);
+    changed->render();
+    state_ = std::move(changed);
+  } catch (const std::bad_alloc&) {
+  }
   return *this;
 }
 
-error::state& error::own() {
-  if (state_.use_count() > 1) state_ = std::make_shared<state>(*state_);
-  return *state_;
+namespace {
+
+// Copying it allocates nothing. It is never destroyed, because destructors of static objects may
+// throw it while the process ends.
+const error& out_of_memory() {
+  static const error& made = *new error(errc::out_of_memory, "the system has no more memory",
+                                        {"free some, or run fewer calls at the same time"});
+  return made;
+}
+
+// Made at program start, while there is memory.
+[[maybe_unused]] const error& made_at_load = out_of_memory();
+
+}  // namespace
+
+void detail::throw_out_of_memory() { throw error(out_of_memory()); }
+
+void detail::throw_not_callable() {
+  throw error(errc::invalid_argument, "there is no function to call",
+              {"got a null pointer or an empty function"});
 }
 
 errc code_for_errno(int os_errno) noexcept {
@@ -116,6 +155,8 @@ errc code_for_errno(int os_errno) noexcept {
     case EBUSY:
       return errc::busy;
     case EINVAL:
+    case EISDIR:
+    case ENAMETOOLONG:
       return errc::invalid_argument;
     default:
       return errc::io;

@@ -17,10 +17,10 @@ std::string text(index_t value) { return std::to_string(value); }
   throw error(errc::invalid_argument, message, details);
 }
 
-// -range <= at < range, counted from the front.
-std::optional<index_t> wrapped(index_t at, index_t range) {
-  if (at < -range || at >= range) return std::nullopt;
-  return at < 0 ? at + range : at;
+// Counts a negative position from the end; nothing unless -range <= at < range.
+std::optional<index_t> wrapped(index_t index, index_t range) {
+  if (index < -range || index >= range) return std::nullopt;
+  return index < 0 ? index + range : index;
 }
 
 void require_extents(const dims& shape) {
@@ -31,7 +31,8 @@ void require_extents(const dims& shape) {
           {"axis " + text(axis) + " of " + to_string(shape) + " is " + text(shape[axis])});
 }
 
-// The product of the extents, or nothing if it does not fit; zero wins over overflow.
+// The product of the extents, or nothing if it overflows. With an extent of 0 the product is 0 and
+// never overflows.
 std::optional<index_t> product(const dims& shape) {
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
   index_t count = 1;
@@ -43,8 +44,8 @@ std::optional<index_t> product(const dims& shape) {
   return count;
 }
 
-// The lowest and highest positions that an index can reach, with zero extents taken as 1, so that
-// no view of an empty layout can leave the range of index_t either.
+// The lowest and highest positions that an index can reach. Extents of 0 count as 1, so that no
+// view of an empty layout can exceed the range of index_t.
 std::optional<layout::bounds> reach(const dims& shape, const dims& strides, index_t offset) {
   layout::bounds result{offset, offset};
   for (index_t axis = 0; axis < shape.size(); ++axis) {
@@ -59,8 +60,8 @@ std::optional<layout::bounds> reach(const dims& shape, const dims& strides, inde
   return result;
 }
 
-// A stride that is never followed, as of an axis of at most one position: an
-// overflow must not fail there, nor a later one when elements are counted in bytes.
+// The stride of an axis with at most one position. It is never used, so an overflow must not cause
+// an error, neither here nor later when strides are scaled to bytes: it becomes 1 then.
 index_t stride_or_one(std::optional<index_t> wanted) {
   constexpr index_t limit = index_t{1} << 56;
   return wanted && *wanted > -limit && *wanted < limit ? *wanted : 1;
@@ -71,6 +72,16 @@ std::string axis_text(index_t axis, index_t extent) {
 }
 
 }  // namespace
+
+index_t element_count(const dims& shape, index_t first, index_t last) {
+  if (first < 0 || last > shape.size() || first > last)
+    throw error(errc::invalid_argument, "a shape has no such axes",
+                {"got axes " + std::to_string(first) + " to before " + std::to_string(last) +
+                 " of shape " + to_string(shape)});
+  dims part;
+  for (index_t axis = first; axis < last; ++axis) part.push_back(shape[axis]);
+  return element_count(part);
+}
 
 index_t element_count(const dims& shape) {
   require_extents(shape);
@@ -148,8 +159,8 @@ dims infer_shape(const dims& shape, index_t count) {
     return known;
   }
   if (rest == 0)
-    throw_invalid("an extent cannot be inferred beside an extent of 0",
-                  {"got " + to_string(shape) + ": any extent would do; write it out"});
+    throw_invalid("-1 cannot be inferred if another extent is 0",
+                  {"got " + to_string(shape) + ": any extent would fit; give it explicitly"});
   if (count % rest != 0)
     throw_invalid("a shape does not fit the elements",
                   {"got " + to_string(shape) + ", but " + text(count) +
@@ -166,7 +177,8 @@ layout::layout(const dims& shape, const dims& strides, index_t offset)
   if (shape.size() != strides.size())
     throw_invalid("shape and strides differ in rank",
                   {"got shape " + to_string(shape) + " and strides " + to_string(strides)});
-  // Differences of positions fit too, so every stride between two positions can be negated.
+  // Differences of positions must fit too, so that every stride between two positions can be
+  // negated.
   const auto reached = reach(shape, strides, offset);
   if (!reached || !checked_sub(reached->last, reached->first))
     throw_invalid("an element's position does not fit 64 bits",
@@ -203,11 +215,11 @@ index_t layout::position(std::span<const index_t> index) const {
                    text(rank()) + " for shape " + to_string(shape_)});
   index_t result = offset_;
   for (index_t axis = 0; axis < rank(); ++axis) {
-    const auto at = wrapped(index[axis], shape_[axis]);
-    if (!at)
+    const auto position = wrapped(index[axis], shape_[axis]);
+    if (!position)
       throw_invalid("index out of range",
                     {"got index " + text(index[axis]) + ", but " + axis_text(axis, shape_[axis])});
-    result += *at * strides_[axis];
+    result += *position * strides_[axis];
   }
   return result;
 }
@@ -229,22 +241,22 @@ layout layout::narrow(index_t axis, index_t start, index_t length) const {
 
 layout layout::select(index_t axis, index_t index) const {
   axis = normalize_axis(axis, rank());
-  const auto at = wrapped(index, shape_[axis]);
-  if (!at)
+  const auto position = wrapped(index, shape_[axis]);
+  if (!position)
     throw_invalid("index out of range",
                   {"got index " + text(index) + ", but " + axis_text(axis, shape_[axis])});
   layout result = *this;
   result.size_ /= shape_[axis];
-  result.offset_ += *at * strides_[axis];
+  result.offset_ += *position * strides_[axis];
   result.shape_.erase(axis);
   result.strides_.erase(axis);
   return result;
 }
 
-layout layout::sliced(index_t axis, const slice& which) const {
+layout layout::sliced(index_t axis, const slice& wanted) const {
   axis = normalize_axis(axis, rank());
   const index_t extent = shape_[axis];
-  const slice_range range = resolve(which, extent);
+  const slice_range range = resolve(wanted, extent);
   layout result = *this;
   result.shape_[axis] = range.length;
   result.offset_ += range.start * strides_[axis];
@@ -254,7 +266,7 @@ layout layout::sliced(index_t axis, const slice& which) const {
   return result;
 }
 
-layout layout::transpose(index_t axis_a, index_t axis_b) const {
+layout layout::swapaxes(index_t axis_a, index_t axis_b) const {
   axis_a = normalize_axis(axis_a, rank());
   axis_b = normalize_axis(axis_b, rank());
   layout result = *this;
@@ -301,22 +313,33 @@ layout layout::squeeze() const {
   return result;
 }
 
-layout layout::squeeze(index_t axis) const {
-  axis = normalize_axis(axis, rank());
-  if (shape_[axis] != 1)
-    throw_invalid("only an axis of length 1 can be squeezed",
-                  {axis_text(axis, shape_[axis]) + " in shape " + to_string(shape_)});
+layout layout::squeeze(index_t axis) const { return squeeze(dims{axis}); }
+
+layout layout::squeeze(const dims& axes) const {
+  dims dropped = dims::filled(rank(), 0);
+  for (index_t axis : axes) {
+    axis = normalize_axis(axis, rank());
+    if (shape_[axis] != 1)
+      throw_invalid("only an axis of length 1 can be squeezed",
+                    {axis_text(axis, shape_[axis]) + " in shape " + to_string(shape_)});
+    if (dropped[axis]++ != 0)
+      throw_invalid("an axis cannot be squeezed twice in one call",
+                    {"got " + to_string(axes) + ", with axis " + text(axis) + " twice"});
+  }
   layout result = *this;
-  result.shape_.erase(axis);
-  result.strides_.erase(axis);
+  for (index_t axis = rank() - 1; axis >= 0; --axis) {
+    if (dropped[axis] == 0) continue;
+    result.shape_.erase(axis);
+    result.strides_.erase(axis);
+  }
   return result;
 }
 
-layout layout::unsqueeze(index_t axis) const {
+layout layout::expand_dims(index_t axis) const {
   axis = normalize_axis(axis, rank() + 1);
   layout result = *this;
   result.shape_.insert(axis, 1);
-  // What a row-major tensor would have there.
+  // The stride that a row-major tensor would have there.
   result.strides_.insert(
       axis, axis == rank()
                 ? 1
@@ -324,10 +347,10 @@ layout layout::unsqueeze(index_t axis) const {
   return result;
 }
 
-layout layout::expand(const dims& shape) const {
+layout layout::broadcast_to(const dims& shape) const {
   const index_t lead = shape.size() - rank();
   if (lead < 0)
-    throw_invalid("an expansion cannot drop axes",
+    throw_invalid("an expansion cannot remove axes",
                   {"got " + to_string(shape) + ", wanted at least " + text(rank()) +
                    " axes for shape " + to_string(shape_)});
   dims extents = shape;
@@ -357,12 +380,15 @@ std::optional<layout> layout::view(const dims& wanted) const {
   if (shape == shape_) return *this;
   if (empty()) return layout(shape, offset_);
 
-  // Right to left, `old_axis` is the next axis that no chunk holds yet. A chunk of `chunk`
-  // elements, `base` apart, is spent by the new axes from its end: `spent` is what they took.
+  // Old axes are grouped, from right to left, into chunks that are contiguous in themselves:
+  // `chunk` elements with stride `base`. The new axes, from right to left, use up one chunk after
+  // the other; `spent` is the number of elements of the present chunk that they have used. A new
+  // axis must fit in one chunk, otherwise no strides can express the view. `old_axis` is the next
+  // old axis that is in no chunk yet. Cost: O(old rank + new rank).
   index_t old_axis = rank() - 1;
   index_t chunk = 1, spent = 1, base = 1;
   const auto next_chunk = [&] {
-    while (shape_[old_axis] == 1) --old_axis;  // elements are left, so some longer axis is
+    while (shape_[old_axis] == 1) --old_axis;  // elements are left, so a longer axis exists
     base = strides_[old_axis];
     chunk = shape_[old_axis--];
     spent = 1;
@@ -391,15 +417,16 @@ layout layout::unfold(index_t axis, index_t size, index_t step) const {
   if (size < 0 || size > shape_[axis])
     throw_invalid("a window does not fit its axis",
                   {"got a window of " + text(size) + ", but " + axis_text(axis, shape_[axis])});
-  if (step <= 0) throw_invalid("windows must be a positive step apart", {"got step " + text(step)});
+  if (step <= 0)
+    throw_invalid("the step between windows must be positive", {"got step " + text(step)});
   const auto windows = checked_add((shape_[axis] - size) / step, index_t{1});
   if (!windows)
-    throw_invalid("windows are beyond 2^63 - 1",
+    throw_invalid("there are more than 2^63 - 1 windows",
                   {"got windows of 0 at every position, but " + axis_text(axis, shape_[axis])});
   dims shape = shape_;
   dims strides = strides_;
   shape[axis] = *windows;
-  // The last of the windows without elements may begin where no position is.
+  // If windows have no elements, the last one may begin after the last position.
   strides[axis] = *windows > 1 && size > 0 ? strides_[axis] * step
                                            : stride_or_one(checked_mul(strides_[axis], step));
   shape.push_back(size);

@@ -1,4 +1,4 @@
-// One element, read from its bytes.
+// Reads one element from its bytes.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +7,14 @@
 
 namespace shale::detail {
 
-/// An element as its bytes say; a bool is true for any byte but 0.
+/// The element in these bytes; a bool is true for any byte except 0.
 template <class T>
-T load_element(const std::byte* from) noexcept {
+T load_element(const std::byte* address) noexcept {
   if constexpr (std::is_same_v<T, bool>) {
-    return *from != std::byte{0};
+    return *address != std::byte{0};
   } else {
     T element;
-    std::memcpy(&element, from, sizeof(T));
+    std::memcpy(&element, address, sizeof(T));
     return element;
   }
 }

@@ -1,6 +1,12 @@
-// Do two index expressions ever meet? Both questions of layout.hpp come down to one: is there a
-// choice of 0 <= x_i <= most_i with sum weight_i * x_i == target? That is NP-hard in general and
-// easy for the layouts that slicing makes, where each stride exceeds all that lies inside it.
+// Decides whether two indices can reach the same byte: within one layout (`self_overlaps`), or in
+// two layouts (`overlaps`). Both questions are the same problem: are there integers x_i with 0 <=
+// x_i <= most_i and sum weight_i * x_i == target? The weights are strides (in elements or bytes),
+// and the limits follow from the extents.
+//
+// The problem is NP-hard in general. It is easy for layouts that slicing makes, where each stride
+// is larger than the reach of all smaller ones. The search below goes from the largest weight to
+// the smallest. At each level it visits only choices whose rest the remaining weights can divide
+// and reach, so that simple layouts need one step per level. `work_cap` bounds the rest.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -11,10 +17,10 @@ namespace shale {
 
 namespace {
 
-// Sums of products of two 64-bit numbers, and of these with an item's width.
+// Holds sums of products of two 64-bit numbers, and such sums times an item's width.
 __extension__ typedef __int128 wide;
 
-// After so many steps, a few milliseconds, the answer is "overlaps".
+// After this number of steps (a few milliseconds) the answer is "overlaps", which is always safe.
 constexpr int work_cap = 20'000;
 
 struct term {
@@ -27,9 +33,9 @@ wide greatest_common_divisor(wide a, wide b) {
   return a;
 }
 
-// The inverse of `weight` modulo `modulus`, which have no common divisor; 0 modulo 1.
+// The inverse of `weight` modulo `modulus`. They have no common divisor. The inverse modulo 1 is 0.
 wide inverse_modulo(wide weight, wide modulus) {
-  // Euclid, keeping old = inverse * weight (mod modulus).
+  // Euclid's algorithm, which keeps old == inverse * weight (mod modulus).
   wide old = weight % modulus, rest = modulus, inverse = 1, next = 0;
   while (rest != 0) {
     const wide quotient = old / rest;
@@ -45,7 +51,7 @@ wide ceil_divide(wide a, wide b) { return (a + b - 1) / b; }  // a >= 0, b > 0
 class equation {
  public:
   // Adds a term weight * x with 0 <= x <= most; `weight` may be negative. Substituting most - x for
-  // x makes it positive and moves a constant to the other side.
+  // x makes the weight positive and adds a constant to the target.
   void add(wide weight, wide most) {
     if (weight == 0 || most == 0) return;
     if (weight < 0) {
@@ -56,7 +62,7 @@ class equation {
   }
   void add_to_target(wide constant) { target_ += constant; }
 
-  // Whether a solution exists; true as well once `work` is used up.
+  // Returns whether a solution exists. Also returns true when `work` is used up.
   bool solvable(int& work) {
     normalize();
     if (count_ == 0) return target_ == 0;
@@ -67,7 +73,7 @@ class equation {
       reach += terms_[i].weight * terms_[i].most;
       level& here = levels_[i];
       here = {.divisor = divisor, .reach = reach};
-      if (inner == 0) continue;  // the last: what is left decides
+      if (inner == 0) continue;  // the smallest weight: the rest decides
       here.step = inner / divisor;
       here.inverse = inverse_modulo(terms_[i].weight / divisor, here.step);
     }
@@ -75,11 +81,13 @@ class equation {
   }
 
  private:
-  // Two layouts of the largest rank, and their bytes.
+  // The axes of two layouts of the largest rank, and the bytes of their items.
   static constexpr std::size_t most_terms = 2 * max_rank + 2;
 
-  // Largest weight first, equal weights merged, and the smallest split off while it cannot carry
-  // into the others: then it takes the remainder and they must meet the quotient.
+  // Sorts by weight, largest first, and merges equal weights. Then it removes the smallest weight
+  // as long as its reach is less than the common divisor of the larger weights. In that case there
+  // is no carry: the smallest term must equal the target modulo that divisor, and the other terms
+  // must reach the quotient.
   void normalize() {
     std::sort(terms_.begin(), terms_.begin() + count_,
               [](const term& a, const term& b) { return a.weight > b.weight; });
@@ -93,7 +101,7 @@ class equation {
     std::array<wide, most_terms> outer;  // greatest common divisor of this and larger weights
     for (int i = 0; i < count_; ++i)
       outer[i] = greatest_common_divisor(terms_[i].weight, i > 0 ? outer[i - 1] : 0);
-    wide scale = 1;  // by which all weights are still to be divided
+    wide scale = 1;  // all weights must still be divided by this
     while (count_ > 0 && target_ >= 0) {
       const wide common = count_ > 1 ? outer[count_ - 2] / scale : 0;
       const wide weight = terms_[count_ - 1].weight / scale;
@@ -111,35 +119,36 @@ class equation {
     for (int i = 0; i < count_; ++i) terms_[i].weight /= scale;
   }
 
-  // Whether the terms from `at` on can sum to `rest`, which their divisor divides.
-  bool search(int at, wide rest, int& work) const {
-    const level& here = levels_[at];
+  // Returns whether the terms from `at` on can sum to `rest`. The divisor of these terms divides
+  // `rest`.
+  bool search(int depth, wide rest, int& work) const {
+    const level& here = levels_[depth];
     if (rest < 0 || rest > here.reach) return false;
-    if (at + 1 == count_) return true;
-    const term& own = terms_[at];
-    const wide beyond = rest - levels_[at + 1].reach;
+    if (depth + 1 == count_) return true;
+    const term& own = terms_[depth];
+    const wide beyond = rest - levels_[depth + 1].reach;
     const wide lowest = beyond > 0 ? ceil_divide(beyond, own.weight) : 0;
     const wide highest = std::min(own.most, rest / own.weight);
-    // The choices that leave a rest which the remaining weights divide: x with weight * x == rest
-    // modulo their divisor. No product overflows, as a step is below 2^63: strides are, and weights
-    // are strides times the width of an item; either the bytes of items were split off (see
-    // `normalize`), which divides all weights by more than that width, or their weight of 1 makes
-    // the step 1.
+    // Visits only choices whose rest is divisible by the divisor of the remaining weights: x with
+    // weight * x == rest modulo that divisor. No product overflows, because a step is less than
+    // 2^63. Weights are strides (less than 2^63) times the width of an item. If `normalize` has
+    // removed the terms for the bytes of an item, it has divided all weights by at least that
+    // width. Otherwise these terms have weight 1, which makes the step 1.
     const wide first = rest / here.divisor % here.step * here.inverse % here.step;
     wide choice = lowest + (first - lowest) % here.step;
     if (choice < lowest) choice += here.step;
     for (; choice <= highest; choice += here.step) {
       if (--work < 0) return true;
-      if (search(at + 1, rest - choice * own.weight, work)) return true;
+      if (search(depth + 1, rest - choice * own.weight, work)) return true;
     }
     return false;
   }
 
-  // What the search asks at each depth, of a term and those after it.
+  // Values for the search at each depth, about one term and all terms after it.
   struct level {
     wide divisor = 0;  // greatest common divisor of the weights
     wide reach = 0;    // largest sum
-    wide step = 0;     // between choices that leave a rest which the terms after this one divide
+    wide step = 0;     // between choices with a rest that the later terms can divide
     wide inverse = 0;  // of weight / divisor, modulo step
   };
 
@@ -153,17 +162,20 @@ wide magnitude(index_t value) { return value < 0 ? -static_cast<wide>(value) : v
 
 }  // namespace
 
-bool self_overlaps(const layout& which) noexcept {
-  if (which.size() <= 1) return false;
+bool self_overlaps(const layout& values) noexcept {
+  if (values.size() <= 1) return false;
   std::array<term, max_rank> axes{};
   int count = 0;
-  for (index_t axis = 0; axis < which.rank(); ++axis) {
-    if (which.shape()[axis] == 1) continue;
-    if (which.strides()[axis] == 0) return true;
-    axes[count++] = {magnitude(which.strides()[axis]), which.shape()[axis] - 1};
+  for (index_t axis = 0; axis < values.rank(); ++axis) {
+    if (values.shape()[axis] == 1) continue;
+    if (values.strides()[axis] == 0) return true;
+    axes[count++] = {magnitude(values.strides()[axis]), values.shape()[axis] - 1};
   }
   std::sort(axes.begin(), axes.begin() + count,
             [](const term& a, const term& b) { return a.weight > b.weight; });
+  // If every stride is larger than the reach of all smaller ones, an index is like a number whose
+  // digits have different bases: different indices have different positions. Most layouts are found
+  // to be free of overlap here, in O(rank log rank).
   bool nested = true;
   wide inside = 0;
   for (int i = count - 1; i >= 0; --i) {
@@ -172,8 +184,9 @@ bool self_overlaps(const layout& which) noexcept {
   }
   if (nested) return false;
 
-  // Two indices that meet differ by d with sum weight * d == 0, each |d_i| <= most_i, not all zero.
-  // d and -d both serve, so the first that is not zero may be taken as positive.
+  // Two different indices with the same position differ by d with sum weight * d == 0 and |d_i| <=
+  // most_i, and not all d_i are zero. If d is a solution, so is -d; so the first d_i that is not
+  // zero may be assumed to be positive. Each round below assumes that it is axis `first`.
   int work = work_cap;
   for (int first = 0; first < count; ++first) {
     equation meeting;
@@ -197,7 +210,7 @@ bool overlaps(const layout& a, std::size_t a_bytes, const layout& b, std::size_t
   if ((a_reach->last + wide{1}) * a_width <= b_reach->first * b_width) return false;
   if ((b_reach->last + wide{1}) * b_width <= a_reach->first * a_width) return false;
 
-  // A byte of an element of `a` minus a byte of an element of `b` must be able to be zero.
+  // The layouts overlap if (address of a byte in `a`) - (address of a byte in `b`) can be zero.
   equation meeting;
   meeting.add_to_target(b.offset() * b_width - a.offset() * a_width);
   for (index_t axis = 0; axis < a.rank(); ++axis)

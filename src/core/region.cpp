@@ -4,30 +4,30 @@
 
 namespace shale {
 
-std::string to_string(const region& where) {
-  const auto as_lists = [&where] {
-    return "start " + to_string(where.start) + ", shape " + to_string(where.shape);
+std::string to_string(const region& part) {
+  const auto as_lists = [&part] {
+    return "start " + to_string(part.start) + ", shape " + to_string(part.shape);
   };
-  if (where.start.size() != where.shape.size()) return as_lists();
+  if (part.start.size() != part.shape.size()) return as_lists();
   std::string text = "[";
-  for (index_t axis = 0; axis < where.shape.size(); ++axis) {
-    const auto stop = checked_add(where.start[axis], where.shape[axis]);
+  for (index_t axis = 0; axis < part.shape.size(); ++axis) {
+    const auto stop = checked_add(part.start[axis], part.shape[axis]);
     if (!stop) return as_lists();
     if (axis > 0) text += ", ";
-    text += std::to_string(where.start[axis]) + ":" + std::to_string(*stop);
+    text += std::to_string(part.start[axis]) + ":" + std::to_string(*stop);
   }
   return text + "]";
 }
 
-void require_inside(const region& where, const dims& shape) {
-  if (where.start.size() != shape.size() || where.shape.size() != shape.size())
+void require_inside(const region& part, const dims& shape) {
+  if (part.start.size() != shape.size() || part.shape.size() != shape.size())
     throw error(errc::invalid_argument, "a region's rank is not the array's",
-                {"the region has " + std::to_string(where.shape.size()) + " axes, the array " +
+                {"the region has " + std::to_string(part.shape.size()) + " axes, the array " +
                      std::to_string(shape.size()),
-                 to_string(where)});
+                 to_string(part)});
   for (index_t axis = 0; axis < shape.size(); ++axis) {
-    const index_t start = where.start[axis];
-    const index_t length = where.shape[axis];
+    const index_t start = part.start[axis];
+    const index_t length = part.shape[axis];
     // start <= shape - length cannot wrap: 0 <= length <= shape is checked first.
     if (start < 0 || length < 0 || length > shape[axis] || start > shape[axis] - length)
       throw error(

@@ -17,8 +17,8 @@ namespace {
 
 using complex128 = std::complex<double>;
 
-// Whether a floating type has room for `value`: rounding is fine, losing a finite value to infinity
-// or an infinity to NaN is not.
+// Returns whether a floating type can represent `value` up to rounding: a finite value must not
+// become infinite, and an infinity must not become NaN.
 template <class T>
 bool in_range(double value) {
   const double stored = convert<T>(value);
@@ -52,14 +52,16 @@ bool value_fits(Value value) {
   }
 }
 
-// The fewest digits that round-trip through T, in Python's arrangement: an exponent below 1e-4 and
-// from 1e16 on.
+// The fewest digits that round-trip through T, formatted as in Python: with an exponent below 1e-4
+// and from 1e16 on.
 template <class T>
 std::string shortest(double value) {
   if (!std::isfinite(value)) return std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf";
   if constexpr (std::is_same_v<T, double> || std::is_same_v<T, float>) {
     return fmt::format("{}", static_cast<T>(value));
   } else {
+    // The library has no shortest format for the small floats, so try more and more digits until
+    // the text reads back as the same value. At most 16 attempts.
     for (int digits = 1; digits < std::numeric_limits<double>::max_digits10; ++digits) {
       const std::string text = fmt::format("{:.{}e}", value, digits - 1);
       double rounded = value;
@@ -94,7 +96,7 @@ std::string complex_text(dtype type, complex128 value) {
   return "(" + shortest_of(type, value.real()) + (imaginary[0] == '-' ? "" : "+") + imaginary + ")";
 }
 
-// Exact: a double is compared with an integer as an integer.
+// Compares exactly: a double that equals an integer is compared as an integer.
 template <class A, class B>
 bool reals_equal(A a, B b) {
   if constexpr (std::is_same_v<A, bool>) return reals_equal(std::int64_t{a}, b);
@@ -118,6 +120,7 @@ bool values_equal(A a, B b) {
 }  // namespace
 
 bool scalar::fits(dtype type) const noexcept {
+  if (!dtype_from_code(static_cast<std::uint8_t>(type))) return false;
   return visit(type, all_types{}, [&]<class T>(std::type_identity<T>) {
     return with_value([](auto held) { return value_fits<T>(held); });
   });
@@ -141,7 +144,7 @@ std::string scalar::to_string() const {
   return digits.find_first_of(".ena") == std::string::npos ? digits + ".0" : digits;
 }
 
-// A hidden friend takes no visibility from the namespace of its class.
+// A hidden friend does not inherit the visibility of its class's namespace.
 [[gnu::visibility("default")]] bool operator==(const scalar& a, const scalar& b) noexcept {
   return a.with_value([&](auto left) {
     return b.with_value([&](auto right) { return values_equal(left, right); });
@@ -152,7 +155,7 @@ void scalar::throw_does_not_fit(dtype type) const {
   throw error(errc::invalid_argument, to_string() + " does not fit " + std::string(name(type)),
               {
                   "wanted a value that " + std::string(name(type)) +
-                      " holds up to rounding; cast explicitly to round, saturate or wrap",
+                      " can represent up to rounding; cast explicitly to round, saturate or wrap",
               });
 }
 

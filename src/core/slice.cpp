@@ -6,15 +6,16 @@
 
 namespace shale {
 
-slice_range resolve(const slice& which, index_t length) {
-  if (which.step == 0)
+slice_range resolve(const slice& wanted, index_t length) {
+  if (wanted.step == 0)
     throw error(errc::invalid_argument, "a slice cannot have step 0",
                 {"wanted a positive step, or a negative one to walk backwards"});
-  // The most negative step walks as far as its neighbour and, unlike it, can be negated.
-  const index_t step = std::max(which.step, -std::numeric_limits<index_t>::max());
+  // The most negative step cannot be negated. The next one selects the same positions and can.
+  const index_t step = std::max(wanted.step, -std::numeric_limits<index_t>::max());
   const bool backwards = step < 0;
 
-  // Where a walk can begin or end: one before the first position only when walking backwards.
+  // The positions at which a walk can begin or end. -1, before the first position, is possible only
+  // when walking backwards.
   const index_t lowest = backwards ? -1 : 0;
   const index_t highest = backwards ? length - 1 : length;
   const auto place = [&](const std::optional<index_t>& bound, index_t absent) {
@@ -22,8 +23,8 @@ slice_range resolve(const slice& which, index_t length) {
     const index_t from_front = *bound < 0 ? *bound + length : *bound;
     return std::clamp(from_front, lowest, highest);
   };
-  const index_t start = place(which.start, backwards ? highest : lowest);
-  const index_t stop = place(which.stop, backwards ? lowest : highest);
+  const index_t start = place(wanted.start, backwards ? highest : lowest);
+  const index_t stop = place(wanted.stop, backwards ? lowest : highest);
 
   const index_t distance = backwards ? start - stop : stop - start;
   if (distance <= 0) return {0, 0, 1};

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "parallel/copy.hpp"
+#include "parallel/mapped/stored_checksums.hpp"
+#include "parallel/pass/copy.hpp"
 #include "shale/mapped_file.hpp"
 
 namespace shale::interop {
@@ -24,6 +25,13 @@ void swap_numbers(std::byte* bytes, std::size_t count) noexcept {
   }
 }
 
+// The bits that any of the bytes has: greater than 1 exactly if one of the bytes is.
+unsigned char union_of_bytes(std::span<const std::byte> bytes) noexcept {
+  unsigned char any = 0;
+  for (const std::byte byte : bytes) any |= static_cast<unsigned char>(byte);
+  return any;
+}
+
 tensor as_allowed(const tensor& made, access allowed) {
   return allowed == access::read_only ? made.as_read_only() : made;
 }
@@ -31,22 +39,24 @@ tensor as_allowed(const tensor& made, access allowed) {
 tensor read_copy(const input_file& file, const element_place& place, access allowed) {
   storage bytes = storage::allocate(static_cast<std::size_t>(place.bytes()));
   const std::span<std::byte> all(bytes.data(), bytes.size_bytes());
-  for (std::size_t at = 0; at < all.size(); at += piece_bytes) {
-    const auto piece = all.subspan(at, std::min(piece_bytes, all.size() - at));
-    file.read(piece, place.offset + at);
+  for (std::size_t offset = 0; offset < all.size(); offset += piece_bytes) {
+    const auto piece = all.subspan(offset, std::min(piece_bytes, all.size() - offset));
+    file.read(piece, place.offset + offset);
     if (place.byte_order != std::endian::native) swap_bytes(piece, place.dtype);
   }
   if (place.dtype == dtype::boolean) require_booleans(bytes);
-  return as_allowed(tensor(std::move(bytes), place.dtype, place.geometry), allowed);
+  return as_allowed(tensor(std::move(bytes), place.dtype, place.layout), allowed);
 }
 
-// Streams one tensor; splits along leading axes until a part is dense or fits the buffer.
+// Streams the elements of one tensor. It splits the tensor along its leading axes until a part is
+// dense or fits in the buffer.
 class element_streamer {
  public:
   element_streamer(const tensor& values, std::endian order, executor& on,
                    const std::function<void(std::span<const std::byte>)>& sink)
       : swapped_(order != std::endian::native && alignment_bytes(values.dtype()) > 1),
-        // What fits the budget stays where the caller had it.
+        holds_bools_(values.dtype() == dtype::boolean),
+        // A source that fits in the budget stays resident.
         let_go_(values.storage().kind() == storage_kind::file &&
                 touched_bytes(values).bytes > on.memory_bytes() / 2),
         on_(on),
@@ -75,15 +85,16 @@ class element_streamer {
     for (std::size_t done = 0; done < all.bytes; done += piece_bytes) {
       if (on_.cancelled()) throw error(errc::cancelled, "the call was cancelled");
       const byte_range piece{all.offset + done, std::min(piece_bytes, all.bytes - done)};
+      if (parallel::compares(on_, source)) source.compare_checksums(piece);
       source.populate(piece);
-      const std::byte* first = source.data() + piece.offset;
-      if (swapped_) {
+      std::span<const std::byte> elements(source.data() + piece.offset, piece.bytes);
+      if (swapped_ || has_odd_bools(elements)) {
         std::byte* copy = buffer();
-        std::memcpy(copy, first, piece.bytes);
-        swap_bytes({copy, piece.bytes}, part.dtype());
-        first = copy;
+        std::memcpy(copy, elements.data(), piece.bytes);
+        change({copy, piece.bytes}, part.dtype());
+        elements = {copy, piece.bytes};
       }
-      sink_({first, piece.bytes});
+      sink_(elements);
       if (let_go_) source.evict(piece);
     }
   }
@@ -92,10 +103,23 @@ class element_streamer {
     buffer();
     tensor dense(buffer_, part.dtype(), layout(part.shape()));
     parallel::copy_elements(dense, part, on_);
-    const std::size_t bytes = part.size_bytes();
-    if (swapped_) swap_bytes({buffer_.data(), bytes}, part.dtype());
-    sink_({buffer_.data(), bytes});
+    const std::span<std::byte> elements(buffer_.data(), part.size_bytes());
+    change(elements, part.dtype());
+    sink_(elements);
     if (let_go_) part.storage().evict(touched_bytes(part));
+  }
+
+  // The engine takes every byte but 0 for true. Files hold only 0 and 1, because readers of other
+  // programs, and ours, rely on it.
+  bool has_odd_bools(std::span<const std::byte> elements) const noexcept {
+    return holds_bools_ && union_of_bytes(elements) > 1;
+  }
+
+  // Makes copied elements what the file holds.
+  void change(std::span<std::byte> elements, dtype type) const noexcept {
+    if (swapped_) swap_bytes(elements, type);
+    if (!has_odd_bools(elements)) return;
+    for (std::byte& element : elements) element = std::byte{element != std::byte{0}};
   }
 
   std::byte* buffer() {
@@ -104,6 +128,7 @@ class element_streamer {
   }
 
   const bool swapped_;
+  const bool holds_bools_;
   const bool let_go_;
   executor& on_;
   const std::function<void(std::span<const std::byte>)>& sink_;
@@ -111,6 +136,12 @@ class element_streamer {
 };
 
 }  // namespace
+
+void require_byte_order(std::endian order) {
+  if (order == std::endian::little || order == std::endian::big) return;
+  throw error(errc::invalid_argument, "invalid byte order",
+              {fmt::format("got {}, wanted std::endian::little or big", static_cast<int>(order))});
+}
 
 std::size_t alignment_bytes(dtype type) noexcept {
   return kind(type) == dtype_kind::complex ? item_bytes(type) / 2 : item_bytes(type);
@@ -136,15 +167,16 @@ bool mappable(const element_place& place) noexcept {
 
 tensor read_elements(const input_file& file, const element_place& place, access allowed) {
   if (place.bytes() == 0)
-    return as_allowed(tensor(storage::allocate(0), place.dtype, place.geometry), allowed);
+    return as_allowed(tensor(storage::allocate(0), place.dtype, place.layout), allowed);
   if (mappable(place)) {
     map_options options{.offset = place.offset,
                         .length = static_cast<std::size_t>(place.bytes()),
                         .access = access::read_only};
-    // Through a mapping of its own: scanning leaves nothing behind in the one that is kept.
+    // The scan uses a separate mapping, so that it leaves no resident pages in the mapping that is
+    // kept.
     if (place.dtype == dtype::boolean) require_booleans(map_file(file.descriptor(), options));
     options.access = allowed;
-    return tensor(map_file(file.descriptor(), options), place.dtype, place.geometry);
+    return tensor(map_file(file.descriptor(), options), place.dtype, place.layout);
   }
   if (allowed == access::read_write)
     throw error(
@@ -159,18 +191,16 @@ tensor read_elements(const input_file& file, const element_place& place, access 
 }
 
 void require_booleans(const storage& bytes) {
-  for (std::size_t at = 0; at < bytes.size_bytes(); at += piece_bytes) {
-    const byte_range window{at, std::min(piece_bytes, bytes.size_bytes() - at)};
+  for (std::size_t offset = 0; offset < bytes.size_bytes(); offset += piece_bytes) {
+    const byte_range window{offset, std::min(piece_bytes, bytes.size_bytes() - offset)};
     bytes.populate(window);
-    const auto* first = reinterpret_cast<const unsigned char*>(bytes.data()) + at;
-    unsigned char any = 0;
-    for (std::size_t i = 0; i < window.bytes; ++i) any |= first[i];
-    if (any > 1) {
+    const auto* first = reinterpret_cast<const unsigned char*>(bytes.data()) + offset;
+    if (union_of_bytes({bytes.data() + offset, window.bytes}) > 1) {
       const auto* wrong =
           std::find_if(first, first + window.bytes, [](unsigned char byte) { return byte > 1; });
       throw error(errc::corrupt, "a bool is neither 0 nor 1",
                   {fmt::format("position {} of the stored elements, got {}",
-                               at + static_cast<std::size_t>(wrong - first), *wrong),
+                               offset + static_cast<std::size_t>(wrong - first), *wrong),
                    "if these are bytes, read them as uint8 (for example with read_raw)"});
     }
     if (bytes.kind() == storage_kind::file) bytes.evict(window);
@@ -184,7 +214,7 @@ void stream_elements(const tensor& values, std::endian order, executor& on,
 }
 
 byte_range touched_bytes(const tensor& values) noexcept {
-  const auto extent = values.geometry().extent();
+  const auto extent = values.layout().extent();
   if (!extent) return {};
   const std::size_t width = values.item_bytes();
   return {static_cast<std::size_t>(extent->first) * width,

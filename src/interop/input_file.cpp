@@ -8,12 +8,17 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "core/enumerator.hpp"
 #include "shale/error.hpp"
+#include "storage/files/file_system_kind.hpp"
+#include "storage/files/whole_path.hpp"
 
 namespace shale::interop {
 
 input_file::input_file(const std::string& path, access allowed) : path_(path) {
-  // Not blocking: a FIFO in the file's place must be an error, not a wait.
+  detail::require_enumerator(allowed, access::copy_on_write, "access");
+  detail::require_whole_path(path);
+  // O_NONBLOCK: if the path is a FIFO, this must be an error and must not wait.
   const int mode = allowed == access::read_write ? O_RDWR : O_RDONLY;
   descriptor_ = detail::open_descriptor(path, mode | O_NONBLOCK | O_NOCTTY);
   if (!descriptor_)
@@ -23,13 +28,16 @@ input_file::input_file(const std::string& path, access allowed) : path_(path) {
     throw error::from_errno(errc::io, "cannot read the file's size", errno, {"file " + path});
   if (!S_ISREG(status.st_mode))
     throw error(errc::invalid_argument, "not a regular file", {"file " + path});
+  if (detail::file_system_of(descriptor_.get()) == detail::file_system_kind::virtual_)
+    throw error(errc::invalid_argument, "the kernel generates this file while it is read",
+                {"file " + path, "its size is not known before: copy it to a disk first"});
   size_bytes_ = static_cast<std::uint64_t>(status.st_size);
 }
 
 std::size_t input_file::read_up_to(std::span<std::byte> into, std::uint64_t offset) const {
   std::size_t done = 0;
   while (done < into.size()) {
-    constexpr std::size_t most_bytes = std::size_t{1} << 30;  // the kernel's own limit is 2 GiB
+    constexpr std::size_t most_bytes = std::size_t{1} << 30;  // the kernel's limit is 2 GiB
     const ssize_t got =
         ::pread(descriptor_.get(), into.data() + done, std::min(into.size() - done, most_bytes),
                 static_cast<off_t>(offset + done));

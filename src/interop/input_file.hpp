@@ -1,4 +1,4 @@
-// A foreign file being read: its descriptor, its size, and reads that come back whole or throw.
+// A foreign file that is open for reading. Reads are complete or throw.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,11 @@
 #include <string>
 
 #include "shale/storage.hpp"
-#include "storage/file_descriptor.hpp"
+#include "storage/files/file_descriptor.hpp"
 
 namespace shale::interop {
 
-/// Threads  reads may run concurrently: each names its place
+/// Threads  reads may run concurrently, because each passes its own offset
 class input_file {
  public:
   /// Opens for reading; for writing too if stores through `allowed` must reach the file.
@@ -21,14 +21,15 @@ class input_file {
   const std::string& path() const noexcept { return path_; }
   int descriptor() const noexcept { return descriptor_.get(); }
 
-  /// When it was opened.
+  /// The size at the time of opening.
   std::uint64_t size_bytes() const noexcept { return size_bytes_; }
 
   /// Fills `into` from byte `offset` on.
-  /// Throws   io, also when the file ends before: callers have compared with size_bytes()
+  /// Throws   io, also if the file ends before: callers have already compared the range with
+  ///          size_bytes()
   void read(std::span<std::byte> into, std::uint64_t offset) const;
 
-  /// The same up to the end of the file. Returns how many bytes there were.
+  /// Like read, but stops at the end of the file. Returns the number of bytes read.
   std::size_t read_up_to(std::span<std::byte> into, std::uint64_t offset) const;
 
  private:

@@ -1,10 +1,10 @@
-// The .npy header: magic, version, length, and a Python dictionary written as text.
+// Parses and writes the .npy header: magic, version, length, and a Python dictionary as text.
 //
 // Invariants
-//   npy.1  the reader looks at no byte beyond the span it was given
-//   npy.2  it allocates nothing whose size the text declares
-//   npy.3  it accepts the dictionaries that NumPy writes (any spacing, key order and quote, the
-//          "L" of Python 2 in versions 1 and 2), not Python's grammar
+//   npy.1  the reader reads no byte beyond the given span
+//   npy.2  it allocates no memory by a size that the text declares
+//   npy.3  it accepts the dictionaries that NumPy writes (any spacing, key order and kind of quote,
+//          the "L" of Python 2 in versions 1 and 2), but not Python's grammar in general
 //
 // Source   numpy.lib.format's documentation of the format (NEP 1); spacing and padding as NumPy
 //          1.24 writes them
@@ -19,6 +19,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/allocating.hpp"
+#include "core/printable.hpp"
 #include "interop/elements.hpp"
 
 namespace shale {
@@ -27,30 +29,18 @@ namespace {
 
 constexpr std::string_view magic = interop::npy_magic;
 
-std::string printable(std::string_view text) {
-  constexpr std::size_t longest = 160;
-  std::string result;
-  for (const char each : text.substr(0, longest)) {
-    const auto byte = static_cast<unsigned char>(each);
-    if (byte >= 0x20 && byte < 0x7f) result += each;
-    else result += fmt::format("\\x{:02x}", byte);
-  }
-  if (text.size() > longest) result += "…";
-  return result;
-}
-
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.back() == ' ' || text.back() == '\n')) text.remove_suffix(1);
   return text;
 }
 
-[[noreturn]] void throw_unsupported_dtype(std::string_view what, std::string_view descr,
+[[noreturn]] void throw_unsupported_dtype(std::string_view elements, std::string_view descr,
                                           std::string_view fix) {
-  throw error(errc::unsupported, fmt::format("{} have no dtype here", what),
-              {fmt::format("descr {}", printable(descr)), std::string(fix)});
+  throw error(errc::unsupported, fmt::format("{} have no dtype here", elements),
+              {fmt::format("descr {}", detail::in_quotes(descr)), std::string(fix)});
 }
 
-// What NumPy knows and Shale does not, by the letter of its kind.
+// Refuses kinds of dtypes that NumPy has and Shale does not have, with a message for each kind.
 void refuse_foreign_kind(char kind, std::string_view descr) {
   switch (kind) {
     case 'O':
@@ -96,7 +86,7 @@ constexpr std::array dtype_codes{
 
 [[noreturn]] void throw_bad_dtype(std::string_view descr) {
   throw error(errc::corrupt, "npy header: not a dtype",
-              {fmt::format("descr '{}', wanted one like '<f4'", printable(descr))});
+              {fmt::format("descr {}, wanted one like '<f4'", detail::in_quotes(descr))});
 }
 
 stored_dtype parse_descr(std::string_view descr) {
@@ -114,10 +104,10 @@ stored_dtype parse_descr(std::string_view descr) {
   int bytes = 0;
   const auto [end, failure] = std::from_chars(rest.data(), rest.data() + rest.size(), bytes);
   if (failure != std::errc() || end != rest.data() + rest.size()) throw_bad_dtype(descr);
-  for (const dtype_code& each : dtype_codes) {
-    if (each.kind != kind || each.bytes != bytes) continue;
-    // The order of one byte says nothing.
-    return {each.type, interop::alignment_bytes(each.type) == 1 ? std::endian::little : order};
+  for (const dtype_code& known : dtype_codes) {
+    if (known.kind != kind || known.bytes != bytes) continue;
+    // Elements of one byte have no byte order.
+    return {known.type, interop::alignment_bytes(known.type) == 1 ? std::endian::little : order};
   }
   if (kind == 'f' && (bytes == 12 || bytes == 16))
     throw_unsupported_dtype("long doubles", descr, "save a.astype(np.float64)");
@@ -142,12 +132,12 @@ class literal_reader {
       if (key == "descr" && !descr) descr = dtype_value();
       else if (key == "fortran_order" && !fortran_order) fortran_order = boolean();
       else if (key == "shape" && !shape) shape = tuple();
-      else fail(fmt::format("unexpected or repeated key '{}'", printable(key)));
+      else fail(fmt::format("unexpected or repeated key {}", detail::in_quotes(key)));
       if (!next_is('}')) take(',');
     }
     take('}');
     skip_space();
-    if (at_ != text_.size()) fail("bytes behind the dictionary");
+    if (at_ != text_.size()) fail("bytes after the dictionary");
     if (!descr) fail("no key 'descr'");
     if (!fortran_order) fail("no key 'fortran_order'");
     if (!shape) fail("no key 'shape'");
@@ -158,9 +148,9 @@ class literal_reader {
   }
 
  private:
-  [[noreturn]] void fail(std::string_view what) const {
-    throw error(errc::corrupt, fmt::format("npy header: {}", what),
-                {fmt::format("character {} of {}", at_, printable(trimmed(text_))),
+  [[noreturn]] void fail(std::string_view problem) const {
+    throw error(errc::corrupt, fmt::format("npy header: {}", problem),
+                {fmt::format("character {} of {}", at_, detail::in_quotes(trimmed(text_))),
                  "wanted {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }"});
   }
 
@@ -190,12 +180,12 @@ class literal_reader {
     return text_.substr(first, at_++ - first);
   }
 
-  // From the bracket that is next to the one that closes it, or to the end where none does.
+  // The text from the next bracket to the matching closing bracket, or to the end if there is none.
   std::string_view bracketed() const {
     int open = 0;
     char quote = 0;
-    for (std::size_t at = at_; at < text_.size(); ++at) {
-      const char c = text_[at];
+    for (std::size_t position = at_; position < text_.size(); ++position) {
+      const char c = text_[position];
       if (quote != 0) {
         if (c == quote) quote = 0;
       } else if (c == '\'' || c == '"') {
@@ -203,7 +193,7 @@ class literal_reader {
       } else if (c == '[' || c == '(') {
         ++open;
       } else if ((c == ']' || c == ')') && --open == 0) {
-        return text_.substr(at_, at + 1 - at_);
+        return text_.substr(at_, position + 1 - at_);
       }
     }
     return trimmed(text_.substr(at_));
@@ -247,9 +237,9 @@ class literal_reader {
     while (!next_is(')')) {
       if (shape.size() == max_rank)
         throw error(errc::unsupported, fmt::format("more than {} axes", max_rank),
-                    {printable(trimmed(text_))});
+                    {detail::in_quotes(trimmed(text_))});
       shape.push_back(integer());
-      // One number in parentheses is no tuple: (3,) is.
+      // (3) is a number in parentheses; a tuple of one number is (3,).
       if (shape.size() == 1 || !next_is(')')) take(',');
     }
     take(')');
@@ -267,15 +257,17 @@ struct header_frame {
   std::size_t text_bytes;
 };
 
-// Magic, version and length; nothing if `bytes` is too short to say.
+// Reads magic, version and length; nothing if `bytes` is too short.
 std::optional<header_frame> parse_frame(std::span<const std::byte> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (text.substr(0, magic.size()) != magic.substr(0, text.size()))
     throw error(
         errc::corrupt, "not an npy file",
-        {fmt::format("starts with '{}', wanted '\\x93NUMPY'", printable(text.substr(0, 6)))});
+        {fmt::format("starts with {}, wanted '\\x93NUMPY'", detail::in_quotes(text.substr(0, 6)))});
   if (bytes.size() < 8) return std::nullopt;
-  const auto byte = [&](std::size_t at) { return std::to_integer<std::size_t>(bytes[at]); };
+  const auto byte = [&](std::size_t position) {
+    return std::to_integer<std::size_t>(bytes[position]);
+  };
   if (byte(6) < 1 || byte(6) > 3 || byte(7) != 0)
     throw error(errc::unsupported, "unknown version of the npy format",
                 {fmt::format("got {}.{}, known are 1.0, 2.0 and 3.0", byte(6), byte(7))});
@@ -295,9 +287,7 @@ std::optional<header_frame> parse_frame(std::span<const std::byte> bytes) {
               {fmt::format("got {} bytes, wanted {}", got, wanted)});
 }
 
-}  // namespace
-
-npy_header parse_npy_header(std::span<const std::byte> bytes) {
+npy_header parse(std::span<const std::byte> bytes) {
   const auto frame = parse_frame(bytes);
   if (!frame) throw_cut_short(bytes.size(), interop::npy_prefix_bytes);
   npy_header header;
@@ -308,22 +298,23 @@ npy_header parse_npy_header(std::span<const std::byte> bytes) {
   literal_reader({reinterpret_cast<const char*>(text.data()), text.size()}, header.version)
       .read(header);
 
-  // An extent of zero does not excuse the others: strides are products of them too.
+  // Extents of zero count as 1, because strides are products of the other extents.
   auto total = std::optional(static_cast<index_t>(item_bytes(header.dtype)));
   for (const index_t extent : header.shape)
     if (total) total = checked_mul(*total, std::max<index_t>(extent, 1));
-  if (!total || *total > index_t{1} << 62)  // as far as byte positions in tensors reach
+  if (!total || *total > index_t{1} << 62)  // the largest byte position in a tensor
     throw error(errc::corrupt, "npy header: more elements than any file holds",
                 {fmt::format("shape {}, {} bytes each", to_string(header.shape),
                              item_bytes(header.dtype))});
   return header;
 }
 
-std::string format_npy_header(const npy_header& header) {
+std::string header_text(const npy_header& header) {
   if (header.version < 1 || header.version > 3)
     throw error(errc::invalid_argument, "unknown version of the npy format",
                 {fmt::format("got {}, known are 1, 2 and 3", header.version)});
-  element_count(header.shape);  // refuses what no tensor has
+  interop::require_byte_order(header.byte_order);
+  static_cast<void>(header.data_bytes());  // refuses shapes that no tensor can have
   std::string shape = "(";
   for (index_t axis = 0; axis < header.shape.size(); ++axis)
     shape += fmt::format("{}{}", axis == 0 ? "" : ", ", header.shape[axis]);
@@ -332,7 +323,8 @@ std::string format_npy_header(const npy_header& header) {
                                  interop::npy_descr(header.dtype, header.byte_order),
                                  header.fortran_order ? "True" : "False", shape);
   if (!header.shape.empty()) {
-    // So that an array can grow along its slowest axis without its elements moving.
+    // As NumPy does, leave room for more digits, so that the array can grow along its slowest axis
+    // without moving its elements.
     constexpr std::size_t digits_at_most = 21;
     const index_t grows = header.fortran_order ? header.shape.back() : header.shape.front();
     text.append(digits_at_most - fmt::formatted_size("{}", grows), ' ');
@@ -351,19 +343,32 @@ std::string format_npy_header(const npy_header& header) {
   return result + text;
 }
 
-std::uint64_t npy_header::data_bytes() const noexcept {
-  std::uint64_t bytes = item_bytes(dtype);
-  for (const index_t extent : shape) bytes *= static_cast<std::uint64_t>(extent);
-  return bytes;
+}  // namespace
+
+npy_header parse_npy_header(std::span<const std::byte> bytes) {
+  return detail::allocating([&] { return parse(bytes); });
 }
 
-layout npy_header::geometry() const {
-  if (!fortran_order) return layout(shape);
+std::string format_npy_header(const npy_header& header) {
+  return detail::allocating([&] { return header_text(header); });
+}
+
+std::uint64_t npy_header::data_bytes() const {
+  const auto bytes = checked_mul(static_cast<std::uint64_t>(element_count(shape)),
+                                 std::uint64_t{item_bytes(dtype)});
+  if (!bytes)
+    throw error(errc::invalid_argument, "a shape has more bytes than 64 bits count",
+                {fmt::format("shape {} of {}", to_string(shape), name(dtype))});
+  return *bytes;
+}
+
+layout npy_header::layout() const {
+  if (!fortran_order) return shale::layout(shape);
   dims reversed = shape;
   std::reverse(reversed.begin(), reversed.end());
   dims strides = row_major_strides(reversed);
   std::reverse(strides.begin(), strides.end());
-  return layout(shape, strides, 0);
+  return shale::layout(shape, strides, 0);
 }
 
 namespace interop {
@@ -384,13 +389,13 @@ npy_header read_npy_header(
 }
 
 std::string npy_descr(dtype type, std::endian order) {
-  for (const dtype_code& each : dtype_codes) {
-    if (each.type != type) continue;
+  for (const dtype_code& known : dtype_codes) {
+    if (known.type != type) continue;
     const char mark = alignment_bytes(type) == 1 ? '|' : order == std::endian::big ? '>' : '<';
-    return fmt::format("{}{}{}", mark, each.kind, each.bytes);
+    return fmt::format("{}{}{}", mark, known.kind, known.bytes);
   }
   throw error(errc::unsupported, fmt::format("NumPy has no dtype for {}", name(type)),
-              {"convert to float32 first, which holds every value of it"});
+              {"convert to float32 first, which can hold all its values"});
 }
 
 }  // namespace interop

@@ -1,4 +1,5 @@
-// A tensor as the bytes of an .npy file: the header, then the elements in consecutive pieces.
+// Produces the bytes of an .npy file from a tensor: the header, then the elements in consecutive
+// pieces.
 #pragma once
 
 #include <algorithm>
@@ -29,14 +30,14 @@ class npy_stream {
   const std::string& header() const noexcept { return header_; }
   std::uint64_t bytes() const noexcept { return header_.size() + in_order_.size_bytes(); }
 
-  /// The elements behind the header.
+  /// Passes the elements, which follow the header, to `sink`.
   void for_each_piece(executor& on,
                       const std::function<void(std::span<const std::byte>)>& sink) const {
     stream_elements(in_order_, std::endian::little, on, sink);
   }
 
  private:
-  tensor in_order_;  // its row-major order is the file's
+  tensor in_order_;  // its row-major order is that of the file
   std::string header_;
 };
 

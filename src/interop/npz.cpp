@@ -8,6 +8,10 @@
 #include <optional>
 #include <set>
 
+#include "core/allocating.hpp"
+#include "core/enumerator.hpp"
+#include "core/held.hpp"
+#include "core/printable.hpp"
 #include "interop/elements.hpp"
 #include "interop/npy_header.hpp"
 #include "interop/npy_stream.hpp"
@@ -22,25 +26,25 @@ namespace {
 
 constexpr std::string_view suffix = ".npy";
 
-// npy.1 to npy.3 hold here too; what is more is that the member ends with its last element.
+// Reads a member's .npy header. npy.1 to npy.3 hold here too; in addition the member must end with
+// its last element.
 npy_header header_of(interop::zip_stream& stream, const interop::zip_member& member) {
-  const auto read = [&](std::span<std::byte> into, std::size_t at) {
+  const auto read = [&](std::span<std::byte> into, std::size_t offset) {
     const std::size_t got = stream.read(into);
-    // NumPy tells arrays from other members by their magic, not by their name.
-    if (at == 0 &&
+    // NumPy recognises arrays by their magic bytes, not by the member's name.
+    if (offset == 0 &&
         (got < interop::npy_magic.size() ||
          std::memcmp(into.data(), interop::npy_magic.data(), interop::npy_magic.size()) != 0))
-      throw error(
-          errc::unsupported, "a member that is no npy array",
-          {fmt::format("{} of {} bytes", interop::printable_name(member.name), member.bytes),
-           "take it out with unzip"});
+      throw error(errc::unsupported, "a member that is not an npy array",
+                  {fmt::format("{} of {} bytes", detail::in_quotes(member.name), member.bytes),
+                   "extract it with unzip"});
     return got;
   };
   const npy_header header = interop::read_npy_header(read);
   if (member.bytes - header.data_offset != header.data_bytes())
     throw error(
         errc::corrupt, "a member is not as long as its header says",
-        {fmt::format("shape {} of {} wants {} bytes, the member has {}", to_string(header.shape),
+        {fmt::format("shape {} of {} needs {} bytes, the member has {}", to_string(header.shape),
                      name(header.dtype), header.data_bytes(), member.bytes - header.data_offset)});
   return header;
 }
@@ -48,14 +52,14 @@ npy_header header_of(interop::zip_stream& stream, const interop::zip_member& mem
 tensor inflate(interop::zip_stream& stream, const npy_header& header, access allowed) {
   storage bytes = storage::allocate(static_cast<std::size_t>(header.data_bytes()));
   const std::span<std::byte> all(bytes.data(), bytes.size_bytes());
-  for (std::size_t at = 0; at < all.size(); at += interop::piece_bytes) {
-    const auto piece = all.subspan(at, std::min(interop::piece_bytes, all.size() - at));
+  for (std::size_t offset = 0; offset < all.size(); offset += interop::piece_bytes) {
+    const auto piece = all.subspan(offset, std::min(interop::piece_bytes, all.size() - offset));
     stream.read(piece);
     if (header.byte_order != std::endian::native) interop::swap_bytes(piece, header.dtype);
   }
   stream.finish();
   if (header.dtype == dtype::boolean) interop::require_booleans(bytes);
-  tensor made(std::move(bytes), header.dtype, header.geometry());
+  tensor made(std::move(bytes), header.dtype, header.layout());
   return allowed == access::read_only ? made.as_read_only() : made;
 }
 
@@ -67,20 +71,20 @@ struct npz_file::implementation {
     for (std::size_t i = 0; i < members.size(); ++i)
       if (!by_name.emplace(members[i].name, i).second)
         throw error(errc::corrupt, "zip archive: two members have one name",
-                    {"name " + interop::printable_name(members[i].name)});
+                    {"name " + detail::in_quotes(members[i].name)});
     for (const interop::zip_member& member : members) {
-      if (!member.name.ends_with('/')) names.emplace_back(shown(member));  // else a directory
+      if (!member.name.ends_with('/')) names.emplace_back(shown(member));  // not a directory
     }
   }
 
-  // Without ".npy", unless another member has that name.
+  // The name without ".npy", unless another member has that name.
   std::string shown(const interop::zip_member& member) const {
     std::string_view name = member.name;
     if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
     return by_name.count(name) != 0 ? member.name : std::string(name);
   }
 
-  // As NumPy: the name itself, or else with ".npy".
+  // As in NumPy: looks for the name itself, then for the name with ".npy".
   const interop::zip_member* find(std::string_view name) const {
     auto found = by_name.find(name);
     if (found == by_name.end()) found = by_name.find(std::string(name) + std::string(suffix));
@@ -92,16 +96,16 @@ struct npz_file::implementation {
     constexpr std::size_t shown_at_most = 12;
     std::string held;
     for (std::size_t i = 0; i < std::min(names.size(), shown_at_most); ++i)
-      held += (i == 0 ? "" : ", ") + interop::printable_name(names[i]);
+      held += (i == 0 ? "" : ", ") + detail::in_quotes(names[i]);
     if (names.size() > shown_at_most)
       held += fmt::format(" and {} more", names.size() - shown_at_most);
     throw error(errc::not_found, "no such member",
-                {"wanted " + interop::printable_name(name),
+                {"wanted " + detail::in_quotes(name),
                  "there is " + (held.empty() ? std::string("none") : held)});
   }
 
   std::string frame(std::string_view name) const {
-    return fmt::format("read {} of {}", interop::printable_name(name), file.path());
+    return fmt::format("read {} of {}", detail::in_quotes(name), file.path());
   }
 
   interop::input_file file;
@@ -114,70 +118,79 @@ npz_file::npz_file(std::shared_ptr<const implementation> opened) noexcept
     : implementation_(std::move(opened)) {}
 
 npz_file npz_file::open(const std::string& path) {
-  return with_context([&] { return "open " + path; },
-                      [&] { return npz_file(std::make_shared<implementation>(path)); });
+  return detail::reporting([&] { return "open " + path; },
+                           [&] { return npz_file(std::make_shared<implementation>(path)); });
 }
 
-const std::vector<std::string>& npz_file::names() const noexcept { return implementation_->names; }
+const npz_file::implementation& npz_file::state() const {
+  return detail::held(implementation_, "npz_file");
+}
+
+const std::vector<std::string>& npz_file::names() const { return state().names; }
 
 bool npz_file::contains(std::string_view name) const {
-  return implementation_->find(name) != nullptr;
+  const implementation& self = state();
+  return detail::allocating([&] { return self.find(name) != nullptr; });
 }
 
 npz_member npz_file::inspect(std::string_view name) const {
-  return with_context([&] { return implementation_->frame(name); },
-                      [&] {
-                        const interop::zip_member& member = implementation_->get(name);
-                        interop::zip_stream stream(implementation_->file, member);
-                        npz_member result;
-                        result.header = header_of(stream, member);
-                        result.name = implementation_->shown(member);
-                        result.compression = member.method == interop::zip::method_stored
-                                                 ? npz_compression::stored
-                                                 : npz_compression::deflate;
-                        result.stored_bytes = member.stored_bytes;
-                        return result;
-                      });
+  const implementation& self = state();
+  return detail::reporting([&] { return self.frame(name); },
+                           [&] {
+                             const interop::zip_member& member = self.get(name);
+                             interop::zip_stream stream(self.file, member);
+                             npz_member result;
+                             result.header = header_of(stream, member);
+                             result.name = self.shown(member);
+                             result.compression = member.method == interop::zip::method_stored
+                                                      ? npz_compression::stored
+                                                      : npz_compression::deflate;
+                             result.stored_bytes = member.stored_bytes;
+                             return result;
+                           });
 }
 
 tensor npz_file::read(std::string_view name, const npz_read_options& options) const {
-  return with_context([&] { return implementation_->frame(name); },
-                      [&] {
-                        if (options.access == access::read_write)
-                          throw error(errc::invalid_argument,
-                                      "members of an archive are not changed in place",
-                                      {"read with copy_on_write access, then write a new archive"});
-                        const interop::input_file& file = implementation_->file;
-                        const interop::zip_member& member = implementation_->get(name);
-                        interop::zip_stream stream(file, member);
-                        const npy_header header = header_of(stream, member);
-                        if (member.method == interop::zip::method_stored) {
-                          const interop::element_place place{
-                              interop::zip_data_offset(file, member) + header.data_offset,
-                              header.dtype, header.byte_order, header.geometry()};
-                          if (interop::mappable(place)) {
-                            if (options.checksum == npz_checksum::always) stream.finish();
-                            return interop::read_elements(file, place, options.access);
-                          }
-                        }
-                        return inflate(stream, header, options.access);
-                      });
+  const implementation& self = state();
+  return detail::reporting(
+      [&] { return self.frame(name); },
+      [&] {
+        detail::require_enumerator(options.access, access::copy_on_write, "access");
+        detail::require_enumerator(options.checksum, npz_checksum::always, "npz_checksum");
+        if (options.access == access::read_write)
+          throw error(errc::invalid_argument, "members of an archive are not changed in place",
+                      {"read with copy_on_write access, then write a new archive"});
+        const interop::input_file& file = self.file;
+        const interop::zip_member& member = self.get(name);
+        interop::zip_stream stream(file, member);
+        const npy_header header = header_of(stream, member);
+        if (member.method == interop::zip::method_stored) {
+          const interop::element_place place{
+              interop::zip_data_offset(file, member) + header.data_offset, header.dtype,
+              header.byte_order, header.layout()};
+          if (interop::mappable(place)) {
+            if (options.checksum == npz_checksum::always) stream.finish();
+            return interop::read_elements(file, place, options.access);
+          }
+        }
+        return inflate(stream, header, options.access);
+      });
 }
 
 namespace {
 
 void require_names(std::span<const std::pair<std::string, tensor>> members) {
-  constexpr std::size_t longest = 65'000;  // the format counts in 16 bits, and ".npy" comes behind
+  constexpr std::size_t longest = 65'000;  // ZIP's lengths have 16 bits
   std::set<std::string_view> seen;
   for (const auto& [name, values] : members) {
     const char* wrong = name.empty()                   ? "it is empty"
                         : name.size() > longest        ? "it is longer than 65,000 bytes"
                         : !interop::is_utf8_name(name) ? "it is not UTF-8 without zero bytes"
-                        : !seen.insert(std::string_view(name)).second ? "it is there twice"
+                        : !seen.insert(std::string_view(name)).second ? "it occurs twice"
                                                                       : nullptr;
     if (wrong)
       throw error(errc::invalid_argument, "not a name for a member",
-                  {"got " + interop::printable_name(name), wrong});
+                  {"got " + detail::in_quotes(name), wrong});
   }
 }
 
@@ -185,14 +198,16 @@ void require_names(std::span<const std::pair<std::string, tensor>> members) {
 
 void write_npz(const std::string& path, std::span<const std::pair<std::string, tensor>> members,
                const npz_write_options& options) {
-  with_context(
+  detail::reporting(
       [&] { return "write " + path; },
       [&] {
+        detail::require_enumerator(options.compression, npz_compression::deflate,
+                                   "npz_compression");
         require_names(members);
         if (options.level < 1 || options.level > 9)
           throw error(errc::invalid_argument, "no such level of deflate",
                       {fmt::format("got {}, wanted 1 to 9", options.level)});
-        executor& on = options.on ? *options.on : executor::shared();
+        executor& on = executor::current();
         interop::zip_writer archive(path, options.existing);
         for (const auto& [name, values] : members) {
           const interop::npy_stream stream(values);

@@ -9,7 +9,7 @@
 #include <cerrno>
 
 #include "shale/error.hpp"
-#include "storage/file_size_signal.hpp"
+#include "storage/files/file_size_signal.hpp"
 
 namespace shale::interop {
 
@@ -46,11 +46,12 @@ void output_file::overwrite(std::uint64_t offset, std::span<const std::byte> byt
 
 void output_file::publish() {
   flush();
-  // Through the descriptor that wrote: one that is opened later may not hear of what failed before.
+  // The sync uses the descriptor that wrote: a descriptor that is opened later may miss errors of
+  // earlier writes.
   if (::fsync(descriptor_.get()) != 0)
-    throw error::from_errno(errc::io, "cannot make durable (fsync)", errno,
+    throw error::from_errno(code_for_errno(errno), "cannot make durable (fsync)", errno,
                             {"file " + pending_.target()});
-  // Errors of delayed writes show at close on some network file systems.
+  // Some network file systems report errors of delayed writes at close.
   const int failure = ::close(descriptor_.release()) == 0 ? 0 : errno;
   if (failure != 0 && failure != EINTR)
     throw error::from_errno(code_for_errno(failure), "cannot close file", failure,

@@ -1,4 +1,4 @@
-// A file written from front to back, which appears under its name when it is whole.
+// A file that is written from front to back and gets its name when it is complete.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "shale/foreign_file.hpp"
-#include "storage/file_descriptor.hpp"
+#include "shale/unfinished_file.hpp"
+#include "storage/files/file_descriptor.hpp"
 
 namespace shale::interop {
 
-/// An unfinished file that is appended to, and repaired.
+/// An unfinished file to which bytes are appended. Bytes that were appended before can be replaced.
 class output_file {
  public:
   output_file(const std::string& target, existing_file existing);
@@ -28,7 +28,7 @@ class output_file {
   /// Replaces bytes that were appended before.
   void overwrite(std::uint64_t offset, std::span<const std::byte> bytes);
 
-  /// Makes everything durable under its name.
+  /// Makes the file durable and gives it its name.
   void publish();
 
  private:
@@ -38,7 +38,7 @@ class output_file {
   unfinished_file pending_;
   detail::file_descriptor descriptor_;
   std::uint64_t position_ = 0;
-  std::vector<std::byte> buffer_;  // the last bytes before position_, not yet in the file
+  std::vector<std::byte> buffer_;  // the last bytes before position_, not written yet
 };
 
 }  // namespace shale::interop

@@ -1,38 +1,96 @@
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
 #include <mutex>
+#include <new>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "core/allocating.hpp"
+#include "core/enumerator.hpp"
+#include "core/held.hpp"
+#include "core/never_destroyed.hpp"
 #include "shale/error.hpp"
-#include "shale/foreign_file.hpp"
-#include "storage/file_descriptor.hpp"
-#include "storage/partial_path.hpp"
+#include "shale/unfinished_file.hpp"
+#include "storage/files/awaited_file.hpp"
+#include "storage/files/file_descriptor.hpp"
+#include "storage/files/partial_path.hpp"
+#include "storage/files/whole_path.hpp"
 
 namespace shale {
 
 namespace {
 
-// The paths of all unfinished files, for a process that ends without their destructors.
-struct unfinished_list {
-  std::recursive_mutex mutex;  // what makes a file may use another writer
-  std::vector<std::string> paths;
-};
-unfinished_list& unfinished() {
-  static unfinished_list all;
-  return all;
-}
+// The name of an unfinished file in a folder that is held open, so that it stays the same folder
+// even if it is renamed. Only the process that made the object may remove the file. In a forked
+// child, the fork handlers mark its copy. A child that was made without fork handlers (vfork,
+// clone) is recognised by its process number.
+struct name_in_folder {
+  int folder;
+  std::string name;
+  pid_t maker = ::getpid();
+  bool inherited = false;
 
-void forget_unfinished(const std::string& path) {
-  unfinished_list& all = unfinished();
+  bool is_ours() const noexcept { return !inherited && maker == ::getpid(); }
+  void remove() const noexcept { ::unlinkat(folder, name.c_str(), 0); }
+};
+
+// The nesting depth of creations in this thread: the code that makes a file may use another writer.
+constinit thread_local int creations_here = 0;
+
+// The list of all unfinished files, for a process that ends without running their destructors. The
+// code that makes a file runs without the lock, because it belongs to the caller and may wait for
+// other threads that make files. The list is never destroyed, because static objects may own
+// unfinished files, and their destructors may write files.
+struct unfinished_list {
+  std::mutex mutex;
+  std::vector<name_in_folder*> files;
+  int makers = 0;       // number of threads inside a creation
+  bool ending = false;  // no further thread may begin a creation
+  std::condition_variable changed;
+
+  static unfinished_list& all() {
+    static detail::never_destroyed<unfinished_list> only;
+    return only.get();
+  }
+
+  // The lock is taken around fork: a child that is forked while another thread holds it could never
+  // take it. No other lock is taken while it is held, so the order of the fork handlers is free.
+  unfinished_list() {
+    ::pthread_atfork([] { all().mutex.lock(); }, [] { all().mutex.unlock(); }, start_child);
+  }
+
+ private:
+  // The files belong to the parent, and the parent's other threads do not exist in the child. The
+  // condition variable counts waiting threads, so it is constructed again.
+  static void start_child() {
+    unfinished_list& here = all();
+    for (name_in_folder* file : here.files) file->inherited = true;
+    here.files.clear();
+    here.makers = creations_here > 0 ? 1 : 0;
+    here.ending = false;
+    ::new (static_cast<void*>(&here.changed)) std::condition_variable;
+    here.mutex.unlock();
+  }
+};
+
+// Constructed at program start, so that no fork happens while another thread constructs it.
+[[maybe_unused]] const unfinished_list& made_at_load = unfinished_list::all();
+
+void forget_unfinished(const name_in_folder& file) noexcept {
+  unfinished_list& all = unfinished_list::all();
   const std::lock_guard lock(all.mutex);
-  std::erase(all.paths, path);
+  std::erase(all.files, &file);
 }
 
 [[noreturn]] void throw_exists(const std::string& target) {
@@ -40,7 +98,7 @@ void forget_unfinished(const std::string& path) {
               {"file " + target, "existing_file::replace would replace it"});
 }
 
-// Before anything is created under a name that nobody gave.
+// Throws if no file can be created in the directory, before a file is made under a temporary name.
 void require_writable(const std::string& directory, const std::string& target) {
   struct stat status {};
   int failure = ::stat(directory.c_str(), &status) == 0 ? 0 : errno;
@@ -54,85 +112,197 @@ void require_writable(const std::string& directory, const std::string& target) {
   throw refused;
 }
 
-void sync(const std::string& path, int flags, const std::string& what) {
-  const detail::file_descriptor opened = detail::open_descriptor(path, flags);
-  if (!opened) throw error::from_errno(code_for_errno(errno), "cannot open to sync", errno, {what});
-  if (::fsync(opened.get()) != 0)
-    throw error::from_errno(errc::io, "cannot make durable (fsync)", errno, {what});
+// The absolute path, as seen from the present working directory.
+std::string fixed(const std::string& path) {
+  std::error_code unknown;  // if the working directory has no name, the path stays unchanged
+  const auto absolute = std::filesystem::absolute(path, unknown);
+  return unknown ? path : absolute.string();
 }
+
+// Gives the new file the owner, group and permissions of the file that it replaces. If the process
+// may not set owner or group, the file keeps those of the process.
+void hand_on(int folder, const char* from, const char* to) noexcept {
+  struct stat old {};
+  struct stat made {};
+  if (::fstatat(folder, from, &old, 0) != 0 || ::fstatat(folder, to, &made, 0) != 0) return;
+  constexpr auto same = static_cast<uid_t>(-1);
+  if (made.st_uid != old.st_uid) static_cast<void>(!::fchownat(folder, to, old.st_uid, same, 0));
+  if (made.st_gid != old.st_gid) static_cast<void>(!::fchownat(folder, to, same, old.st_gid, 0));
+  // Set-user-ID and set-group-ID bits are not copied: they were meant for other bytes, and perhaps
+  // for another owner.
+  ::fchmodat(folder, to, old.st_mode & 0777, 0);
+}
+
+std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace
 
+// The state of an unfinished file until it is published.
+struct unfinished_file::pending {
+  pending(detail::file_descriptor opened, std::string for_place, const std::string& path)
+      : folder(std::move(opened)),
+        place(std::move(for_place)),
+        target(last_part(place)),
+        partial{folder.get(), last_part(path)},
+        awaited(path) {}
+
+  const detail::file_descriptor folder;
+  const std::string place;   // the target's absolute path
+  const std::string target;  // the last part of `place`
+  name_in_folder partial;
+  detail::awaited_file awaited;
+};
+
 unfinished_file::unfinished_file(const std::string& target, existing_file existing)
-    : target_(detail::behind_links(target)), existing_(existing) {
+    : existing_(existing) {
+  detail::require_enumerator(existing, existing_file::refuse, "existing_file");
+  detail::allocating([&] { begin(target); });
+}
+
+void unfinished_file::begin(const std::string& target) {
+  detail::require_whole_path(target);
+  target_ = detail::path_after_links(target);
   struct stat status {};
-  if (::stat(target_.c_str(), &status) == 0) {
-    if (existing_ == existing_file::refuse) throw_exists(target_);
+  const int failure = ::stat(target_.c_str(), &status) == 0 ? 0 : errno;
+  // The name of the partial file is cut to fit, so without this check a target name that is too
+  // long would be refused only at the end.
+  if (failure == ENAMETOOLONG)
+    throw error::from_errno(code_for_errno(failure), "cannot create file", failure,
+                            {"file " + target_});
+  if (failure == 0) {
     if (!S_ISREG(status.st_mode))
       throw error(errc::invalid_argument, "only regular files can be replaced",
                   {"file " + target_});
+    if (existing_ == existing_file::refuse) throw_exists(target_);
   }
   if (target_.empty() || target_.back() == '/')
     throw error(errc::invalid_argument, "not the name of a file", {"got '" + target + "'"});
   require_writable(detail::directory_of(target_), target);
-  path_ = detail::partial_path(target_);
-  unfinished_list& all = unfinished();
+  const std::string place = fixed(target_);
+  const std::string folder = detail::directory_of(target_);
+  // If the process may not list the folder, it can still write files there, but cannot sync the
+  // folder.
+  detail::file_descriptor opened = detail::open_descriptor(folder, O_RDONLY | O_DIRECTORY);
+  if (!opened) opened = detail::open_descriptor(folder, O_PATH | O_DIRECTORY);
+  if (!opened)
+    throw error::from_errno(code_for_errno(errno), "cannot open folder", errno,
+                            {"directory " + folder});
+  std::string path = detail::partial_path(place);
+  pending_ = std::make_shared<pending>(std::move(opened), place, path);
+  unfinished_list& all = unfinished_list::all();
   const std::lock_guard lock(all.mutex);
-  all.paths.push_back(path_);
+  all.files.push_back(&pending_->partial);
+  path_ = std::move(path);
 }
 
-unfinished_file::creation::creation() { unfinished().mutex.lock(); }
+unfinished_file::creation::creation() {
+  if (creations_here++ > 0) return;
+  unfinished_list& all = unfinished_list::all();
+  std::unique_lock lock(all.mutex);
+  all.changed.wait(lock, [&] { return !all.ending; });
+  ++all.makers;
+}
 
-unfinished_file::creation::~creation() { unfinished().mutex.unlock(); }
+unfinished_file::creation::~creation() {
+  if (--creations_here > 0) return;
+  unfinished_list& all = unfinished_list::all();
+  const std::lock_guard lock(all.mutex);
+  if (--all.makers <= 1) all.changed.notify_all();
+}
 
 unfinished_file::~unfinished_file() {
-  if (path_.empty()) return;
-  ::unlink(path_.c_str());
-  forget_unfinished(path_);
+  if (path_.empty() || !pending_->partial.is_ours()) return;
+  pending_->partial.remove();
+  forget_unfinished(pending_->partial);
 }
 
 unfinished_file::unfinished_file(unfinished_file&& other) noexcept
-    : target_(std::move(other.target_)),
+    : target_(std::exchange(other.target_, {})),
       path_(std::exchange(other.path_, {})),
-      existing_(other.existing_) {}
+      existing_(other.existing_),
+      pending_(std::exchange(other.pending_, nullptr)) {}
 
 unfinished_file& unfinished_file::operator=(unfinished_file&& other) noexcept {
   std::swap(target_, other.target_);
   std::swap(path_, other.path_);
   std::swap(existing_, other.existing_);
+  std::swap(pending_, other.pending_);
   return *this;
 }
 
+void unfinished_file::require_pending() const {
+  if (target_.empty()) detail::throw_moved_from("unfinished_file");
+  if (path_.empty())
+    throw error(errc::invalid_argument, "the file is published already", {"file " + target_});
+  if (!pending_->partial.is_ours())
+    throw error(
+        errc::invalid_argument, "the unfinished file is another process's",
+        {"this process was forked from it: create a new unfinished_file for file " + target_});
+}
+
+void unfinished_file::look() const noexcept { pending_->awaited.look(); }
+
 void unfinished_file::publish() {
-  sync(path_, O_RDONLY, "file " + target_);
+  require_pending();
+  detail::allocating([&] { pending_->awaited.sync(target_); });
   publish_durable();
 }
 
 void unfinished_file::publish_durable() {
-  struct stat status {};
-  if (existing_ == existing_file::replace && ::stat(target_.c_str(), &status) == 0)
-    ::chmod(path_.c_str(), status.st_mode & 07777);  // not ours to change: then ours stay
+  require_pending();
+  detail::allocating([&] { take_name(); });
+}
+
+void unfinished_file::take_name() {
+  const std::shared_ptr<pending> here = pending_;
+  const int folder = here->folder.get();
+  const char* const temporary = here->partial.name.c_str();
+  const char* const to = here->target.c_str();
+  here->awaited.check(target_);
+  here->awaited.require_name(folder, here->partial.name, target_);
+  if (existing_ == existing_file::replace) hand_on(folder, to, temporary);
   const unsigned flags = existing_ == existing_file::refuse ? RENAME_NOREPLACE : 0;
-  if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, target_.c_str(), flags) != 0) {
+  if (::renameat2(folder, temporary, folder, to, flags) != 0) {
     if (errno == EEXIST) throw_exists(target_);
-    // File systems that do not know the flag: a hard link never replaces either.
-    if (errno != EINVAL || flags == 0 || ::link(path_.c_str(), target_.c_str()) != 0) {
+    // If the file system does not know the flag: making a hard link never replaces a file either.
+    if (errno != EINVAL || flags == 0 || ::linkat(folder, temporary, folder, to, 0) != 0) {
       if (errno == EEXIST) throw_exists(target_);
       throw error::from_errno(code_for_errno(errno), "cannot give the finished file its name",
                               errno, {"file " + target_});
     }
-    ::unlink(path_.c_str());
+    here->partial.remove();
   }
-  forget_unfinished(path_);
+  forget_unfinished(here->partial);
   path_.clear();
-  const std::string directory = detail::directory_of(target_);
-  sync(directory, O_RDONLY | O_DIRECTORY, "directory " + directory);
+  pending_.reset();
+  detail::awaited_file::appeared(here->place);  // it may be a file of another writer
+  if (::fsync(folder) != 0)
+    throw error::from_errno(errc::io, "cannot make the name durable (fsync)", errno,
+                            {"file " + target_});
 }
 
+// The process may end only when no thread is making a file: between the making of a file and its
+// entry in the list, nobody could remove it. So this function closes a gate (`ending`), at which
+// new creations wait, and waits until all creations that have begun are done.
+//
+// The gate alone could wait for ever: a creation that has begun runs code of the user, and that
+// code may wait for another thread, which waits at the gate. That case cannot be told from a slow
+// one, so after one second the gate opens again and this function only waits for a moment at which
+// no creation is running. One second is long for making a file and short for a user who ends the
+// process. The value affects only the duration: both ways leave no unfinished file behind.
 void exit_without_unfinished_files(int status) noexcept {
-  unfinished_list& all = unfinished();
-  const std::lock_guard lock(all.mutex);  // for good
-  for (const std::string& path : all.paths) ::unlink(path.c_str());
+  unfinished_list& all = unfinished_list::all();
+  std::unique_lock lock(all.mutex);
+  const auto none_but_here = [&] { return all.makers == (creations_here > 0 ? 1 : 0); };
+  all.ending = true;
+  if (!all.changed.wait_for(lock, std::chrono::seconds(1), none_but_here)) {
+    all.ending = false;
+    all.changed.notify_all();
+    all.changed.wait(lock, none_but_here);
+  }
+  // The lock stays held, so no creation can begin before the process ends.
+  for (const name_in_folder* file : all.files)
+    if (file->is_ours()) file->remove();
   ::_exit(status);
 }
 

@@ -1,4 +1,4 @@
-// Numbers and layouts of the ZIP format that reader and writer share.
+// Defines the constants of the ZIP format that reader and writer share.
 // Source   PKWARE's APPNOTE.TXT 6.3, sections 4.3 (records), 4.4 (fields), 4.5 (extra fields)
 #pragma once
 
@@ -15,7 +15,7 @@ inline constexpr std::uint32_t end_signature = 0x06054b50;
 inline constexpr std::uint32_t end64_signature = 0x06064b50;
 inline constexpr std::uint32_t end64_locator_signature = 0x07064b50;
 
-// Bytes of each record before its variable parts.
+// The size of each record without its variable parts.
 inline constexpr std::size_t local_bytes = 30;
 inline constexpr std::size_t central_bytes = 46;
 inline constexpr std::size_t end_bytes = 22;
@@ -24,10 +24,10 @@ inline constexpr std::size_t end64_locator_bytes = 20;
 
 inline constexpr std::uint16_t extra_zip64 = 0x0001;
 
-/// Only padding, as zipalign writes it: an alignment, then zeros.
+/// Padding as zipalign writes it: an alignment, then zeros.
 inline constexpr std::uint16_t extra_alignment = 0xd935;
 
-// A field of all ones says that a ZIP64 record holds the number.
+// A field with all bits set means that a ZIP64 record holds the number.
 inline constexpr std::uint32_t ones_32 = 0xffffffff;
 inline constexpr std::uint16_t ones_16 = 0xffff;
 
@@ -41,12 +41,12 @@ inline constexpr std::uint16_t flag_strong_encryption = 1u << 6;
 inline constexpr std::uint16_t flag_utf8 = 1u << 11;
 inline constexpr std::uint16_t flag_masked = 1u << 13;
 
-/// The little-endian number of `sizeof(Integer)` bytes at `at`, which must lie inside.
+/// Reads the little-endian number at position `at`; its bytes must lie inside `bytes`.
 template <class Integer>
-Integer load(std::span<const std::byte> bytes, std::size_t at) noexcept {
+Integer load(std::span<const std::byte> bytes, std::size_t offset) noexcept {
   Integer value = 0;
   for (std::size_t i = 0; i < sizeof(Integer); ++i)
-    value = static_cast<Integer>(value | std::to_integer<Integer>(bytes[at + i]) << (8 * i));
+    value = static_cast<Integer>(value | std::to_integer<Integer>(bytes[offset + i]) << (8 * i));
   return value;
 }
 

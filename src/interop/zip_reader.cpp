@@ -9,6 +9,8 @@
 #include <numeric>
 #include <optional>
 
+#include "core/printable.hpp"
+#include "core/utf8.hpp"
 #include "interop/zip_format.hpp"
 #include "shale/error.hpp"
 #include "shale/index.hpp"
@@ -22,8 +24,8 @@ using bytes_view = std::span<const std::byte>;
 
 constexpr std::uint64_t longest_directory_bytes = std::uint64_t{64} << 20;
 
-[[noreturn]] void throw_corrupt(std::string_view what, std::uint64_t byte, std::string detail) {
-  throw error(errc::corrupt, fmt::format("zip archive: {}", what),
+[[noreturn]] void throw_corrupt(std::string_view problem, std::uint64_t byte, std::string detail) {
+  throw error(errc::corrupt, fmt::format("zip archive: {}", problem),
               {fmt::format("byte {}", byte), std::move(detail)});
 }
 
@@ -40,24 +42,26 @@ struct directory_place {
   std::uint64_t offset;
 };
 
-// The end record: at the end of the file, but for a comment of the length that it names itself.
+// Finds the end record. Only a comment may follow it, and the record contains the comment's length.
 std::uint64_t find_end_record(const input_file& file) {
   const std::uint64_t size = file.size_bytes();
   if (size < end_bytes)
     throw_corrupt("too short", 0, fmt::format("{} bytes, at least {}", size, end_bytes));
   const std::uint64_t tail_bytes = std::min<std::uint64_t>(size, end_bytes + ones_16);
   const std::vector<std::byte> tail = read_range(file, size - tail_bytes, tail_bytes);
-  for (std::size_t at = tail.size() - end_bytes;; --at) {
-    if (load<std::uint32_t>(tail, at) == end_signature &&
-        load<std::uint16_t>(tail, at + 20) == tail.size() - at - end_bytes)
-      return size - tail_bytes + at;
-    if (at == 0) break;
+  // The comment may contain the signature, so search backwards, and accept a record only if its
+  // comment ends exactly at the end of the file.
+  for (std::size_t offset = tail.size() - end_bytes;; --offset) {
+    if (load<std::uint32_t>(tail, offset) == end_signature &&
+        load<std::uint16_t>(tail, offset + 20) == tail.size() - offset - end_bytes)
+      return size - tail_bytes + offset;
+    if (offset == 0) break;
   }
   throw_corrupt("no directory at its end", size,
-                "the file is cut short, has bytes behind the archive, or is no archive");
+                "the file is cut short, has bytes after the archive, or is not an archive");
 }
 
-// What the ZIP64 end record before `end` says; nothing if there is none.
+// Reads the ZIP64 end record before `end`; nothing if there is none.
 std::optional<directory_place> find_end64_record(const input_file& file, std::uint64_t end,
                                                  bytes_view record) {
   if (end < end64_locator_bytes) return std::nullopt;
@@ -66,14 +70,16 @@ std::optional<directory_place> find_end64_record(const input_file& file, std::ui
   if (load<std::uint32_t>(locator, 0) != end64_locator_signature) return std::nullopt;
   if (load<std::uint32_t>(locator, 4) != 0 || load<std::uint32_t>(locator, 16) != 1)
     throw error(errc::unsupported, "zip archive on several disks", {"join its parts first"});
-  const auto at = load<std::uint64_t>(locator, 8);
-  if (at > locator_at || locator_at - at < end64_bytes)
-    throw_corrupt("ZIP64 end record outside the file", locator_at, fmt::format("at byte {}", at));
-  const auto wide = read_range(file, at, end64_bytes);
-  // Its size counts from behind itself; it must end where the locator begins.
+  const auto offset = load<std::uint64_t>(locator, 8);
+  if (offset > locator_at || locator_at - offset < end64_bytes)
+    throw_corrupt("ZIP64 end record outside the file", locator_at,
+                  fmt::format("at byte {}", offset));
+  const auto wide = read_range(file, offset, end64_bytes);
+  // The record's size field does not count itself and the bytes before it (12 bytes). The record
+  // must end where the locator begins.
   if (load<std::uint32_t>(wide, 0) != end64_signature ||
-      load<std::uint64_t>(wide, 4) != locator_at - at - 12)
-    throw_corrupt("no ZIP64 end record where one was announced", at,
+      load<std::uint64_t>(wide, 4) != locator_at - offset - 12)
+    throw_corrupt("no ZIP64 end record where one was announced", offset,
                   fmt::format("announced at byte {}", locator_at));
   if (load<std::uint32_t>(wide, 16) != 0 || load<std::uint32_t>(wide, 20) != 0)
     throw error(errc::unsupported, "zip archive on several disks", {"join its parts first"});
@@ -86,10 +92,10 @@ std::optional<directory_place> find_end64_record(const input_file& file, std::ui
       !agrees(load<std::uint16_t>(record, 10), ones_16, place.members) ||
       !agrees(load<std::uint32_t>(record, 12), ones_32, place.bytes) ||
       !agrees(load<std::uint32_t>(record, 16), ones_32, place.offset))
-    throw_corrupt("the two end records contradict each other", at,
+    throw_corrupt("the two end records contradict each other", offset,
                   fmt::format("the other is at byte {}", end));
-  if (place.offset > at || place.bytes != at - place.offset)
-    throw_corrupt("the directory does not end at its end record", at,
+  if (place.offset > offset || place.bytes != offset - place.offset)
+    throw_corrupt("the directory does not end at its end record", offset,
                   fmt::format("{} bytes from byte {} on", place.bytes, place.offset));
   return place;
 }
@@ -112,46 +118,49 @@ directory_place find_directory(const input_file& file) {
   return narrow;
 }
 
-// Replaces the all-ones ones of `fields` by what the ZIP64 extra field says, in its order.
-void resolve_zip64(bytes_view extra, std::span<std::uint64_t* const> fields, std::uint64_t where) {
-  std::size_t at = 0;
+// The ZIP64 extra field holds the numbers that do not fit in 32 bits, in a fixed order and without
+// marks: it has one 64-bit number for each 32-bit field with all bits set. This replaces each of
+// `fields` that has all bits set by the next number of the extra field.
+void resolve_zip64(bytes_view extra, std::span<std::uint64_t* const> fields,
+                   std::uint64_t record_offset) {
+  std::size_t offset = 0;
   bytes_view wide;
   bool found = false;
-  while (extra.size() - at >= 4) {
-    const std::size_t bytes = load<std::uint16_t>(extra, at + 2);
-    if (bytes > extra.size() - at - 4)
-      throw_corrupt("an extra field is longer than its record", where,
+  while (extra.size() - offset >= 4) {
+    const std::size_t bytes = load<std::uint16_t>(extra, offset + 2);
+    if (bytes > extra.size() - offset - 4)
+      throw_corrupt("an extra field is longer than its record", record_offset,
                     fmt::format("{} bytes", bytes));
-    if (load<std::uint16_t>(extra, at) == extra_zip64 && !found) {
-      wide = extra.subspan(at + 4, bytes);
+    if (load<std::uint16_t>(extra, offset) == extra_zip64 && !found) {
+      wide = extra.subspan(offset + 4, bytes);
       found = true;
     }
-    at += 4 + bytes;
+    offset += 4 + bytes;
   }
   std::size_t used = 0;
   for (std::uint64_t* const field : fields) {
     if (*field != ones_32) continue;
-    // Without the extra field all ones is the number itself.
+    // Without the extra field, the value with all bits set is the number itself.
     if (!found) continue;
     if (wide.size() - used < 8)
-      throw_corrupt("the ZIP64 extra field is too short", where,
+      throw_corrupt("the ZIP64 extra field is too short", record_offset,
                     fmt::format("{} bytes", wide.size()));
     *field = load<std::uint64_t>(wide, used);
     used += 8;
   }
 }
 
-zip_member parse_member(bytes_view directory, std::size_t& at, std::uint64_t where) {
-  if (directory.size() - at < central_bytes ||
-      load<std::uint32_t>(directory, at) != central_signature)
-    throw_corrupt("the directory is damaged", where, "no member record here");
-  const bytes_view record = directory.subspan(at, central_bytes);
+zip_member parse_member(bytes_view directory, std::size_t& offset, std::uint64_t record_offset) {
+  if (directory.size() - offset < central_bytes ||
+      load<std::uint32_t>(directory, offset) != central_signature)
+    throw_corrupt("the directory is damaged", record_offset, "no member record here");
+  const bytes_view record = directory.subspan(offset, central_bytes);
   const std::size_t name_bytes = load<std::uint16_t>(record, 28);
   const std::size_t extra_bytes = load<std::uint16_t>(record, 30);
   const std::size_t comment_bytes = load<std::uint16_t>(record, 32);
-  if (directory.size() - at - central_bytes < name_bytes + extra_bytes + comment_bytes)
-    throw_corrupt("the directory is damaged", where, "a record reaches beyond its end");
-  const bytes_view name = directory.subspan(at + central_bytes, name_bytes);
+  if (directory.size() - offset - central_bytes < name_bytes + extra_bytes + comment_bytes)
+    throw_corrupt("the directory is damaged", record_offset, "a record reaches beyond its end");
+  const bytes_view name = directory.subspan(offset + central_bytes, name_bytes);
   zip_member member;
   member.name.assign(reinterpret_cast<const char*>(name.data()), name.size());
   member.flags = load<std::uint16_t>(record, 8);
@@ -161,19 +170,24 @@ zip_member parse_member(bytes_view directory, std::size_t& at, std::uint64_t whe
   member.bytes = load<std::uint32_t>(record, 24);
   member.header_offset = load<std::uint32_t>(record, 42);
   std::uint64_t* const fields[] = {&member.bytes, &member.stored_bytes, &member.header_offset};
-  resolve_zip64(directory.subspan(at + central_bytes + name_bytes, extra_bytes), fields, where);
+  resolve_zip64(directory.subspan(offset + central_bytes + name_bytes, extra_bytes), fields,
+                record_offset);
   if (member.name.find('\0') != std::string::npos ||
       ((member.flags & flag_utf8) != 0 && !is_utf8_name(member.name)))
-    throw_corrupt("a member's name is not text", where, "name " + printable_name(member.name));
+    throw_corrupt("a member's name is not text", record_offset,
+                  "name " + shale::detail::in_quotes(member.name));
   if (load<std::uint16_t>(record, 34) != 0)
     throw error(errc::unsupported, "zip archive on several disks", {"join its parts first"});
-  at += central_bytes + name_bytes + extra_bytes + comment_bytes;
+  offset += central_bytes + name_bytes + extra_bytes + comment_bytes;
   return member;
 }
 
-// zip.2, as far as the directory alone can tell; zip_data_offset adds the local header's own
-// length.
+// Sets each member's `limit`, and checks zip.2 as far as the directory alone allows.
+// zip_data_offset checks it again with the real length of the local header.
 void set_limits(std::vector<zip_member>& members, std::uint64_t directory_offset) {
+  // Sorted by offset, each member must end before the next one begins, and the last before the
+  // directory. The name in the local header is as long as that in the directory, so this is the
+  // least that a member takes.
   std::vector<std::size_t> by_offset(members.size());
   std::iota(by_offset.begin(), by_offset.end(), std::size_t{0});
   std::sort(by_offset.begin(), by_offset.end(), [&](std::size_t a, std::size_t b) {
@@ -189,7 +203,7 @@ void set_limits(std::vector<zip_member>& members, std::uint64_t directory_offset
         member.limit - member.header_offset - before < member.stored_bytes)
       throw_corrupt("members overlap, or lie outside the file", member.header_offset,
                     fmt::format("{} stored bytes of {}, next is byte {}", member.stored_bytes,
-                                printable_name(member.name), member.limit));
+                                shale::detail::in_quotes(member.name), member.limit));
   }
 }
 
@@ -202,8 +216,9 @@ std::vector<zip_member> read_zip_directory(const input_file& file) {
                 {fmt::format("{} bytes, at most {}", place.bytes, longest_directory_bytes)});
   const auto directory = read_range(file, place.offset, place.bytes);
   std::vector<zip_member> members;
-  std::size_t at = 0;
-  while (at < directory.size()) members.push_back(parse_member(directory, at, place.offset + at));
+  std::size_t offset = 0;
+  while (offset < directory.size())
+    members.push_back(parse_member(directory, offset, place.offset + offset));
   if (members.size() != place.members)
     throw_corrupt("the directory is damaged", place.offset,
                   fmt::format("{} members, {} announced", members.size(), place.members));
@@ -226,8 +241,8 @@ std::uint64_t zip_data_offset(const input_file& file, const zip_member& member) 
   const std::uint64_t room = member.limit - member.header_offset;
   if (load<std::uint32_t>(header, 0) != local_signature || room < before ||
       room - before < member.stored_bytes)
-    throw_corrupt("no member where the directory says", member.header_offset,
-                  "name " + printable_name(member.name));
+    throw_corrupt("the directory points to bytes that are not this member", member.header_offset,
+                  "name " + shale::detail::in_quotes(member.name));
   const auto rest = read_range(file, member.header_offset + local_bytes, name_bytes + extra_bytes);
   const std::string_view name(reinterpret_cast<const char*>(rest.data()), name_bytes);
   std::uint64_t bytes = load<std::uint32_t>(header, 22);
@@ -240,9 +255,9 @@ std::uint64_t zip_data_offset(const input_file& file, const zip_member& member) 
       (!sizes_follow && (load<std::uint32_t>(header, 14) != member.crc32 || bytes != member.bytes ||
                          stored_bytes != member.stored_bytes)))
     throw_corrupt("a member contradicts the directory", member.header_offset,
-                  "name " + printable_name(member.name));
+                  "name " + shale::detail::in_quotes(member.name));
   if (member.method == method_stored && member.stored_bytes != member.bytes)
-    throw_corrupt("a stored member has two sizes", member.header_offset,
+    throw_corrupt("the two sizes of a stored member differ", member.header_offset,
                   fmt::format("{} stored bytes for {}", member.stored_bytes, member.bytes));
   return member.header_offset + before;
 }
@@ -253,7 +268,7 @@ struct zip_stream::inflater {
   std::array<std::byte, std::size_t{1} << 16> input;
 
   inflater() {
-    // Negative: bare deflate, without zlib's own header.
+    // A negative number means raw deflate data without zlib's header.
     const int result = ::inflateInit2(&state, -MAX_WBITS);
     if (result != Z_OK) throw error(errc::out_of_memory, "zlib cannot start");
   }
@@ -269,8 +284,8 @@ zip_stream::zip_stream(const input_file& file, const zip_member& member)
       stored_left_(member.stored_bytes),
       left_(member.bytes) {
   if (member.method == method_stored) return;
-  // A match of 258 bytes takes at least 2 bits, so nothing inflates to more than 1032 times its
-  // size.
+  // In deflate, a match of at most 258 bytes takes at least 2 bits. So no data inflates to more
+  // than 258 * 4 = 1032 times its size.
   constexpr std::uint64_t largest_ratio = 1032;
   if (member.bytes / largest_ratio > member.stored_bytes)
     throw_corrupt("a member claims more bytes than it can hold", member.header_offset,
@@ -303,7 +318,8 @@ std::size_t zip_stream::read_stored(std::span<std::byte> into) {
   return into.size();
 }
 
-// At least one byte, or none at the end of the compressed stream.
+// Inflates into `into` and returns the number of bytes: at least one, or 0 at the end of the
+// stream.
 std::size_t zip_stream::inflate_some(std::span<std::byte> into) {
   z_stream& state = inflater_->state;
   const std::size_t room = std::min<std::size_t>(into.size(), std::size_t{1} << 30);
@@ -342,60 +358,31 @@ void zip_stream::finish() {
                     fmt::format("{} bytes claimed", member_.bytes));
     const std::uint64_t unused = inflater_->state.avail_in + stored_left_;
     if (unused > 0)
-      throw_corrupt("bytes behind the compressed stream", at_ - inflater_->state.avail_in,
+      throw_corrupt("bytes after the compressed stream", at_ - inflater_->state.avail_in,
                     fmt::format("{} of them", unused));
   }
   require_crc32(member_, crc32_);
 }
 
 std::uint32_t crc32_of(std::uint32_t before, std::span<const std::byte> bytes) noexcept {
-  if (bytes.empty()) return before;  // zlib takes a null address for a new start
+  if (bytes.empty()) return before;  // zlib would start anew for a null address
   return static_cast<std::uint32_t>(
       ::crc32_z(before, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
 void require_crc32(const zip_member& member, std::uint32_t computed) {
   if (computed != member.crc32)
-    throw error(
-        errc::corrupt, "checksum mismatch",
-        {fmt::format("member {}, byte {}", printable_name(member.name), member.header_offset),
-         fmt::format("stored {:08x}, computed {:08x}", member.crc32, computed)});
-}
-
-std::string printable_name(std::string_view text) {
-  constexpr std::size_t longest = 100;
-  std::string result = "'";
-  const bool utf8 = is_utf8_name(text);
-  for (const char each : text.substr(0, longest)) {
-    const auto byte = static_cast<unsigned char>(each);
-    if (byte < 0x20 || byte == 0x7f || (byte >= 0x80 && !utf8))
-      result += fmt::format("\\x{:02x}", byte);
-    else result += each;
-  }
-  return result + (text.size() > longest ? "…'" : "'");
+    throw error(errc::corrupt, "checksum mismatch",
+                {fmt::format("member {}, byte {}", shale::detail::in_quotes(member.name),
+                             member.header_offset),
+                 fmt::format("stored {:08x}, computed {:08x}", member.crc32, computed)});
 }
 
 bool is_utf8_name(std::string_view text) noexcept {
-  std::size_t at = 0;
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  while (at < text.size()) {
-    const unsigned first = byte(at);
-    if (first == 0) return false;
-    const std::size_t more = first < 0x80            ? 0
-                             : first >> 5 == 0b110   ? 1
-                             : first >> 4 == 0b1110  ? 2
-                             : first >> 3 == 0b11110 ? 3
-                                                     : 4;
-    if (more == 4 || text.size() - at <= more) return false;
-    std::uint32_t code = more == 0 ? first : first & (0x3fu >> more);
-    for (std::size_t i = 1; i <= more; ++i) {
-      if (byte(at + i) >> 6 != 0b10) return false;
-      code = code << 6 | (byte(at + i) & 0x3fu);
-    }
-    // Overlong forms, surrogates, beyond Unicode.
-    constexpr std::array<std::uint32_t, 4> least{0, 0x80, 0x800, 0x10000};
-    if (code < least[more] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return false;
-    at += more + 1;
+  while (!text.empty()) {
+    const auto character = shale::detail::first_character(text);
+    if (!character || character->value == 0) return false;
+    text.remove_prefix(character->bytes);
   }
   return true;
 }

@@ -16,14 +16,16 @@ namespace {
 
 using namespace zip;
 
-// Elements start 64 bytes into a cache line's multiple: .npy headers are multiples of 64 too.
+// Stored members start at multiples of 64 bytes. The length of an .npy header is a multiple of 64
+// too, so the elements are aligned to cache lines.
 constexpr std::uint64_t stored_alignment = 64;
 
 constexpr std::uint16_t version_plain = 20;
 constexpr std::uint16_t version_zip64 = 45;
 constexpr std::uint16_t made_on_unix = 3u << 8;
 
-// The same archive for the same members: no clock. 1 January 1980 is the format's first day.
+// The times are fixed, so that the same members give the same archive. 1 January 1980 is the first
+// day that the format can express.
 constexpr std::uint16_t fixed_time = 0;
 constexpr std::uint16_t fixed_date = 1u << 5 | 1u;
 
@@ -59,18 +61,18 @@ zip_writer::zip_writer(const std::string& path, existing_file existing, zip64_fo
 
 zip_writer::~zip_writer() = default;
 
-// Written twice: first to keep its place, then with what is known at the end.
-std::string zip_writer::local_header(const member& which) const {
+// The header is written twice: first to reserve its place, and again at the end with sizes and CRC.
+std::string zip_writer::local_header(const member& written) const {
   std::string extra;
-  if (which.wide) {
+  if (written.wide) {
     put(extra, extra_zip64);
     put(extra, std::uint16_t{16});
-    put(extra, which.bytes);
-    put(extra, which.stored_bytes);
+    put(extra, written.bytes);
+    put(extra, written.stored_bytes);
   }
-  if (which.method == method_stored) {
+  if (written.method == method_stored) {
     const std::uint64_t before =
-        which.header_offset + local_bytes + which.name.size() + extra.size() + 6;
+        written.header_offset + local_bytes + written.name.size() + extra.size() + 6;
     const auto padding = static_cast<std::uint16_t>(-before % stored_alignment);
     put(extra, extra_alignment);
     put(extra, static_cast<std::uint16_t>(2 + padding));
@@ -79,29 +81,29 @@ std::string zip_writer::local_header(const member& which) const {
   }
   std::string header;
   put(header, local_signature);
-  put(header, which.wide ? version_zip64 : version_plain);
-  put(header, which.flags);
-  put(header, which.method);
+  put(header, written.wide ? version_zip64 : version_plain);
+  put(header, written.flags);
+  put(header, written.method);
   put(header, fixed_time);
   put(header, fixed_date);
-  put(header, which.crc32);
-  put(header, narrow_32(which.stored_bytes, which.wide));
-  put(header, narrow_32(which.bytes, which.wide));
-  put(header, static_cast<std::uint16_t>(which.name.size()));
+  put(header, written.crc32);
+  put(header, narrow_32(written.stored_bytes, written.wide));
+  put(header, narrow_32(written.bytes, written.wide));
+  put(header, static_cast<std::uint16_t>(written.name.size()));
   put(header, static_cast<std::uint16_t>(extra.size()));
-  return header + which.name + extra;
+  return header + written.name + extra;
 }
 
 void zip_writer::begin(std::string_view name, const zip_member_options& options) {
   member next;
   next.name = name;
   const bool ascii = std::all_of(name.begin(), name.end(),
-                                 [](char each) { return static_cast<unsigned char>(each) < 0x80; });
+                                 [](char byte) { return static_cast<unsigned char>(byte) < 0x80; });
   next.flags = ascii ? 0 : flag_utf8;
   next.method = options.deflate_level == 0 ? method_stored : method_deflate;
   next.announced_bytes = options.bytes;
   next.header_offset = file_.position();
-  // What deflate cannot shrink grows by some bytes a block: far less than one in 1000.
+  // Incompressible data grows by some bytes per block under deflate: far less than one in 1000.
   const std::uint64_t most = options.bytes + options.bytes / 1000 + 4096;
   next.wide = form_ == zip64_form::always || most >= ones_32;
   if (next.method == method_deflate) deflater_ = std::make_unique<deflater>(options.deflate_level);
@@ -116,8 +118,8 @@ void zip_writer::append(std::span<const std::byte> bytes) {
   if (deflater_) {
     // zlib counts its input in 32 bits.
     constexpr std::size_t most_bytes = std::size_t{1} << 30;
-    for (std::size_t at = 0; at < bytes.size(); at += most_bytes)
-      deflate_some(bytes.subspan(at, std::min(most_bytes, bytes.size() - at)), Z_NO_FLUSH);
+    for (std::size_t offset = 0; offset < bytes.size(); offset += most_bytes)
+      deflate_some(bytes.subspan(offset, std::min(most_bytes, bytes.size() - offset)), Z_NO_FLUSH);
   } else {
     file_.append(bytes);
     current.stored_bytes += bytes.size();
@@ -153,42 +155,42 @@ void zip_writer::end() {
                   std::as_bytes(std::span<const char>(header.data(), header.size())));
 }
 
-void zip_writer::append_directory_entry(std::string& to, const member& which) const {
-  const bool wide_offset = form_ == zip64_form::always || which.header_offset >= ones_32;
+void zip_writer::append_directory_entry(std::string& to, const member& written) const {
+  const bool wide_offset = form_ == zip64_form::always || written.header_offset >= ones_32;
   std::string extra;
-  if (which.wide || wide_offset) {
+  if (written.wide || wide_offset) {
     put(extra, extra_zip64);
-    put(extra, static_cast<std::uint16_t>((which.wide ? 16 : 0) + (wide_offset ? 8 : 0)));
-    if (which.wide) put(extra, which.bytes);
-    if (which.wide) put(extra, which.stored_bytes);
-    if (wide_offset) put(extra, which.header_offset);
+    put(extra, static_cast<std::uint16_t>((written.wide ? 16 : 0) + (wide_offset ? 8 : 0)));
+    if (written.wide) put(extra, written.bytes);
+    if (written.wide) put(extra, written.stored_bytes);
+    if (wide_offset) put(extra, written.header_offset);
   }
-  const std::uint16_t version = which.wide || wide_offset ? version_zip64 : version_plain;
+  const std::uint16_t version = written.wide || wide_offset ? version_zip64 : version_plain;
   put(to, central_signature);
   put(to, static_cast<std::uint16_t>(made_on_unix | version));
   put(to, version);
-  put(to, which.flags);
-  put(to, which.method);
+  put(to, written.flags);
+  put(to, written.method);
   put(to, fixed_time);
   put(to, fixed_date);
-  put(to, which.crc32);
-  put(to, narrow_32(which.stored_bytes, which.wide));
-  put(to, narrow_32(which.bytes, which.wide));
-  put(to, static_cast<std::uint16_t>(which.name.size()));
+  put(to, written.crc32);
+  put(to, narrow_32(written.stored_bytes, written.wide));
+  put(to, narrow_32(written.bytes, written.wide));
+  put(to, static_cast<std::uint16_t>(written.name.size()));
   put(to, static_cast<std::uint16_t>(extra.size()));
   put(to, std::uint16_t{0});  // comment
   put(to, std::uint16_t{0});  // disk
   put(to, std::uint16_t{0});  // internal attributes
   put(to, std::uint32_t{0600u << 16});
-  put(to, narrow_32(which.header_offset, wide_offset));
-  to += which.name + extra;
+  put(to, narrow_32(written.header_offset, wide_offset));
+  to += written.name + extra;
 }
 
 void zip_writer::publish() {
   const std::uint64_t directory_offset = file_.position();
-  for (const member& each : members_) {
+  for (const member& written : members_) {
     std::string entry;
-    append_directory_entry(entry, each);
+    append_directory_entry(entry, written);
     file_.append(entry);
   }
   const std::uint64_t end = file_.position();

@@ -1,4 +1,4 @@
-// Writes ZIP archives, member by member, from front to back. Knows nothing of .npy.
+// Writes ZIP archives, member by member, from front to back. It knows nothing about .npy.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,14 @@
 
 namespace shale::interop {
 
-/// When sizes take their 64-bit form.
+/// When the 64-bit form of sizes is used.
 enum class zip64_form : std::uint8_t { when_needed, always };
 
 struct zip_member_options {
-  /// zlib's level; 0: stored, at a multiple of 64 bytes.
+  /// zlib's level; 0: the member is stored, at a multiple of 64 bytes.
   int deflate_level = 0;
 
-  /// What will be appended, in bytes; decides on the form of the sizes beforehand.
+  /// The number of bytes that will be appended; it determines the form of the sizes beforehand.
   std::uint64_t bytes = 0;
 };
 
@@ -35,7 +35,7 @@ class zip_writer {
   void begin(std::string_view name, const zip_member_options& options);
   void append(std::span<const std::byte> bytes);
 
-  /// Throws   invalid_argument if other than the announced bytes were appended
+  /// Throws   invalid_argument if the number of appended bytes is not the announced one
   void end();
 
   /// Writes the directory and gives the file its name.
@@ -56,8 +56,8 @@ class zip_writer {
   struct deflater;
 
   void deflate_some(std::span<const std::byte> bytes, int flush);
-  std::string local_header(const member& which) const;
-  void append_directory_entry(std::string& to, const member& which) const;
+  std::string local_header(const member& written) const;
+  void append_directory_entry(std::string& to, const member& written) const;
 
   output_file file_;
   zip64_form form_;

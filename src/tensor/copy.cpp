@@ -27,8 +27,9 @@ void copy_row(std::byte* to, index_t to_stride, const std::byte* from, index_t f
     std::memcpy(to + i * to_stride, from + i * from_stride, sizeof(Item));
 }
 
-// Copies a plane whose fast axes differ in blocks that fit the L1 cache on both sides, so that each
-// line of either is filled while it is there.
+// Copies a plane in which source and destination have different fastest axes. It works in blocks
+// that fit in the L1 cache on both sides, so that each cache line is used completely while it is in
+// the cache.
 template <class Item>
 void copy_plane(std::byte* to, const std::byte* from, const pair_axis& rows,
                 const pair_axis& columns) {
@@ -49,7 +50,9 @@ void copy_plane(std::byte* to, const std::byte* from, const pair_axis& rows,
 template <class Item>
 void copy_items(strided_pair over) {
   const index_t last = over.rank() - 1;
-  index_t fastest = last;  // of the source
+  // The destination's fastest axis is the last one. If the source has the same fastest axis, rows
+  // are copied one by one. Otherwise the two fastest axes form planes, which are copied in blocks.
+  index_t fastest = last;  // the source's axis with the smallest stride
   for (index_t axis = 0; axis < over.rank(); ++axis)
     if (std::abs(over[axis].second_stride) < std::abs(over[fastest].second_stride)) fastest = axis;
   if (fastest == last) {
@@ -60,7 +63,7 @@ void copy_items(strided_pair over) {
     });
     return;
   }
-  std::rotate(&over[fastest], &over[fastest] + 1, &over[last]);  // next to the last
+  std::rotate(&over[fastest], &over[fastest] + 1, &over[last]);  // moves it before the last axis
   const pair_axis rows = over[last - 1], columns = over[last];
   over.for_each_outer(last - 1, [&](std::byte* to, const std::byte* from) {
     copy_plane<Item>(to, from, rows, columns);

@@ -1,4 +1,5 @@
-// Copying elements from one layout to another, single-threaded. The engine has its own, parallel.
+// Copies elements from one layout to another on the calling thread. The engine has a parallel copy
+// of its own.
 #pragma once
 
 #include "shale/tensor.hpp"

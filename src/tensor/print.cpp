@@ -1,16 +1,20 @@
-// Printing a tensor: choose the elements to show, read them once, find one format for all of them,
-// then lay out brackets.
+// Prints a tensor in four steps: it chooses the elements to show, reads them once, finds one format
+// for all of them, and arranges them in brackets.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <ostream>
 #include <string>
 #include <vector>
 
+#include "core/allocating.hpp"
 #include "core/load_element.hpp"
+#include "core/printable.hpp"
 #include "shale/error.hpp"
 #include "shale/print.hpp"
+#include "shale/scalar.hpp"
 #include "shale/tensor.hpp"
 
 namespace shale {
@@ -19,8 +23,7 @@ namespace {
 
 using complex = std::complex<double>;
 
-// ---- which elements
-// ------------------------------------------------------------------------------
+// ---- selection of elements ----------------------------------------------------------------------
 
 // The positions of one axis that are shown: `head` from the start and `tail` from the end.
 struct shown_axis {
@@ -30,21 +33,24 @@ struct shown_axis {
 
   index_t count() const { return head + tail; }
   bool cut() const { return count() < extent; }
-  index_t position(index_t at) const { return at < head ? at : extent - count() + at; }
+  index_t position(index_t number) const {
+    return number < head ? number : extent - count() + number;
+  }
 };
 
-std::vector<shown_axis> choose(const tensor& which, const print_options& options) {
+std::vector<shown_axis> choose(const tensor& source, const print_options& options) {
   std::vector<shown_axis> axes;
-  const bool summarize = which.size() > options.threshold;
+  const bool summarize = source.size() > options.threshold;
   const index_t edge = options.edge_items;
   double shown = 1;
-  for (const index_t extent : which.shape()) {
-    // Written so that neither a huge edge nor a huge extent overflows.
+  for (const index_t extent : source.shape()) {
+    // This form overflows neither for a huge edge nor for a huge extent.
     const bool cut = summarize && extent / 2 + extent % 2 > edge;
     axes.push_back(cut ? shown_axis{extent, edge, edge} : shown_axis{extent, extent, 0});
     shown *= static_cast<double>(axes.back().count());
   }
-  // Many short axes have no edges to cut, but can have as many elements as one long axis.
+  // Many short axes, none of which is long enough to be cut, may still have too many elements
+  // together. Then only the first position of the outer axes is shown.
   const double most = std::pow(2 * static_cast<double>(edge), 6);
   for (auto axis = axes.begin(); summarize && shown > most && axis != axes.end(); ++axis) {
     shown /= static_cast<double>(axis->count());
@@ -55,78 +61,140 @@ std::vector<shown_axis> choose(const tensor& which, const print_options& options
 
 // Calls `function` with the position of each shown element, in printing order.
 template <class Function>
-void for_each_shown(const std::vector<shown_axis>& axes, const layout& which, Function&& function) {
-  if (which.empty()) return;
+void for_each_shown(const std::vector<shown_axis>& axes, const layout& arrangement,
+                    Function&& function) {
+  if (arrangement.empty()) return;
   const auto walk = [&](auto& self, std::size_t axis, index_t position) -> void {
     if (axis == axes.size()) return function(position);
-    for (index_t at = 0; at < axes[axis].count(); ++at)
+    for (index_t number = 0; number < axes[axis].count(); ++number)
       self(self, axis + 1,
-           position + axes[axis].position(at) * which.strides()[static_cast<index_t>(axis)]);
+           position +
+               axes[axis].position(number) * arrangement.strides()[static_cast<index_t>(axis)]);
   };
-  walk(walk, 0, which.offset());
+  walk(walk, 0, arrangement.offset());
 }
 
-// ---- one format for all
-// --------------------------------------------------------------------------
+// ---- one format for all -------------------------------------------------------------------------
 
-// How the floats of a tensor are written: "%.*f" of value / 10^scale, or "%.*e".
+// The format of all floats of a tensor: "%.*f" of value / 10^scale, or "%.*e".
 struct float_format {
   int digits = 0;
   int scale = 0;
   bool exponent = false;
-  bool whole = false;  // no digits, a bare point
 
   std::string operator()(double value) const {
     if (std::isnan(value)) return "nan";
     if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
     if (exponent) return fmt::format("{:.{}e}", value, digits);
-    if (whole) return fmt::format("{:.0f}.", value);
-    return fmt::format("{:.{}f}", scaled(value), digits);
+    return fmt::format("{:.{}f}{}", scale == 0 ? value : scaled(value), digits,
+                       digits == 0 ? "." : "");
   }
 
  private:
   double scaled(double value) const {
-    // Powers of ten up to 22 are exact, so this rounds once for all common scales.
+    // Powers of ten up to 10^22 are exact, so for all common scales this rounds once.
     if (scale >= 0) return value / std::pow(10.0, scale);
     return -scale <= 300 ? value * std::pow(10.0, -scale)
                          : value * 1e300 * std::pow(10.0, -scale - 300);
   }
 };
 
-// The power of ten of the leading digit.
-int decade(double value) {
-  const std::string text = fmt::format("{:.17e}", value);
-  return std::stoi(text.substr(text.find('e') + 1));
+// Returns the shortest text that reads back as the same number in the number's dtype.
+using shortest_text = std::string (*)(double);
+
+template <class T>
+std::string shortest(double value) {
+  return scalar(convert<T>(value)).to_string();
 }
 
-float_format choose_format(const std::vector<double>& values, int precision) {
-  double smallest = 0, largest = 0;
+struct shortest_decimal {
+  int decade = 0;  // the power of ten of the leading digit
+  int digits = 1;  // number of significant digits
+};
+
+// Reads the decade and the number of significant digits from a text such as "0.00125" or
+// "1.25e-03". Zeros before the first and after the last significant digit do not count.
+shortest_decimal parse_shortest(const std::string& text) {
+  const std::size_t exponent_at = std::min(text.find('e'), text.size());
+  const std::string mantissa = text.substr(0, exponent_at);
+  const std::size_t point = std::min(mantissa.find('.'), mantissa.size());
+  const std::size_t first = mantissa.find_first_of("123456789");
+  if (first == std::string::npos) return {};
+  const std::size_t last = mantissa.find_last_of("123456789");
+  shortest_decimal result;
+  if (exponent_at < text.size()) result.decade = std::stoi(text.substr(exponent_at + 1));
+  const auto places = [](std::size_t from, std::size_t to) {
+    return static_cast<int>(static_cast<std::ptrdiff_t>(to) - static_cast<std::ptrdiff_t>(from));
+  };
+  result.decade += first < point ? places(first, point) - 1 : -places(point, first);
+  result.digits = places(first, last) + 1 - (first < point && point < last ? 1 : 0);
+  return result;
+}
+
+// The properties of the shown floats that determine their format.
+struct float_range {
+  std::vector<double> distinct;  // finite, ascending
   bool whole = true;
-  for (const double value : values) {
-    if (!std::isfinite(value)) continue;
-    whole = whole && std::trunc(value) == value;
-    const double size = std::abs(value);
-    if (size == 0) continue;
-    smallest = smallest == 0 ? size : std::min(smallest, size);
-    largest = std::max(largest, size);
+  int high = 0;    // the largest decade, ignoring zeros
+  int low = 0;     // the smallest decade
+  int digits = 1;  // the largest number of significant digits
+  int behind = 0;  // the largest number of digits after the decimal point
+};
+
+float_range range_of(const std::vector<double>& values, shortest_text shortest) {
+  float_range range;
+  for (const double value : values)
+    if (std::isfinite(value)) range.distinct.push_back(value);
+  std::sort(range.distinct.begin(), range.distinct.end());
+  range.distinct.erase(std::unique(range.distinct.begin(), range.distinct.end()),
+                       range.distinct.end());
+  bool first = true;
+  for (const double value : range.distinct) {
+    range.whole = range.whole && std::trunc(value) == value;
+    if (value == 0) continue;
+    const shortest_decimal decimal = parse_shortest(shortest(value));
+    range.high = first ? decimal.decade : std::max(range.high, decimal.decade);
+    range.low = first ? decimal.decade : std::min(range.low, decimal.decade);
+    range.digits = std::max(range.digits, decimal.digits);
+    range.behind = std::max(range.behind, decimal.digits - 1 - decimal.decade);
+    first = false;
   }
-  float_format format{.digits = precision};
-  const int high = largest > 0 ? decade(largest) : 0;
-  const int low = smallest > 0 ? decade(smallest) : 0;
+  return range;
+}
+
+// The values ascend, and so do their texts, so only neighbours can have the same text.
+bool tells_apart(const float_format& format, const std::vector<double>& distinct) {
+  for (std::size_t i = 1; i < distinct.size(); ++i)
+    if (format(distinct[i - 1]) == format(distinct[i])) return false;
+  return true;
+}
+
+// Chooses the format for a set of floats. Whole numbers of up to nine digits have no decimals.
+// Larger whole numbers and a wide span of magnitudes need exponents. Large or small values of one
+// magnitude get a common power of ten in front if that loses no digit. More digits are added until
+// different values look different.
+float_format choose_format(const std::vector<double>& values, shortest_text shortest,
+                           int precision) {
   constexpr int widest_whole = 9, widest_span = 4, highest_plain = 4, lowest_plain = -1;
-  if (whole) {
-    format.whole = high < widest_whole;
-    format.exponent = !format.whole;
-  } else if (high - low > widest_span) {
+  constexpr int highest_without_exponent = 15, lowest_without_exponent = -4;
+  const float_range range = range_of(values, shortest);
+  float_format format;
+  if (range.whole && range.high < widest_whole) return format;
+  if (range.whole || range.high - range.low > widest_span) {
     format.exponent = true;
-  } else if (high > highest_plain || high < lowest_plain) {
-    format.scale = high;
+  } else if (range.high > highest_plain || range.high < lowest_plain) {
+    if (range.high + range.behind <= precision) format.scale = range.high;
+    else
+      format.exponent =
+          range.high > highest_without_exponent || range.high < lowest_without_exponent;
   }
+  const int needed = format.exponent ? range.digits - 1 : range.behind + format.scale;
+  format.digits = std::min(precision, needed);
+  while (format.digits < needed && !tells_apart(format, range.distinct)) ++format.digits;
   return format;
 }
 
-// ---- elements as texts
-// ---------------------------------------------------------------------------
+// ---- elements as texts --------------------------------------------------------------------------
 
 std::string padded(const std::string& text, std::size_t width) {
   return std::string(width - std::min(width, text.size()), ' ') + text;
@@ -139,13 +207,13 @@ void pad(std::vector<std::string>& texts) {
 }
 
 template <class T>
-std::vector<T> gather(const tensor& which, const std::vector<shown_axis>& axes) {
+std::vector<T> gather(const tensor& source, const std::vector<shown_axis>& axes) {
   std::vector<T> values;
-  const std::byte* base = which.storage().data();
-  for_each_shown(axes, which.geometry(), [&](index_t position) {
+  const std::byte* base = source.storage().data();
+  for_each_shown(axes, source.layout(), [&](index_t position) {
     values.push_back(detail::load_element<T>(base + position * static_cast<index_t>(sizeof(T))));
   });
-  which.storage().check();
+  source.storage().check();
   return values;
 }
 
@@ -154,18 +222,18 @@ struct texts {
   int scale = 0;
 };
 
-texts format_reals(const std::vector<double>& values, int precision) {
-  const auto format = choose_format(values, precision);
+texts format_reals(const std::vector<double>& values, shortest_text shortest, int precision) {
+  const auto format = choose_format(values, shortest, precision);
   texts result{{}, format.scale};
   for (const double value : values) result.elements.push_back(format(value));
   pad(result.elements);
   return result;
 }
 
-texts format_complex(const std::vector<complex>& values, int precision) {
+texts format_complex(const std::vector<complex>& values, shortest_text shortest, int precision) {
   std::vector<double> parts;
   for (const auto& value : values) parts.insert(parts.end(), {value.real(), value.imag()});
-  const auto format = choose_format(parts, precision);
+  const auto format = choose_format(parts, shortest, precision);
   std::vector<std::string> reals, imaginaries;
   for (const auto& value : values) {
     reals.push_back(format(value.real()));
@@ -180,11 +248,12 @@ texts format_complex(const std::vector<complex>& values, int precision) {
   return result;
 }
 
-texts format_elements(const tensor& which, const std::vector<shown_axis>& axes, int precision) {
-  return visit(which.dtype(), all_types{}, [&]<class T>(std::type_identity<T>) {
-    const std::vector<T> values = gather<T>(which, axes);
+texts format_elements(const tensor& source, const std::vector<shown_axis>& axes, int precision) {
+  return visit(source.dtype(), all_types{}, [&]<class T>(std::type_identity<T>) {
+    const std::vector<T> values = gather<T>(source, axes);
     if constexpr (detail::is_complex<T>) {
-      return format_complex({values.begin(), values.end()}, precision);
+      return format_complex({values.begin(), values.end()}, shortest<typename T::value_type>,
+                            precision);
     } else if constexpr (std::is_integral_v<T>) {
       texts result;
       for (const T value : values) {
@@ -195,13 +264,12 @@ texts format_elements(const tensor& which, const std::vector<shown_axis>& axes, 
       pad(result.elements);
       return result;
     } else {
-      return format_reals({values.begin(), values.end()}, precision);
+      return format_reals({values.begin(), values.end()}, shortest<T>, precision);
     }
   });
 }
 
-// ---- brackets
-// ------------------------------------------------------------------------------------
+// ---- brackets -----------------------------------------------------------------------------------
 
 class bracket_writer {
  public:
@@ -218,17 +286,17 @@ class bracket_writer {
   }
 
  private:
-  // The axes from `axis` on at the elements that come next.
+  // Writes the axes from `axis` on, with the next elements in order.
   void block(std::size_t axis) {
     text_ += '[';
     if (axis + 1 == axes_.size()) row(axis);
     else {
-      // One line break between rows, one more for every axis above.
+      // There is one line break between rows, and one more for every outer axis.
       const std::string gap =
           std::string(axes_.size() - axis - 1, '\n') + std::string(axis + 1, ' ');
-      for (index_t at = 0; at < axes_[axis].count(); ++at) {
-        if (at > 0) text_ += gap;
-        if (axes_[axis].cut() && at == axes_[axis].head) text_ += "..." + gap;
+      for (index_t number = 0; number < axes_[axis].count(); ++number) {
+        if (number > 0) text_ += gap;
+        if (axes_[axis].cut() && number == axes_[axis].head) text_ += "..." + gap;
         block(axis + 1);
       }
       if (axes_[axis].cut() && axes_[axis].tail == 0) text_ += gap + "...";
@@ -252,8 +320,8 @@ class bracket_writer {
       text_ += word;
       column += word.size();
     };
-    for (index_t at = 0; at < axes_[axis].count(); ++at) {
-      if (axes_[axis].cut() && at == axes_[axis].head) put("...");
+    for (index_t number = 0; number < axes_[axis].count(); ++number) {
+      if (axes_[axis].cut() && number == axes_[axis].head) put("...");
       put(elements_[next_++]);
     }
     if (axes_[axis].cut() && axes_[axis].tail == 0) put("...");
@@ -268,16 +336,38 @@ class bracket_writer {
 
 }  // namespace
 
-std::string to_string(const tensor& which, const print_options& options) {
-  if (options.edge_items < 1 || options.precision < 0 || options.precision > 17)
-    throw error(errc::invalid_argument, "print options are out of range",
-                {fmt::format("got edge_items {} and precision {}, wanted at least 1 and 0 to 17",
-                             options.edge_items, options.precision)});
-  const auto axes = choose(which, options);
-  const texts shown = format_elements(which, axes, options.precision);
-  const std::string scale = shown.scale == 0 ? "" : fmt::format("1e{:+03} *\n", shown.scale);
-  return scale + bracket_writer(axes, shown.elements, options.line_width).write() + "\n" +
-         std::string(name(which.dtype())) + " " + to_string(which.shape());
+std::string to_string(const tensor& source, const print_options& options) {
+  return detail::allocating([&] {
+    if (options.edge_items < 1 || options.precision < 0 || options.precision > 17)
+      throw error(errc::invalid_argument, "print options are out of range",
+                  {fmt::format("got edge_items {} and precision {}, wanted at least 1 and 0 to 17",
+                               options.edge_items, options.precision)});
+    const auto axes = choose(source, options);
+    const texts shown = format_elements(source, axes, options.precision);
+    const std::string scale = shown.scale == 0 ? "" : fmt::format("1e{:+03} *\n", shown.scale);
+    return scale + bracket_writer(axes, shown.elements, options.line_width).write() + "\n" +
+           std::string(name(source.dtype())) + " " + to_string(source.shape());
+  });
+}
+
+std::string describe(const tensor& source) {
+  return detail::allocating([&] {
+    const storage& bytes = source.storage();
+    std::string text = fmt::format("{} {}", name(source.dtype()), to_string(source.shape()));
+    if (!source.is_contiguous()) text += fmt::format(", strides {}", to_string(source.strides()));
+    if (source.offset() != 0) text += fmt::format(", from element {}", source.offset());
+    if (bytes.kind() == storage_kind::file)
+      text += fmt::format(", of the file {}", detail::in_quotes(bytes.path()));
+    if (bytes.kind() == storage_kind::shared_memory)
+      text += fmt::format(", of the shared segment {}", detail::in_quotes(bytes.path()));
+    if (bytes.kind() == storage_kind::adopted) text += ", of adopted memory";
+    if (!source.writable()) text += ", read-only";
+    return text;
+  });
+}
+
+std::ostream& operator<<(std::ostream& out, const tensor& source) {
+  return out << to_string(source);
 }
 
 }  // namespace shale

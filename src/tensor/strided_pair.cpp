@@ -11,18 +11,21 @@ strided_pair::strided_pair(const tensor& first, const tensor& second)
       second_(second.data()) {
   assert(first.shape() == second.shape() && first.item_bytes() == second.item_bytes());
   if (empty_) return;
+  // Each step keeps the set of pairs and only changes their order: reverse axes that run backwards
+  // in the first tensor, sort by the first tensor's strides, and merge an axis with the next one if
+  // stepping over its neighbour's whole extent is one step of it, in both tensors.
   const auto item = static_cast<index_t>(first.item_bytes());
   for (index_t axis = 0; axis < first.rank(); ++axis) {
-    pair_axis each{first.shape()[axis], first.strides()[axis] * item,
-                   second.strides()[axis] * item};
-    if (each.extent == 1) continue;
-    if (each.first_stride < 0) {
-      first_ += (each.extent - 1) * each.first_stride;
-      second_ += (each.extent - 1) * each.second_stride;
-      each.first_stride = -each.first_stride;
-      each.second_stride = -each.second_stride;
+    pair_axis current{first.shape()[axis], first.strides()[axis] * item,
+                      second.strides()[axis] * item};
+    if (current.extent == 1) continue;
+    if (current.first_stride < 0) {
+      first_ += (current.extent - 1) * current.first_stride;
+      second_ += (current.extent - 1) * current.second_stride;
+      current.first_stride = -current.first_stride;
+      current.second_stride = -current.second_stride;
     }
-    axes_[rank_++] = each;
+    axes_[rank_++] = current;
   }
   std::stable_sort(axes_, axes_ + rank_, [](const pair_axis& a, const pair_axis& b) {
     return a.first_stride > b.first_stride;

@@ -1,4 +1,4 @@
-// Two layouts of one shape, walked together row by row: what copying and comparing share.
+// Iterates over two layouts of one shape together, row by row; copying and comparing use it.
 #pragma once
 
 #include <cstddef>
@@ -7,16 +7,17 @@
 
 namespace shale::detail {
 
-/// One axis of a walk; strides in bytes.
+/// One axis of two tensors. Strides are in bytes.
 struct pair_axis {
   index_t extent;
   index_t first_stride;
   index_t second_stride;
 };
 
-/// The elements of two tensors of one shape and one item width, in the order that suits the first:
-/// axes of length 1 dropped, reversed axes of the first walked backwards, largest stride of the
-/// first outermost, neighbours merged where both allow. Pairs stay pairs; their order is free.
+/// The pairs of elements with equal indices in two tensors of one shape and one item width. The
+/// order of the pairs is chosen for the first tensor: axes of length 1 are dropped, its reversed
+/// axes are walked backwards, its largest stride is outermost, and neighbouring axes are merged if
+/// the strides of both tensors allow it.
 class strided_pair {
  public:
   strided_pair(const tensor& first, const tensor& second);
@@ -28,12 +29,12 @@ class strided_pair {
   /// The innermost axis; {1, 0, 0} for a single element.
   pair_axis inner() const noexcept { return rank_ > 0 ? axes_[rank_ - 1] : pair_axis{1, 0, 0}; }
 
-  /// Calls `body(first, second)` at every combination of the outer `axes` axes; stops and answers
-  /// false as soon as `body` does.
+  /// Calls `body(first, second)` at every combination of the outer `axes` axes. Stops and returns
+  /// false as soon as `body` returns false.
   template <class Body>
   bool for_each_outer(index_t axes, Body&& body) const {
     if (empty_) return true;
-    index_t at[max_rank] = {};
+    index_t index[max_rank] = {};
     std::byte* first = first_;
     const std::byte* second = second_;
     for (;;) {
@@ -42,10 +43,10 @@ class strided_pair {
       for (; axis >= 0; --axis) {
         first += axes_[axis].first_stride;
         second += axes_[axis].second_stride;
-        if (++at[axis] < axes_[axis].extent) break;
+        if (++index[axis] < axes_[axis].extent) break;
         first -= axes_[axis].extent * axes_[axis].first_stride;
         second -= axes_[axis].extent * axes_[axis].second_stride;
-        at[axis] = 0;
+        index[axis] = 0;
       }
       if (axis < 0) return true;
     }

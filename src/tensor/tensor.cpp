@@ -1,3 +1,4 @@
+// The source is longer than others, as its header is: it has all members of the class.
 #include "shale/tensor.hpp"
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include <new>
 #include <utility>
 
+#include "core/allocating.hpp"
 #include "core/load_element.hpp"
 #include "shale/error.hpp"
 #include "tensor/copy.hpp"
@@ -27,49 +29,51 @@ index_t most_position(std::size_t item_bytes) {
   return (index_t{1} << 62) / static_cast<index_t>(item_bytes);
 }
 
-// Byte positions of every element, and differences of two, fit 64 bits with room to spare, also in
-// layouts whose empty axis hides the others.
-bool byte_positions_fit(const layout& which, std::size_t item_bytes) {
+// Whether the byte positions of all elements, and the differences of two positions, fit 64 bits.
+// The limit is below 2^63, so that sums of two such numbers do not overflow. An empty layout is
+// checked as if its empty axes had one position.
+bool byte_positions_fit(const layout& geometry, std::size_t item_bytes) {
   const index_t most = most_position(item_bytes);
   const auto within = [most](index_t value) { return value >= -most && value <= most; };
   index_t reach = 0;
-  for (index_t axis = 0; axis < which.rank(); ++axis) {
-    const index_t stride = which.strides()[axis];
+  for (index_t axis = 0; axis < geometry.rank(); ++axis) {
+    const index_t stride = geometry.strides()[axis];
     if (!within(stride)) return false;
-    const auto span =
-        checked_mul(stride < 0 ? -stride : stride, std::max<index_t>(which.shape()[axis] - 1, 0));
+    const auto span = checked_mul(stride < 0 ? -stride : stride,
+                                  std::max<index_t>(geometry.shape()[axis] - 1, 0));
     const auto sum = span ? checked_add(reach, *span) : std::nullopt;
     if (!sum || !within(*sum)) return false;
     reach = *sum;
   }
-  return within(which.offset());
+  return within(geometry.offset());
 }
 
-// Strides of axes of at most one position are never followed; yet they are scaled to bytes with
-// the others, and those that would not fit become 1.
-layout without_idle_strides(const layout& which, std::size_t item_bytes) {
+// Replaces strides that are never used, of axes with at most one position, by 1 if they would
+// overflow when they are scaled to bytes.
+layout without_idle_strides(const layout& geometry, std::size_t item_bytes) {
   const index_t most = most_position(item_bytes);
-  dims strides = which.strides();
-  for (index_t axis = 0; axis < which.rank(); ++axis)
-    if (which.shape()[axis] <= 1 && (strides[axis] < -most || strides[axis] > most))
+  dims strides = geometry.strides();
+  for (index_t axis = 0; axis < geometry.rank(); ++axis)
+    if (geometry.shape()[axis] <= 1 && (strides[axis] < -most || strides[axis] > most))
       strides[axis] = 1;
-  return strides == which.strides() ? which : layout(which.shape(), strides, which.offset());
+  return strides == geometry.strides() ? geometry
+                                       : layout(geometry.shape(), strides, geometry.offset());
 }
 
-void require_inside(const storage& bytes, dtype type, const layout& which) {
+void require_inside(const storage& bytes, dtype type, const layout& geometry) {
   const std::size_t item = item_bytes(type);
-  if (!byte_positions_fit(which, item))
+  if (!byte_positions_fit(geometry, item))
     throw error(errc::invalid_argument, "an element's position in bytes does not fit 64 bits",
-                {fmt::format("shape {}, strides {}, offset {}, {}", to_string(which.shape()),
-                             to_string(which.strides()), which.offset(), name(type))});
-  const auto extent = which.extent();
+                {fmt::format("shape {}, strides {}, offset {}, {}", to_string(geometry.shape()),
+                             to_string(geometry.strides()), geometry.offset(), name(type))});
+  const auto extent = geometry.extent();
   if (!extent) return;
   const auto held = static_cast<index_t>(bytes.size_bytes() / item);
   if (extent->first < 0 || extent->last >= held)
     throw error(errc::invalid_argument, "an element lies outside its storage",
                 {fmt::format("shape {}, strides {} and offset {} reach positions {} to {}",
-                             to_string(which.shape()), to_string(which.strides()), which.offset(),
-                             extent->first, extent->last),
+                             to_string(geometry.shape()), to_string(geometry.strides()),
+                             geometry.offset(), extent->first, extent->last),
                  fmt::format("the storage holds {} elements of {} ({} bytes)", held, name(type),
                              bytes.size_bytes())});
   if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignment_of(type) != 0)
@@ -79,20 +83,28 @@ void require_inside(const storage& bytes, dtype type, const layout& which) {
                  "copy the bytes into a fresh tensor first"});
 }
 
-// Room for `count` views, so that too many are refused before the first is made.
+const layout& no_elements() noexcept {
+  static const layout rank_1(dims{0});
+  return rank_1;
+}
+
+// Reserves memory for `count` views, so that too large a number is refused before the first view is
+// made.
 std::vector<tensor> room_for(index_t count) {
-  std::vector<tensor> views;
-  const auto refuse = [count] {
-    throw error(errc::out_of_memory, "there is no memory for so many views",
-                {fmt::format("wanted {} of {} bytes", count, sizeof(tensor))});
-  };
-  if (static_cast<std::size_t>(count) > views.max_size()) refuse();
-  try {
-    views.reserve(static_cast<std::size_t>(count));
-  } catch (const std::bad_alloc&) {
-    refuse();
-  }
-  return views;
+  return detail::allocating([count] {
+    std::vector<tensor> views;
+    const auto refuse = [count] {
+      throw error(errc::out_of_memory, "there is no memory for so many views",
+                  {fmt::format("wanted {} of {} bytes", count, sizeof(tensor))});
+    };
+    if (static_cast<std::size_t>(count) > views.max_size()) refuse();
+    try {
+      views.reserve(static_cast<std::size_t>(count));
+    } catch (const std::bad_alloc&) {
+      refuse();
+    }
+    return views;
+  });
 }
 
 std::size_t bytes_for(const dims& shape, dtype type) {
@@ -106,26 +118,90 @@ std::size_t bytes_for(const dims& shape, dtype type) {
 
 }  // namespace
 
-// ---- making
-// --------------------------------------------------------------------------------------
+namespace {
 
-tensor::tensor() : dtype_(dtype::float32), layout_(dims{0}) {}
+// Makes a storage of `bytes` that begins with the bytes of the old one. Throws if another handle
+// refers to the old storage, or if the storage cannot grow.
+storage larger(const storage& old, std::size_t bytes, const layout& wanted, dtype type) {
+  const bool held = old.kind() == storage_kind::heap && old.use_count() > 1;
+  if (held || old.kind() != storage_kind::heap || !old.writable())
+    throw error(
+        errc::invalid_argument, "a storage cannot grow that far",
+        {fmt::format("shape {} of {} at offset {} needs {} bytes, and the storage can grow to {}",
+                     to_string(wanted.shape()), name(type), wanted.offset(), bytes,
+                     old.capacity_bytes()),
+         std::string(held ? "other handles refer to it: " : "") +
+             "make the storage with a reserve, or copy into a new tensor"});
+  storage made = storage::allocate(bytes);
+  if (!old.empty()) std::memcpy(made.data(), old.data(), old.size_bytes());
+  return made;
+}
 
-tensor::tensor(shale::storage bytes, shale::dtype type, const layout& which)
+}  // namespace
+
+// ---- making -------------------------------------------------------------------------------------
+
+tensor::tensor() : dtype_(dtype::float32), layout_(no_elements()) {}
+
+// Moving a layout only copies it. The tensor that was moved from has no bytes any more, so it gets
+// an empty layout.
+tensor::tensor(tensor&& other) noexcept
+    : storage_(std::move(other.storage_)),
+      dtype_(other.dtype_),
+      layout_(std::exchange(other.layout_, no_elements())) {}
+
+tensor& tensor::operator=(tensor&& other) noexcept {
+  tensor moved(std::move(other));
+  std::swap(storage_, moved.storage_);
+  dtype_ = moved.dtype_;
+  layout_ = moved.layout_;
+  return *this;
+}
+
+tensor::tensor(shale::storage bytes, shale::dtype type, const shale::layout& geometry)
     : storage_(std::move(bytes)),
       dtype_(type),
-      layout_(without_idle_strides(which, shale::item_bytes(type))) {
+      layout_(without_idle_strides(geometry, shale::item_bytes(type))) {
   require_inside(storage_, type, layout_);
 }
 
 tensor tensor::empty(const dims& shape, shale::dtype type, memory_pool* pool) {
-  return tensor(storage::allocate(bytes_for(shape, type), pool), type, layout(shape));
+  return tensor(storage::allocate(bytes_for(shape, type), pool), type, shale::layout(shape));
 }
 
 tensor tensor::zeros(const dims& shape, shale::dtype type, memory_pool* pool) {
   tensor result = empty(shape, type, pool);
   if (result.size() > 0) std::memset(result.data(), 0, result.size_bytes());
   return result;
+}
+
+tensor tensor::full(const dims& shape, const scalar& value, shale::dtype type, memory_pool* pool) {
+  const tensor made = empty(shape, type, pool);
+  if (made.size() == 0) return made;
+  visit(type, all_types{}, [&]<class T>(std::type_identity<T>) {
+    const T element = value.to<T>();
+    std::memcpy(made.data(), &element, sizeof(T));
+  });
+  // Copy the filled part after itself, which doubles it each time.
+  std::byte* const bytes = made.data();
+  const std::size_t all = made.size_bytes();
+  for (std::size_t done = made.item_bytes(); done < all; done *= 2)
+    std::memcpy(bytes + done, bytes, std::min(done, all - done));
+  return made;
+}
+
+tensor tensor::ones(const dims& shape, shale::dtype type, memory_pool* pool) {
+  return full(shape, 1, type, pool);
+}
+
+tensor tensor::empty_like(const tensor& other, memory_pool* pool) {
+  return empty(other.shape(), other.dtype(), pool);
+}
+tensor tensor::zeros_like(const tensor& other, memory_pool* pool) {
+  return zeros(other.shape(), other.dtype(), pool);
+}
+tensor tensor::ones_like(const tensor& other, memory_pool* pool) {
+  return ones(other.shape(), other.dtype(), pool);
 }
 
 void tensor::require_count(const dims& shape, std::size_t count) {
@@ -135,8 +211,7 @@ void tensor::require_count(const dims& shape, std::size_t count) {
                              to_string(shape))});
 }
 
-// ---- asking
-// --------------------------------------------------------------------------------------
+// ---- asking -------------------------------------------------------------------------------------
 
 index_t tensor::shape(index_t axis) const { return shape()[normalize_axis(axis, rank())]; }
 
@@ -148,9 +223,7 @@ std::size_t tensor::size_bytes() const noexcept {
   return wraps ? std::numeric_limits<std::size_t>::max() : bytes;
 }
 
-std::byte* tensor::data() noexcept { return const_cast<std::byte*>(std::as_const(*this).data()); }
-
-const std::byte* tensor::data() const noexcept {
+std::byte* tensor::data() const noexcept {
   if (layout_.empty()) return storage_.data();
   return storage_.data() + offset() * static_cast<index_t>(item_bytes());
 }
@@ -161,16 +234,15 @@ bool tensor::is_set_to(const tensor& other) const noexcept {
          (storage_.shares_owner_with(other.storage_) || (!storage_ && !other.storage_));
 }
 
-// ---- elements
-// ------------------------------------------------------------------------------------
+// ---- elements -----------------------------------------------------------------------------------
 
 void tensor::require(shale::dtype type, index_t wanted_rank, bool writing) const {
   if (type != dtype_)
     throw error(errc::invalid_argument,
-                fmt::format("a tensor of {} is not one of {}", name(dtype_), name(type)),
-                {"cast it, or ask for the type that it holds"});
+                fmt::format("the tensor has dtype {}, not {}", name(dtype_), name(type)),
+                {"cast it, or use the type of its elements"});
   if (wanted_rank != any_rank && wanted_rank != rank())
-    throw error(errc::invalid_argument, "a tensor has another rank",
+    throw error(errc::invalid_argument, "the tensor has the wrong rank",
                 {fmt::format("got shape {}, wanted rank {}", to_string(shape()), wanted_rank)});
   if (writing && !writable())
     throw error(errc::access_denied, "a read-only tensor cannot be written",
@@ -187,29 +259,29 @@ void tensor::require(shale::dtype type, index_t wanted_rank, bool writing) const
 
 void tensor::require_contiguous() const {
   if (!is_contiguous())
-    throw error(errc::invalid_argument, "elements do not lie side by side",
+    throw error(errc::invalid_argument, "the tensor is not contiguous",
                 {fmt::format("shape {} with strides {}", to_string(shape()), to_string(strides())),
-                 "take `contiguous()` first, or walk them with `as`"});
+                 "call `contiguous()` first, or visit the elements with `as`"});
 }
 
 scalar tensor::item() const {
   if (size() != 1)
-    throw error(errc::invalid_argument, "only a tensor of one element is an item",
+    throw error(errc::invalid_argument, "item() needs a tensor with one element",
                 {fmt::format("got shape {} with {} elements", to_string(shape()), size())});
   return at(dims::filled(rank(), 0));
 }
 
 scalar tensor::at(std::span<const index_t> index) const {
   const index_t position = layout_.position(index);
-  const std::byte* from = storage_.data() + position * static_cast<index_t>(item_bytes());
-  const scalar value = visit(dtype_, all_types{}, [from]<class T>(std::type_identity<T>) {
-    return scalar(detail::load_element<T>(from));
+  const std::byte* address = storage_.data() + position * static_cast<index_t>(item_bytes());
+  const scalar value = visit(dtype_, all_types{}, [address]<class T>(std::type_identity<T>) {
+    return scalar(detail::load_element<T>(address));
   });
   storage_.check();
   return value;
 }
 
-void tensor::set(std::span<const index_t> index, const scalar& value) {
+void tensor::set(std::span<const index_t> index, const scalar& value) const {
   require(dtype_, any_rank, true);
   const index_t position = layout_.position(index);
   std::byte* to = storage_.data() + position * static_cast<index_t>(item_bytes());
@@ -221,12 +293,11 @@ void tensor::set(std::span<const index_t> index, const scalar& value) {
   storage_.check();
 }
 
-// ---- views
-// ---------------------------------------------------------------------------------------
+// ---- views --------------------------------------------------------------------------------------
 
-tensor tensor::with(const layout& which) const {
+tensor tensor::with(const shale::layout& geometry) const {
   tensor result = *this;
-  result.layout_ = which;
+  result.layout_ = geometry;
   return result;
 }
 
@@ -238,16 +309,16 @@ tensor tensor::select(index_t axis, index_t index) const {
   return with(layout_.select(axis, index));
 }
 
-tensor tensor::sliced(index_t axis, const shale::slice& which) const {
-  return with(layout_.sliced(axis, which));
+tensor tensor::sliced(index_t axis, const shale::slice& range) const {
+  return with(layout_.sliced(axis, range));
 }
 
 tensor tensor::index(std::span<const index_entry> entries) const {
   using kind = index_entry::kind;
   index_t named = 0, ellipses = 0;
   for (const auto& entry : entries) {
-    named += entry.what() == kind::position || entry.what() == kind::range;
-    ellipses += entry.what() == kind::rest;
+    named += entry.entry_kind() == kind::position || entry.entry_kind() == kind::range;
+    ellipses += entry.entry_kind() == kind::rest;
   }
   if (named > rank())
     throw error(
@@ -255,13 +326,14 @@ tensor tensor::index(std::span<const index_entry> entries) const {
         {fmt::format("got {}, wanted at most {} for shape {}", named, rank(), to_string(shape()))});
   if (ellipses > 1)
     throw error(errc::invalid_argument, "only one ellipsis can stand in an index",
-                {fmt::format("got {}: which axes each keeps would be open", ellipses)});
-  // New axes come last: beside axes that a position drops, they could be too many for a while.
-  layout result = layout_;
+                {fmt::format("got {}: it would be unclear which axes each one covers", ellipses)});
+  // New axes are inserted last. If they were inserted before other axes are dropped, the rank could
+  // exceed its maximum for a while.
+  shale::layout result = layout_;
   index_t axis = 0;
   dims new_axes;
   for (const auto& entry : entries) {
-    switch (entry.what()) {
+    switch (entry.entry_kind()) {
       case kind::position:
         result = result.select(axis, entry.position());
         break;
@@ -276,12 +348,12 @@ tensor tensor::index(std::span<const index_entry> entries) const {
         break;
     }
   }
-  for (const index_t added : new_axes) result = result.unsqueeze(added);
+  for (const index_t added : new_axes) result = result.expand_dims(added);
   return with(result);
 }
 
-tensor tensor::transpose(index_t axis_a, index_t axis_b) const {
-  return with(layout_.transpose(axis_a, axis_b));
+tensor tensor::swapaxes(index_t axis_a, index_t axis_b) const {
+  return with(layout_.swapaxes(axis_a, axis_b));
 }
 
 tensor tensor::permute_dims(const dims& axes) const { return with(layout_.permute_dims(axes)); }
@@ -292,9 +364,11 @@ tensor tensor::squeeze() const { return with(layout_.squeeze()); }
 
 tensor tensor::squeeze(index_t axis) const { return with(layout_.squeeze(axis)); }
 
-tensor tensor::unsqueeze(index_t axis) const { return with(layout_.unsqueeze(axis)); }
+tensor tensor::squeeze(const dims& axes) const { return with(layout_.squeeze(axes)); }
 
-tensor tensor::expand(const dims& shape) const { return with(layout_.expand(shape)); }
+tensor tensor::expand_dims(index_t axis) const { return with(layout_.expand_dims(axis)); }
+
+tensor tensor::broadcast_to(const dims& shape) const { return with(layout_.broadcast_to(shape)); }
 
 tensor tensor::unfold(index_t axis, index_t size, index_t step) const {
   return with(layout_.unfold(axis, size, step));
@@ -314,15 +388,18 @@ tensor tensor::view(const dims& shape) const {
     throw error(errc::invalid_argument, "strides cannot express the view",
                 {fmt::format("got shape {} over shape {} with strides {}", to_string(shape),
                              to_string(this->shape()), to_string(strides())),
-                 "`reshape` copies where it must"});
+                 "use `reshape`, which copies if necessary"});
   return with(*viewed);
 }
 
 tensor tensor::as_strided(const dims& shape, const dims& strides, index_t offset) const {
-  return tensor(storage_, dtype_, layout(shape, strides, offset));
+  return tensor(storage_, dtype_, shale::layout(shape, strides, offset));
 }
 
 tensor tensor::view_as(shale::dtype type) const {
+  // Only the last axis may change its extent, so its elements must be adjacent. Offset, strides and
+  // last extent are scaled by the ratio of the widths; for a wider dtype they must be multiples of
+  // it.
   const auto old_width = static_cast<index_t>(item_bytes());
   const auto new_width = static_cast<index_t>(shale::item_bytes(type));
   if (old_width == new_width) return tensor(storage_, type, layout_);
@@ -337,7 +414,7 @@ tensor tensor::view_as(shale::dtype type) const {
   dims extents = shape(), steps = strides();
   if (extents[last] > 1 && steps[last] != 1) refuse("the last axis has gaps between its elements");
   steps[last] = 1;
-  // Scales a count of old elements; nothing if it is not whole.
+  // Converts a number of old elements to new elements; nothing if the result is not whole.
   const auto scaled = [&](index_t count) -> std::optional<index_t> {
     if (old_width > new_width) return count * (old_width / new_width);
     if (count % (new_width / old_width) != 0) return std::nullopt;
@@ -353,7 +430,7 @@ tensor tensor::view_as(shale::dtype type) const {
   }
   const auto start = scaled(offset());
   if (!start && !layout_.empty()) refuse("the offset is not a multiple of the wider dtype");
-  return tensor(storage_, type, layout(extents, steps, start.value_or(0)));
+  return tensor(storage_, type, shale::layout(extents, steps, start.value_or(0)));
 }
 
 tensor tensor::as_read_only() const {
@@ -362,8 +439,7 @@ tensor tensor::as_read_only() const {
   return result;
 }
 
-// ---- copies and pieces
-// ---------------------------------------------------------------------------
+// ---- copies and pieces --------------------------------------------------------------------------
 
 tensor tensor::clone(memory_pool* pool) const {
   tensor result = empty(shape(), dtype_, pool);
@@ -388,7 +464,7 @@ std::vector<tensor> tensor::split(index_t length, index_t axis) const {
   std::vector<tensor> pieces = room_for(std::max<index_t>(ceil_div(extent, length), 1));
   for (index_t start = 0; start < extent || pieces.empty(); start += length) {
     pieces.push_back(narrow(axis, start, std::min(length, extent - start)));
-    if (length >= extent - start) break;  // the next start might not fit
+    if (length >= extent - start) break;  // the next start might overflow
   }
   return pieces;
 }
@@ -396,35 +472,36 @@ std::vector<tensor> tensor::split(index_t length, index_t axis) const {
 std::vector<tensor> tensor::chunk(index_t count, index_t axis) const {
   axis = normalize_axis(axis, rank());
   if (count <= 0)
-    throw error(errc::invalid_argument, "a tensor cannot fall into fewer than one piece",
+    throw error(errc::invalid_argument, "the number of pieces must be positive",
                 {fmt::format("got {}", count)});
   return split(std::max<index_t>(ceil_div(shape()[axis], count), 1), axis);
 }
 
-std::vector<tensor> tensor::unbind(index_t axis) const {
+std::vector<tensor> tensor::unstack(index_t axis) const {
   axis = normalize_axis(axis, rank());
   std::vector<tensor> pieces = room_for(shape()[axis]);
-  for (index_t at = 0; at < shape()[axis]; ++at) pieces.push_back(select(axis, at));
+  for (index_t position = 0; position < shape()[axis]; ++position)
+    pieces.push_back(select(axis, position));
   return pieces;
 }
 
-// ---- geometry and comparison
-// ---------------------------------------------------------------------
+// ---- geometry and comparison --------------------------------------------------------------------
 
 void tensor::resize(const dims& shape) {
-  const std::size_t bytes = bytes_for(shape, dtype_);
-  const layout wanted(shape, offset());
-  if (bytes > 0) {
-    const auto end =
-        checked_add(static_cast<index_t>(bytes), offset() * static_cast<index_t>(item_bytes()));
-    const auto needed = static_cast<std::size_t>(end.value_or(std::numeric_limits<index_t>::max()));
-    if (needed > storage_.size_bytes()) {
-      if (needed > storage_.capacity_bytes())
-        throw error(errc::invalid_argument, "a storage cannot grow that far",
-                    {fmt::format("shape {} of {} at offset {} needs {} bytes, {} can be reached",
-                                 to_string(shape), name(dtype_), offset(), needed,
-                                 storage_.capacity_bytes()),
-                     "make the storage with a reserve, or copy into a new tensor"});
+  bytes_for(shape, dtype_);  // throws if it is not a shape
+  resize(shale::layout(shape, offset()));
+}
+
+void tensor::resize(const shale::layout& wanted) {
+  if (const auto extent = wanted.extent(); extent && extent->first >= 0) {
+    const auto elements = checked_add(extent->last, index_t{1});
+    const auto bytes = elements ? checked_mul(*elements, static_cast<index_t>(item_bytes()))
+                                : std::optional<index_t>();
+    const auto needed =
+        static_cast<std::size_t>(bytes.value_or(std::numeric_limits<index_t>::max()));
+    if (needed > storage_.capacity_bytes()) {
+      storage_ = larger(storage_, needed, wanted, dtype_);
+    } else if (needed > storage_.size_bytes()) {
       storage_.grow(needed);
     }
   }

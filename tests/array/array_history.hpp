@@ -1,5 +1,5 @@
-// A short life of a container in steps, through the public API, and what it holds after each of
-// them, computed one element at a time.
+// A short history of a container in steps, through the public API, and its content after each step,
+// computed one element at a time.
 #pragma once
 
 #include <map>
@@ -21,14 +21,14 @@ inline float element(int seed, index_t i) { return static_cast<float>(seed * 100
 inline tensor elements(int seed, const dims& shape) {
   const tensor made = tensor::empty(shape, dtype::float32);
   index_t i = 0;
-  for (float& each : made.elements<float>()) each = element(seed, i++);
+  for (float& value : made.elements<float>()) value = element(seed, i++);
   return made;
 }
 
-/// How many transactions there are after `container::create`.
+/// The number of transactions after `container::create`.
 inline constexpr int array_steps = 3;
 
-/// Transaction `step` (from 1), up to its commit.
+/// Makes the changes of transaction `step` (from 1), without the commit.
 inline void tell_step(int step, transaction& change) {
   if (step == 1) {
     change.create("d", {.dtype = dtype::float32, .shape = {dense_length}})
@@ -43,7 +43,7 @@ inline void tell_step(int step, transaction& change) {
   } else if (step == 2) {
     change.update("d").write({{100}, {50}}, elements(3, {50}));
     change.rename("c", "group/c");
-    // A part of a chunk, so that it is read, changed and stored again.
+    // Writes a part of a chunk, so that the chunk is read, changed and stored again.
     change.update("group/c").write({{17, 0}, {3, chunked_columns}},
                                    elements(4, {3, chunked_columns}));
     change.create("e", {.dtype = dtype::float32, .shape = {500}}).write(elements(5, {500}));
@@ -54,7 +54,7 @@ inline void tell_step(int step, transaction& change) {
   }
 }
 
-/// What the container holds after `step`.
+/// The content of the container after `step`.
 inline held_arrays held_after(int step) {
   held_arrays held;
   const auto fill = [](std::vector<float>& into, int seed, index_t first, index_t count) {
@@ -81,7 +81,7 @@ inline held_arrays held_after(int step) {
   return held;
 }
 
-/// What a generation holds; dense arrays are read and mapped.
+/// The content of a generation. Dense arrays are both read and mapped.
 inline held_arrays held_by(const snapshot& now) {
   held_arrays held;
   for (const std::string& name : now.names()) {
@@ -89,7 +89,8 @@ inline held_arrays held_by(const snapshot& now) {
     const tensor read = stored.read();
     const auto values = read.elements<const float>();
     held[name].assign(values.begin(), values.end());
-    const tensor mapped = stored.as_tensor();
+    if (stored.kind() != array_kind::dense) continue;
+    const tensor mapped = stored.map();
     const auto seen = mapped.elements<const float>();
     if (!std::equal(seen.begin(), seen.end(), values.begin(), values.end())) held[name].clear();
   }

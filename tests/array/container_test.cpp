@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <fstream>
 #include <limits>
@@ -10,6 +11,8 @@
 #include <thread>
 
 #include "array/test_support.hpp"
+#include "shale/snapshot.hpp"
+#include "shale/verification.hpp"
 
 namespace shale {
 namespace {
@@ -80,6 +83,33 @@ TEST_F(Container, RefusesWhatIsNoContainer) {
   EXPECT_NE(text.find(path_), std::string::npos) << text;
 }
 
+// A call that opens a container by name has no earlier container that another one could have
+// replaced.
+TEST_F(Container, OpensTheFileThatTookItsName) {
+  container::create(path_);
+  std::atomic<bool> done = false;
+  std::thread replacing([&] {
+    for (int round = 0; round < 150; ++round) {
+      const std::string next = path_ + ".next";
+      container::create(next);
+      container::open(path_, open_mode::write).begin().replace_by(next);
+    }
+    done = true;
+  });
+  while (!done) {
+    EXPECT_EQ(code_of([&] { container::open(path_); }), errc{});
+    EXPECT_EQ(code_of([&] { container::open_or_create(path_); }), errc{});
+  }
+  replacing.join();
+}
+
+TEST_F(Container, RefusesToBeReplacedByNothing) {
+  container file = container::create(path_);
+  EXPECT_EQ(code_of([&] { file.begin().replace_by(""); }), errc::invalid_argument);
+  EXPECT_NE(test::text_of([&] { file.begin().replace_by(""); }).find("is empty"),
+            std::string::npos);
+}
+
 TEST_F(Container, OpenedForReadingBeginsNothing) {
   container::create(path_);
   container file = container::open(path_);
@@ -100,8 +130,8 @@ TEST_F(Container, SnapshotsStayWhatTheyWere) {
   }
   const snapshot after = file.latest();
   EXPECT_EQ(after.generation(), before.generation() + 1);
-  EXPECT_TRUE(equal_bits(before.at("a").as_tensor(), first));
-  EXPECT_TRUE(equal_bits(after.at("a").as_tensor(), second));
+  EXPECT_TRUE(equal_bits(before.at("a").map(), first));
+  EXPECT_TRUE(equal_bits(after.at("a").map(), second));
   EXPECT_FALSE(before.find("b"));
   EXPECT_EQ(after.names(), (std::vector<std::string>{"a", "b"}));
 }
@@ -144,7 +174,7 @@ TEST_F(Container, ClosedGivesUpItsDescriptorsButNotItsSnapshots) {
   file.close();
   EXPECT_EQ(code_of([&] { file.latest(); }), errc::invalid_argument);
   EXPECT_EQ(code_of([&] { file.begin(); }), errc::invalid_argument);
-  EXPECT_TRUE(equal_bits(kept.at("a").as_tensor(), values));
+  EXPECT_TRUE(equal_bits(kept.at("a").map(), values));
 }
 
 TEST_F(Container, SecondWriterIsBusyUntilTheFirstEnds) {

@@ -34,14 +34,15 @@ bool is_mapped_from(const void* address, const std::string& path, const char* pe
   return false;
 }
 
-// Bytes of the file that are mapped; its live page aside, which waking and waiting map.
+// The mapped bytes of the file, without the live page, which waking and waiting map.
 std::size_t mapped_bytes_of(const std::string& path) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   std::ifstream maps("/proc/self/maps");
   std::size_t bytes = 0;
   for (std::string line; std::getline(maps, line);) {
     std::uintptr_t first = 0, last = 0;
     if (!line.ends_with(path) || std::sscanf(line.c_str(), "%lx-%lx", &first, &last) != 2) continue;
-    if (last - first > 4096) bytes += last - first;
+    if (last - first > page) bytes += last - first;
   }
   return bytes;
 }
@@ -63,7 +64,7 @@ TEST_F(DenseArray, HoldsEveryDtype) {
     const array stored = at(std::string(name(type)));
     EXPECT_EQ(stored.dtype(), type);
     EXPECT_EQ(stored.shape(), (dims{37, 11}));
-    EXPECT_TRUE(equal_bits(stored.as_tensor(), counting({37, 11}, type))) << name(type);
+    EXPECT_TRUE(equal_bits(stored.map(), counting({37, 11}, type))) << name(type);
     EXPECT_TRUE(equal_bits(stored.read(), counting({37, 11}, type))) << name(type);
   }
   EXPECT_EQ(findings_of(file_), "");
@@ -71,7 +72,7 @@ TEST_F(DenseArray, HoldsEveryDtype) {
 
 TEST_F(DenseArray, StartsAsZeros) {
   write_new("old", {.shape = {300'000}}, expr(3.5f));
-  for (int round = 0; round < 3; ++round) {  // until the old one's space is used again
+  for (int round = 0; round < 3; ++round) {  // enough rounds to reuse the old array's space
     transaction change = file_.begin();
     if (round == 0) change.remove("old");
     change.commit();
@@ -79,7 +80,7 @@ TEST_F(DenseArray, StartsAsZeros) {
   transaction change = file_.begin();
   change.create("new", {.shape = {300'000}});
   change.commit();
-  EXPECT_TRUE(equal_bits(at("new").as_tensor(), tensor::zeros({300'000}, dtype::float32)));
+  EXPECT_TRUE(equal_bits(at("new").map(), tensor::zeros({300'000}, dtype::float32)));
   EXPECT_EQ(findings_of(file_), "");
 }
 
@@ -87,9 +88,9 @@ TEST_F(DenseArray, EmptyAndRankZeroOnesWork) {
   const tensor single = counting({}, dtype::int64);
   write("single", single);
   write("empty", tensor::zeros({4, 0, 3}, dtype::float32));
-  EXPECT_TRUE(equal_bits(at("single").as_tensor(), single));
+  EXPECT_TRUE(equal_bits(at("single").map(), single));
   EXPECT_TRUE(equal_bits(at("single").read(), single));
-  EXPECT_EQ(at("empty").as_tensor().shape(), (dims{4, 0, 3}));
+  EXPECT_EQ(at("empty").map().shape(), (dims{4, 0, 3}));
   EXPECT_EQ(at("empty").read().shape(), (dims{4, 0, 3}));
   EXPECT_EQ(at("empty").stored_bytes(), 0u);
   {
@@ -98,7 +99,7 @@ TEST_F(DenseArray, EmptyAndRankZeroOnesWork) {
     change.update("single").write(expr(41));
     change.commit();
   }
-  EXPECT_EQ(at("single").as_tensor().item(), scalar(41));
+  EXPECT_EQ(at("single").map().item(), scalar(41));
   EXPECT_EQ(findings_of(file_), "");
 }
 
@@ -108,20 +109,20 @@ TEST_F(DenseArray, IsTheFilesOwnBytes) {
   memory_pool& pool = memory_pool::default_pool();
   const auto before = pool.statistics();
   const array stored = at("a");
-  const tensor mapped = stored.as_tensor();
+  const tensor mapped = stored.map();
   EXPECT_EQ(pool.statistics().live_bytes, before.live_bytes);
   EXPECT_TRUE(is_mapped_from(mapped.data(), path_, "r--s"));
   EXPECT_TRUE(is_mapped_from(mapped.data() + mapped.size_bytes() - 1, path_, "r--s"));
   EXPECT_FALSE(mapped.storage().writable());
   EXPECT_EQ(code_of([&] { mapped.as<float, 2>(); }), errc::access_denied);
-  EXPECT_TRUE(stored.as_tensor().storage().shares_owner_with(mapped.storage()));
+  EXPECT_TRUE(stored.map().storage().shares_owner_with(mapped.storage()));
   EXPECT_TRUE(equal_bits(mapped, values));
   EXPECT_EQ(stored.stored_bytes(), stored.size_bytes());
 }
 
 TEST_F(DenseArray, LargeOnesAreAlignedForHugePages) {
   write("large", tensor::zeros({5 << 20}, dtype::float32));
-  const tensor mapped = at("large").as_tensor();
+  const tensor mapped = at("large").map();
   ASSERT_TRUE(mapped.storage().file_offset());
   EXPECT_EQ(*mapped.storage().file_offset() % (2u << 20), 0u);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(mapped.data()) % (2u << 20), 0u);
@@ -133,10 +134,10 @@ TEST_F(DenseArray, ViewsKeepTheirBytesWhenEverythingElseIsGone) {
   {
     container own = container::open(path_, open_mode::write);
     write("a", values);
-    view = own.latest().at("a").as_tensor().narrow(0, 100, 50);
+    view = own.latest().at("a").map().narrow(0, 100, 50);
     own.close();
   }
-  // Enough generations, each with as much new data, that unpinned bytes would be used again.
+  // Enough generations with new data, so that unpinned space would be reused.
   for (int i = 0; i < 6; ++i) {
     transaction change = file_.begin();
     change.update("a").write(expr(i));
@@ -170,7 +171,7 @@ TEST_F(DenseArray, RegionsAreConvertedAndBroadcast) {
   const float row[] = {1.75f, -2.75f, 40000.f};
   made.write({{1, 2}, {4, 3}}, tensor::of(std::span<const float>(row), {3}));
   change.commit();
-  const tensor stored = at("a").as_tensor();
+  const tensor stored = at("a").map();
   for (index_t i = 0; i < 6; ++i) {
     for (index_t j = 0; j < 5; ++j) {
       const bool inside = i >= 1 && i < 5 && j >= 2;
@@ -184,13 +185,13 @@ TEST_F(DenseArray, RegionsAreReadFromAnyBox) {
   const tensor values = counting({40, 30, 20}, dtype::int32);
   write("a", values);
   const array stored = at("a");
-  for (const region& where : {region{{0, 0, 0}, {40, 30, 20}}, region{{3, 0, 0}, {5, 30, 20}},
-                              region{{3, 4, 5}, {10, 6, 7}}, region{{39, 29, 19}, {1, 1, 1}},
-                              region{{7, 10, 0}, {1, 5, 20}}, region{{2, 3, 4}, {0, 5, 5}}}) {
+  for (const region& part : {region{{0, 0, 0}, {40, 30, 20}}, region{{3, 0, 0}, {5, 30, 20}},
+                             region{{3, 4, 5}, {10, 6, 7}}, region{{39, 29, 19}, {1, 1, 1}},
+                             region{{7, 10, 0}, {1, 5, 20}}, region{{2, 3, 4}, {0, 5, 5}}}) {
     tensor wanted = values;
     for (index_t axis = 0; axis < 3; ++axis)
-      wanted = wanted.narrow(axis, where.start[axis], where.shape[axis]);
-    EXPECT_TRUE(equal_bits(stored.read(where), wanted)) << to_string(where);
+      wanted = wanted.narrow(axis, part.start[axis], part.shape[axis]);
+    EXPECT_TRUE(equal_bits(stored.read(part), wanted)) << to_string(part);
   }
   EXPECT_EQ(code_of([&] { stored.read({{0, 0, 15}, {1, 1, 6}}); }), errc::invalid_argument);
   EXPECT_EQ(code_of([&] { stored.read({{0, 0}, {1, 1}}); }), errc::invalid_argument);
@@ -213,7 +214,7 @@ TEST_F(DenseArray, ExpressionsReadItWithoutACopy) {
 TEST_F(DenseArray, MappedForWritingBecomesReadOnlyAtCommit) {
   transaction change = file_.begin();
   const writable_array made = change.create("a", {.shape = {2000}});
-  tensor mapped = made.as_tensor();
+  tensor mapped = made.map();
   EXPECT_TRUE(is_mapped_from(mapped.data(), path_, "rw-s"));
   mapped.set({1999}, 42);
   change.commit();
@@ -221,8 +222,8 @@ TEST_F(DenseArray, MappedForWritingBecomesReadOnlyAtCommit) {
   EXPECT_TRUE(is_mapped_from(mapped.data(), path_, "r--s"));
   EXPECT_EQ(mapped.at({1999}), scalar(42));
   EXPECT_EQ(code_of([&] { made.write(expr(1)); }), errc::invalid_argument);
-  EXPECT_EQ(code_of([&] { made.as_tensor(); }), errc::invalid_argument);
-  // It pins its generation like a snapshot's tensor.
+  EXPECT_EQ(code_of([&] { made.map(); }), errc::invalid_argument);
+  // The tensor pins its generation, like the tensor of a snapshot.
   for (int i = 0; i < 6; ++i) {
     transaction next = file_.begin();
     next.update("a").write(expr(i));
@@ -233,10 +234,10 @@ TEST_F(DenseArray, MappedForWritingBecomesReadOnlyAtCommit) {
   mapped.storage().check();
 }
 
-#if !defined(__SANITIZE_THREAD__)  // which cannot know that a store behind mprotect is refused
+#if !defined(__SANITIZE_THREAD__)  // it does not know that a store after mprotect fails
 sigjmp_buf store_refused;
 
-// change.3: whatever a thread stores until it may not, the checksums are right.
+// change.3: a thread stores until the pages become read-only; the checksums are right in any case.
 TEST_F(DenseArray, StoresDuringCommitAreRefusedBeforeItChecksums) {
   struct sigaction leave {};
   struct sigaction before {};
@@ -244,7 +245,7 @@ TEST_F(DenseArray, StoresDuringCommitAreRefusedBeforeItChecksums) {
   for (int round = 0; round < 6; ++round) {
     transaction change = file_.begin();
     if (round == 0) change.create("a", {.shape = {1 << 20}});
-    const tensor made = change.update("a").as_tensor();
+    const tensor made = change.update("a").map();
     auto* const floats = const_cast<volatile float*>(reinterpret_cast<const float*>(made.data()));
     std::atomic<bool> storing = false;
     ASSERT_EQ(::sigaction(SIGSEGV, &leave, &before), 0);
@@ -268,18 +269,18 @@ TEST_F(DenseArray, StoresDuringCommitAreRefusedBeforeItChecksums) {
 TEST_F(DenseArray, AbortCutsTensorsOff) {
   write("kept", test::seeded({100}, 1));
   transaction change = file_.begin();
-  tensor made = change.create("a", {.shape = {100'000}}).as_tensor();
-  tensor changed = change.update("kept").as_tensor();
+  tensor made = change.create("a", {.shape = {100'000}}).map();
+  tensor changed = change.update("kept").map();
   made.set({5}, 3);
   changed.set({5}, 3);
   change.abort();
-  for (tensor* each : {&made, &changed}) {
-    EXPECT_TRUE(each->storage().failed());
-    EXPECT_EQ(code_of([&] { each->storage().check(); }), errc::io);
-    EXPECT_FALSE(is_mapped_from(each->data(), path_, "rw-s"));
+  for (tensor* values : {&made, &changed}) {
+    EXPECT_TRUE(values->storage().failed());
+    EXPECT_EQ(code_of([&] { values->storage().check(); }), errc::io);
+    EXPECT_FALSE(is_mapped_from(values->data(), path_, "rw-s"));
   }
   EXPECT_FALSE(file_.latest().find("a"));
-  EXPECT_TRUE(equal_bits(at("kept").as_tensor(), test::seeded({100}, 1)));
+  EXPECT_TRUE(equal_bits(at("kept").map(), test::seeded({100}, 1)));
   EXPECT_EQ(findings_of(file_), "");
 }
 
@@ -287,9 +288,10 @@ TEST_F(DenseArray, LostBytesAreNotCommitted) {
   write("kept", test::seeded({100}, 1));
   const auto bytes = static_cast<off_t>(test::bytes_of_file(path_).size());
   transaction change = file_.begin();
-  const tensor made = change.create("a", {.shape = {1 << 20}}).as_tensor();
+  const tensor made = change.create("a", {.shape = {1 << 20}}).map();
   const auto elements = made.as<float, 1>();
-  // Somebody takes the space away that the transaction reserved behind the old generation.
+  // Another process truncates the space that the transaction has reserved after the old
+  // generation.
   ASSERT_EQ(::truncate(path_.c_str(), bytes), 0);
   elements(1 << 19) = 3;  // survives, and leaves a mark
   EXPECT_TRUE(made.storage().failed());
@@ -301,10 +303,10 @@ TEST_F(DenseArray, LostBytesAreNotCommitted) {
   EXPECT_TRUE(equal_bits(at("b").read(), test::seeded({100}, 2)));
 }
 
-// The file is long enough again, so that nothing but the mark tells of the loss.
+// The file is long enough again, so that only the mark shows the loss.
 TEST_F(DenseArray, LostBytesAreNotCommittedThoughTheirSpaceIsBack) {
   transaction change = file_.begin();
-  const tensor made = change.create("a", {.shape = {1 << 20}}).as_tensor();
+  const tensor made = change.create("a", {.shape = {1 << 20}}).map();
   const auto elements = made.as<float, 1>();
   elements(1 << 19) = 2;
   const auto bytes = static_cast<off_t>(test::bytes_of_file(path_).size());
@@ -321,7 +323,7 @@ TEST_F(DenseArray, DamageIsFoundByVerifyAndByReading) {
   write("dem", values);
   std::uint64_t at_byte = 0;
   {
-    const tensor mapped = at("dem").as_tensor();
+    const tensor mapped = at("dem").map();
     at_byte = *mapped.storage().file_offset() + (1u << 20) + 4711;
   }
   test::flip_byte(path_, at_byte);
@@ -339,13 +341,29 @@ TEST_F(DenseArray, DamageIsFoundByVerifyAndByReading) {
   EXPECT_TRUE(equal_bits(stored.read({{2, 0}, {1, 1 << 18}}), values.narrow(0, 2, 1)));
 }
 
+TEST_F(DenseArray, UpdateRefusesDamagedArrays) {
+  write("dem", test::seeded({3, 1 << 18}, 2));
+  const std::uint64_t at_byte = *at("dem").map().storage().file_offset() + (2u << 20) + 4711;
+  test::flip_byte(path_, at_byte);
+  transaction change = file_.begin();
+  const std::string text = text_of([&] { change.update("dem"); });
+  EXPECT_NE(text.find("[corrupt]"), std::string::npos) << text;
+  EXPECT_NE(text.find("segment 2 of 'dem' in " + path_), std::string::npos) << text;
+  EXPECT_NE(text.find(std::to_string(at_byte - 4711)), std::string::npos) << text;
+  // The transaction is still active, and the array is still damaged. Writing it again repairs it.
+  change.remove("dem");
+  change.create("dem", {.dtype = dtype::float32, .shape = {3, 1 << 18}}).write(expr(1.0));
+  change.commit();
+  EXPECT_EQ(findings_of(file_), "");
+}
+
 TEST_F(DenseArray, UpdateKeepsWhatIsNotWritten) {
   const tensor values = counting({1000, 700}, dtype::float64);
   write("a", values);
   transaction change = file_.begin();
   change.update("a").write({{10, 10}, {5, 5}}, counting({5, 5}, dtype::float64));
   change.commit();
-  const tensor stored = at("a").as_tensor();
+  const tensor stored = at("a").map();
   for (index_t i = 0; i < 1000; i += 7) {
     for (index_t j = 0; j < 700; j += 3) {
       const bool inside = i >= 10 && i < 15 && j >= 10 && j < 15;

@@ -1,6 +1,7 @@
-// A process that dies in front of its n-th call to the operating system:
+// The helper process that is killed before its n-th call to the operating system:
 //
-//   dying_peer PATH STEP N   step of the history in array_history.hpp; says "done" if it lives on
+//   dying_peer PATH STEP N runs a step of the history in array_history.hpp; prints "done" if it is
+//   not killed
 #include <cstdio>
 #include <cstdlib>
 

@@ -1,6 +1,6 @@
-// Every call to the operating system and every allocation fails in turn while containers are
-// created, changed and read: then there is a clear error or none, nothing leaks, and the file holds
-// the old generation or the new one.
+// Makes every call to the operating system and every allocation fail in turn, while containers are
+// created, changed and read. There is a clear error or none, nothing leaks, and the file holds the
+// old generation or the new one.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -14,11 +14,13 @@
 
 #include "array/array_history.hpp"
 #include "array/test_support.hpp"
-#include "format/container_file.hpp"
+#include "format/container/container_file.hpp"
 #include "storage/pool/housekeeper.hpp"
+#include "support/bounded.hpp"
 #include "support/failing_calls.hpp"
 #include "support/long_run.hpp"
 #include "support/process_footprint.hpp"
+#include "support/scratch_directory.hpp"
 
 namespace shale {
 namespace {
@@ -33,17 +35,17 @@ using test::outcome;
 using test::outcome_of;
 using test::run_long;
 
-// Files in memory, where there are such and nobody says otherwise: what is synced thousands of
-// times need not survive.
+// The files are in memory if possible and unless the environment says otherwise: they are synced
+// thousands of times, and need not survive.
 [[maybe_unused]] const bool in_memory =
     ::access("/dev/shm", W_OK) == 0 && ::setenv("TMPDIR", "/dev/shm", 0) == 0;
 
 class FailingCalls : public testing::Test {
  protected:
   FailingCalls() {
-    // Descriptors are counted: the housekeeper must not look into /proc meanwhile.
+    // The test counts descriptors, so the housekeeper must not open files in /proc meanwhile.
     detail::exchange_memory_probe([] { return detail::system_memory(); });
-    // What is made once in a process is made before anything fails.
+    // Create everything that a process creates only once before anything fails.
     const auto file = container::create(path_);
     file_bytes_.push_back(test::read_file(path_));
     for (int step = 1; step <= test::array_steps; ++step) {
@@ -60,16 +62,16 @@ class FailingCalls : public testing::Test {
     test::refuse_calls(nullptr);
   }
 
-  // Step 0 is creating; the last one but one is the last transaction; the last is reading.
+  // Step 0 creates the container; then come the transactions; the last step reads.
   static constexpr int reading = test::array_steps + 1;
 
-  // The file as it is before a step, made anew.
+  // Makes the file anew, with the content that it has before a step.
   void prepare(int step) {
     for (const std::string& name : directory_.names()) std::filesystem::remove(directory_ / name);
     if (step > 0) test::write_file(path_, file_bytes_[static_cast<std::size_t>(step) - 1]);
   }
 
-  // A step; `file` is the container once it is open.
+  // Runs a step; `file` is the container once it is open.
   void run(int step, std::optional<container>& file, bool& reported) {
     if (step == 0) {
       file = container::create(path_);
@@ -88,7 +90,7 @@ class FailingCalls : public testing::Test {
     reported = true;
   }
 
-  // The file shows what it held before the step or after it, and only the latter if that was
+  // The file must hold the content from before or after the step; from after it if success was
   // reported.
   void expect_old_or_new(int step, bool reported) {
     const auto names = directory_.names();
@@ -104,7 +106,8 @@ class FailingCalls : public testing::Test {
     ASSERT_EQ(test::findings_of(file), "");
   }
 
-  // Whoever goes on with the same object gets a whole generation more, or is told to open anew.
+  // A caller that goes on with the same object can commit another generation, or gets an error that
+  // says to open the container anew.
   void expect_to_go_on(container& file) {
     const auto before = file.latest().generation();
     const outcome went = outcome_of([&] {
@@ -123,13 +126,14 @@ class FailingCalls : public testing::Test {
     }
   }
 
-  // Lets call after call fail, in every step. `allowed` says whether an outcome is right.
+  // Makes one call after the other fail, in every step. `allowed` decides whether an outcome is
+  // right.
   template <class Allowed>
   void fail_each(failing how, int number, Allowed allowed) {
     int failures = 0;
     for (int step = 0; step <= reading; ++step) {
-      for (std::uint64_t at = 0;; ++at) {
-        SCOPED_TRACE("step " + std::to_string(step) + ", call " + std::to_string(at));
+      for (std::uint64_t call = 0;; ++call) {
+        SCOPED_TRACE("step " + std::to_string(step) + ", call " + std::to_string(call));
         prepare(step);
         const std::size_t descriptors = open_descriptors();
         bool reported = false;
@@ -137,7 +141,7 @@ class FailingCalls : public testing::Test {
         std::string failed;
         {
           std::optional<container> file;
-          test::fail_calls(how, at, number);
+          test::fail_calls(how, call, number);
           went = outcome_of([&] { run(step, file, reported); });
           test::stop_failing();
           failed = test::failed_call();
@@ -149,7 +153,7 @@ class FailingCalls : public testing::Test {
           if (went.code) {
             ASSERT_EQ(went.text.find("[corrupt]"), std::string::npos) << went.text;
           }
-          if (at % 2 == 0 && file && step > 0 && step < reading) {
+          if (call % 2 == 0 && file && step > 0 && step < reading) {
             ASSERT_NO_FATAL_FAILURE(expect_to_go_on(*file)) << failed << ": " << went.text;
             file.reset();
           } else {
@@ -166,7 +170,7 @@ class FailingCalls : public testing::Test {
     failures_ = failures;
   }
 
-  // An error names the file; but for what is no call on it.
+  // An error of a call on the file names the file.
   bool names_file(const outcome& went) const {
     return went.text.find("random bytes") != std::string::npos ||
            went.text.find(path_) != std::string::npos ||
@@ -181,7 +185,7 @@ class FailingCalls : public testing::Test {
 
 TEST_F(FailingCalls, WithAnIoErrorOnce) {
   fail_each(failing::once, EIO, [&](const outcome& went, const std::string& failed) {
-    // Hints may fail, and so may what only tidies up.
+    // Hints and calls that only clean up may fail without an error.
     return !went.code || (went.code == errc::io && names_file(went)) || failed == "mmap";
   });
   EXPECT_GT(failures_, 50);
@@ -212,7 +216,7 @@ TEST_F(FailingCalls, WithAnInterruptionOnceGoWell) {
   fail_each(failing::once, EINTR, [&](const outcome& went, const std::string& failed) {
     for (const char* const repeated : {"pread", "pwrite", "open", "fallocate", "posix_fallocate"})
       if (failed == repeated) return !went.code.has_value();
-    // Syncs are not repeated; other calls are never interrupted.
+    // A sync is not repeated after EINTR. The system never interrupts the other calls.
     return !went.code || went.code == errc::io || failed == "mmap";
   });
 }
@@ -225,13 +229,13 @@ TEST_F(FailingCalls, WithAShortTransferOnceGoWell) {
 TEST_F(FailingCalls, WhereFilesHaveTemporaryNamesFirst) {
   test::let_files_be_unnamed(false);
   for (const int number : {EIO, ENOSPC}) {
-    for (std::uint64_t at = 0;; ++at) {
-      SCOPED_TRACE(at);
+    for (std::uint64_t call = 0;; ++call) {
+      SCOPED_TRACE(call);
       prepare(0);
       const std::size_t descriptors = open_descriptors();
       std::optional<container> file;
       bool reported = false;
-      test::fail_calls(failing::once, at, number);
+      test::fail_calls(failing::once, call, number);
       const outcome went = outcome_of([&] { run(0, file, reported); });
       test::stop_failing();
       file.reset();
@@ -265,18 +269,18 @@ TEST_F(FailingCalls, ToPunchHolesAreReplacedByZeros) {
   EXPECT_EQ(test::findings_of(file), "");
 }
 
-// SIGKILL in front of every call; and a reader beside the writer keeps what it has.
+// Kills the process before every call. A reader beside the writer keeps its content.
 TEST_F(FailingCalls, ThatAreTheLastLeaveTheOldGenerationOrTheNew) {
   const std::uint64_t stride = run_long() ? 1 : 5;
   for (int step = 0; step <= test::array_steps; ++step) {
     bool done = false;
-    for (std::uint64_t at = static_cast<std::uint64_t>(step); !done; at += stride) {
-      SCOPED_TRACE("step " + std::to_string(step) + ", call " + std::to_string(at));
+    for (std::uint64_t call = static_cast<std::uint64_t>(step); !done; call += stride) {
+      SCOPED_TRACE("step " + std::to_string(step) + ", call " + std::to_string(call));
       prepare(step);
       std::optional<snapshot> reader;
       if (step > 0) reader = container::open(path_).latest();
       test::child_process writer(SHALE_DYING_PEER,
-                                 {path_, std::to_string(step), std::to_string(at)});
+                                 {path_, std::to_string(step), std::to_string(call)});
       done = writer.read_line() == "done";
       ASSERT_EQ(writer.wait(), done ? 0 : -SIGKILL);
       if (reader) {
@@ -295,17 +299,17 @@ TEST_F(FailingCalls, OfOperatorNewLeaveWholeContainers) {
   EXPECT_GT(failures_, 20);
 }
 
-// Whoever commits in spite of an error is refused, or gets a sound generation.
+// A commit after an earlier error is refused, or gives a sound generation.
 TEST_F(FailingCalls, OfOperatorNewAndACommitAllTheSame) {
   int refused = 0;
   for (int step = 1; step <= test::array_steps; ++step) {
-    for (std::uint64_t at = 0;; ++at) {
-      SCOPED_TRACE("step " + std::to_string(step) + ", allocation " + std::to_string(at));
+    for (std::uint64_t call = 0;; ++call) {
+      SCOPED_TRACE("step " + std::to_string(step) + ", allocation " + std::to_string(call));
       prepare(step);
       container file = container::open(path_, open_mode::write);
       {
         transaction change = file.begin();
-        test::fail_calls(failing::allocation, at);
+        test::fail_calls(failing::allocation, call);
         const outcome went = outcome_of([&] { test::tell_step(step, change); });
         test::stop_failing();
         if (test::failed_call().empty()) break;
@@ -324,11 +328,12 @@ TEST_F(FailingCalls, OfOperatorNewAndACommitAllTheSame) {
   EXPECT_GT(refused, 10);
 }
 
-// commit.3: what a mapping loses while the data is synced is noticed before the superblock is
-// written.
+// commit.3: if a mapping loses bytes while the data is synced, this is noticed before the
+// superblock is written.
 class LostMapping : public testing::Test {
  protected:
-  // In front of a commit's first sync, the file is short for a moment in which it is read.
+  // Before a commit's first sync, the file is truncated for a moment, and a load through the
+  // mapping faults.
   static void lose(const char* call) {
     if (std::string(call) != "fdatasync") return;
     test::run_before_calls(nullptr);
@@ -350,7 +355,7 @@ TEST_F(LostMapping, DuringTheSyncIsNotCommitted) {
   transaction change = file.begin();
   const writable_array made = change.create("a", {.dtype = dtype::float32, .shape = {1 << 20}});
   made.write(expr(3));
-  const tensor mapped = made.as_tensor();
+  const tensor mapped = made.map();
   lost_ = &mapped;
   test::run_before_calls(&LostMapping::lose);
   EXPECT_EQ(test::code_of([&] { change.commit(); }), errc::io);
@@ -365,14 +370,15 @@ class FailedSpace : public testing::Test {
     test::refuse_calls(nullptr);
   }
 
-  // What runs in front of the call that fails: as another thread would write at that moment.
+  // Runs before the failing call, like a write of another thread at that moment.
   static inline std::function<void()> in_the_middle_;
   test::scratch_directory directory_;
 };
 
 TEST_F(FailedSpace, LeavesTheChunksThatAreWrittenMeanwhile) {
-  format::file file = format::file::create(format::posix_files(), directory_ / "a.shale");
-  format::transaction change = file.begin(format::patience{0});
+  format::container_file file =
+      format::container_file::create(format::posix_files(), directory_ / "a.shale");
+  format::transaction change = file.begin(std::chrono::milliseconds{0});
   const std::vector<std::byte> written(4096, std::byte{7});
   const format::extent chunk = change.allocate_chunk(written.size());
   in_the_middle_ = [&] { change.write(chunk.offset, written); };
@@ -386,6 +392,24 @@ TEST_F(FailedSpace, LeavesTheChunksThatAreWrittenMeanwhile) {
   std::vector<std::byte> read(written.size());
   change.read(chunk.offset, read);
   EXPECT_EQ(read, written);
+}
+
+// The first container that a process opens creates everything that a process creates only once.
+TEST(FirstContainer, MayFindNoMemory) {
+  for (std::uint64_t call = 0; call < 8; ++call)
+    test::expect_to_end([call] {
+      const test::scratch_directory folder;
+      const std::string path = folder / "first.shale";
+      test::fail_calls(failing::allocation, call);
+      try {
+        container::create(path);
+      } catch (const error& failure) {
+        EXPECT_EQ(failure.code(), errc::out_of_memory) << failure.what();
+      }
+      test::stop_failing();
+      EXPECT_EQ(test::failed_call(), "operator new");
+      EXPECT_EQ(container::create(folder / "second.shale").latest().generation(), 1U);
+    });
 }
 
 }  // namespace

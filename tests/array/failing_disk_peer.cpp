@@ -1,11 +1,11 @@
 // A container on a disk that fails on command: `failing_disk_peer VERB FILE_SYSTEM DIRECTORY`.
-// Every read is right or an error, every commit is all there or not at all.
+// Every read is right or an error, and every commit is complete or absent.
 #include <cerrno>
 #include <functional>
 #include <string>
 
 #include "shale/container.hpp"
-#include "shale/expr.hpp"
+#include "shale/functions.hpp"
 #include "support/failures.hpp"
 #include "support/faulty_disk.hpp"
 #include "support/scratch_directory.hpp"
@@ -18,7 +18,7 @@ using namespace shale::test;
 constexpr std::size_t page = 4096;
 constexpr index_t elements = 6000;
 
-// What generation `g` holds: element i of `dense` and of `chunked` is i + g.
+// The content of generation `g`: element i of `dense` and of `chunked` is i + g.
 void write_generation(container& file, std::uint64_t generation) {
   transaction change = file.begin();
   const expr values = arange(0, elements, 1, dtype::float32) + static_cast<float>(generation);
@@ -36,12 +36,12 @@ void write_generation(container& file, std::uint64_t generation) {
 std::uint64_t read_generation(const container& file) {
   const snapshot now = file.latest();
   float found[2] = {};
-  int which = 0;
+  int number = 0;
   for (const char* name : {"dense", "chunked"}) {
     const tensor values = now.at(name).read();
     const auto all = values.elements<const float>();
     require_equal(static_cast<index_t>(all.size()), elements, "elements");
-    found[which++] = all[0];
+    found[number++] = all[0];
     for (index_t i = 0; i < elements; ++i)
       require(all[static_cast<std::size_t>(i)] == all[0] + static_cast<float>(i),
               std::string(name) + " is whole");
@@ -67,11 +67,11 @@ struct laboratory {
   }
 
   faulty_disk disk;
-  const std::string path = disk.where() + "/file.shale";
+  const std::string path = disk.folder() + "/file.shale";
   std::string pristine;
 };
 
-// The text of the failure, which is one of the device and names the file; "" if there is none.
+// The text of the failure, which must come from the device and name the file; "" if there is none.
 std::string device_failure(const laboratory& in, errc code, const std::function<void()>& body) {
   try {
     body();
@@ -88,8 +88,8 @@ void reads(const words& arguments) {
   in.begin();
   int told = 0;
   int whole = 0;
-  for (std::size_t at = 0; at < in.pristine.size(); at += page) {
-    in.disk.fail("read", at, at + page - 1, EIO);
+  for (std::size_t offset = 0; offset < in.pristine.size(); offset += page) {
+    in.disk.fail("read", offset, offset + page - 1, EIO);
     const std::string text = device_failure(in, errc::io, [&] {
       require_equal(read_generation(container::open(in.path)), 2u, "the generation");
     });
@@ -111,7 +111,7 @@ void writes(const words& arguments) {
       break_disk();
       failed = !device_failure(in, code, [&] { write_generation(file, 3); }).empty();
       in.disk.heal();
-      // Readers beside it see one or the other.
+      // A reader at the same time sees the old or the new generation.
       const auto seen = read_generation(container::open(in.path));
       require(seen == 3 || (failed && seen == 2), "the old generation or the new one");
     }
@@ -124,8 +124,8 @@ void writes(const words& arguments) {
     return failed;
   };
   int failures = 0;
-  for (std::size_t at = 0; at < in.pristine.size() + 32 * page; at += page)
-    failures += attempt(errc::io, [&] { in.disk.fail("write", at, at + page - 1, EIO); });
+  for (std::size_t offset = 0; offset < in.pristine.size() + 32 * page; offset += page)
+    failures += attempt(errc::io, [&] { in.disk.fail("write", offset, offset + page - 1, EIO); });
   require(failures > 0, "some pages are written");
   require(attempt(errc::io, [&] { in.disk.fail("sync", EIO); }), "a failed sync is told");
   require(attempt(errc::io, [&] { in.disk.fail("allocate", EIO); }), "a failed allocation is told");
@@ -133,7 +133,7 @@ void writes(const words& arguments) {
           "a full disk is told");
   require(attempt(errc::out_of_space, [&] { in.disk.fail("write", ENOSPC); }),
           "a full disk is told");
-  require(!attempt(errc::io, [] {}), "a sound disk is no failure");
+  require(!attempt(errc::io, [] {}), "a sound disk is not a failure");
 }
 
 }  // namespace

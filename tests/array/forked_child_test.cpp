@@ -1,25 +1,37 @@
-// Children that are forked while other threads of the parent are in the middle of a transaction.
+// Tests children that are forked while other threads of the parent run a transaction.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <condition_variable>
+#include <cstdio>
+#include <functional>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "array/test_support.hpp"
+#include "shale/apply.hpp"
 #include "shale/container.hpp"
-#include "shale/expr.hpp"
+#include "shale/evaluate.hpp"
+#include "shale/for_each.hpp"
+#include "shale/functions.hpp"
+#include "shale/linalg.hpp"
+#include "shale/mapped_file.hpp"
 #include "shale/ops.hpp"
+#include "shale/print.hpp"
+#include "shale/reduce.hpp"
 #include "shale/tile_source.hpp"
+#include "support/bounded.hpp"
 
 namespace shale {
 namespace {
 
 using test::findings_of;
 
-// Zeros that come when they are let.
+// A tile source of zeros that waits until the test lets it go on.
 class held_back final : public tile_source {
  public:
   explicit held_back(dims shape) : shape_(std::move(shape)) {}
@@ -66,7 +78,7 @@ TEST_F(ForkedChild, LeavesATransactionAloneThatAnotherThreadEnds) {
   std::thread writer([&] { a.write(expr(zeros)); });
   zeros->wait_until_asked();
   std::thread ender([&] { change->commit(); });
-  // Once the commit has begun it refuses writes, and waits for the one that goes on.
+  // A commit that has begun refuses new writes, and waits for the running one.
   const tensor none = tensor::zeros(shape, dtype::int32);
   try {
     for (;;) a.write(none);
@@ -76,7 +88,7 @@ TEST_F(ForkedChild, LeavesATransactionAloneThatAnotherThreadEnds) {
 
   const pid_t child = ::fork();
   if (child == 0) {
-    ::alarm(60);  // if it waits for a thread that it does not have
+    ::alarm(60);  // ends the child if it waits for a thread that it does not have
     change.reset();
     ::_exit(0);
   }
@@ -89,6 +101,148 @@ TEST_F(ForkedChild, LeavesATransactionAloneThatAnotherThreadEnds) {
   ender.join();
   EXPECT_TRUE(equal_bits(at("a").read(), none));
   EXPECT_EQ(findings_of(file_), "");
+}
+
+// ---- every way to bytes that a child does not inherit -------------------------------------------
+
+struct way {
+  const char* name;
+  std::function<void()> go;
+};
+
+// Runs each call in its own child, which ends with 0 if the call throws `code` and names `path`. It
+// starts no thread: a child has only the thread that forked.
+void expect_refused_in_children(const std::vector<way>& ways, errc code, const std::string& path) {
+  for (const way& tried : ways) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      executor one({.threads = 1});
+      const executor::scope within(one);
+      const test::outcome ended = test::outcome_of([&] { tried.go(); });
+      const bool so = ended.code == code && ended.text.find(path) != std::string::npos;
+      if (!so) std::fprintf(stderr, "%s: %s\n", tried.name, ended.text.c_str());
+      ::_exit(so ? 0 : 1);
+    }
+    int status = -1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        << tried.name << " ended with status " << status;
+  }
+}
+
+std::vector<way> ways_to_elements(const tensor& t, const tensor& other) {
+  return {
+      {"eval_into", [&] { eval_into(t, expr(1.0)); }},
+      {"eval_into of a view", [&] { eval_into(t.select(0, 1), expr(1.0)); }},
+      {"eval", [&] { eval(expr(t) + 1); }},
+      {"eval of a transposed copy", [&] { eval(expr(t.swapaxes(0, 1))); }},
+      {"sum", [&] { eval(sum(expr(t))); }},
+      {"equal", [&] { static_cast<void>(array_equal(expr(t), expr(other))); }},
+      {"fill", [&] { fill(t, 3); }},
+      {"copy to", [&] { copy(t, expr(other)); }},
+      {"copy from", [&] { copy(other.clone(), expr(t)); }},
+      {"apply", [&] { apply([](float& x) { x = 1; }, t); }},
+      {"apply_into",
+       [&] {
+         apply_into(
+             other.clone(), [](float x) { return x; }, t);
+       }},
+      {"reduce",
+       [&] {
+         reduce(
+             t, 0.0, [](double& sum, float x) { sum += x; },
+             [](double& sum, double more) { sum += more; });
+       }},
+      {"for_each_segment",
+       [&] { for_each_segment<float>([](std::span<float> run) { run[0] = 1; }, t); }},
+      {"for_each_lane",
+       [&] {
+         for_each_lane<const float>(
+             1, [](lane<const float>) {}, t);
+       }},
+      {"matmul", [&] { matmul(t, other); }},
+      {"dot", [&] { dot(t.select(0, 0), other.select(0, 0)); }},
+      {"elements", [&] { static_cast<void>(t.elements<const float>()); }},
+      {"as", [&] { static_cast<void>(t.as<float, 2>()); }},
+      {"at",
+       [&] {
+         static_cast<void>(t.at({1, 1}));
+       }},
+      {"item", [&] { static_cast<void>(t.select(0, 1).select(0, 1).item()); }},
+      {"set",
+       [&] {
+         tensor(t).set({1, 1}, 1);
+       }},
+      {"clone", [&] { t.clone(); }},
+      {"contiguous", [&] { t.swapaxes(0, 1).contiguous(); }},
+      {"reshape", [&] { t.swapaxes(0, 1).reshape({t.size()}); }},
+      {"equal_bits", [&] { static_cast<void>(equal_bits(t, other)); }},
+      {"equal_bits with itself", [&] { static_cast<void>(equal_bits(t, t)); }},
+      {"to_string", [&] { to_string(t); }},
+      {"check", [&] { t.storage().check(); }},
+      {"flush", [&] { t.storage().flush(); }},
+      {"populate",
+       [&] {
+         t.storage().populate({0, 1});
+       }},
+  };
+}
+
+TEST_F(ForkedChild, HasNoWayToTheBytesOfAWritableMapping) {
+  test::expect_to_end([&] {
+    const dims shape{64, 64};
+    const std::string path = directory_ / "mapped";
+    storage mapped = create_file(path, 64 * 64 * sizeof(float));
+    const tensor elements(mapped, dtype::float32, layout(shape));
+    const tensor other = test::counting(shape, dtype::float32);
+    expect_refused_in_children(ways_to_elements(elements, other), errc::unsupported, path);
+    // The parent still has the bytes.
+    EXPECT_EQ(elements.at({1, 1}).to<float>(), 0);
+    mapped.check();
+  });
+}
+
+TEST_F(ForkedChild, HasNoWayToTheBytesOfATransaction) {
+  test::expect_to_end([&] {
+    const dims shape{64, 64};
+    const tensor values = test::counting(shape, dtype::float32);
+    executor one({.threads = 1});
+    const executor::scope within(one);
+    transaction change = file_.begin();
+    const writable_array mapped =
+        change.create("mapped", {.dtype = dtype::float32, .shape = shape});
+    mapped.write(expr(values));
+    const writable_array unused =
+        change.create("unused", {.dtype = dtype::float32, .shape = shape});
+    const tensor elements = mapped.map();
+    const std::optional<array> found = change.find("mapped");
+    expect_refused_in_children(ways_to_elements(elements, values), errc::unsupported, path_);
+    expect_refused_in_children(
+        {
+            {"write an expression", [&] { mapped.write(expr(values)); }},
+            {"write a region",
+             [&] {
+               mapped.write({{1, 1}, {2, 2}}, tensor::zeros({2, 2}, dtype::float32));
+             }},
+            {"map", [&] { mapped.map(); }},
+            {"read what was found", [&] { found->read(); }},
+            {"read a part of it",
+             [&] {
+               found->read(region{{1, 1}, {2, 2}});
+             }},
+            {"compute with it", [&] { eval(expr(*found) + 1); }},
+        },
+        errc::unsupported, path_);
+    // Nothing is mapped here, but the transaction belongs to the parent.
+    expect_refused_in_children(
+        {
+            {"write what was not mapped", [&] { unused.write(expr(values)); }},
+            {"map what was not mapped", [&] { unused.map(); }},
+        },
+        errc::invalid_argument, path_);
+    EXPECT_TRUE(equal_bits(elements, values));
+    elements.storage().check();
+  });
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
-#include "array/new_names.hpp"
+#include "array/specification/new_names.hpp"
 
 #include "array/test_support.hpp"
-#include "format/container_file.hpp"
+#include "format/container/container_file.hpp"
 #include "support/failures.hpp"
 
 namespace shale {
@@ -10,7 +10,7 @@ namespace {
 using test::code_of;
 using test::text_of;
 
-// Names that the format allows and that no array is given any more.
+// Names that the format allows, but that no new array can get.
 const std::vector<std::string> odd_names = {"/",  "/a",   "a/",  "a//b", "//",    ".",
                                             "..", "a/..", "./a", "...",  "a/./b", "a//"};
 
@@ -38,13 +38,15 @@ TEST(NewNames, AreRefusedWithThePartAndTheReason) {
   EXPECT_NE(problem_of("a\xff").find("UTF-8"), std::string::npos);
 }
 
-// As somebody else's writer made them: the format takes more names than containers give.
+// Makes arrays with these names like another program: the format allows more names than containers
+// give.
 TEST_F(OddNames, StayReadableRenamableAndRemovable) {
   for (const std::string& name : odd_names) {
     write_new("plain", {.dtype = dtype::int32, .shape = {3}}, arange(0, 3, 1, dtype::int32));
     {
-      auto raw = format::file::open(format::posix_files(), path_, format::open_access::write);
-      auto change = raw.begin(format::patience(0));
+      auto raw =
+          format::container_file::open(format::posix_files(), path_, format::open_access::write);
+      auto change = raw.begin(std::chrono::milliseconds(0));
       change.rename("plain", name);
       change.commit();
     }

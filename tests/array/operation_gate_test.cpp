@@ -1,5 +1,5 @@
-// The gate of operations: whoever finds it open is waited for.
-#include "array/operation_gate.hpp"
+// Tests the gate of operations: closing it waits for every operation that found it open.
+#include "array/transaction/operation_gate.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 namespace shale::arrays {
 namespace {
 
-TEST(OperationGate, NobodyIsInsideWhoFoundItOpenOnceTheWaitIsOver) {
+TEST(OperationGate, ClosingWaitsForOperationsThatHaveBegun) {
   for (int round = 0; round < 200; ++round) {
     operation_gate gate;
     std::atomic<int> entered = 0;
@@ -31,13 +31,13 @@ TEST(OperationGate, NobodyIsInsideWhoFoundItOpenOnceTheWaitIsOver) {
     gate.close();
     gate.wait_for_visits();
     over = true;
-    for (auto& each : threads) each.join();
+    for (auto& thread : threads) thread.join();
     EXPECT_EQ(late, 0);
     EXPECT_TRUE(gate.closed());
   }
 }
 
-TEST(OperationGate, VisitsMayBeInsideEachOther) {
+TEST(OperationGate, NestedVisitsAreAllowed) {
   operation_gate gate;
   {
     const operation_gate::visit outer(gate);

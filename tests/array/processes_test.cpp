@@ -1,4 +1,5 @@
-// Several processes on one container: readers that follow, writers that die, writers that wait.
+// Tests several processes on one container: readers that follow, writers that are killed, writers
+// that wait.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -32,8 +33,8 @@ class Processes : public test::fresh_container {
     change.commit();
   }
 
-  // Processes that may hold 16 MiB write 256 MiB of elements, or 64 where loops are slow, and take
-  // their mean.
+  // Under a budget of 16 MiB, the processes write 256 MiB of elements (64 MiB if loops are slow)
+  // and compute their mean.
   void expect_to_fit(const std::string& kind) {
     const int rows = test::instrumented ? 2048 : 8192;
     constexpr std::size_t budget = 16u << 20;
@@ -70,14 +71,14 @@ TEST_F(Processes, AReaderSeesEachGenerationAndKeepsItsOwn) {
 TEST_F(Processes, SnapshotsStayTheSameWhileOthersCommit) {
   write("a", 1);
   const snapshot held = file_.latest();
-  const tensor view = held.at("a").as_tensor();
+  const tensor view = held.at("a").map();
   const tensor copy = view.clone();
   peer writer({"set", path_, "a", "5", "8"});
   EXPECT_EQ(writer.read_line(), "done");
   EXPECT_EQ(writer.wait(), 0);
   EXPECT_TRUE(equal_bits(view, copy));
   EXPECT_TRUE(equal_bits(held.at("a").read(), copy));
-  EXPECT_EQ(file_.latest().at("a").as_tensor().at({0, 0}), scalar(12.0));
+  EXPECT_EQ(file_.latest().at("a").map().at({0, 0}), scalar(12.0));
   EXPECT_EQ(file_.latest().generation(), held.generation() + 8);
   EXPECT_EQ(findings_of(file_), "");
 }
@@ -87,14 +88,14 @@ TEST_F(Processes, AKilledWriterLeavesTheOldGenerationAndNoLock) {
   peer writer({"hold", path_, "a"});
   ASSERT_EQ(writer.read_line(), "writing");
   EXPECT_EQ(code_of([&] { file_.begin({30}); }), errc::busy);
-  EXPECT_EQ(file_.latest().at("a").as_tensor().at({3, 4}), scalar(1.0));
+  EXPECT_EQ(file_.latest().at("a").map().at({3, 4}), scalar(1.0));
   writer.kill();
   EXPECT_EQ(writer.wait(), -9);
   EXPECT_EQ(findings_of(file_), "");
   EXPECT_FALSE(file_.latest().find("unborn"));
   write("a", 3);
   EXPECT_EQ(file_.latest().generation(), 3u);
-  EXPECT_EQ(file_.latest().at("a").as_tensor().at({599, 699}), scalar(3.0));
+  EXPECT_EQ(file_.latest().at("a").map().at({599, 699}), scalar(3.0));
   EXPECT_EQ(findings_of(file_), "");
 }
 
@@ -107,7 +108,7 @@ TEST_F(Processes, AWriterWaitsForTheOther) {
   EXPECT_EQ(writer.read_line(), "done");
   EXPECT_EQ(writer.wait(), 0);
   EXPECT_EQ(file_.latest().generation(), 4u);
-  EXPECT_EQ(file_.latest().at("a").as_tensor().at({0, 0}), scalar(7.0));
+  EXPECT_EQ(file_.latest().at("a").map().at({0, 0}), scalar(7.0));
 }
 
 TEST_F(Processes, APinInAnotherProcessKeepsSpaceUntilItDies) {

@@ -1,12 +1,13 @@
-// Containers of a few pages that say they hold terabytes: sparse files, whose holes read as zeros.
-// What is asked of them takes memory by what is asked, not by what they say.
+// Tests containers of a few pages that claim to hold terabytes. They are sparse files, whose holes
+// read as zeros. A call must use memory for the elements that it asks for, not for those that the
+// file claims.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "array/test_support.hpp"
-#include "format/checksum.hpp"
-#include "format/container_file.hpp"
+#include "format/bytes/checksum.hpp"
+#include "format/container/container_file.hpp"
 #include "shale/container.hpp"
 #include "support/little_memory.hpp"
 
@@ -19,7 +20,7 @@ constexpr std::uint64_t segment = format::dense_segment_bytes;
 
 using format::os_result;
 
-// A file whose space is never reserved: it only gets the length.
+// A file whose space is not reserved: reserving only sets its length.
 class sparse_file final : public format::open_file {
  public:
   explicit sparse_file(std::unique_ptr<open_file> real) : real_(std::move(real)) {}
@@ -33,8 +34,8 @@ class sparse_file final : public format::open_file {
   os_result pread(format::bytes_span into, std::uint64_t offset) noexcept override {
     return real_->pread(into, offset);
   }
-  os_result pwrite(format::bytes_view from, std::uint64_t offset) noexcept override {
-    return real_->pwrite(from, offset);
+  os_result pwrite(format::bytes_view bytes, std::uint64_t offset) noexcept override {
+    return real_->pwrite(bytes, offset);
   }
   os_result punch(std::uint64_t offset, std::uint64_t bytes) noexcept override {
     return real_->punch(offset, bytes);
@@ -48,7 +49,7 @@ class sparse_file final : public format::open_file {
   os_result try_lock(std::uint64_t byte, format::lock_mode mode) noexcept override {
     return real_->try_lock(byte, mode);
   }
-  os_result find_lock(format::lock_range within, format::lock_range& found) noexcept override {
+  os_result find_lock(format::lock_range within, format::found_lock& found) noexcept override {
     return real_->find_lock(within, found);
   }
   void wait_word(std::uint64_t, std::uint32_t, std::chrono::milliseconds) noexcept override {}
@@ -103,9 +104,10 @@ class SparseFile : public testing::Test {
     return record;
   }
 
-  // A dense array of zeros, all of it a hole; so are its sums, unless they are said.
+  // A dense array of zeros, which is one hole in the file. Its checksums are a hole too, unless
+  // given.
   void declare_dense(std::uint64_t bytes, const std::vector<std::uint64_t>& sums = {}) {
-    format::transaction change = file_.begin(format::patience{0});
+    format::transaction change = file_.begin(std::chrono::milliseconds{0});
     format::array_record record = of_bytes("dense", bytes);
     format::dense_layout layout;
     layout.extents = {change.allocate(bytes)};
@@ -122,14 +124,14 @@ class SparseFile : public testing::Test {
     change.commit();
   }
 
-  // In memory, where files may be as long as they say; it goes with the test.
+  // The file is in memory, where it may be long; it is removed after the test.
   const std::string path_ = "/dev/shm/shale-sparse-file-test-" + std::to_string(::getpid());
   sparse_files files_;
-  format::file file_ = format::file::create(files_, path_);
+  format::container_file file_ = format::container_file::create(files_, path_);
 };
 
 TEST_F(SparseFile, OfManySumsIsReadAndVerifiedInLittleMemory) {
-  constexpr std::uint64_t bytes = (48u << 20) * segment;  // 384 MiB of sums
+  constexpr std::uint64_t bytes = (48u << 20) * segment;  // 384 MiB of checksums
   declare_dense(bytes);
   struct stat status {};
   ASSERT_EQ(::stat(path_.c_str(), &status), 0);
@@ -137,10 +139,10 @@ TEST_F(SparseFile, OfManySumsIsReadAndVerifiedInLittleMemory) {
   const container file = container::open(path_);
   const array dense = file.latest().at("dense");
   const test::little_memory limit;
-  const auto some = [&](std::uint64_t from, std::uint64_t count) {
-    return dense.read({{static_cast<index_t>(from)}, {static_cast<index_t>(count)}});
+  const auto some = [&](std::uint64_t first, std::uint64_t count) {
+    return dense.read({{static_cast<index_t>(first)}, {static_cast<index_t>(count)}});
   };
-  // Parts of a segment are not verified, so nobody asks for the sums.
+  // Parts of a segment are not verified, so this reads no checksums.
   EXPECT_TRUE(equal_bits(some(bytes - 16, 16), tensor::zeros({16}, dtype::uint8)));
   EXPECT_EQ(code_of([&] { some(segment, segment); }), errc::corrupt);
   const verification report = file.verify();
@@ -152,7 +154,7 @@ TEST_F(SparseFile, OfManySumsIsReadAndVerifiedInLittleMemory) {
 TEST_F(SparseFile, OfALargeChunkIsVerifiedInLittleMemory) {
   constexpr std::uint64_t bytes = 512u << 20;
   {
-    format::transaction change = file_.begin(format::patience{0});
+    format::transaction change = file_.begin(std::chrono::milliseconds{0});
     format::array_record record = of_bytes("chunked", bytes);
     format::chunked_layout layout;
     layout.chunk_shape = record.shape;
@@ -170,8 +172,8 @@ TEST_F(SparseFile, OfALargeChunkIsVerifiedInLittleMemory) {
   EXPECT_NE(report.findings[0].text.find("chunk 0"), std::string::npos);
 }
 
-// The sums of more segments than are looked at in one piece, each at its place.
-TEST_F(SparseFile, SumsAreFoundHoweverFarBehindTheFirst) {
+// More checksums than are read in one piece; each must be found at its place.
+TEST_F(SparseFile, SumsFarBehindTheFirstAreFound) {
   constexpr std::uint64_t segments = 300'000;
   const std::uint64_t of_zeros = format::checksum_data(std::vector<std::byte>(segment));
   std::vector<std::uint64_t> sums(segments / 512 * 512);
@@ -180,9 +182,9 @@ TEST_F(SparseFile, SumsAreFoundHoweverFarBehindTheFirst) {
   declare_dense(sums.size() * segment, sums);
   const container file = container::open(path_);
   const array dense = file.latest().at("dense");
-  const auto read = [&](std::size_t from, std::size_t count) {
+  const auto read = [&](std::size_t first, std::size_t count) {
     return dense.read(
-        {{static_cast<index_t>(from * segment)}, {static_cast<index_t>(count * segment)}});
+        {{static_cast<index_t>(first * segment)}, {static_cast<index_t>(count * segment)}});
   };
   for (std::size_t number : {std::size_t{0}, std::size_t{1}, std::size_t{131'071},
                              std::size_t{131'072}, std::size_t{131'073}, sums.size() - 1})

@@ -1,6 +1,6 @@
-#include "array/specification.hpp"
+#include "array/specification/specification.hpp"
 
-#include "array/close_names.hpp"
+#include "array/specification/close_names.hpp"
 #include "array/test_support.hpp"
 
 namespace shale {
@@ -10,7 +10,7 @@ using test::code_of;
 
 std::size_t bytes_of(const dims& chunk, dtype type) {
   std::size_t bytes = item_bytes(type);
-  for (const index_t each : chunk) bytes *= static_cast<std::size_t>(each);
+  for (const index_t extent : chunk) bytes *= static_cast<std::size_t>(extent);
   return bytes;
 }
 
@@ -29,7 +29,7 @@ TEST(DefaultChunkShape, KeepsExtentsOfEmptyAxesPositive) {
   EXPECT_EQ(default_chunk_shape({0, 7}, dtype::int8), (dims{1, 7}));
 }
 
-TEST(DefaultChunkShape, ComesCloseToItsTargetWhateverTheShape) {
+TEST(DefaultChunkShape, ComesCloseToItsTargetForAnyShape) {
   const std::vector<dims> shapes = {{1'000'000'000},      {3, 1'000'000},   {1'000'000, 3},
                                     {1000, 1000, 1000},   {40, 50, 60, 70}, {7, 100'000, 5},
                                     {2, 2, 2, 2, 999'999}};
@@ -48,7 +48,7 @@ TEST(Codec, ShufflesMultiByteTypesUnlessToldOtherwise) {
   using format::stage_kind;
   const auto kinds = [](const codec_spec& spec, dtype type) {
     std::vector<stage_kind> found;
-    for (const auto& each : arrays::stages_of(spec, type)) found.push_back(each.kind);
+    for (const auto& stage : arrays::stages_of(spec, type)) found.push_back(stage.kind);
     return found;
   };
   EXPECT_EQ(kinds({}, dtype::float32), (std::vector{stage_kind::byte_shuffle, stage_kind::zstd}));

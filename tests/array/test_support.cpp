@@ -10,9 +10,9 @@ tensor counting(const dims& shape, dtype type) {
   const tensor made = tensor::empty(shape, type);
   visit(type, all_types{}, [&]<class T>(std::type_identity<T>) {
     index_t i = 0;
-    for (T& each : made.elements<T>()) {
+    for (T& value : made.elements<T>()) {
       const int number = number_at(i++);
-      each = std::is_same_v<T, bool> ? convert<T>(number % 3 == 0) : convert<T>(number);
+      value = std::is_same_v<T, bool> ? convert<T>(number % 3 == 0) : convert<T>(number);
     }
   });
   return made;
@@ -20,7 +20,7 @@ tensor counting(const dims& shape, dtype type) {
 
 tensor seeded(const dims& shape, int seed) {
   const tensor made = counting(shape, dtype::float32);
-  for (float& each : made.elements<float>()) each = each * 1.5f + static_cast<float>(seed);
+  for (float& value : made.elements<float>()) value = value * 1.5f + static_cast<float>(seed);
   return made;
 }
 
@@ -31,11 +31,11 @@ std::vector<dtype> all_dtypes() {
   return types;
 }
 
-void flip_byte(const std::string& path, std::uint64_t at) {
+void flip_byte(const std::string& path, std::uint64_t offset) {
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-  file.seekg(static_cast<std::streamoff>(at));
+  file.seekg(static_cast<std::streamoff>(offset));
   const int old = file.get();
-  file.seekp(static_cast<std::streamoff>(at));
+  file.seekp(static_cast<std::streamoff>(offset));
   file.put(static_cast<char>(old ^ 0x40));
   if (!file) throw std::runtime_error("cannot change a byte of " + path);
 }
@@ -50,7 +50,7 @@ std::vector<std::byte> bytes_of_file(const std::string& path) {
 
 std::string findings_of(const container& file) {
   std::string text;
-  for (const auto& each : file.verify().findings) text += each.text + "\n";
+  for (const auto& finding : file.verify().findings) text += finding.text + "\n";
   return text;
 }
 

@@ -1,4 +1,4 @@
-// What the tests of this floor share: deterministic elements, damage, the helper program.
+// Functions for the tests of this floor: deterministic elements, damage, and the helper program.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,35 +9,35 @@
 
 #include "shale/container.hpp"
 #include "shale/convert.hpp"
-#include "shale/expr.hpp"
+#include "shale/functions.hpp"
 #include "support/child_process.hpp"
 #include "support/failures.hpp"
 #include "support/scratch_directory.hpp"
 
 namespace shale::test {
 
-/// A number for position `i` that is told apart from its neighbours in every dtype.
+/// A number for position `i` that differs from its neighbours in every dtype.
 constexpr int number_at(index_t i) { return static_cast<int>((i * 7 + i / 64 * 3) % 97) + 1; }
 
-/// Row-major elements number_at(i), or their like for bool; made without the engine.
+/// Row-major elements number_at(i), converted to the dtype without using the engine.
 tensor counting(const dims& shape, dtype type);
 
-/// As `counting` for float32, changed by `seed`.
+/// Like `counting` for float32, but different for each `seed`.
 tensor seeded(const dims& shape, int seed);
 
-/// Every dtype there is.
+/// All dtypes.
 std::vector<dtype> all_dtypes();
 
-void flip_byte(const std::string& path, std::uint64_t at);
+void flip_byte(const std::string& path, std::uint64_t offset);
 std::vector<std::byte> bytes_of_file(const std::string& path);
 
 /// Findings of a verification as one text, so that a failure shows them.
 std::string findings_of(const container& file);
 
-/// A line of /proc/self/status in bytes, as "VmHWM".
+/// The value of a line of /proc/self/status in bytes, for example of "VmHWM".
 std::size_t status_bytes(const char* field);
 
-/// For fixtures: a new container in a folder that goes with it.
+/// A base for fixtures: a new container in a folder that is removed after the test.
 class fresh_container : public testing::Test {
  protected:
   /// One transaction that creates an array and writes all of it.
@@ -49,7 +49,7 @@ class fresh_container : public testing::Test {
   container file_ = container::create(path_);
 };
 
-/// The helper program, executed as a process of its own.
+/// The helper program, run as a separate process.
 class peer : public child_process {
  public:
   explicit peer(const std::vector<std::string>& arguments)

@@ -1,4 +1,4 @@
-// What the library says of itself.
+// Tests the version numbers of the library.
 #include "shale/version.hpp"
 
 #include <gtest/gtest.h>
@@ -16,17 +16,17 @@ namespace {
 
 TEST(Version, IsTheProjects) { EXPECT_EQ(version(), SHALE_PROJECT_VERSION); }
 
-// docs/format.md: the superblock at 16 KiB holds the version after its magic.
+// docs/container-format.md: the superblock at 16 KiB holds the version after its magic.
 TEST(Version, OfTheFormatIsWhatContainersCarry) {
   const scratch_directory directory;
   const std::string path = directory / "a.shale";
   container::create(path);
   const std::vector<std::byte> bytes = bytes_of_file(path);
-  const std::size_t at = 16 * 1024 + 8;
-  ASSERT_GT(bytes.size(), at + 4);
+  const std::size_t offset = 16 * 1024 + 8;
+  ASSERT_GT(bytes.size(), offset + 4);
   std::uint32_t stored = 0;
   for (std::size_t i = 4; i-- > 0;)
-    stored = stored << 8 | std::to_integer<std::uint32_t>(bytes[at + i]);
+    stored = stored << 8 | std::to_integer<std::uint32_t>(bytes[offset + i]);
   EXPECT_EQ(static_cast<std::uint32_t>(format_version()), stored);
 }
 

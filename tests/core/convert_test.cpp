@@ -14,7 +14,7 @@
 namespace shale {
 namespace {
 
-// Exact for every integer of 64 bits and its wrapping.
+// Holds every 64-bit integer exactly, and values before they wrap.
 __extension__ typedef __int128 whole;
 
 template <class T>
@@ -31,30 +31,32 @@ long double exact(T value) {
   }
 }
 
-// What a conversion must give, from the rules as written.
+// The expected result of a conversion, computed directly from the written rules.
 template <class To, class From>
-void expect_converts(From from) {
+void expect_converts(From source) {
   if constexpr (detail::is_complex<From>) {
     if constexpr (detail::is_complex<To>) {
-      const To got = convert<To>(from);
-      const To want(static_cast<typename To::value_type>(from.real()),
-                    static_cast<typename To::value_type>(from.imag()));
-      ASSERT_TRUE(got.real() == want.real() || (std::isnan(got.real()) && std::isnan(from.real())));
-      ASSERT_TRUE(got.imag() == want.imag() || (std::isnan(got.imag()) && std::isnan(from.imag())));
+      const To got = convert<To>(source);
+      const To want(static_cast<typename To::value_type>(source.real()),
+                    static_cast<typename To::value_type>(source.imag()));
+      ASSERT_TRUE(got.real() == want.real() ||
+                  (std::isnan(got.real()) && std::isnan(source.real())));
+      ASSERT_TRUE(got.imag() == want.imag() ||
+                  (std::isnan(got.imag()) && std::isnan(source.imag())));
     } else if constexpr (std::is_same_v<To, bool>) {
-      ASSERT_EQ(convert<bool>(from), !(from.real() == 0 && from.imag() == 0));
+      ASSERT_EQ(convert<bool>(source), !(source.real() == 0 && source.imag() == 0));
     } else {
-      const To got = convert<To>(from), want = convert<To>(from.real());
+      const To got = convert<To>(source), want = convert<To>(source.real());
       ASSERT_EQ(std::memcmp(&got, &want, sizeof(To)), 0);
     }
   } else if constexpr (detail::is_complex<To>) {
-    const To got = convert<To>(from);
-    const auto want = convert<typename To::value_type>(from);
+    const To got = convert<To>(source);
+    const auto want = convert<typename To::value_type>(source);
     ASSERT_TRUE(got.real() == want || (std::isnan(got.real()) && std::isnan(want)));
     ASSERT_EQ(got.imag(), 0);
   } else {
-    const long double value = exact(from);
-    const To got = convert<To>(from);
+    const long double value = exact(source);
+    const To got = convert<To>(source);
     if constexpr (std::is_same_v<To, bool>) {
       ASSERT_EQ(got, !(value == 0)) << static_cast<double>(value);
     } else if constexpr (std::is_integral_v<To>) {
@@ -69,7 +71,7 @@ void expect_converts(From from) {
         else want = static_cast<whole>(cut);
       } else {
         const whole modulus = highest - lowest + 1;
-        want = static_cast<whole>(from) % modulus;
+        want = static_cast<whole>(source) % modulus;
         if (want > highest) want -= modulus;
         if (want < lowest) want += modulus;
       }
@@ -86,7 +88,8 @@ void expect_converts(From from) {
   }
 }
 
-// Every value of the narrow types; ends, powers of two with their neighbours and samples of others.
+// For narrow types, every value; for the others, the extreme values, powers of two with their
+// neighbours, and samples.
 template <class T>
 std::vector<T> values_of() {
   std::vector<T> values;
@@ -154,8 +157,8 @@ using elements =
 TYPED_TEST_SUITE(Convert, elements);
 
 TYPED_TEST(Convert, FollowsTheRulesToEveryDtype) {
-  for (const TypeParam from : values_of<TypeParam>()) {
-    [&]<class... To>(type_list<To...>) { (expect_converts<To>(from), ...); }(all_types{});
+  for (const TypeParam value : values_of<TypeParam>()) {
+    [&]<class... To>(type_list<To...>) { (expect_converts<To>(value), ...); }(all_types{});
     if (this->HasFatalFailure()) return;
   }
 }

@@ -5,13 +5,19 @@
 #include <cmath>
 #include <cstring>
 #include <sstream>
+#include <string>
 #include <vector>
 
 #include "shale/convert.hpp"
 #include "shale/error.hpp"
+#include "shale/scalar.hpp"
+#include "support/failures.hpp"
 
 namespace shale {
 namespace {
+
+using test::code_of;
+using test::text_of;
 
 const std::vector<dtype> all_dtypes = [] {
   std::vector<dtype> types;
@@ -74,8 +80,8 @@ TEST(Dtype, SizesAndKindsAreThoseOfTheirTypes) {
   EXPECT_EQ(dtype_of<unsigned long>(), dtype::uint64);
 }
 
-// The lattice of the array API, filled in where it leaves kinds apart: an integer takes the float's
-// type. `--` is an error.
+// The promotion lattice of the array API. Pairs of different kinds, which it leaves open, are
+// filled in: an integer takes the type of the float. `--` is an error.
 TEST(Dtype, PromotesByTheTable) {
   const char* table =
       "     b1  i1  i2  i4  i8  u1  u2  u4  u8  f2  bf  f4  f8  c8  c16 e4  e5 \n"
@@ -143,7 +149,8 @@ TEST(Dtype, RefusedPromotionsNameTheFix) {
   }
 }
 
-// Values that any loss would hit: all of the narrow types, the ends and odd bits of the wide ones.
+// Values for which any loss is visible: all values of the narrow types; the extreme values and odd
+// bit patterns of the wide ones.
 template <class T>
 std::vector<T> telling_values() {
   std::vector<T> values;
@@ -169,7 +176,7 @@ std::vector<T> telling_values() {
   return values;
 }
 
-// Wide enough for every value of every dtype.
+// Can hold every value of every dtype.
 template <class T>
 std::complex<long double> exact(T value) {
   if constexpr (detail::is_complex<T>) return {value.real(), value.imag()};
@@ -212,9 +219,29 @@ TEST(Dtype, VisitReturnsValuesAndRefusesTypesOutsideTheList) {
   } catch (const error& failure) {
     EXPECT_STREQ(failure.what(),
                  "float8_e5m2 cannot be used here [invalid_argument]\n"
-                 "  float8 types only store and convert: cast to float16 or float32");
+                 "  float8 types support only storage and conversion: cast to float16 or float32");
   }
   EXPECT_THROW(visit(dtype::float32, integer_types{}, [](auto) {}), error);
+}
+
+TEST(Dtype, ValuesThatAreNoneAreRefused) {
+  for (const int code : {0, 18, 19, 100, 200, 255}) {
+    const auto none = static_cast<dtype>(code);
+    EXPECT_EQ(name(none), "no dtype");
+    EXPECT_EQ(code_of([&] { static_cast<void>(item_bytes(none)); }), errc::invalid_argument);
+    EXPECT_EQ(code_of([&] { static_cast<void>(kind(none)); }), errc::invalid_argument);
+    EXPECT_EQ(code_of([&] { static_cast<void>(computes(none)); }), errc::invalid_argument);
+    EXPECT_EQ(code_of([&] { promote(none, none); }), errc::invalid_argument);
+    EXPECT_EQ(code_of([&] { promote(none, dtype::int8); }), errc::invalid_argument);
+    EXPECT_EQ(code_of([&] { promote(dtype::boolean, none); }), errc::invalid_argument);
+    EXPECT_EQ(code_of([&] { converts_losslessly(none, none); }), errc::invalid_argument);
+    EXPECT_EQ(code_of([&] { converts_losslessly(dtype::int8, none); }), errc::invalid_argument);
+    EXPECT_EQ(code_of([&] { visit(none, all_types{}, [](auto) {}); }), errc::invalid_argument);
+    EXPECT_FALSE(scalar(1).fits(none));
+    EXPECT_NE(
+        text_of([&] { static_cast<void>(item_bytes(none)); }).find("got " + std::to_string(code)),
+        std::string::npos);
+  }
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <string>
+#include <string_view>
 #include <type_traits>
 
 namespace {
@@ -30,6 +32,16 @@ TEST(Error, IndentsEveryLineOfADetail) {
   EXPECT_STREQ(failure.what(), "short read [io]\n  first\n  second");
 }
 
+// what() would end at the first zero byte.
+TEST(Error, ShowsZeroBytesOfItsParts) {
+  error failure(errc::not_found, std::string_view("no array 'a\0b'", 14),
+                {std::string("file x\0.shale", 13)});
+  failure.add_context(std::string_view("open x\0.shale", 13));
+  EXPECT_STREQ(failure.what(),
+               "open x\\0.shale: no array 'a\\0b' [not_found]\n"
+               "  file x\\0.shale");
+}
+
 TEST(Error, AppendsTheSystemsTextToItsMessage) {
   const error failure = error::from_errno(errc::out_of_space, "reserve 5 bytes", ENOSPC, {"/x"});
   EXPECT_STREQ(failure.what(), "reserve 5 bytes: No space left on device [out_of_space]\n  /x");
@@ -54,10 +66,10 @@ TEST(Error, CopiesNeverThrowAndKeepTheirText) {
   first.add_context("outer").add_detail("there");
   EXPECT_STREQ(copy.what(), "broken [io]\n  here");
   EXPECT_STREQ(first.what(), "outer: broken [io]\n  here\n  there");
-  error from = first;
-  const error moved = std::move(from);
+  error source = first;
+  const error moved = std::move(source);
   EXPECT_STREQ(moved.what(), first.what());
-  EXPECT_STREQ(from.what(), first.what());  // NOLINT: moving copies
+  EXPECT_STREQ(source.what(), first.what());  // NOLINT: moving copies
 }
 
 TEST(Error, EveryCodeHasItsEnumeratorsName) {
@@ -83,7 +95,8 @@ TEST(Error, MapsErrnoToCodes) {
     EXPECT_EQ(shale::code_for_errno(full), errc::out_of_space);
   EXPECT_EQ(shale::code_for_errno(ENOMEM), errc::out_of_memory);
   for (const int busy : {EAGAIN, EBUSY}) EXPECT_EQ(shale::code_for_errno(busy), errc::busy);
-  EXPECT_EQ(shale::code_for_errno(EINVAL), errc::invalid_argument);
+  for (const int asked : {EINVAL, EISDIR, ENAMETOOLONG})
+    EXPECT_EQ(shale::code_for_errno(asked), errc::invalid_argument);
   for (const int other : {EIO, EFAULT, ENXIO, ENOTDIR, 0})
     EXPECT_EQ(shale::code_for_errno(other), errc::io);
 }

@@ -1,4 +1,4 @@
-// The view rules, against lists of positions (tests/support/index_oracle.hpp).
+// Compares the view rules with lists of positions (tests/support/index_oracle.hpp).
 #include "shale/layout.hpp"
 
 #include <gtest/gtest.h>
@@ -14,12 +14,12 @@
 
 namespace shale {
 
-// Where RapidCheck and GoogleTest find it.
-void showValue(const layout& which, std::ostream& out) {
-  out << "shape " << to_string(which.shape()) << ", strides " << to_string(which.strides())
-      << ", offset " << which.offset();
+// In this namespace RapidCheck and GoogleTest find it.
+void showValue(const layout& view, std::ostream& out) {
+  out << "shape " << to_string(view.shape()) << ", strides " << to_string(view.strides())
+      << ", offset " << view.offset();
 }
-void PrintTo(const layout& which, std::ostream* out) { showValue(which, *out); }
+void PrintTo(const layout& view, std::ostream* out) { showValue(view, *out); }
 void PrintTo(const dims& values, std::ostream* out) { *out << to_string(values); }
 
 namespace {
@@ -29,7 +29,7 @@ using test::index_oracle;
 
 constexpr index_t top = std::numeric_limits<index_t>::max();
 
-// Empty if `got` names the same elements as `wanted`, else what differs.
+// Empty if `got` names the same elements as `wanted`, else the difference.
 std::string difference(const layout& got, const index_oracle& wanted) {
   if (test::to_list(got.shape()) != wanted.shape) return "shape " + to_string(got.shape());
   if (got.size() != static_cast<index_t>(wanted.positions.size())) return "size";
@@ -40,10 +40,10 @@ std::string difference(const layout& got, const index_oracle& wanted) {
     if (got.shape()[axis] > 1 && got.strides()[axis] != (*strides)[static_cast<std::size_t>(axis)])
       return "strides " + to_string(got.strides());
   if (got.offset() != wanted.positions.front()) return "offset " + std::to_string(got.offset());
-  std::size_t at = 0;
+  std::size_t number = 0;
   std::string wrong;
   test::for_each_index(wanted.shape, [&](const index_list& index) {
-    if (got.position(index) != wanted.positions[at++]) wrong = "position";
+    if (got.position(index) != wanted.positions[number++]) wrong = "position";
   });
   const auto [first, last] = std::minmax_element(wanted.positions.begin(), wanted.positions.end());
   const auto extent = got.extent();
@@ -61,11 +61,11 @@ void check_chain(index_t steps) {
   index_oracle oracle = index_oracle::strided(test::to_list(view.shape()),
                                               test::to_list(view.strides()), view.offset());
   for (index_t step = 0; step < steps; ++step) {
-    const auto which = test::random_step(test::shrinking_choice, oracle.shape,
-                                         {.storage_positions = first.positions});
-    RC_LOG(which.line());
-    const auto wanted = apply_step(oracle, which);
-    const auto got = apply_step(view, which);
+    const auto next = test::random_step(test::shrinking_choice, oracle.shape,
+                                        {.storage_positions = first.positions});
+    RC_LOG(next.line());
+    const auto wanted = apply_step(oracle, next);
+    const auto got = apply_step(view, next);
     RC_ASSERT(got.has_value() == wanted.has_value());
     if (!got) continue;
     view = *got;
@@ -86,11 +86,11 @@ TEST(Layout, ManyChainsOfViewsNameTheElementsTheyMean) {
                                         view.offset());
     std::string history;
     for (int step = 0; step < 6; ++step) {
-      const auto which =
+      const auto next =
           test::random_step(choose, oracle.shape, {.storage_positions = first.positions});
-      history += which.line() + "; ";
-      const auto wanted = apply_step(oracle, which);
-      const auto got = apply_step(view, which);
+      history += next.line() + "; ";
+      const auto wanted = apply_step(oracle, next);
+      const auto got = apply_step(view, next);
       ASSERT_EQ(got.has_value(), wanted.has_value()) << history;
       ++taken[got.has_value()];
       if (!got) continue;
@@ -99,13 +99,13 @@ TEST(Layout, ManyChainsOfViewsNameTheElementsTheyMean) {
       ASSERT_EQ(difference(view, oracle), "") << history;
     }
   }
-  // The chains do meet views that only a copy could make.
+  // The chains must contain views that only a copy can make.
   EXPECT_GT(taken[0], 1000);
   EXPECT_GT(taken[1], 50000);
 }
 
-// Every shape of up to three axes of up to four, every stride of a set that holds the dense ones,
-// and every shape with as many elements.
+// Tries every shape of up to three axes with up to four positions, with every stride of a set that
+// contains the dense ones, and views it as every shape with the same number of elements.
 TEST(Layout, ViewsExactlyWhatSomeStridesCanExpress) {
   const index_list choices{-4, -2, -1, 0, 1, 2, 3, 4, 6, 12};
   int expressible = 0, inexpressible = 0;
@@ -153,13 +153,12 @@ RC_GTEST_PROP(Layout, BroadcastShapesAreWhatBothExpandTo, ()) {
   const dims b = test::random_broadcastable(test::shrinking_choice, shape);
   const dims both = broadcast_shapes(a, b);
   RC_ASSERT(both == broadcast_shapes(b, a));
-  RC_ASSERT(layout(a).expand(both).shape() == both);
-  RC_ASSERT(layout(b).expand(both).shape() == both);
-  RC_ASSERT(layout(both).expand(broadcast_shapes(both, shape)).shape() == shape);
+  RC_ASSERT(layout(a).broadcast_to(both).shape() == both);
+  RC_ASSERT(layout(b).broadcast_to(both).shape() == both);
+  RC_ASSERT(layout(both).broadcast_to(broadcast_shapes(both, shape)).shape() == shape);
 }
 
-// ---- what the rules say, in examples
-// -------------------------------------------------------------
+// ---- the rules, in examples -------------------------------------------------------------
 
 TEST(Layout, FreshStridesSkipEmptyAxes) {
   EXPECT_EQ(row_major_strides({2, 3, 4}), (dims{12, 4, 1}));
@@ -223,7 +222,7 @@ TEST(Layout, RefusalsNameWhatWasGotAndWanted) {
             "  (4, 2, 3) and (5, 3): axis -2 has 2 and 5 positions\n"
             "  aligned right, extents must be equal or one of them 1");
   EXPECT_EQ(message_of([&] {
-              six.expand({4, 3});
+              six.broadcast_to({4, 3});
             }),
             "only an axis of length 1 can be expanded [invalid_argument]\n"
             "  got (4, 3) from (2, 3): axis 0 would go from 2 to 4");
@@ -250,10 +249,12 @@ TEST(Layout, RefusesArgumentsThatDoNotFit) {
   refuses([&] { six.permute_dims({0, -2}); });
   refuses([&] { six.moveaxis(0, 2); });
   refuses([&] { six.squeeze(0); });
-  refuses([&] { six.unsqueeze(3); });
-  refuses([&] { six.unsqueeze(-4); });
-  refuses([&] { six.expand({3}); });
-  refuses([&] { six.expand({-1, 2, 3}); });
+  refuses([&] { six.expand_dims(1).squeeze({1, 0}); });
+  refuses([&] { six.expand_dims(1).squeeze({1, -2}); });
+  refuses([&] { six.expand_dims(3); });
+  refuses([&] { six.expand_dims(-4); });
+  refuses([&] { six.broadcast_to({3}); });
+  refuses([&] { six.broadcast_to({-1, 2, 3}); });
   refuses([&] { six.view({-1, -1}); });
   refuses([&] { six.view({5}); });
   refuses([&] { six.view({-2, -3}); });
@@ -265,25 +266,24 @@ TEST(Layout, RefusesArgumentsThatDoNotFit) {
   refuses([&] { six.flip({0, -2}); });
   refuses([&] { static_cast<void>(six.position(index_list{1})); });
   refuses([&] { static_cast<void>(six.position(index_list{0, 3})); });
-  refuses([&] { layout(dims::filled(32, 1)).unsqueeze(0); });
+  refuses([&] { layout(dims::filled(32, 1)).expand_dims(0); });
   refuses([&] { layout(dims::filled(32, 1)).unfold(0, 1, 1); });
 }
 
-// ---- the ends of 64 bits
-// -------------------------------------------------------------------------
+// ---- the ends of 64 bits -----------------------------------------------------------------------
 
 TEST(Layout, RefusesElementsAndPositionsBeyond64Bits) {
   const auto refuses = [](auto&& body) { EXPECT_NE(message_of(body), "nothing was thrown"); };
   refuses([] { element_count({index_t{1} << 40, index_t{1} << 40}); });
   EXPECT_EQ(element_count({index_t{1} << 40, index_t{1} << 40, 0}), 0);
-  // The zero hides the count, but not the strides in front of it.
+  // The extent of 0 makes the number of elements 0, but strides in front of it still overflow.
   refuses([] { row_major_strides({0, index_t{1} << 40, index_t{1} << 40}); });
   refuses([] { layout({3}, {top / 2 + 1}, 0); });
   refuses([] { layout({2}, {top}, 1); });
   refuses([] { layout({2}, {std::numeric_limits<index_t>::min()}, top); });
   refuses([] { layout({3, 3}, {top / 4, -top / 2}, 0); });  // the ends are too far apart
-  refuses([] { layout({0, 3}, {1, top / 2 + 1}, 0); });     // a view could still walk there
-  refuses([] { layout({1}).expand({index_t{1} << 40, index_t{1} << 40}); });
+  refuses([] { layout({0, 3}, {1, top / 2 + 1}, 0); });     // a view could still go there
+  refuses([] { layout({1}).broadcast_to({index_t{1} << 40, index_t{1} << 40}); });
 }
 
 TEST(Layout, ViewsOfExtremeLayoutsStayInRange) {
@@ -291,11 +291,12 @@ TEST(Layout, ViewsOfExtremeLayoutsStayInRange) {
   EXPECT_EQ(wide.flip().position(index_list{2}), 0);
   EXPECT_EQ(wide.sliced(0, {.step = -2}).strides()[0], -(top / 2) * 2);
   EXPECT_EQ(wide.sliced(0, {.step = -2}).flip().position(index_list{1}), top / 2 * 2);
-  // Strides of axes with one position are never followed, so steps of any size are fine there.
+  // Strides of axes with one position are never used, so steps of any size are allowed.
   EXPECT_EQ(wide.sliced(0, {.step = top}).position(index_list{0}), 0);
   EXPECT_EQ(wide.sliced(0, {.step = std::numeric_limits<index_t>::min()}).offset(), top / 2 * 2);
   EXPECT_EQ(wide.unfold(0, 3, top).position(index_list{0, 2}), top / 2 * 2);
-  // Windows of nothing begin at each position and behind the last, wherever that would be.
+  // Windows of length 0 begin at each position and after the last, even if that position
+  // overflows.
   const layout ends({2}, {index_t{1} << 62}, 0);
   EXPECT_EQ(ends.unfold(0, 0, 1).shape(), (dims{3, 0}));
   EXPECT_EQ(ends.unfold(0, 0, 2).shape(), (dims{2, 0}));
@@ -307,7 +308,7 @@ TEST(Layout, ViewsOfExtremeLayoutsStayInRange) {
   const layout far({1, 1}, {top, top}, top);
   EXPECT_EQ(far.diagonal(1).size(), 0);
   EXPECT_EQ(far.diagonal().offset(), top);
-  EXPECT_EQ(far.unsqueeze(0).unsqueeze(3).view({1}).value().offset(), top);
+  EXPECT_EQ(far.expand_dims(0).expand_dims(3).view({1}).value().offset(), top);
 }
 
 }  // namespace

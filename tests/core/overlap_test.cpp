@@ -14,16 +14,15 @@ namespace {
 using test::index_list;
 using test::random_choices;
 
-index_list positions_of(const layout& which) {
-  return test::index_oracle::strided({which.shape().begin(), which.shape().end()},
-                                     {which.strides().begin(), which.strides().end()},
-                                     which.offset())
+index_list positions_of(const layout& view) {
+  return test::index_oracle::strided({view.shape().begin(), view.shape().end()},
+                                     {view.strides().begin(), view.strides().end()}, view.offset())
       .positions;
 }
 
-bool repeats(const layout& which) {
+bool repeats(const layout& view) {
   std::set<index_t> seen;
-  for (const index_t position : positions_of(which))
+  for (const index_t position : positions_of(view))
     if (!seen.insert(position).second) return true;
   return false;
 }
@@ -48,28 +47,28 @@ layout wild_layout(random_choices& choose, index_t most_axes, index_t longest, i
   return layout(shape, strides, choose(-20, 20));
 }
 
-std::string text(const layout& which) {
-  return to_string(which.shape()) + " strides " + to_string(which.strides()) + " offset " +
-         std::to_string(which.offset()) + "; ";
+std::string text(const layout& view) {
+  return to_string(view.shape()) + " strides " + to_string(view.strides()) + " offset " +
+         std::to_string(view.offset()) + "; ";
 }
 
-// The same question with every position multiplied.
-layout spread(const layout& which, index_t factor) {
-  dims strides = which.strides();
+// The same question after every position is multiplied by a factor.
+layout spread(const layout& view, index_t factor) {
+  dims strides = view.strides();
   for (auto& stride : strides) stride *= factor;
-  return layout(which.shape(), strides, which.offset() * factor);
+  return layout(view.shape(), strides, view.offset() * factor);
 }
 
 TEST(SelfOverlap, AgreesWithCountingEveryElement) {
   random_choices choose(1);
   int answers[2] = {0, 0};
   for (int round = 0; round < 30000; ++round) {
-    const layout which = round % 2 == 0
-                             ? wild_layout(choose, 4, 5, 30)
-                             : test::random_layout(choose, test::random_shape(choose)).geometry;
-    const bool wanted = repeats(which);
-    ASSERT_EQ(self_overlaps(which), wanted) << text(which);
-    ASSERT_EQ(self_overlaps(spread(which, index_t{1} << 36)), wanted) << text(which);
+    const layout view = round % 2 == 0
+                            ? wild_layout(choose, 4, 5, 30)
+                            : test::random_layout(choose, test::random_shape(choose)).geometry;
+    const bool wanted = repeats(view);
+    ASSERT_EQ(self_overlaps(view), wanted) << text(view);
+    ASSERT_EQ(self_overlaps(spread(view, index_t{1} << 36)), wanted) << text(view);
     ++answers[wanted];
   }
   EXPECT_GT(answers[0], 3000);
@@ -111,7 +110,8 @@ TEST(Overlap, AgreesWithCountingEveryByte) {
   EXPECT_GT(answers[1], 3000);
 }
 
-// Many levels of the search, whose choices lie several steps apart as weights have common divisors.
+// The search has many levels, and its choices are several steps apart because weights have common
+// divisors.
 TEST(Overlap, AgreesWithCountingOverManyAxes) {
   random_choices choose(6);
   const auto deep = [&choose] {
@@ -140,7 +140,7 @@ TEST(Overlap, AgreesWithCountingOverManyAxes) {
   for (const int count : {shared[0], shared[1], repeated[0], repeated[1]}) EXPECT_GT(count, 100);
 }
 
-// Few elements, but strides up to the largest that a layout can hold, and near multiples of one
+// There are few elements, but the strides are up to the largest possible, and near multiples of one
 // another.
 TEST(Overlap, AgreesWithCountingAtTheEndsOf64Bits) {
   __extension__ typedef __int128 wide;
@@ -161,7 +161,7 @@ TEST(Overlap, AgreesWithCountingAtTheEndsOf64Bits) {
       try {
         a = extreme();
         b = extreme();
-      } catch (const error&) {  // too far apart: draw again
+      } catch (const error&) {  // positions too far apart: draw again
       }
     }
     const index_t a_bytes = index_t{1} << choose(0, 4), b_bytes = index_t{1} << choose(0, 4);
@@ -185,11 +185,11 @@ TEST(Overlap, IsExactForLargeSlicesThatInterleave) {
   const layout even({n}, {2}, 0), odd({n}, {2}, 1);
   EXPECT_FALSE(overlaps(even, 4, odd, 4));
   EXPECT_TRUE(overlaps(even, 4, layout({n}, {-2}, 2 * n), 4));
-  // Left and right columns of one matrix; then with one column in common.
+  // Left and right columns of one matrix do not overlap; with a common column they do.
   const layout left({n, 500}, {1000, 1}, 0), right({n, 500}, {1000, 1}, 500);
   EXPECT_FALSE(overlaps(left, 8, right, 8));
   EXPECT_TRUE(overlaps(left, 8, layout({n, 501}, {1000, 1}, 499), 8));
-  // The same as bytes, as two dtypes of one storage would meet.
+  // The same in bytes, as for two dtypes in one storage.
   EXPECT_FALSE(overlaps(left, 8, layout({n, 1000}, {2000, 1}, 1000), 4));
   EXPECT_TRUE(overlaps(left, 8, layout({n, 1000}, {2000, 1}, 999), 4));
   EXPECT_FALSE(overlaps(layout({n, 500, 8}, {8000, 8, 1}, 0), 1,
@@ -204,7 +204,7 @@ TEST(Overlap, NeverHoldsForEmptyLayouts) {
 }
 
 TEST(Overlap, ErrsToOverlapsBeyondTheWorkCap) {
-  // A hard knapsack: weights near 2^40 without structure, whose subset sums do not meet.
+  // A hard knapsack problem: weights near 2^40 without structure, whose subset sums do not meet.
   random_choices choose(5);
   dims shape, strides;
   for (int axis = 0; axis < 30; ++axis) {

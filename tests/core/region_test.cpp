@@ -11,9 +11,9 @@ namespace {
 
 constexpr index_t top = std::numeric_limits<index_t>::max();
 
-std::string text_of(const region& where, const dims& shape) {
+std::string text_of(const region& part, const dims& shape) {
   try {
-    require_inside(where, shape);
+    require_inside(part, shape);
   } catch (const error& failure) {
     EXPECT_EQ(failure.code(), errc::invalid_argument);
     return failure.what();
@@ -38,7 +38,7 @@ TEST(Region, AllHoldsEveryIndex) {
   EXPECT_EQ(text_of(region::all({3, 0}), {3, 0}), "");
 }
 
-// Every box over a small axis, against its first and last index.
+// Tries every range of a small axis and compares the answer with its first and last index.
 TEST(Region, IsInsideWhereEveryIndexIs) {
   for (index_t extent = 0; extent <= 4; ++extent)
     for (index_t start = -2; start <= 6; ++start)

@@ -76,7 +76,7 @@ TEST(Scalar, IntegersFitWhereTheirValueIsInRange) {
   EXPECT_FALSE(scalar(-1).fits(dtype::uint64));
   EXPECT_FALSE(scalar(highest).fits(dtype::int64));
   EXPECT_TRUE(scalar(highest).fits(dtype::uint64));
-  EXPECT_TRUE(scalar(top).fits(dtype::float32));  // rounding is fine
+  EXPECT_TRUE(scalar(top).fits(dtype::float32));  // rounding is allowed
   EXPECT_TRUE(scalar(65519).fits(dtype::float16));
   EXPECT_FALSE(scalar(65520).fits(dtype::float16));
   EXPECT_FALSE(scalar(500).fits(dtype::float8_e4m3fn));
@@ -131,10 +131,11 @@ TEST(Scalar, ConvertsCheckedAndUnchecked) {
     scalar(2.5).to<std::int32_t>();
     FAIL();
   } catch (const error& failure) {
-    EXPECT_STREQ(failure.what(),
-                 "2.5 does not fit int32 [invalid_argument]\n"
-                 "  wanted a value that int32 holds up to rounding; cast explicitly to round, "
-                 "saturate or wrap");
+    EXPECT_STREQ(
+        failure.what(),
+        "2.5 does not fit int32 [invalid_argument]\n"
+        "  wanted a value that int32 can represent up to rounding; cast explicitly to round, "
+        "saturate or wrap");
   }
 }
 
@@ -160,7 +161,7 @@ TEST(Scalar, PrintsPointsWhereTheLocaleHasCommas) {
   EXPECT_EQ(print_all(), wanted);
 }
 
-TEST(Scalar, EqualsAsNumbersWhateverTheTypes) {
+TEST(Scalar, EqualsAsNumbersForAllTypes) {
   EXPECT_EQ(scalar(1), scalar(true));
   EXPECT_EQ(scalar(1), scalar(1.0));
   EXPECT_EQ(scalar(1u), scalar(complex(1)));
@@ -171,7 +172,7 @@ TEST(Scalar, EqualsAsNumbersWhateverTheTypes) {
   EXPECT_FALSE(scalar(complex(1, 1)) == scalar(1));
   EXPECT_EQ(scalar(complex(1, 2)), scalar(std::complex<float>(1, 2)));
   EXPECT_FALSE(scalar(complex(1, 2)) == scalar(complex(1, -2)));
-  // 2^63 - 1 rounds to the double 2^63, and yet they differ.
+  // 2^63 - 1 rounds to the double 2^63, but the two are not equal.
   EXPECT_FALSE(scalar(top) == scalar(static_cast<double>(top)));
   EXPECT_FALSE(scalar(highest) == scalar(static_cast<double>(highest)));
   EXPECT_EQ(scalar(top - 1023), scalar(static_cast<double>(top - 1023)));

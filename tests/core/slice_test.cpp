@@ -23,14 +23,14 @@ TEST(Slice, KeepsWhatPythonKeepsForEverySmallSlice) {
     for (index_t start = -8; start <= 8; ++start) {
       for (index_t stop = -8; stop <= 8; ++stop) {
         for (const index_t step : {-7, -3, -2, -1, 1, 2, 3, 7}) {
-          // The bounds' extremes stand for absent ones.
-          slice which{.step = step};
-          if (start > -8) which.start = start;
-          if (stop > -8) which.stop = stop;
-          const auto range = shale::resolve(which, length);
+          // The extreme values of a bound mean that it is absent.
+          slice part{.step = step};
+          if (start > -8) part.start = start;
+          if (stop > -8) part.stop = stop;
+          const auto range = shale::resolve(part, length);
           index_list got;
           for (index_t i = 0; i < range.length; ++i) got.push_back(range.start + i * range.step);
-          ASSERT_EQ(got, whole.sliced(0, which.start, which.stop, step).positions)
+          ASSERT_EQ(got, whole.sliced(0, part.start, part.stop, step).positions)
               << length << ": " << start << ' ' << stop << ' ' << step;
         }
       }

@@ -1,4 +1,4 @@
-// The small floats, against tables of all their values (tests/support/float_table.hpp).
+// Compares the small floats with tables of all their values (tests/support/float_table.hpp).
 #include "shale/small_floats.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ class SmallFloat : public testing::Test {
   static constexpr std::uint32_t patterns = 1u << (8 * sizeof(T));
   const test::float_table& table = test::table_of<T>();
 
-  // Whether rounding `number` (of any arithmetic type) gives what the table says.
+  // Whether rounding `number` (of any arithmetic type) gives the value in the table.
   template <class Number>
   void expect_nearest(Number number) {
     const auto exact = static_cast<long double>(number);
@@ -47,7 +47,7 @@ TYPED_TEST(SmallFloat, EveryPatternHasItsValue) {
 TYPED_TEST(SmallFloat, EveryPatternRoundTripsThroughFloatAndDouble) {
   for (std::uint32_t pattern = 0; pattern < this->patterns; ++pattern) {
     const auto element = TypeParam::from_bits(static_cast<decltype(TypeParam::bits)>(pattern));
-    // A signalling NaN becomes the quiet one with its payload.
+    // A signalling NaN becomes the quiet NaN with the same payload.
     const auto quiet_bit = std::is_same_v<TypeParam, float8_e4m3fn> ? 0u
                            : this->table.is_nan(pattern)
                                ? 1u << (test::format_of<TypeParam>().mantissa_bits - 1)
@@ -70,7 +70,8 @@ TYPED_TEST(SmallFloat, RoundsEveryBoundaryToTheNearestEven) {
         this->expect_nearest(std::nextafter(narrow, INFINITY));
         this->expect_nearest(std::nextafter(narrow, -INFINITY));
         this->expect_nearest(wide);
-        // A double next to a tie rounds to the tie as a float: rounding twice would show.
+        // A double next to a tie rounds to the tie when it is first rounded to float, so rounding
+        // twice gives a wrong result here.
         this->expect_nearest(std::nextafter(wide, static_cast<double>(INFINITY)));
         this->expect_nearest(std::nextafter(wide, -static_cast<double>(INFINITY)));
         if (this->HasFailure()) return;
@@ -87,7 +88,8 @@ TYPED_TEST(SmallFloat, RoundsSampledFloatsAndDoublesToTheNearestEven) {
     if (std::isfinite(narrow)) this->expect_nearest(narrow);
     if (std::isfinite(wide) && wide != 0) {
       this->expect_nearest(wide);
-      // Doubles of all exponents miss most formats: these come near.
+      // Random doubles of all exponents are mostly outside of the formats' ranges; these are
+      // inside.
       const int exponent = static_cast<int>(random() % 320) - 160;
       this->expect_nearest(std::ldexp(wide, exponent - std::ilogb(wide)));
     }
@@ -96,7 +98,7 @@ TYPED_TEST(SmallFloat, RoundsSampledFloatsAndDoublesToTheNearestEven) {
 }
 
 TYPED_TEST(SmallFloat, RoundsIntegersOnce) {
-  // Every tie between neighbours that are integers, and its neighbours.
+  // Every tie between neighbouring values that is an integer, and the integers next to it.
   const auto& values = this->table.magnitudes();
   for (std::size_t i = 0; i + 1 < values.size(); ++i) {
     for (const long double size : {values[i], (values[i] + values[i + 1]) / 2}) {

@@ -1,4 +1,4 @@
-// What is found in a container after a crash: its newest generation, and that work can go on.
+// Opens a container after a crash: finds its newest generation, and checks that work can go on.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,16 +16,16 @@ struct sighting {
   plain_state state;
 };
 
-/// Opens the container of an image, reads and verifies all of it, and makes another generation,
-/// which must be sound and leave the one before as it was.
+/// Opens the container of an image, reads and verifies all of it, and commits another generation.
+/// That generation must be sound, and must not change the one before.
 inline sighting look(const recording_file_system::image& image, const std::string& path) {
   recording_file_system files(image);
   if (image.empty()) return {};
-  auto container = format::file::open(files, path, format::open_access::write);
+  auto container = format::container_file::open(files, path, format::open_access::write);
   const format::generation_view view = container.latest();
   sighting seen{view.generation(), observe(view)};
   EXPECT_EQ(unsound(view), "");
-  format::transaction change = container.begin(format::patience{0});
+  format::transaction change = container.begin(std::chrono::milliseconds{0});
   plain_state next = seen.state;
   storyteller story(change, next);
   story.create_chunked("after the crash");

@@ -1,4 +1,4 @@
-#include "format/codec.hpp"
+#include "format/codec/codec.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -11,7 +11,7 @@
 #include <limits>
 #include <random>
 
-#include "format/shuffle.hpp"
+#include "format/codec/shuffle.hpp"
 #include "shale/error.hpp"
 #include "shale/small_floats.hpp"
 
@@ -28,11 +28,11 @@ constexpr codec_stage delta{stage_kind::delta, 0};
 bytes random_bytes(std::size_t count, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   bytes made(count);
-  for (auto& each : made) each = static_cast<std::byte>(random());
+  for (auto& value : made) value = static_cast<std::byte>(random());
   return made;
 }
 
-// Elements that compress: a slowly rising ramp of the given width, with a little noise.
+// Compressible elements: a slowly rising ramp of the given width, with a little noise.
 bytes ramp(std::size_t elements, std::size_t width, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   bytes made(elements * width);
@@ -45,35 +45,34 @@ bytes ramp(std::size_t elements, std::size_t width, std::uint64_t seed) {
   return made;
 }
 
-bytes round_trip(const codec& with, const bytes& chunk) {
+bytes round_trip(const codec& coder, const bytes& chunk) {
   codec_workspace workspace;
-  const encoded_chunk encoded = with.encode(chunk, workspace);
+  const encoded_chunk encoded = coder.encode(chunk, workspace);
   EXPECT_LE(encoded.stored.size(), chunk.size());  // codec.2
   const bytes stored(encoded.stored.begin(), encoded.stored.end());
   bytes back(chunk.size(), std::byte{0xee});
-  with.decode(stored, encoded.flags, back, workspace);
+  coder.decode(stored, encoded.flags, back, workspace);
   return back;
 }
 
-// ---- the orders of bytes and bits, element by element
-// --------------------------------------------
+// ---- the orders of bytes and bits, element by element ------------------------------------------
 
-bytes naive_byte_shuffle(const bytes& from, std::size_t width) {
-  const std::size_t count = from.size() / width;
-  bytes to(from.size());
+bytes naive_byte_shuffle(const bytes& source, std::size_t width) {
+  const std::size_t count = source.size() / width;
+  bytes to(source.size());
   for (std::size_t i = 0; i < count; ++i)
-    for (std::size_t k = 0; k < width; ++k) to[k * count + i] = from[i * width + k];
+    for (std::size_t k = 0; k < width; ++k) to[k * count + i] = source[i * width + k];
   return to;
 }
 
-bytes naive_bit_shuffle(const bytes& from, std::size_t width) {
-  const std::size_t count = from.size() / width / 8 * 8;
-  bytes to(from.size());
-  std::copy(from.begin() + static_cast<std::ptrdiff_t>(count * width), from.end(),
+bytes naive_bit_shuffle(const bytes& source, std::size_t width) {
+  const std::size_t count = source.size() / width / 8 * 8;
+  bytes to(source.size());
+  std::copy(source.begin() + static_cast<std::ptrdiff_t>(count * width), source.end(),
             to.begin() + static_cast<std::ptrdiff_t>(count * width));
   for (std::size_t i = 0; i < count; ++i)
     for (std::size_t bit = 0; bit < 8 * width; ++bit)
-      if ((from[i * width + bit / 8] & std::byte(1u << bit % 8)) != std::byte{0})
+      if ((source[i * width + bit / 8] & std::byte(1u << bit % 8)) != std::byte{0})
         to[bit * count / 8 + i / 8] |= std::byte(1u << i % 8);
   return to;
 }
@@ -81,26 +80,25 @@ bytes naive_bit_shuffle(const bytes& from, std::size_t width) {
 TEST(Shuffle, OrdersBytesAndBitsAsTheFormatSays) {
   for (const std::size_t width : {1, 2, 4, 8, 16}) {
     for (std::size_t count = 0; count < 200; count += count < 40 ? 1 : 13) {
-      const bytes from = random_bytes(count * width, count + width);
-      bytes to(from.size());
-      bytes scratch(from.size());
-      bytes back(from.size());
-      shuffle_bytes(from, width, to);
-      ASSERT_EQ(to, naive_byte_shuffle(from, width)) << width << " x " << count;
+      const bytes source = random_bytes(count * width, count + width);
+      bytes to(source.size());
+      bytes scratch(source.size());
+      bytes back(source.size());
+      shuffle_bytes(source, width, to);
+      ASSERT_EQ(to, naive_byte_shuffle(source, width)) << width << " x " << count;
       unshuffle_bytes(to, width, back);
-      ASSERT_EQ(back, from);
-      shuffle_bits(from, width, scratch, to);
-      ASSERT_EQ(to, naive_bit_shuffle(from, width)) << width << " x " << count;
+      ASSERT_EQ(back, source);
+      shuffle_bits(source, width, scratch, to);
+      ASSERT_EQ(to, naive_bit_shuffle(source, width)) << width << " x " << count;
       unshuffle_bits(to, width, scratch, back);
-      ASSERT_EQ(back, from);
+      ASSERT_EQ(back, source);
     }
   }
 }
 
-// ---- pipelines
-// ------------------------------------------------------------------------------------
+// ---- pipelines ---------------------------------------------------------------------------------
 
-RC_GTEST_PROP(Codec, GivesBackWhatItWasGiven, ()) {
+RC_GTEST_PROP(Codec, DecodesWhatItEncoded, ()) {
   const auto type =
       *rc::gen::element(dtype::boolean, dtype::int8, dtype::uint16, dtype::int32, dtype::uint64,
                         dtype::float16, dtype::bfloat16, dtype::float32, dtype::float64,
@@ -124,8 +122,8 @@ RC_GTEST_PROP(Codec, GivesBackWhatItWasGiven, ()) {
 TEST(Codec, StoresRubbishRaw) {
   const bytes chunk = random_bytes(4096, 1);
   codec_workspace workspace;
-  const codec with({by_bytes, zstd1}, dtype::float32);
-  const encoded_chunk encoded = with.encode(chunk, workspace);
+  const codec coder({by_bytes, zstd1}, dtype::float32);
+  const encoded_chunk encoded = coder.encode(chunk, workspace);
   EXPECT_EQ(encoded.flags, chunk_flag_raw);
   EXPECT_EQ(bytes(encoded.stored.begin(), encoded.stored.end()), chunk);
 }
@@ -155,7 +153,7 @@ TEST(Codec, DeltaIsTheDifferenceToTheElementBefore) {
   const std::int32_t values[] = {5, 7, 4, std::numeric_limits<std::int32_t>::min(), 1};
   bytes chunk(sizeof values);
   std::memcpy(chunk.data(), values, sizeof values);
-  // Seen through a pipeline whose last stage is undone by hand.
+  // The test decompresses the stored bytes itself, to see the result of the stages before.
   bytes long_chunk;
   for (int i = 0; i < 100; ++i) long_chunk.insert(long_chunk.end(), chunk.begin(), chunk.end());
   codec_workspace workspace;
@@ -172,8 +170,7 @@ TEST(Codec, DeltaIsTheDifferenceToTheElementBefore) {
   }
 }
 
-// ---- bitround
-// -------------------------------------------------------------------------------------
+// ---- bitround ----------------------------------------------------------------------------------
 
 // The nearest float with that many mantissa bits, by arithmetic on the value.
 float rounded_by_arithmetic(float value, int keep) {
@@ -218,9 +215,9 @@ TEST(Codec, BitroundKeepsNanPayloadsAndIsDoneOnce) {
                                     0x7fefffffffffffff};
   bytes chunk(sizeof patterns);
   std::memcpy(chunk.data(), patterns, sizeof patterns);
-  const codec with({{stage_kind::bitround, 10}}, dtype::float64);
-  const bytes once = round_trip(with, chunk);
-  EXPECT_EQ(round_trip(with, once), once);  // codec.1
+  const codec coder({{stage_kind::bitround, 10}}, dtype::float64);
+  const bytes once = round_trip(coder, chunk);
+  EXPECT_EQ(round_trip(coder, once), once);  // codec.1
   std::uint64_t got[4];
   std::memcpy(got, once.data(), sizeof got);
   EXPECT_EQ(got[0], patterns[0]);
@@ -229,8 +226,8 @@ TEST(Codec, BitroundKeepsNanPayloadsAndIsDoneOnce) {
   EXPECT_EQ(got[3], 0x7ff0000000000000u);  // the largest finite number rounds to infinity
 }
 
-// Of all the numbers that 16 bits can be: none is nearer, and of two that are as near, the even
-// one.
+// Compares with all 16-bit numbers: no kept number is nearer, and of two equally near ones the even
+// one is chosen.
 TEST(Codec, BitroundOfShortFloatsIsTheNearestOfAll) {
   const auto check = [](dtype type, int mantissa, auto value_of) {
     bytes chunk(2 * 65536);
@@ -274,8 +271,7 @@ TEST(Codec, BitroundTakesBothPartsOfComplexNumbers) {
   EXPECT_EQ(got, std::complex<float>(1.0f, 2.0f));
 }
 
-// ---- what is refused
-// ------------------------------------------------------------------------------
+// ---- what is refused ---------------------------------------------------------------------------
 
 TEST(Codec, RefusesPipelinesThatMeanNothing) {
   const auto refuses = [](std::vector<codec_stage> stages, dtype type) {
@@ -307,23 +303,23 @@ class StoredChunk : public testing::Test {
     bytes into(chunk.size() + 64, std::byte{0xab});
     errc code{};
     try {
-      with.decode(stored, flags, std::span(into).first(chunk.size()), workspace);
+      coder.decode(stored, flags, std::span(into).first(chunk.size()), workspace);
     } catch (const error& failure) {
       code = failure.code();
     }
-    // codec.3: not a byte beyond the chunk.
+    // codec.3: no byte beyond the chunk is written.
     EXPECT_TRUE(std::all_of(into.begin() + static_cast<std::ptrdiff_t>(chunk.size()), into.end(),
                             [](std::byte b) { return b == std::byte{0xab}; }));
     return code;
   }
 
-  bytes encode(const bytes& of) {
-    const encoded_chunk made = with.encode(of, workspace);
+  bytes encode(const bytes& content) {
+    const encoded_chunk made = coder.encode(content, workspace);
     return {made.stored.begin(), made.stored.end()};
   }
 
   const bytes chunk = ramp(2000, 4, 5);
-  const codec with{{by_bytes, zstd1}, dtype::int32};
+  const codec coder{{by_bytes, zstd1}, dtype::int32};
   codec_workspace workspace;
 };
 
@@ -365,7 +361,8 @@ TEST_F(StoredChunk, DamagedAnywhereNeverHarms) {
     for (int hits = 0; hits < 3; ++hits)
       damaged[random() % damaged.size()] = static_cast<std::byte>(random());
     damaged.resize(random() % (damaged.size() + 1));
-    const errc code = decode(damaged, 0);  // wrong values are for the checksum to find
+    const errc code = decode(
+        damaged, 0);  // wrong values are possible here; the checksum of the stored bytes finds them
     ASSERT_TRUE(code == errc{} || code == errc::corrupt);
   }
 }

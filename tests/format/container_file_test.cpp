@@ -1,16 +1,17 @@
-// The container at the level that the array floor uses: arrays, chunks, extents, what they cost.
+// Tests the interface that the array floor uses: arrays, chunks, extents, and their costs.
 
-#include "format/container_file.hpp"
+#include "format/container/container_file.hpp"
 
 #include <gtest/gtest.h>
 
-#include "format/checksum.hpp"
-#include "format/container_handle.hpp"
-#include "format/header.hpp"
+#include "format/bytes/checksum.hpp"
+#include "format/chunks/chunk_index.hpp"
+#include "format/chunks/chunk_numbers.hpp"
+#include "format/pages/header.hpp"
+#include "format/pages/root_page.hpp"
+#include "format/pages/superblock.hpp"
 #include "format/recorded_container.hpp"
-#include "format/root_page.hpp"
 #include "format/small_history.hpp"
-#include "format/superblock.hpp"
 #include "shale/error.hpp"
 #include "support/failures.hpp"
 
@@ -24,7 +25,7 @@ using test::pattern;
 using test::plain_state;
 using test::storyteller;
 
-constexpr patience at_once{0};
+constexpr std::chrono::milliseconds at_once{0};
 
 class ContainerFile : public test::recorded_container {
  protected:
@@ -174,7 +175,7 @@ TEST_F(ContainerFile, ReplacingARecordKeepsChunksOfTheSameShape) {
   EXPECT_EQ(observe(container.latest()), told);
   commit([&](transaction& change) {
     array_record other = *change.find("a");
-    other.chunked().grid_capacity = {64};  // numbers would mean other chunks
+    other.chunked().grid_capacity = {64};  // the numbers would then mean other chunks
     change.put(other);
   });
   EXPECT_TRUE(observe(container.latest()).at("a").chunks.empty());
@@ -204,13 +205,13 @@ TEST_F(ContainerFile, RenamesWithAndWithoutAnOpenIndex) {
     storyteller story(change, told);
     story.create_chunked("a");
     story.chunk("a", 3, 1);
-    story.rename("a", "b");  // its index is open
+    story.rename("a", "b");  // its index is open in the transaction
     story.chunk("b", 4, 2);
     story.dense("d", 10, 1);
   });
   commit([&](transaction& change) {
     storyteller story(change, told);
-    story.rename("b", "c");  // and here it is not
+    story.rename("b", "c");  // its index is not open
     story.rename("d", "e");
     EXPECT_EQ(code_of([&] { change.rename("nothing", "x"); }), errc::not_found);
     EXPECT_EQ(code_of([&] { change.rename("c", "e"); }), errc::already_exists);
@@ -222,7 +223,7 @@ TEST_F(ContainerFile, RenamesWithAndWithoutAnOpenIndex) {
   expect_sound();
 }
 
-TEST_F(ContainerFile, GivesBackWhatNothingNames) {
+TEST_F(ContainerFile, GivesBackUnreferencedExtents) {
   commit([&](transaction& change) {
     change.allocate(100'000);
     change.allocate_chunk(5000);
@@ -235,13 +236,13 @@ TEST_F(ContainerFile, GivesBackWhatNothingNames) {
   EXPECT_LT(verify(container.latest()).live_bytes, first_extent_offset + 10 * page_bytes);
 }
 
-TEST_F(ContainerFile, IsAsLongAsItSaysWhateverWasNotWritten) {
+TEST_F(ContainerFile, HasItsFullLengthIfExtentsWereNotWritten) {
   commit([&](transaction& change) {
     storyteller(change, told).create_chunked("a");
     change.allocate_chunk(1'000'000);  // at the end, never written, named by nothing
   });
   EXPECT_GE(files.now().at(path).size(), container.latest().end_of_file());
-  EXPECT_EQ(observe(file::open(files, path, open_access::read).latest()), told);
+  EXPECT_EQ(observe(container_file::open(files, path, open_access::read).latest()), told);
   expect_sound();
 }
 
@@ -253,7 +254,7 @@ TEST_F(ContainerFile, LongValuesShowNoOldBytesBehindThem) {
       story.note("a", "long", std::string(bytes, letter));
     });
   };
-  for (int round = 0; round < 8; ++round) {  // until old space is used again
+  for (int round = 0; round < 8; ++round) {  // enough rounds to reuse old space
     long_note(8100, 'x');
     long_note(4200, 'y');
     const auto bytes = files.now().at(path);
@@ -262,7 +263,7 @@ TEST_F(ContainerFile, LongValuesShowNoOldBytesBehindThem) {
     ASSERT_NE(last, std::string::npos);
     std::size_t end = last + 4000;
     while (text[end] == 'y') ++end;
-    // The rest of the descriptor is short; what follows it in its page is nothing.
+    // The rest of the descriptor is short, and the bytes after it in its page are zero.
     const std::size_t page_end = (end + page_bytes - 1) / page_bytes * page_bytes;
     ASSERT_EQ(text.substr(end, page_end - end).find("xxxx"), std::string::npos) << round;
   }
@@ -293,7 +294,7 @@ TEST_F(ContainerFile, TakesOnlyExtentsThatItGave) {
             }),
             errc::invalid_argument);  // the capacity is 32
   EXPECT_EQ(code_of([&] { change.allocate_chunk(0); }), errc::invalid_argument);
-  // None of this spoilt the transaction.
+  // The transaction still works after these errors.
   change.commit();
   EXPECT_EQ(test::unsound(container.latest()).find("two things"), std::string::npos);
 }
@@ -348,25 +349,21 @@ TEST_F(ContainerFile, ReadersSeeWhatTheyPinnedAndLatestMoves) {
   EXPECT_EQ(observe(container.latest()), told);
 }
 
-// No call retains generations yet, but a file may: a later version's. The tree is put in by hand.
-TEST_F(ContainerFile, ProtectsRetainedGenerations) {
-  commit([&](transaction& change) {
-    storyteller story(change, told);
-    story.create_chunked("a");
-    for (unsigned i = 0; i < 20; ++i) story.chunk("a", i, i);
-    story.dense("d", 30'000, 1);
-  });
-  const std::uint64_t kept = container.latest().generation();
+// No function retains generations yet, but a file of a later version may hold some. So the test
+// writes the tree itself. Makes the newest generation list one retained generation under a key;
+// returns the superblock.
+superblock forge_retained(test::recording_file_system& files, const std::string& path,
+                          std::uint64_t kept, const std::string& key) {
   const auto bytes = files.now().at(path);
   superblock_sector sector;
   std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(superblock_offsets[1]), 512,
               sector.begin());
   superblock fields = valid(sector, uuid{}, 1).value();
   std::unique_ptr<open_file> raw;
-  ASSERT_GE(files.open(path, open_access::write, raw), 0);
+  files.open(path, open_access::write, raw);
 
   page retained(tree_kind::retained, page_kind::leaf, 0);
-  retained.insert_value(0, chunk_key(kept), std::vector<std::byte>(56));
+  retained.insert_value(0, key, std::vector<std::byte>(56));
   const std::uint64_t place = fields.end_of_file;
   retained.stamp(kept, place);
   raw->pwrite(retained.bytes(), place);
@@ -379,10 +376,22 @@ TEST_F(ContainerFile, ProtectsRetainedGenerations) {
   fields.root_checksum = checksum_metadata(root.bytes());
   fields.end_of_file += page_bytes;
   raw->pwrite(encode_superblock(fields, uuid{}, 1), superblock_offsets[1]);
+  return fields;
+}
+
+TEST_F(ContainerFile, ProtectsRetainedGenerations) {
+  commit([&](transaction& change) {
+    storyteller story(change, told);
+    story.create_chunked("a");
+    for (unsigned i = 0; i < 20; ++i) story.chunk("a", i, i);
+    story.dense("d", 30'000, 1);
+  });
+  const std::uint64_t kept = container.latest().generation();
+  const superblock fields = forge_retained(files, path, kept, chunk_key(kept));
 
   const auto before = files.now().at(path);
-  std::vector<std::uint64_t> used;  // by the retained generation
-  file reader = file::open(files, path, open_access::read);
+  std::vector<std::uint64_t> used;  // extents of the retained generation
+  container_file reader = container_file::open(files, path, open_access::read);
   const array_record chunked = reader.latest().find("a").value();
   for (const auto& chunk : reader.latest().chunks(chunked)) used.push_back(chunk.entry.offset);
   used.push_back(reader.latest().find("d")->dense().extents.at(0).offset);
@@ -394,25 +403,39 @@ TEST_F(ContainerFile, ProtectsRetainedGenerations) {
       story.dense("d", 30'000, round + 2);
     });
   const auto after = files.now().at(path);
-  for (const std::uint64_t at : used)
-    EXPECT_TRUE(std::equal(before.begin() + static_cast<std::ptrdiff_t>(at),
-                           before.begin() + static_cast<std::ptrdiff_t>(at) + 64,
-                           after.begin() + static_cast<std::ptrdiff_t>(at)))
-        << "byte " << at << " of a retained generation was used again";
+  for (const std::uint64_t offset : used)
+    EXPECT_TRUE(std::equal(before.begin() + static_cast<std::ptrdiff_t>(offset),
+                           before.begin() + static_cast<std::ptrdiff_t>(offset) + 64,
+                           after.begin() + static_cast<std::ptrdiff_t>(offset)))
+        << "byte " << offset << " of a retained generation was used again";
   EXPECT_EQ(observe(container.latest()), told);
 }
 
-// ---- costs
-// ----------------------------------------------------------------------------------------
+// A key that is not understood may stand for a generation whose bytes must stay.
+TEST_F(ContainerFile, RefusesToWriteIfAKeyOfRetainedGenerationsIsInvalid) {
+  commit([&](transaction& change) { storyteller(change, told).dense("d", 30'000, 1); });
+  const std::uint64_t newest = container.latest().generation();
+  const auto sound = files.now().at(path);
+  for (const std::size_t length : {std::size_t{7}, std::size_t{9}}) {
+    forge_retained(files, path, newest, std::string(length, '\1'));
+    container_file reader = container_file::open(files, path, open_access::write);
+    EXPECT_EQ(code_of([&] { reader.begin(std::chrono::milliseconds{0}); }), errc::corrupt);
+    std::unique_ptr<open_file> raw;
+    files.open(path, open_access::write, raw);
+    raw->pwrite(sound, 0);
+  }
+}
+
+// ---- costs -------------------------------------------------------------------------------------
 
 TEST_F(ContainerFile, OpensOneOfManyArraysByOnePath) {
   commit([](transaction& change) {
     for (int i = 0; i < 20'000; ++i) change.put(chunked_record("array " + std::to_string(i)));
   });
-  file reader = file::open(files, path, open_access::read);
+  container_file reader = container_file::open(files, path, open_access::read);
   const std::uint64_t before = files.calls();
   EXPECT_TRUE(reader.latest().find("array 12345"));
-  // Pinning and looking again are about ten calls; the catalog has three levels.
+  // Pinning and reading the slot again take about ten calls; the catalog has three levels.
   EXPECT_LE(files.calls() - before, 20u);
 }
 
@@ -430,7 +453,7 @@ TEST_F(ContainerFile, ChangesOneChunkAmongManyArraysForFewPages) {
     });
     most = std::max(most, metadata_bytes);
   }
-  // One leaf and two branches of the catalog, the index, the root, a handful of the space map.
+  // A leaf and two branches of the catalog, the index, the root, and a few pages of the space map.
   EXPECT_LE(most, 16 * page_bytes);
   expect_sound();
 }
@@ -459,16 +482,15 @@ TEST_F(ContainerFile, DoesNotGrowUnderSteadyUpdates) {
 
 TEST_F(ContainerFile, WritesTheSameBytesForTheSameCalls) {
   test::recording_file_system other;
-  file twin = file::create(other, path, {.id = uuid{}});
-  for (file* const each : {&container, &twin}) {
+  container_file twin = container_file::create(other, path, {.id = uuid{}});
+  for (container_file* const opened : {&container, &twin}) {
     told.clear();
-    for (int step = 0; step < test::history_steps; ++step) test::commit_step(*each, step, told);
+    for (int step = 0; step < test::history_steps; ++step) test::commit_step(*opened, step, told);
   }
   EXPECT_EQ(files.now(), other.now());
 }
 
-// ---- grids
-// ----------------------------------------------------------------------------------------
+// ---- grids -------------------------------------------------------------------------------------
 
 TEST(ChunkNumbers, AreRowMajorInTheCapacity) {
   chunked_layout layout;

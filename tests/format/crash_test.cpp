@@ -1,4 +1,5 @@
-// What every crash, every failing call and every interleaving leaves behind, on recorded files.
+// Tests every crash, every failing call and many interleavings of a small history, on recorded
+// files.
 
 #include <gtest/gtest.h>
 
@@ -9,8 +10,9 @@
 #include <thread>
 
 #include "format/after_crash.hpp"
-#include "format/bytes.hpp"
-#include "format/header.hpp"
+#include "format/bytes/byte_order.hpp"
+#include "format/os/pins.hpp"
+#include "format/pages/header.hpp"
 #include "format/recorded_container.hpp"
 #include "format/small_history.hpp"
 #include "shale/error.hpp"
@@ -27,28 +29,28 @@ using test::plain_state;
 using test::recording_file_system;
 using test::sighting;
 
-constexpr patience at_once{0};
+constexpr std::chrono::milliseconds at_once{0};
 const std::string path = "/box/history.shale";
 
-// A generation that the history made, and which changes of the file its commit took.
+// A generation of the history, and the range of recorded changes that its commit made.
 struct told_generation {
   plain_state state;
   std::size_t began = 0;      // changes recorded when its commit began
   std::size_t published = 0;  // when commit had returned
 };
 
-// Tells the whole history; stops at the first error.
+// Runs the whole history; stops at the first error.
 struct telling {
   std::vector<told_generation> generations;  // [0] is generation 1, empty
   std::optional<errc> stopped_by;
-  bool in_commit = false;  // the error came out of commit or create
-  plain_state attempted;   // what was being made then
+  bool in_commit = false;  // commit or create threw the error
+  plain_state attempted;   // the state that was being committed then
 
   void run(recording_file_system& files, int steps = test::history_steps) {
     try {
       in_commit = true;
       std::size_t began = files.changes();
-      file container = file::create(files, path, {.id = uuid{}});
+      container_file container = container_file::create(files, path, {.id = uuid{}});
       generations.push_back({{}, began, files.changes()});
       for (int step = 0; step < steps; ++step) {
         in_commit = false;
@@ -66,8 +68,8 @@ struct telling {
   }
 };
 
-// A crash after `count` changes may show the last generation that was reported by then, or the one
-// that was being made.
+// After a crash that follows `count` changes, a reader may see the last generation that was
+// reported by then, or the one that was being committed.
 void expect_old_or_new(const telling& history, std::size_t count,
                        const recording_file_system::image& image) {
   std::size_t reported = 0;  // generations that had been reported
@@ -81,7 +83,7 @@ void expect_old_or_new(const telling& history, std::size_t count,
       << "after " << count << " changes";
 }
 
-TEST(Commit, TellsTheHistoryWithoutAnyCrash) {
+TEST(Commit, RunsTheHistoryWithoutACrash) {
   recording_file_system files;
   telling history;
   history.run(files);
@@ -121,7 +123,7 @@ TEST(Commit, SurvivesLossOfAnyUnsyncedSubset) {
   while (crash.next());
 }
 
-// commit.5: a generation that waiters are told of is there after a power cut.
+// commit.5: an announced generation exists after a power cut.
 TEST(Commit, AnnouncesOnlyWhatIsDurable) {
   recording_file_system files;
   telling history;
@@ -133,13 +135,13 @@ TEST(Commit, AnnouncesOnlyWhatIsDurable) {
     const auto found = seen.find(path);
     if (found == seen.end() || found->second.size() < live_page_offset + 4) continue;
     announced = load<std::uint32_t>(found->second.data() + live_page_offset);
-    if (announced < 2) continue;  // as it was created
+    if (announced < 2) continue;  // the state after `create`
     ASSERT_GE(look(crash.after_power_cut(nullptr), path).generation, announced);
   } while (crash.next());
   EXPECT_EQ(announced, history.generations.size());
 }
 
-// Waiters that are woken find what they were woken for, whatever happens then.
+// A waiter that was woken finds the new generation, even if a crash follows.
 TEST(Commit, WakesWaitersOnceItIsDurable) {
   recording_file_system files;
   telling history;
@@ -148,12 +150,12 @@ TEST(Commit, WakesWaitersOnceItIsDurable) {
   recording_file_system::replay crash(files);
   for (std::size_t i = 0; i < files.wakes().size(); ++i) {
     while (crash.count() < files.wakes()[i]) crash.next();
-    if (i == 0) continue;  // of a file that has no name yet
+    if (i == 0) continue;  // this sync belongs to a file that has no name yet
     EXPECT_GE(look(crash.after_power_cut(nullptr), path).generation, i + 1);
   }
 }
 
-// Every write arrives in halves, so that a superblock can be met half-written, too.
+// Every write is split in two, so that a reader can meet a half-written superblock.
 TEST(Commit, SurvivesDeathInTheMiddleOfAnyWrite) {
   recording_file_system files;
   files.fail_call(0, fault::partial, 0, true);
@@ -168,8 +170,19 @@ TEST(Commit, SurvivesDeathInTheMiddleOfAnyWrite) {
   } while (crash.next());
 }
 
-// commit.1: the superblock that a writer builds on may have failed to reach the device. It must be
-// there before the other slot is written, in the middle of which this writer dies.
+// A writer makes changes, and its commit fails: the sync after `good_syncs` more does.
+void fail_a_commit(recording_file_system& files, int good_syncs,
+                   const std::function<void(transaction&)>& make_changes) {
+  container_file writer = container_file::open(files, path, open_access::write);
+  transaction change = writer.begin(at_once);
+  make_changes(change);
+  files.fail_sync(good_syncs);
+  EXPECT_EQ(test::code_of([&] { change.commit(); }), errc::io);
+  files.fail_sync(1'000'000);
+}
+
+// commit.1: the superblock of the base may not have reached the device. It must be there before the
+// writer writes the other slot. This writer dies in the middle of that write.
 TEST(Commit, SurvivesDeathAfterAFailedSync) {
   std::mt19937_64 random(5);
   bool more = true;
@@ -178,16 +191,10 @@ TEST(Commit, SurvivesDeathAfterAFailedSync) {
     telling history;
     history.run(files, 1);
     plain_state state = history.generations.back().state;
+    // The sync of the data works.
+    fail_a_commit(files, 1, [&](transaction& change) { test::tell(1, {change, state}); });
     {
-      file writer = file::open(files, path, open_access::write);
-      transaction change = writer.begin(at_once);
-      test::tell(1, {change, state});
-      files.fail_sync(1);  // after that of the data
-      ASSERT_EQ(test::code_of([&] { change.commit(); }), errc::io);
-      files.fail_sync(1'000'000);
-    }
-    {
-      file writer = file::open(files, path, open_access::write);
+      container_file writer = container_file::open(files, path, open_access::write);
       const std::uint64_t start = files.calls();
       files.fail_call(start + death, fault::death);
       more = test::code_of([&] { test::commit_step(writer, 2, state); }) != errc{};
@@ -197,25 +204,38 @@ TEST(Commit, SurvivesDeathAfterAFailedSync) {
   }
 }
 
-// commit.3: a file that seems to be long enough may be so for pages only that a failed writer left
-// and the device never got; then its size is not on the device either.
+// ext4 keeps the pages that a failed writer left, and never writes them as they have to be.
+TEST(Commit, SurvivesPagesThatAFailedWriterLeft) {
+  recording_file_system files;
+  telling history;
+  history.run(files, 2);
+  plain_state state = history.generations.back().state;
+  fail_a_commit(files, 0, [lost = state](transaction& change) mutable {
+    for (int step = 2; step < 5; ++step) test::tell(step, {change, lost});
+  });
+  container_file writer = container_file::open(files, path, open_access::write);
+  for (int step = 2; step < 7; ++step) {
+    test::commit_step(writer, step, state);
+    const sighting seen = look(files.after_power_cut(nullptr), path);
+    EXPECT_EQ(seen.generation, static_cast<std::uint64_t>(step) + 2);
+    EXPECT_EQ(seen.state, state);
+  }
+}
+
+// commit.3: a file may be long enough in memory only, because of pages that a failed writer left
+// and the device never received. In that case its size is not on the device either.
 TEST(Commit, SurvivesLossOfTheSizeThatAFailedWriterLeft) {
   recording_file_system files;
   telling history;
   history.run(files, 1);
   plain_state state = history.generations.back().state;
-  {
-    file writer = file::open(files, path, open_access::write);
-    transaction change = writer.begin(at_once);
-    const extent where =
-        change.allocate_chunk(400 * page_bytes);  // to its end: nothing is reserved
-    change.write(where.offset, test::pattern(where.bytes, 1));
-    files.fail_sync(0);
-    ASSERT_EQ(test::code_of([&] { change.commit(); }), errc::io);
-    files.fail_sync(1'000'000);
-    files.evict_lost();
-  }
-  file writer = file::open(files, path, open_access::write);
+  fail_a_commit(files, 0, [](transaction& change) {
+    // Chunks are not reserved, so the file may stay shorter.
+    const extent range = change.allocate_chunk(400 * page_bytes);
+    change.write(range.offset, test::pattern(range.bytes, 1));
+  });
+  files.evict_lost();
+  container_file writer = container_file::open(files, path, open_access::write);
   {
     transaction change = writer.begin(at_once);
     test::storyteller(change, state).create_chunked("b");
@@ -242,10 +262,10 @@ TEST_P(FailingCall, LeavesTheOldGenerationOrTheNew) {
   ASSERT_GT(calls, 200u);
   std::mt19937_64 random(number + 1);
   int stopped = 0;
-  for (std::uint64_t at = 0; at < calls; ++at) {
-    SCOPED_TRACE("call " + std::to_string(at));
+  for (std::uint64_t call = 0; call < calls; ++call) {
+    SCOPED_TRACE("call " + std::to_string(call));
     recording_file_system files;
-    files.fail_call(at, how, number, lasting);
+    files.fail_call(call, how, number, lasting);
     telling history;
     history.run(files);
     const std::string failed_call = files.failed_call();
@@ -259,7 +279,7 @@ TEST_P(FailingCall, LeavesTheOldGenerationOrTheNew) {
       continue;
     }
     ++stopped;
-    // Interruptions and short transfers are the loops' business; but a sync is never repeated.
+    // Other calls are repeated after interruptions and short transfers; a sync is never repeated.
     if (how == fault::interrupted) {
       ASSERT_TRUE(failed_call == "sync" || failed_call == "sync_directory") << failed_call;
     }
@@ -278,7 +298,7 @@ TEST_P(FailingCall, LeavesTheOldGenerationOrTheNew) {
       ASSERT_EQ(seen.state, expected);
     }
   }
-  // All but a few calls matter; of the interrupted ones, the syncs.
+  // Nearly every failing call makes the history fail; of the interrupted calls, only the syncs do.
   if (how == fault::error) {
     EXPECT_GT(stopped, 200);
   } else if (how == fault::interrupted) {
@@ -292,12 +312,12 @@ INSTANTIATE_TEST_SUITE_P(With, FailingCall,
                                          std::tuple(fault::interrupted, 0, false),
                                          std::tuple(fault::partial, 0, false),
                                          std::tuple(fault::partial, 0, true)),
-                         [](const testing::TestParamInfo<FailingCall::ParamType>& of) {
-                           const auto how = std::get<0>(of.param);
+                         [](const testing::TestParamInfo<FailingCall::ParamType>& instance) {
+                           const auto how = std::get<0>(instance.param);
                            const std::string name = how == fault::error         ? "AnError"
                                                     : how == fault::interrupted ? "AnInterruption"
                                                                                 : "AShortTransfer";
-                           return name + (std::get<2>(of.param) ? "EverAfter" : "Once");
+                           return name + (std::get<2>(instance.param) ? "EverAfter" : "Once");
                          });
 
 class Poison : public test::recorded_container {
@@ -324,8 +344,8 @@ TEST_F(Poison, StopsTheFileObjectAfterAFailedSync) {
   } catch (const error& refused) {
     EXPECT_EQ(refused.code(), errc::io);
   }
-  EXPECT_EQ(container.latest().generation(), 2u);  // reading goes on
-  file again = file::open(files, path, open_access::write);
+  EXPECT_EQ(container.latest().generation(), 2u);  // reading still works
+  container_file again = container_file::open(files, path, open_access::write);
   plain_state ignored;
   EXPECT_EQ(test::commit_step(again, 1, ignored), 3u);
 }
@@ -335,20 +355,56 @@ TEST_F(Poison, ComesFromTheRewriteToo) {
   EXPECT_TRUE(container.poisoned());
 }
 
+// A failed rewrite leaves both superblocks as they were. A sync's error is reported once.
+TEST_F(Poison, ComesFromAFullDeviceOnlyByTheSync) {
+  std::set<std::string> failed;
+  for (std::uint64_t failing = 0;; ++failing) {
+    container_file writer = container_file::open(files, path, open_access::write);
+    files.fail_call(files.calls() + failing, test::fault::error, ENOSPC);
+    const errc code = test::code_of([&] { writer.begin(at_once); });
+    const std::string call = files.failed_call();
+    files.fail_call(0, test::fault::none);
+    if (call.empty()) break;
+    if (call != "pwrite" && call != "sync") continue;
+    EXPECT_EQ(code, errc::out_of_space) << call;
+    EXPECT_EQ(writer.poisoned(), call == "sync") << call;
+    failed.insert(call);
+  }
+  EXPECT_EQ(failed.size(), 2u);
+}
+
+// record.1: an error of a mapping counts, whichever call received it.
+TEST_F(Poison, ComesFromMappingsToo) {
+  {
+    transaction change = container.begin(at_once);
+    change.check_written();
+    change.write_back()->report({.error_number = EIO, .offset = 4096, .bytes = 512});
+    EXPECT_EQ(test::code_of([&] { change.check_written(); }), errc::io);
+    EXPECT_EQ(test::code_of([&] { change.commit(); }), errc::io);
+    EXPECT_FALSE(change.active());
+  }
+  EXPECT_TRUE(container.poisoned());
+  EXPECT_EQ(test::code_of([&] { container.begin(at_once); }), errc::io);
+  EXPECT_EQ(container.latest().generation(), 2u);
+  EXPECT_FALSE(container_file::open(files, path, open_access::write).poisoned());
+}
+
 TEST_F(Poison, RefusesToBuildBelowAGenerationThatAReaderHolds) {
-  EXPECT_EQ(fail_sync(2), errc::io);  // the superblock is in the cache, but maybe nowhere else
-  file reader_file = file::open(files, path, open_access::read);
+  EXPECT_EQ(fail_sync(2),
+            errc::io);  // the superblock is in the cache, but may not be on the device
+  container_file reader_file = container_file::open(files, path, open_access::read);
   std::optional<generation_view> reader = reader_file.latest();
   EXPECT_EQ(reader->generation(), 3u);
   files.evict_lost();
-  file again = file::open(files, path, open_access::write);
+  container_file again = container_file::open(files, path, open_access::write);
   EXPECT_EQ(again.latest().generation(), 2u);
   try {
     again.begin(at_once);
     FAIL() << "generation 3 was given away twice";
   } catch (const error& refused) {
     EXPECT_EQ(refused.code(), errc::io);
-    EXPECT_NE(std::string(refused.what()).find("close it and try again"), std::string::npos);
+    EXPECT_NE(std::string(refused.what()).find("close the reader and try again"),
+              std::string::npos);
   }
   reader.reset();
   EXPECT_EQ(again.begin(at_once).generation(), 3u);
@@ -373,7 +429,8 @@ TEST_F(Abort, LeavesTheFileAsItWas) {
     EXPECT_THROW(change.find("a"), error);
     EXPECT_THROW(change.commit(), error);
   }
-  EXPECT_EQ(files.now().at(path).size(), before.at(path).size());  // even its space is back
+  EXPECT_EQ(files.now().at(path).size(),
+            before.at(path).size());  // even the file's size is as before
   EXPECT_EQ(observe(container.latest()), state);
   EXPECT_EQ(container.begin(at_once).generation(), 3u);
 }
@@ -388,8 +445,25 @@ TEST_F(Abort, OfAKilledWriterIsTidiedUpByTheNextCommit) {
   EXPECT_EQ(files.now().at(path).size(), container.latest().end_of_file());
 }
 
-TEST_F(Abort, KeepsTheTailWhileAReaderMayMapIt) {
+// commit.8: all bytes that a reader holds lie before the tail.
+TEST_F(Abort, GivesTheTailBackBesideReaders) {
+  plain_state state;
+  test::commit_step(container, 0, state);
   const generation_view reader = container.latest();
+  const std::uint64_t before = files.now().at(path).size();
+  {
+    transaction change = container.begin(at_once);
+    change.allocate(100'000);
+    EXPECT_GT(files.now().at(path).size(), before);
+  }
+  EXPECT_EQ(files.now().at(path).size(), before);
+  EXPECT_EQ(observe(reader), state);
+}
+
+TEST_F(Abort, KeepsTheTailWhileTheNoShrinkByteIsHeld) {
+  std::unique_ptr<open_file> mapper;
+  ASSERT_GE(files.open(path, open_access::read, mapper), 0);
+  ASSERT_GE(mapper->try_lock(no_shrink_lock, lock_mode::shared), 0);
   std::uint64_t size = 0;
   {
     transaction change = container.begin(at_once);
@@ -413,16 +487,16 @@ TEST_F(Abort, FollowsAnExceptionBetweenSyncAndSuperblock) {
 TEST_F(Abort, FollowsAFailedWriteOfData) {
   transaction change = container.begin(at_once);
   change.put(test::chunked_record("a"));
-  const extent where = change.allocate_chunk(10);
+  const extent range = change.allocate_chunk(10);
   const auto bytes = test::pattern(10, 1);
   files.fail_call(files.calls(), fault::error, EIO);
-  EXPECT_THROW(change.write(where.offset, bytes), error);
+  EXPECT_THROW(change.write(range.offset, bytes), error);
   files.fail_call(UINT64_MAX, fault::none);
   EXPECT_THROW(change.commit(), error);
   EXPECT_EQ(container.latest().generation(), 1u);
 }
 
-// A change that failed half-way may have left the books wrong.
+// A change that failed half-way may have left the trees inconsistent, so the commit must refuse.
 TEST_F(Abort, FollowsAChangeThatFailedHalfWay) {
   plain_state state;
   {
@@ -432,11 +506,11 @@ TEST_F(Abort, FollowsAChangeThatFailedHalfWay) {
     change.commit();
   }
   bool failed = false;
-  for (std::uint64_t at = 0; at < 8; ++at) {
-    file again = file::open(files, path, open_access::write);
+  for (std::uint64_t call = 0; call < 8; ++call) {
+    container_file again = container_file::open(files, path, open_access::write);
     transaction change = again.begin(at_once);
     const std::uint64_t end = files.calls();
-    files.fail_call(end + at, fault::error, EIO);
+    files.fail_call(end + call, fault::error, EIO);
     plain_state ignored = state;
     try {
       test::storyteller(change, ignored).note("a", "long", std::string(7000, 'y'));
@@ -445,14 +519,15 @@ TEST_F(Abort, FollowsAChangeThatFailedHalfWay) {
       failed = true;
     }
     files.fail_call(UINT64_MAX, fault::none);
-    if (ignored != state) break;  // nothing is left to fail
+    if (ignored != state) break;  // there are no more calls
     try {
       change.commit();
-      // What failed came before the change: a read.
+      // A read failed before anything was changed.
       EXPECT_EQ(observe(again.latest()), state);
     } catch (const error& refused) {
       EXPECT_EQ(refused.code(), errc::io);
-      EXPECT_NE(std::string(refused.what()).find("an earlier change"), std::string::npos);
+      EXPECT_NE(std::string(refused.what()).find("one of its changes or writes has failed"),
+                std::string::npos);
     }
     EXPECT_EQ(observe(again.latest()), state);
     EXPECT_EQ(test::unsound(again.latest()), "");
@@ -462,15 +537,27 @@ TEST_F(Abort, FollowsAChangeThatFailedHalfWay) {
 
 // ---- creating -----------------------------------------------------------------------------------
 
-// A call that fails leaves nothing behind, or the whole container.
+// If any one call fails (for example for lack of descriptors), the container exists or its name is
+// free.
+TEST(Create, LeavesNoNameWhenItFails) {
+  for (std::uint64_t call = 0;; ++call) {
+    recording_file_system files;
+    files.fail_call(call, test::fault::error, EMFILE);
+    const errc code = test::code_of([&] { container_file::create(files, path, {.id = uuid{}}); });
+    EXPECT_EQ(files.now().contains(path), code == errc{}) << files.failed_call();
+    if (files.failed_call().empty()) break;
+  }
+}
+
+// After a failed call there is no file, or the whole container.
 TEST(Create, LeavesAWholeFileOrNone) {
   for (const fault how : {fault::error, fault::death}) {
-    for (std::uint64_t at = 0;; ++at) {
+    for (std::uint64_t failing = 0;; ++failing) {
       recording_file_system files;
-      files.fail_call(at, how, ENOSPC);
+      files.fail_call(failing, how, ENOSPC);
       std::optional<errc> failed;
       try {
-        file::create(files, path, {.id = uuid{}});
+        container_file::create(files, path, {.id = uuid{}});
       } catch (const error& failure) {
         failed = failure.code();
         EXPECT_NE(std::string(failure.what()).find(path), std::string::npos) << failure.what();
@@ -478,12 +565,12 @@ TEST(Create, LeavesAWholeFileOrNone) {
       EXPECT_EQ(files.open_files(), 0);
       const std::string call = files.failed_call();
       files.fail_call(UINT64_MAX, fault::none);
-      if (files.calls() <= at) break;  // it was never made
+      if (files.calls() <= failing) break;  // there are no more calls
       const auto left = files.now();
       if (left.empty()) continue;
       ASSERT_EQ(left.size(), 1u) << call;
       EXPECT_EQ(look(left, path).generation, 1u) << call;
-      // A name that may go with the power is taken away at once.
+      // A name that a power cut could remove is removed at once.
       if (how == fault::error) {
         EXPECT_NE(call, "sync_directory");
       }
@@ -493,18 +580,18 @@ TEST(Create, LeavesAWholeFileOrNone) {
 
 TEST(Create, NeedsLocksThatOthersSee) {
   recording_file_system files;
-  file::create(files, path, {.id = uuid{}});
+  container_file::create(files, path, {.id = uuid{}});
   files.honours_locks = false;
   for (const open_access access : {open_access::read, open_access::write})
-    EXPECT_EQ(test::code_of([&] { file::open(files, path, access); }), errc::unsupported);
+    EXPECT_EQ(test::code_of([&] { container_file::open(files, path, access); }), errc::unsupported);
 }
 
 // ---- interleavings ------------------------------------------------------------------------------
 
-// A writer that tells the history over and over.
+// A writer that repeats the history.
 struct steady_writer {
   explicit steady_writer(recording_file_system& files)
-      : container(file::create(files, path, {.id = uuid{}})) {}
+      : container(container_file::create(files, path, {.id = uuid{}})) {}
 
   void commit() {
     told.push_back(told.back());
@@ -512,51 +599,52 @@ struct steady_writer {
     test::commit_step(container, step, told.back());
   }
 
-  file container;
-  std::vector<plain_state> told{{}};  // what each generation holds, from the first
+  container_file container;
+  std::vector<plain_state> told{{}};  // the content of each generation, from the first
 };
 
-// A whole writer's transaction runs before call number `at` of a reader's opening, for every `at`.
-TEST(Interleaving, ReadersArePinnedOnSomethingWholeWhateverWritersDo) {
+// A whole transaction of a writer runs before call number `call` of a reader's opening, for every
+// `call`.
+TEST(Interleaving, ReadersPinWholeGenerationsBesideWriters) {
   for (int commits = 1; commits <= 3; ++commits) {
-    for (std::uint64_t at = 0;; ++at) {
+    for (std::uint64_t call = 0;; ++call) {
       recording_file_system files;
       steady_writer writer(files);
       writer.commit();
-      file reader = file::open(files, path, open_access::read);
+      container_file reader = container_file::open(files, path, open_access::read);
       const std::uint64_t start = files.calls();
       bool ran = false;
       files.before_call = [&] {
-        if (files.calls() != start + at) return;
+        if (files.calls() != start + call) return;
         ran = true;
         for (int i = 0; i < commits; ++i) writer.commit();
       };
       const generation_view view = reader.latest();
       files.before_call = nullptr;
       ASSERT_EQ(observe(view), writer.told[view.generation() - 1]);
-      // Whatever is committed from here on leaves it alone.
+      // Later commits do not change the pinned generation.
       while (writer.told.size() < 7) writer.commit();
-      ASSERT_EQ(observe(view), writer.told[view.generation() - 1]) << "call " << at;
+      ASSERT_EQ(observe(view), writer.told[view.generation() - 1]) << "call " << call;
       ASSERT_EQ(test::unsound(writer.container.latest()), "");
       if (!ran) break;
     }
   }
 }
 
-// A reader opens, reads and stays before call number `at` of a writer's transaction, for every
-// `at`.
+// A reader opens the container, reads it and keeps its view before call number `call` of a writer's
+// transaction, for every `call`.
 TEST(Interleaving, WritersNeverTouchWhatAReaderHolds) {
-  for (std::uint64_t at = 0;; ++at) {
+  for (std::uint64_t call = 0;; ++call) {
     recording_file_system files;
     steady_writer writer(files);
     writer.commit();
     writer.commit();
-    std::optional<file> reader;
+    std::optional<container_file> reader;
     std::optional<generation_view> view;
     const std::uint64_t start = files.calls();
     files.before_call = [&] {
-      if (files.calls() != start + at || view) return;
-      reader = file::open(files, path, open_access::read);
+      if (files.calls() != start + call || view) return;
+      reader = container_file::open(files, path, open_access::read);
       view = reader->latest();
     };
     writer.commit();
@@ -565,13 +653,13 @@ TEST(Interleaving, WritersNeverTouchWhatAReaderHolds) {
     ASSERT_GE(view->generation(), 3u);
     ASSERT_LE(view->generation(), 4u);
     while (writer.told.size() < 7) writer.commit();
-    ASSERT_EQ(observe(*view), writer.told[view->generation() - 1]) << "call " << at;
+    ASSERT_EQ(observe(*view), writer.told[view->generation() - 1]) << "call " << call;
   }
 }
 
-// Two threads of which one runs at a time: the reader stops before its call number `reader_stop`,
-// the writer commits once and stops before call `writer_stop` of its next transaction, the reader
-// goes on to the end, the writer finishes.
+// Two threads take turns. The reader stops before its call number `reader_stop`. The writer commits
+// once and stops before call `writer_stop` of its next transaction. Then the reader runs to its
+// end, and after it the writer.
 class Baton {
  public:
   enum class turn : std::uint8_t { reader_first, writer_first, reader_second, writer_second, over };
@@ -600,7 +688,7 @@ TEST(Interleaving, ReadersAndWritersMeetAtEveryPairOfSteps) {
     bool writer_has_more = true;
     for (std::uint64_t writer_stop = 0; writer_has_more && reader_has_more; ++writer_stop) {
       recording_file_system files;
-      file writer = file::create(files, path, {.id = uuid{}});
+      container_file writer = container_file::create(files, path, {.id = uuid{}});
       std::vector<plain_state> told{{}};
       const auto commit_one = [&] {
         transaction change = writer.begin(at_once);
@@ -614,7 +702,7 @@ TEST(Interleaving, ReadersAndWritersMeetAtEveryPairOfSteps) {
       };
       commit_one();
       commit_one();
-      file reader = file::open(files, path, open_access::read);
+      container_file reader = container_file::open(files, path, open_access::read);
 
       Baton baton;
       bool reader_stopped = false;
@@ -665,7 +753,7 @@ class Renaming : public testing::Test {
  protected:
   // A container of generation `commits` + 1.
   static plain_state make(recording_file_system& files, const std::string& name, int commits) {
-    file container = file::create(files, name, {.id = uuid{}});
+    container_file container = container_file::create(files, name, {.id = uuid{}});
     plain_state state;
     for (int step = 0; step < commits; ++step) test::commit_step(container, step, state);
     return state;
@@ -674,27 +762,27 @@ class Renaming : public testing::Test {
   const std::string compacted = "/box/compacted";
 };
 
-// A compacted file takes the name, and another process its lock, before any call of a transaction's
-// beginning: nobody else writes into that file.
+// Before some call of `begin`, a compacted file takes the name and another process locks that file.
+// The transaction must not write into it.
 TEST_F(Renaming, TheWriterLockIsThatOfTheFileBehindTheName) {
   bool refused = false;
-  for (std::uint64_t at = 0;; ++at) {
+  for (std::uint64_t call = 0;; ++call) {
     recording_file_system files;
     make(files, path, 1);
     make(files, compacted, 3);
-    file writer = file::open(files, path, open_access::write);
-    std::optional<file> other;
+    container_file writer = container_file::open(files, path, open_access::write);
+    std::optional<container_file> other;
     std::optional<transaction> others;
     const std::uint64_t start = files.calls();
     files.before_call = [&] {
-      if (other || files.calls() != start + at) return;
+      if (other || files.calls() != start + call) return;
       files.rename(compacted, path);
-      other = file::open(files, path, open_access::write);
+      other = container_file::open(files, path, open_access::write);
       others = other->begin(at_once);
     };
     try {
       const transaction change = writer.begin(at_once);
-      EXPECT_EQ(change.generation(), 3u) << "two writers of one file, call " << at;
+      EXPECT_EQ(change.generation(), 3u) << "two writers of one file, call " << call;
     } catch (const error& failure) {
       EXPECT_EQ(failure.code(), errc::busy) << failure.what();
       refused = true;
@@ -705,54 +793,55 @@ TEST_F(Renaming, TheWriterLockIsThatOfTheFileBehindTheName) {
   EXPECT_TRUE(refused);
 }
 
-// A compacted file takes the name before any call of a reader's, and writers use it at once.
+// A compacted file takes the name before some call of a reader, and writers use the file at once.
 TEST_F(Renaming, APinIsOnTheFileThatIsRead) {
-  for (std::uint64_t at = 0;; ++at) {
+  for (std::uint64_t call = 0;; ++call) {
     recording_file_system files;
     const plain_state before = make(files, path, 2);
     const plain_state compact = make(files, compacted, 3);
-    file reader = file::open(files, path, open_access::read);
-    // The newest generation is read once more.
+    container_file reader = container_file::open(files, path, open_access::read);
+    // One more commit, so that both files have the same generation.
     plain_state after = before;
     {
-      file writer = file::open(files, path, open_access::write);
+      container_file writer = container_file::open(files, path, open_access::write);
       transaction change = writer.begin(at_once);
       test::storyteller(change, after).dense("e", 300, 2);
       change.commit();
     }
-    std::optional<file> other;
+    std::optional<container_file> other;
     const std::uint64_t start = files.calls();
     files.before_call = [&] {
-      if (other || files.calls() != start + at) return;
+      if (other || files.calls() != start + call) return;
       files.rename(compacted, path);
-      other = file::open(files, path, open_access::write);
+      other = container_file::open(files, path, open_access::write);
     };
     const generation_view view = reader.latest();
     files.before_call = nullptr;
     if (!other) break;
     EXPECT_EQ(view.generation(), 4u);
     const plain_state seen = observe(view);
-    EXPECT_TRUE(seen == after || seen == compact) << "call " << at;
-    // A view of the file that has the name is seen by those who write it.
+    EXPECT_TRUE(seen == after || seen == compact) << "call " << call;
+    // Writers of the file that has the name see the pin of this view.
     if (seen == compact) {
-      EXPECT_EQ(other->pinned(), (std::vector<generation_range>{{4, 4}})) << "call " << at;
+      EXPECT_EQ(other->pinned(), (std::vector<generation_range>{{4, 4}})) << "call " << call;
     } else {
-      EXPECT_TRUE(other->pinned().empty()) << "call " << at;
+      EXPECT_TRUE(other->pinned().empty()) << "call " << call;
     }
   }
 }
 
-// commit.1, docs/decisions/0021: a slot that a dying writer left torn, and that the kernel could
-// not write, may come back as it was. Nobody may have used its generation's space by then:
-// `next_writers` runs those who come after, up to that.
+// commit.1, docs/decisions/0021: a dying writer left a slot torn, and the kernel could not write
+// it. Later the kernel may read the old superblock back from the device. By then no writer may have
+// reused the space of that superblock's generation. `next_writers` runs the writers up to that
+// moment.
 template <class Next>
 void expect_reader_not_misled(Next&& next_writers) {
   bool reader_has_more = true;
-  for (std::uint64_t at = 0; reader_has_more; ++at) {
+  for (std::uint64_t call = 0; reader_has_more; ++call) {
     bool writer_has_more = true;
     for (std::uint64_t death = 0; writer_has_more && reader_has_more; ++death) {
       recording_file_system files;
-      file writer = file::create(files, path, {.id = uuid{}});
+      container_file writer = container_file::create(files, path, {.id = uuid{}});
       std::vector<plain_state> told{{}};
       const auto change_all = [&](transaction& change) {
         told.resize(change.generation() - 1);
@@ -768,16 +857,16 @@ void expect_reader_not_misled(Next&& next_writers) {
         change.commit();
       };
       for (int i = 0; i < 2; ++i) commit_one();
-      file reader = file::open(files, path, open_access::read);
+      container_file reader = container_file::open(files, path, open_access::read);
       commit_one();  // generation 4, in slot 1: the reader picks it
 
       reader_has_more = false;
       const std::uint64_t start = files.calls();
       files.before_call = [&] {
-        if (reader_has_more || files.calls() != start + at) return;
+        if (reader_has_more || files.calls() != start + call) return;
         reader_has_more = true;
         commit_one();  // generation 5, in slot 0
-        {              // generation 6 dies, maybe in the middle of its superblock
+        {              // the writer of generation 6 dies, perhaps while it writes the superblock
           transaction change = writer.begin(at_once);
           change_all(change);
           files.fail_call(files.calls() + death, fault::death);
@@ -790,7 +879,7 @@ void expect_reader_not_misled(Next&& next_writers) {
       const generation_view view = reader.latest();
       files.before_call = nullptr;
       ASSERT_EQ(observe(view), told[view.generation() - 1])
-          << "reader's call " << at << ", writer's call " << death;
+          << "reader's call " << call << ", writer's call " << death;
     }
   }
 }
@@ -798,13 +887,14 @@ void expect_reader_not_misled(Next&& next_writers) {
 TEST(Interleaving, AReaderIsNotMisledByASlotThatComesBack) {
   expect_reader_not_misled([](recording_file_system& files, const auto& change_all) {
     {  // the next writer's first sync fails
-      file next = file::open(files, path, open_access::write);
+      container_file next = container_file::open(files, path, open_access::write);
       files.fail_sync(0);
       EXPECT_EQ(test::code_of([&] { next.begin(at_once); }), errc::io);
       files.fail_sync(1'000'000);
     }
-    // The one after it has written its data when the kernel looks at the device again.
-    file last = file::open(files, path, open_access::write);
+    // The writer after it has written its data when the kernel reads the slot from the device
+    // again.
+    container_file last = container_file::open(files, path, open_access::write);
     transaction change = last.begin(at_once);
     change_all(change);
   });
@@ -812,21 +902,22 @@ TEST(Interleaving, AReaderIsNotMisledByASlotThatComesBack) {
 
 TEST(Interleaving, AReaderIsNotMisledByARewriteThatNeverArrived) {
   expect_reader_not_misled([](recording_file_system& files, const auto& change_all) {
-    file next = file::open(files, path, open_access::write);
+    container_file next = container_file::open(files, path, open_access::write);
     transaction change = next.begin(at_once);
-    files.fail_writeback(path);  // of what is not synced yet
+    files.fail_writeback(path);  // write-back of the unsynced bytes fails
     change_all(change);
   });
 }
 
 TEST(Interleaving, ASecondWriterWaitsItsTurn) {
   recording_file_system files;
-  file first = file::create(files, path, {.id = uuid{}});
-  file second = file::open(files, path, open_access::write);
+  container_file first = container_file::create(files, path, {.id = uuid{}});
+  container_file second = container_file::open(files, path, open_access::write);
   std::optional<transaction> change = first.begin(at_once);
-  for (file* const each : {&first, &second}) {  // also within one process, one object
+  for (container_file* const opened :
+       {&first, &second}) {  // also with several objects of one process
     try {
-      each->begin(patience{50});
+      opened->begin(std::chrono::milliseconds{50});
       FAIL() << "two writers at once";
     } catch (const error& refused) {
       EXPECT_EQ(refused.code(), errc::busy);

@@ -1,15 +1,16 @@
-// What a reader makes of damaged files: `corrupt`, or the right data; never a wrong value, a crash
-// or a hang.
+// Reads damaged files. The result is `corrupt` or the right data, never a wrong value, a crash or a
+// hang.
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "format/bytes.hpp"
-#include "format/checksum.hpp"
-#include "format/header.hpp"
+#include "format/bytes/byte_order.hpp"
+#include "format/bytes/checksum.hpp"
+#include "format/generations/superblock_slots.hpp"
+#include "format/pages/header.hpp"
+#include "format/pages/superblock.hpp"
 #include "format/small_history.hpp"
-#include "format/superblock.hpp"
 #include "shale/error.hpp"
 #include "support/failures.hpp"
 #include "support/recording_file_system.hpp"
@@ -21,16 +22,16 @@ using test::observe;
 using test::plain_state;
 using test::recording_file_system;
 
-constexpr patience at_once{0};
+constexpr std::chrono::milliseconds at_once{0};
 const std::string path = "/box/damaged.shale";
 
 class Damage : public testing::Test {
  protected:
   Damage() {
     recording_file_system files;
-    file container = file::create(files, path, {.id = uuid{}});
-    // The last generation touches everything, so that the one before shares no page with it but
-    // what the steps leave alone.
+    container_file container = container_file::create(files, path, {.id = uuid{}});
+    // The last transaction changes as much as possible, so that the last two generations share few
+    // pages.
     for (int step = 0; step < 3; ++step) {
       states.push_back(states.empty() ? plain_state{} : states.back());
       test::commit_step(container, step, states.back());
@@ -40,7 +41,7 @@ class Damage : public testing::Test {
     end_of_file = container.latest().end_of_file();
   }
 
-  // What a reader sees: an error's code, or the state of a generation that was committed.
+  // Returns the result of reading: an error's code, or the state of a committed generation.
   struct outcome {
     errc code{};
     std::uint64_t generation = 0;
@@ -50,7 +51,7 @@ class Damage : public testing::Test {
   static outcome read(recording_file_system& files) {
     outcome seen;
     try {
-      file container = file::open(files, path, open_access::read);
+      container_file container = container_file::open(files, path, open_access::read);
       const generation_view view = container.latest();
       seen.generation = view.generation();
       seen.state = observe(view);
@@ -60,18 +61,18 @@ class Damage : public testing::Test {
     return seen;
   }
 
-  void expect_right_or_corrupt(recording_file_system& files, std::uint64_t at) {
+  void expect_right_or_corrupt(recording_file_system& files, std::uint64_t offset) {
     const outcome seen = read(files);
     if (seen.code != errc{}) {
-      ASSERT_EQ(seen.code, errc::corrupt) << "byte " << at;
+      ASSERT_EQ(seen.code, errc::corrupt) << "byte " << offset;
       return;
     }
-    // An older generation may only be shown where the newest superblock itself is what was damaged:
-    // nobody can tell that from a commit that did not happen.
+    // A reader may see an older generation only if the damage is in the newest superblock: it
+    // cannot tell that from a commit that did not happen.
     const std::uint64_t slot = superblock_offsets[newest_slot];
-    const bool in_superblock = at >= slot && at < slot + 512;
-    ASSERT_EQ(seen.generation, in_superblock ? newest - 1 : newest) << "byte " << at;
-    ASSERT_EQ(seen.state, states[seen.generation - 2]) << "byte " << at;
+    const bool in_superblock = offset >= slot && offset < slot + 512;
+    ASSERT_EQ(seen.generation, in_superblock ? newest - 1 : newest) << "byte " << offset;
+    ASSERT_EQ(seen.state, states[seen.generation - 2]) << "byte " << offset;
   }
 
   recording_file_system::content sound;
@@ -86,22 +87,23 @@ TEST_F(Damage, AnyChangedByteIsFoundOrDoesNotMatter) {
   recording_file_system files({{path, sound}});
   ASSERT_EQ(read(files).state, states.back());
   std::mt19937_64 random(1);
-  for (std::uint64_t at = 0; at < sound.size(); ++at) {
-    // Of the gaps between the fixed pages, a sample.
-    const bool in_gap = at < first_extent_offset && sound[at] == std::byte{0} && at % 4096 >= 512;
-    if (in_gap && at % 61 != 0) continue;
+  for (std::uint64_t offset = 0; offset < sound.size(); ++offset) {
+    // In the gaps between the fixed pages, only some bytes are tried.
+    const bool in_gap =
+        offset < first_extent_offset && sound[offset] == std::byte{0} && offset % 4096 >= 512;
+    if (in_gap && offset % 61 != 0) continue;
     const auto mask = static_cast<std::byte>(1u << random() % 8);
-    files.flip(path, at, mask);
-    expect_right_or_corrupt(files, at);
-    files.flip(path, at, mask);
+    files.flip(path, offset, mask);
+    expect_right_or_corrupt(files, offset);
+    files.flip(path, offset, mask);
     if (HasFatalFailure()) return;
   }
 }
 
 TEST_F(Damage, EveryByteOfTheNewestMetadataCounts) {
-  // Of the pages that the generation refers to, every byte is covered by some checksum.
+  // Some checksum covers every byte of the pages that the generation refers to.
   recording_file_system files({{path, sound}});
-  file container = file::open(files, path, open_access::read);
+  container_file container = container_file::open(files, path, open_access::read);
   const generation_view view = container.latest();
   int pages = 0;
   for (std::uint64_t page = first_extent_offset; page < end_of_file; page += page_bytes) {
@@ -117,12 +119,57 @@ TEST_F(Damage, EveryByteOfTheNewestMetadataCounts) {
   EXPECT_GE(pages, 6);
 }
 
+// If the newest superblock is damaged, a reader sees the generation before, as after a commit that
+// a power cut interrupted. But the live page shows that the newest generation was committed, so
+// `verify` finds it.
+TEST_F(Damage, OfTheNewestSuperblockIsFoundByVerify) {
+  recording_file_system files({{path, sound}});
+  std::unique_ptr<open_file> raw;
+  ASSERT_GE(files.open(path, open_access::read, raw), 0);
+  const slots both = read_slots(*raw, uuid{}, path);
+  const std::uint32_t slot = *format::newest_slot(both);
+  const auto findings = [&] {
+    container_file container =
+        container_file::open(files, path, open_access::read, {.salvage = true});
+    std::string text;
+    for (const auto& finding : verify(container.latest()).findings) text += finding.text + "\n";
+    return text;
+  };
+  EXPECT_EQ(findings(), "");
+  for (const std::uint64_t offset : {0, 40, 300, 511}) {
+    files.flip(path, superblock_offsets[slot] + offset, std::byte{4});
+    EXPECT_NE(findings().find("superblock slot " + std::to_string(slot)), std::string::npos);
+    files.flip(path, superblock_offsets[slot] + offset, std::byte{4});
+    // Damage of the older superblock does no harm.
+    files.flip(path, superblock_offsets[1 - slot] + offset, std::byte{4});
+    EXPECT_EQ(findings(), "");
+    files.flip(path, superblock_offsets[1 - slot] + offset, std::byte{4});
+  }
+  // A commit that was not announced yet.
+  files.flip(path, superblock_offsets[slot], std::byte{4});
+  files.flip(path, live_page_offset, static_cast<std::byte>(newest ^ (newest - 1)));
+  EXPECT_EQ(findings(), "");
+}
+
+// The handle was opened before the damage. A commit would hide that another one is lost.
+TEST_F(Damage, OfTheNewestSuperblockStopsWriters) {
+  recording_file_system files({{path, sound}});
+  container_file container = container_file::open(files, path, open_access::write);
+  std::unique_ptr<open_file> raw;
+  ASSERT_GE(files.open(path, open_access::read, raw), 0);
+  const std::uint32_t slot = *format::newest_slot(read_slots(*raw, uuid{}, path));
+  files.flip(path, superblock_offsets[slot] + 40, std::byte{4});
+  const auto damaged = files.now().at(path);
+  EXPECT_EQ(test::code_of([&] { container.begin(std::chrono::milliseconds(0)); }), errc::corrupt);
+  EXPECT_EQ(files.now().at(path), damaged);
+}
+
 TEST_F(Damage, AnyTruncationIsFound) {
   recording_file_system files({{path, sound}});
   std::unique_ptr<open_file> raw;
   ASSERT_GE(files.open(path, open_access::write, raw), 0);
   for (std::uint64_t bytes = sound.size(); bytes-- > 0;) {
-    // Every length near where something begins or ends, and a sample of the others.
+    // All lengths near the beginning or end of an extent, and some of the others.
     const std::uint64_t near = bytes % 512;
     if (near > 1 && near < 511 && bytes % 37 != 0) continue;
     raw->truncate(bytes);
@@ -135,7 +182,7 @@ TEST_F(Damage, RandomRubbishIsNotAContainer) {
   std::mt19937_64 random(2);
   for (int round = 0; round < 200; ++round) {
     auto bytes = sound;
-    // Rubbish over a random stretch, behind the header half of the time.
+    // Random bytes over a random range; half of the ranges spare the header.
     const std::size_t start =
         round % 2 == 0 ? random() % bytes.size()
                        : first_extent_offset + random() % (bytes.size() - first_extent_offset);
@@ -162,7 +209,7 @@ TEST_F(Damage, AValidSuperblockWithoutItsRootIsCorruptNotOld) {
   }();
   files.flip(path, root + 100, std::byte{4});
   try {
-    file::open(files, path, open_access::read);
+    container_file::open(files, path, open_access::read);
     FAIL() << "opened without a root";
   } catch (const error& failure) {
     EXPECT_EQ(failure.code(), errc::corrupt);
@@ -172,7 +219,7 @@ TEST_F(Damage, AValidSuperblockWithoutItsRootIsCorruptNotOld) {
 
 TEST_F(Damage, VerifyNamesTheDamagedChunkAndSegment) {
   recording_file_system files({{path, sound}});
-  file container = file::open(files, path, open_access::read);
+  container_file container = container_file::open(files, path, open_access::read);
   const generation_view view = container.latest();
   EXPECT_EQ(test::unsound(view), "");
   const array_record chunked = view.find("b/a").value();
@@ -186,26 +233,26 @@ TEST_F(Damage, VerifyNamesTheDamagedChunkAndSegment) {
   EXPECT_EQ(report.findings[0].code, errc::corrupt);
 }
 
-// Who reads a chunk makes room for all of it, so a few stored bytes must not ask for a GiB.
+// A reader allocates a whole chunk, so a few stored bytes must not make it allocate a GiB.
 TEST(ChunkEntry, ThatClaimsMoreThanZstdCanPackIsCorrupt) {
   recording_file_system files;
-  file container = file::create(files, path, {.id = uuid{}});
+  container_file container = container_file::create(files, path, {.id = uuid{}});
   transaction change = container.begin(at_once);
   const std::vector<std::byte> stored(8, std::byte{1});
-  for (const auto& [name, elements] : {std::pair("most", 65536), {"more", 98304}}) {
+  for (const auto& [name, elements] : {std::pair("most", 65536), {"more", 65537}}) {
     array_record record = test::chunked_record(name);
     record.shape = {elements};
     std::get<chunked_layout>(record.layout).chunk_shape = {elements};
     std::get<chunked_layout>(record.layout).grid_capacity = {1};
     change.put(record);
-    change.store_chunk(name, 0, {stored, 0});
+    test::store_chunk(change, name, 0, {stored, 0});
   }
   change.commit();
   const generation_view view = container.latest();
   EXPECT_EQ(view.find_chunk(view.find("most").value(), 0)->stored_bytes, 8u);  // 256 KiB
   try {
-    view.find_chunk(view.find("more").value(), 0);  // 384 KiB
-    FAIL() << "8 bytes hold three blocks";
+    view.find_chunk(view.find("more").value(), 0);  // one element more
+    FAIL() << "8 bytes hold two blocks and an element";
   } catch (const error& failure) {
     EXPECT_EQ(failure.code(), errc::corrupt);
   }
@@ -213,7 +260,7 @@ TEST(ChunkEntry, ThatClaimsMoreThanZstdCanPackIsCorrupt) {
 
 TEST_F(Damage, OfADenseArraysChecksumsIsToldFromDamageOfItsData) {
   recording_file_system files({{path, sound}});
-  file container = file::open(files, path, open_access::read);
+  container_file container = container_file::open(files, path, open_access::read);
   const generation_view view = container.latest();
   const array_record dense = view.find("e").value();
   files.flip(path, dense.dense().checksums.offset, std::byte{1});
@@ -226,30 +273,30 @@ TEST_F(Damage, OfADenseArraysChecksumsIsToldFromDamageOfItsData) {
 TEST_F(Damage, OfALongValueIsFound) {
   const std::vector<std::byte> run(3000, std::byte{'h'});
   recording_file_system files({{path, sound}});
-  auto from = sound.begin();
-  for (;;) {  // older generations have theirs
-    from = std::search(from, sound.end(), run.begin(), run.end());
-    if (from == sound.end()) break;
-    files.flip(path, static_cast<std::uint64_t>(from - sound.begin()) + 1000, std::byte{1});
-    from += 3000;
+  auto begin = sound.begin();
+  for (;;) {  // older generations have their own lists
+    begin = std::search(begin, sound.end(), run.begin(), run.end());
+    if (begin == sound.end()) break;
+    files.flip(path, static_cast<std::uint64_t>(begin - sound.begin()) + 1000, std::byte{1});
+    begin += 3000;
   }
   EXPECT_EQ(read(files).code, errc::corrupt);
 }
 
 TEST_F(Damage, ReadingBehindTheEndOfAFileIsAFailure) {
   recording_file_system files({{path, sound}});
-  file container = file::open(files, path, open_access::read);
+  container_file container = container_file::open(files, path, open_access::read);
   const generation_view view = container.latest();
-  const extent where = view.find("e")->dense().extents.at(0);
-  std::vector<std::byte> bytes(where.bytes);
-  view.read(where.offset, bytes);
+  const extent range = view.find("e")->dense().extents.at(0);
+  std::vector<std::byte> bytes(range.bytes);
+  view.read(range.offset, bytes);
   std::unique_ptr<open_file> raw;
   ASSERT_GE(files.open(path, open_access::write, raw), 0);
-  raw->truncate(where.end() - 1);
-  EXPECT_EQ(test::code_of([&] { view.read(where.offset, bytes); }), errc::io);
+  raw->truncate(range.end() - 1);
+  EXPECT_EQ(test::code_of([&] { view.read(range.offset, bytes); }), errc::io);
 }
 
-// Files in which every checksum is right: what somebody makes who means harm.
+// Hostile files, in which every checksum is right.
 class Forgery : public Damage {
  protected:
   Forgery() {
@@ -262,7 +309,7 @@ class Forgery : public Damage {
     return bytes_.begin() + static_cast<std::ptrdiff_t>(offset);
   }
 
-  // Sets the checksums of catalog, root and superblock right, and opens the file.
+  // Corrects the checksums of catalog, root and superblock, and opens the file.
   errc code() {
     if (catalog_.offset <= bytes_.size() - page_bytes)
       catalog_.checksum = checksum_metadata({&bytes_[catalog_.offset], page_bytes});
@@ -310,11 +357,11 @@ TEST_F(Forgery, OfAReferenceBehindTheGenerationsEndIsCorrupt) {
 
 TEST_F(Damage, VerifyDoesNotTrustPagesReadBefore) {
   recording_file_system files({{path, sound}});
-  file container = file::open(files, path, open_access::read);
+  container_file container = container_file::open(files, path, open_access::read);
   const generation_view view = container.latest();
   EXPECT_EQ(observe(view), states.back());  // every page has been read
-  for (std::uint64_t at = first_extent_offset; at < sound.size(); ++at)
-    files.flip(path, at, std::byte{0xff});
+  for (std::uint64_t offset = first_extent_offset; offset < sound.size(); ++offset)
+    files.flip(path, offset, std::byte{0xff});
   EXPECT_FALSE(verify(view).findings.empty());
 }
 
@@ -322,20 +369,21 @@ TEST_F(Damage, UnknownFeaturesAreRefusedNotGuessed) {
   const auto with_features = [&](std::uint64_t incompatible, std::uint64_t read_only) {
     auto bytes = sound;
     superblock_sector sector;
-    const auto at = bytes.begin() + static_cast<std::ptrdiff_t>(superblock_offsets[newest_slot]);
-    std::copy_n(at, 512, sector.begin());
+    const auto offset =
+        bytes.begin() + static_cast<std::ptrdiff_t>(superblock_offsets[newest_slot]);
+    std::copy_n(offset, 512, sector.begin());
     superblock fields = valid(sector, uuid{}, static_cast<std::uint32_t>(newest_slot)).value();
     fields.incompatible = incompatible;
     fields.read_only_compatible = read_only;
-    fields.compatible = 1;  // never matters
+    fields.compatible = 1;  // unknown compatible features are ignored
     sector = encode_superblock(fields, uuid{}, static_cast<std::uint32_t>(newest_slot));
-    std::copy(sector.begin(), sector.end(), at);
+    std::copy(sector.begin(), sector.end(), offset);
     return recording_file_system::image{{path, bytes}};
   };
   const auto code = [&](const recording_file_system::image& image, open_access access) {
     recording_file_system files(image);
     try {
-      file::open(files, path, access);
+      container_file::open(files, path, access);
       return errc{};
     } catch (const error& failure) {
       return failure.code();

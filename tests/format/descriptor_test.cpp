@@ -1,5 +1,5 @@
-// Descriptors that no writer of ours has made.
-#include "format/descriptor.hpp"
+// Tests array descriptors that no writer of Shale makes.
+#include "format/catalog/descriptor.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -7,6 +7,8 @@
 #include <cstring>
 #include <limits>
 
+#include "format/catalog/array_name.hpp"
+#include "format/catalog/attributes.hpp"
 #include "shale/error.hpp"
 #include "support/failures.hpp"
 #include "support/little_memory.hpp"
@@ -30,17 +32,17 @@ array_record chunked_record(const dims& shape) {
 }
 
 template <class T>
-T number_at(const std::vector<std::byte>& bytes, std::size_t at) {
+T number_at(const std::vector<std::byte>& bytes, std::size_t offset) {
   T value;
-  std::memcpy(&value, bytes.data() + at, sizeof value);
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
   return value;
 }
 
-// Every place from which an offset leads to `target`.
+// Every position that holds an offset to `target`.
 std::vector<std::size_t> references_to(const std::vector<std::byte>& bytes, std::size_t target) {
   std::vector<std::size_t> places;
-  for (std::size_t at = 0; at + 4 <= target; at += 4)
-    if (number_at<std::uint32_t>(bytes, at) == target - at) places.push_back(at);
+  for (std::size_t offset = 0; offset + 4 <= target; offset += 4)
+    if (number_at<std::uint32_t>(bytes, offset) == target - offset) places.push_back(offset);
   return places;
 }
 
@@ -51,7 +53,7 @@ TEST(Descriptor, IsReadAsItWasWritten) {
   EXPECT_EQ(read.shape, record.shape);
 }
 
-// Whatever a writer refuses to write, a reader refuses to believe, for the same reason.
+// A reader refuses the same records as a writer, for the same reasons.
 TEST(Descriptor, ThatContradictsItselfIsRefusedByWritersAndReaders) {
   const auto dense = [](const dims& shape, std::vector<extent> extents, extent checksums = {}) {
     array_record record = chunked_record(shape);
@@ -68,39 +70,42 @@ TEST(Descriptor, ThatContradictsItselfIsRefusedByWritersAndReaders) {
       {dense({2}, {{65536, 0}}), "extent 0 is empty"},
       {dense({2}, {{65536, 4096}, {69632, 16}}), "extent 1 holds no element"},
       {dense({1000}, {{65536, 100}, {69632, 7900}}), "not a multiple of its alignment"},
+      {dense({1 << 22}, {{(2u << 20) + 4096, 32u << 20}}),
+       "extent 0 of 33554432 bytes starts at byte 2101248, not at a multiple of 2097152"},
       {dense({3}, {{65536, 16}}), "its extents hold 16 bytes, its shape needs 24"},
       {dense({2}, {{65536, 16}}, {69632, 16}), "its checksums have 16 bytes, its shape needs 8"},
-      {chunked([](array_record& of) { of.chunked().chunk_shape = {2}; }), "differ in rank"},
-      {chunked([](array_record& of) {
-         of.chunked().chunk_shape = {2, 0};
+      {chunked([](array_record& record) { record.chunked().chunk_shape = {2}; }), "differ in rank"},
+      {chunked([](array_record& record) {
+         record.chunked().chunk_shape = {2, 0};
        }),
        "chunk length 0 along axis 1"},
-      {chunked([](array_record& of) {
-         of.chunked().grid_capacity = {2, 2};
+      {chunked([](array_record& record) {
+         record.chunked().grid_capacity = {2, 2};
        }),
        "grid capacity 2 along axis 1, its shape needs 3"},
-      {chunked([](array_record& of) {
-         of.chunked().chunk_shape = {index_t{1} << 20, index_t{1} << 20};
-         of.chunked().grid_capacity = {1, 1};
+      {chunked([](array_record& record) {
+         record.chunked().chunk_shape = {index_t{1} << 20, index_t{1} << 20};
+         record.chunked().grid_capacity = {1, 1};
        }),
        "have more than"},
-      {chunked([](array_record& of) {
-         of.chunked().grid_capacity = {index_t{1} << 40, index_t{1} << 40};
+      {chunked([](array_record& record) {
+         record.chunked().grid_capacity = {index_t{1} << 40, index_t{1} << 40};
        }),
        "is too large"},
-      {chunked([](array_record& of) {
-         of.chunked().stages = {{stage_kind::zstd, 99}};
+      {chunked([](array_record& record) {
+         record.chunked().stages = {{stage_kind::zstd, 99}};
        }),
        "zstd"},
-      {chunked([](array_record& of) { of.name = "a\nb"; }), "byte 1 is one"},
-      {chunked([](array_record& of) { of.fill_value.resize(3); }), "its fill value has 3 bytes"},
-      {chunked([](array_record& of) {  // found by fuzzing
-         of.dtype = dtype::boolean;
-         of.fill_value = {std::byte{32}};
+      {chunked([](array_record& record) { record.name = "a\nb"; }), "byte 1 is one"},
+      {chunked([](array_record& record) { record.fill_value.resize(3); }),
+       "its fill value has 3 bytes"},
+      {chunked([](array_record& record) {  // found by fuzzing
+         record.dtype = dtype::boolean;
+         record.fill_value = {std::byte{32}};
        }),
        "its fill value is 32, a bool is 0 or 1"},
-      {chunked([](array_record& of) {
-         of.attributes = {{"b", ""}, {"a", ""}};
+      {chunked([](array_record& record) {
+         record.attributes = {{"b", ""}, {"a", ""}};
        }),
        "attribute 1 is out of order"},
   };
@@ -117,15 +122,17 @@ TEST(Descriptor, ThatContradictsItselfIsRefusedByWritersAndReaders) {
   }
 }
 
-// Found by fuzzing: the elements of a vector may lie anywhere, as far as FlatBuffers cares.
+// Found by fuzzing: FlatBuffers does not verify the alignment of a vector's elements.
 TEST(Descriptor, WhoseLengthsAreMisalignedIsCorrupt) {
   std::vector<std::byte> bytes = encode_descriptor(chunked_record({1, 2}));
-  // The shape: two lengths. Four bytes later stands a vector of one length, out of step.
+  // The shape has two lengths. Four bytes later there is a vector of one length, which is
+  // misaligned.
   std::size_t shape = 0;
-  for (std::size_t at = 4; at + 20 <= bytes.size() && shape == 0; at += 4)
-    if (number_at<std::uint32_t>(bytes, at) == 2 && number_at<std::uint64_t>(bytes, at + 4) == 1 &&
-        number_at<std::uint64_t>(bytes, at + 12) == 2)
-      shape = at;
+  for (std::size_t offset = 4; offset + 20 <= bytes.size() && shape == 0; offset += 4)
+    if (number_at<std::uint32_t>(bytes, offset) == 2 &&
+        number_at<std::uint64_t>(bytes, offset + 4) == 1 &&
+        number_at<std::uint64_t>(bytes, offset + 12) == 2)
+      shape = offset;
   ASSERT_NE(shape, 0u);
   const auto places = references_to(bytes, shape);
   ASSERT_EQ(places.size(), 1u);
@@ -136,7 +143,8 @@ TEST(Descriptor, WhoseLengthsAreMisalignedIsCorrupt) {
   EXPECT_NE(test::text_of(decode).find("the shape is misaligned"), std::string::npos);
 }
 
-// FlatBuffers lets a vector name one table many times: a descriptor of 300 KiB says it has 400 MiB.
+// FlatBuffers lets a vector refer to one table many times. So a descriptor of 300 KiB can claim 400
+// MiB.
 TEST(Descriptor, WhoseAttributesAreOneManyTimesIsCorruptAndTakesNoMemory) {
   constexpr std::uint32_t count = 4000;
   array_record record = chunked_record({1, 2});
@@ -146,15 +154,16 @@ TEST(Descriptor, WhoseAttributesAreOneManyTimesIsCorruptAndTakesNoMemory) {
   std::vector<std::byte> bytes = encode_descriptor(record);
   ASSERT_EQ(decode_descriptor(bytes, end_of_file).attributes.at(0).second, large);
   std::size_t list = 0;
-  for (std::size_t at = 4; at + 4 + 4 * count <= bytes.size() && list == 0; at += 4)
-    if (number_at<std::uint32_t>(bytes, at) == count && references_to(bytes, at).size() == 1)
-      list = at;
+  for (std::size_t offset = 4; offset + 4 + 4 * count <= bytes.size() && list == 0; offset += 4)
+    if (number_at<std::uint32_t>(bytes, offset) == count &&
+        references_to(bytes, offset).size() == 1)
+      list = offset;
   ASSERT_NE(list, 0u);
   const std::size_t first = list + 4;
   const auto named = static_cast<std::uint32_t>(first + number_at<std::uint32_t>(bytes, first));
-  for (std::size_t at = first; at < first + 4 * count; at += 4) {
-    const auto offset = named - static_cast<std::uint32_t>(at);
-    std::memcpy(bytes.data() + at, &offset, sizeof offset);
+  for (std::size_t entry = first; entry < first + 4 * count; entry += 4) {
+    const auto offset = named - static_cast<std::uint32_t>(entry);
+    std::memcpy(bytes.data() + entry, &offset, sizeof offset);
   }
   const test::little_memory limit;
   const auto decode = [&] { static_cast<void>(decode_descriptor(bytes, end_of_file)); };
@@ -162,7 +171,7 @@ TEST(Descriptor, WhoseAttributesAreOneManyTimesIsCorruptAndTakesNoMemory) {
   EXPECT_NE(test::text_of(decode).find("longer than it is"), std::string::npos);
 }
 
-// Found by fuzzing: no element, but strides that no tensor can have.
+// Found by fuzzing: an empty array whose strides no tensor can have.
 TEST(Descriptor, WhoseEmptyShapeIsTooLargeIsCorrupt) {
   const array_record record = chunked_record({0, std::numeric_limits<index_t>::max() / 2});
   EXPECT_EQ(test::code_of([&] { require_valid(record); }), errc::invalid_argument);

@@ -1,14 +1,14 @@
-// Header, superblock and tree pages: their bytes, and that `valid` is as strict as it must be.
+// Tests the bytes of header, superblock and tree pages, and the strictness of `valid`.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "format/bytes.hpp"
-#include "format/checksum.hpp"
-#include "format/header.hpp"
-#include "format/page.hpp"
-#include "format/superblock.hpp"
+#include "format/bytes/byte_order.hpp"
+#include "format/bytes/checksum.hpp"
+#include "format/pages/header.hpp"
+#include "format/pages/page.hpp"
+#include "format/pages/superblock.hpp"
 #include "shale/error.hpp"
 #include "support/failures.hpp"
 
@@ -24,7 +24,7 @@ uuid some_uuid(std::uint8_t first) {
 const superblock some_superblock{
     .generation = 7, .root = {1u << 20, 4096}, .root_checksum = {3, 4}, .end_of_file = 2u << 20};
 
-// The checksums of the empty input, as the xxHash specification's reference prints them: the seed
+// The checksums of the empty input, as the reference implementation of xxHash prints them. The seed
 // and the variant are part of the format.
 TEST(Checksum, IsXxh3WithSeedZero) {
   EXPECT_EQ(checksum_data({}), 0x2d06800538d394c2u);
@@ -47,7 +47,7 @@ TEST(Header, AnyChangedBitIsFound) {
   header_page page = encode_header({some_uuid(9)});
   for (std::size_t bit = 0; bit < 8 * page.size(); ++bit) {
     page[bit / 8] ^= std::byte(1u << bit % 8);
-    // Also a version that was never written: nothing is believed before the checksum.
+    // This includes the version: no field is used before the checksum is compared.
     EXPECT_EQ(test::code_of([&] { decode_header(page, "file"); }), errc::corrupt) << "bit " << bit;
     page[bit / 8] ^= std::byte(1u << bit % 8);
   }
@@ -87,8 +87,8 @@ TEST(Superblock, AnyChangedBitMakesItInvalid) {
   }
 }
 
-TEST(Superblock, StaysValidWhateverItsVersionSays) {
-  // Or else a newer program's generation would silently give way to an older one.
+TEST(Superblock, StaysValidForAnyVersion) {
+  // Otherwise a newer program's generation would be ignored in favour of an older one.
   superblock later = some_superblock;
   later.version = 99;
   later.incompatible = ~0ull;
@@ -104,8 +104,7 @@ TEST(Superblock, ChecksumCoversUuidThenSlotThenTheRest) {
   EXPECT_EQ(load_checksum(sector.data() + 496), checksum_metadata(ordered));
 }
 
-// ---- tree pages
-// -----------------------------------------------------------------------------------
+// ---- tree pages --------------------------------------------------------------------------------
 
 class Page : public testing::Test {
  protected:
@@ -125,7 +124,7 @@ TEST_F(Page, HoldsItsEntries) {
   EXPECT_EQ(made.key(1), "beta");
   EXPECT_EQ(made.key(2), "gamma");
   EXPECT_TRUE(made.overflows(1));
-  EXPECT_EQ(made.overflow(1).where, (extent{81920, 5000}));
+  EXPECT_EQ(made.overflow(1).range, (extent{81920, 5000}));
   EXPECT_EQ(made.value(2).size(), 5u);
   EXPECT_EQ(made.lower_bound("beta"), 1u);
   EXPECT_EQ(made.lower_bound("c"), 2u);
@@ -167,10 +166,10 @@ TEST_F(Page, IsRefusedWithKeysOutOfOrderOrTooLong) {
 TEST_F(Page, IsRefusedWithAnythingOutOfPlace) {
   std::vector<std::byte> bytes(made.bytes().begin(), made.bytes().end());
   int refused = 0;
-  for (std::size_t at = 0; at < bytes.size(); ++at) {
+  for (std::size_t offset = 0; offset < bytes.size(); ++offset) {
     for (const int mask : {1, 0x80, 0xff}) {
-      bytes[at] ^= std::byte(mask);
-      // Never crashes; and what it accepts can be read.
+      bytes[offset] ^= std::byte(mask);
+      // It never crashes, and accepted pages can be read.
       if (page::problem(bytes)) {
         ++refused;
       } else {
@@ -180,10 +179,10 @@ TEST_F(Page, IsRefusedWithAnythingOutOfPlace) {
           EXPECT_TRUE(changed.overflows(i) || changed.value(i).size() <= page_bytes);
         }
       }
-      bytes[at] ^= std::byte(mask);
+      bytes[offset] ^= std::byte(mask);
     }
   }
-  EXPECT_GT(refused, 3 * 3900);  // nearly every byte is fixed by the others
+  EXPECT_GT(refused, 3 * 3900);  // the other bytes determine nearly every byte
 }
 
 }  // namespace

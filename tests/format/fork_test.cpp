@@ -1,4 +1,5 @@
-// Processes that fork while they write: who holds the locks, and who may change what.
+// Tests processes that fork while they write: the child holds no lock, and cannot change the
+// transaction.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
@@ -9,9 +10,9 @@
 #include <functional>
 #include <optional>
 
-#include "format/container_file.hpp"
-#include "format/forked_children.hpp"
-#include "format/pins.hpp"
+#include "format/container/container_file.hpp"
+#include "format/os/forked_children.hpp"
+#include "format/os/pins.hpp"
 #include "format/small_history.hpp"
 #include "shale/error.hpp"
 #include "support/scratch_directory.hpp"
@@ -23,9 +24,10 @@ using test::observe;
 using test::plain_state;
 using test::storyteller;
 
-constexpr patience at_once{0};
+constexpr std::chrono::milliseconds at_once{0};
 
-// A child that does its work and then lives until its pipe is closed, holding what it inherited.
+// A child that runs its work and then lives until its pipe is closed. It keeps all inherited
+// descriptors.
 class living_child {
  public:
   using way_of_forking = pid_t (*)();
@@ -63,10 +65,10 @@ class living_child {
   int until_ = -1;
 };
 
-// Without the handlers of fork, as vfork and other languages' runtimes do it.
+// Forks without running the fork handlers, like vfork and the runtimes of other languages.
 pid_t clone_alone() { return static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)); }
 
-// The real files; runs something in each pause of a writer that waits for its turn.
+// The real file system. It calls a function in each pause of a writer that waits for its turn.
 class pausing_files final : public file_system {
  public:
   explicit pausing_files(std::function<void()> meanwhile) : meanwhile_(std::move(meanwhile)) {}
@@ -114,7 +116,8 @@ class Forks : public testing::Test {
 
   void expect_free() {
     const std::uint64_t before = container.latest().generation();
-    transaction change = file::open(posix_files(), path, open_access::write).begin(at_once);
+    transaction change =
+        container_file::open(posix_files(), path, open_access::write).begin(at_once);
     tell(change, 7);
     EXPECT_EQ(change.commit(), before + 1);
     EXPECT_EQ(observe(container.latest()), told);
@@ -123,7 +126,7 @@ class Forks : public testing::Test {
 
   test::scratch_directory box;
   const std::string path = box / "forked.shale";
-  file container = file::create(posix_files(), path);
+  container_file container = container_file::create(posix_files(), path);
   plain_state told;
 };
 
@@ -131,7 +134,7 @@ class Forks : public testing::Test {
 TEST_F(Forks, TheWriterLockGoesWithTheTransactionThoughAChildLives) {
   transaction change = container.begin(at_once);
   const living_child child;
-  EXPECT_THROW(file::open(posix_files(), path, open_access::write).begin(at_once), error);
+  EXPECT_THROW(container_file::open(posix_files(), path, open_access::write).begin(at_once), error);
   tell(change, 1);
   change.commit();
   expect_free();
@@ -189,8 +192,8 @@ TEST_F(Forks, APlaceInTheQueueGoesWithItsWriterThoughAChildLives) {
   pausing_files files([&] {
     if (!child) child.emplace();
   });
-  file second = file::open(files, path, open_access::write);
-  EXPECT_THROW(second.begin(patience{1}), error);
+  container_file second = container_file::open(files, path, open_access::write);
+  EXPECT_THROW(second.begin(std::chrono::milliseconds{1}), error);
   ASSERT_TRUE(child);
   tell(*first, 1);
   first->commit();
@@ -213,7 +216,7 @@ TEST_F(Forks, AChildHasNoPartInItsParentsTransaction) {
     if (!refused([&] { change->commit(); })) ::_exit(1);
     if (!refused([&] { change->allocate(4096); })) ::_exit(1);
     if (!refused([&] { change->erase("a"); })) ::_exit(1);
-    change.reset();  // gives back no tail: that is the parent's
+    change.reset();  // does not truncate the tail, which belongs to the parent
   });
   ASSERT_EQ(told, before);
   change->commit();

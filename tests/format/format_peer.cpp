@@ -1,8 +1,7 @@
-// What another process does in the tests of pins and kills:
+// The helper process for the tests of pins and kills:
 //
-//   format_peer read PATH    pins the newest generation, prints its number; then for each line of
-//   input
-//                            reads everything again and prints "same" or "changed"
+//   format_peer read PATH pins the newest generation and prints its number; then, for each line of
+//                            input, reads everything again and prints "same" or "changed"
 //   format_peer write PATH   commits one generation after another, all chunks of which hold the
 //                            generation's number, until it is killed
 
@@ -19,8 +18,8 @@ namespace {
 constexpr unsigned chunks = 12;
 
 int read(const std::string& path) {
-  format::file container =
-      format::file::open(format::posix_files(), path, format::open_access::read);
+  format::container_file container =
+      format::container_file::open(format::posix_files(), path, format::open_access::read);
   const format::generation_view view = container.latest();
   const test::plain_state first = test::observe(view);
   std::cout << view.generation() << std::endl;
@@ -32,15 +31,15 @@ int read(const std::string& path) {
 }
 
 int write(const std::string& path) {
-  format::file container =
-      format::file::open(format::posix_files(), path, format::open_access::write);
+  format::container_file container =
+      format::container_file::open(format::posix_files(), path, format::open_access::write);
   for (;;) {
-    format::transaction change = container.begin(format::patience{10'000});
+    format::transaction change = container.begin(std::chrono::milliseconds{10'000});
     const auto number = static_cast<unsigned>(change.generation());
     test::plain_state ignored;
     test::storyteller story(change, ignored);
     if (!change.find("a")) story.create_chunked("a");
-    // Not all chunks each time: so that generations share some, and free others.
+    // Each generation replaces only some chunks, so that generations share the others.
     for (unsigned i = number % 2; i < chunks; i += 2) story.chunk("a", i, number);
     if (number % 3 == 0) story.dense("d", number % 5 * 4000 + 100, number);
     story.note("a", "number", std::to_string(number));

@@ -1,5 +1,5 @@
-// docs/format.md against the code: the worked example is what the code writes, byte for byte, and
-// the schema that it quotes is the one that is compiled.
+// Compares docs/container-format.md with the code: the code writes exactly the bytes of the worked
+// example, and the quoted schema is the one that is compiled.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -8,15 +8,16 @@
 #include <fstream>
 #include <sstream>
 
-#include "format/checksum.hpp"
-#include "format/container_file.hpp"
-#include "format/verify.hpp"
+#include "format/bytes/checksum.hpp"
+#include "format/container/container_file.hpp"
+#include "format/container/verify.hpp"
+#include "format/small_history.hpp"
 #include "support/recording_file_system.hpp"
 
 namespace shale::format {
 namespace {
 
-constexpr patience at_once{0};
+constexpr std::chrono::milliseconds at_once{0};
 
 std::string read_text(const std::string& path) {
   std::ifstream in(path);
@@ -38,20 +39,20 @@ std::string blocks(const std::string& document, const std::string& language) {
   return found;
 }
 
-// Sixteen bytes a line; lines of zeros are left out.
+// A hexdump with sixteen bytes per line, without lines of zeros.
 std::string dump(const std::vector<std::byte>& bytes) {
   std::string text;
-  for (std::size_t at = 0; at < bytes.size(); at += 16) {
+  for (std::size_t offset = 0; offset < bytes.size(); offset += 16) {
     std::string hex;
     std::string characters;
     bool zero = true;
-    for (std::size_t i = at; i < std::min(at + 16, bytes.size()); ++i) {
+    for (std::size_t i = offset; i < std::min(offset + 16, bytes.size()); ++i) {
       const auto value = static_cast<unsigned char>(bytes[i]);
       zero &= value == 0;
       hex += fmt::format("{:02x}{}", value, i % 16 == 7 ? "  " : " ");
       characters += value >= 0x20 && value < 0x7f ? static_cast<char>(value) : '.';
     }
-    if (!zero) text += fmt::format("{:08x}  {} {}\n", at, hex, characters);
+    if (!zero) text += fmt::format("{:08x}  {} {}\n", offset, hex, characters);
   }
   return text;
 }
@@ -62,7 +63,7 @@ std::vector<std::byte> example() {
   const std::string path = "/example.shale";
   uuid id;
   for (std::size_t i = 0; i < 16; ++i) id.bytes[i] = static_cast<std::uint8_t>(0xa0 + i);
-  file container = file::create(files, path, {.id = id});
+  container_file container = container_file::create(files, path, {.id = id});
   transaction change = container.begin(at_once);
 
   array_record dense;
@@ -94,8 +95,8 @@ std::vector<std::byte> example() {
   chunked.layout = grid;
   change.put(chunked);
   const std::array<std::int16_t, 4> elements{1, 2, 3, 4};
-  change.store_chunk(
-      "c", 0,
+  test::store_chunk(
+      change, "c", 0,
       codec(grid.stages, dtype::int16)
           .encode(std::as_bytes(std::span(elements)), codec_workspace::of_this_thread()));
   change.commit();
@@ -109,7 +110,8 @@ TEST(FormatDocument, WorkedExampleIsWhatTheCodeWrites) {
   if (documented == written) return;
   const std::string actual = testing::TempDir() + "format-example.hexdump";
   std::ofstream(actual) << written;
-  FAIL() << "docs/format.md shows other bytes than are written; those are now in " << actual;
+  FAIL() << "docs/container-format.md shows other bytes than are written; those are now in "
+         << actual;
 }
 
 TEST(FormatDocument, QuotesTheSchema) {

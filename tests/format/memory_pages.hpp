@@ -1,4 +1,4 @@
-// Pages in memory, for tests of trees: a source and a sink that check each other.
+// Keeps pages in memory for tests of trees. The source and the sink check each other.
 #pragma once
 
 #include <map>
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "format/checksum.hpp"
-#include "format/tree.hpp"
+#include "format/bytes/checksum.hpp"
+#include "format/pages/tree.hpp"
 #include "shale/error.hpp"
 
 namespace shale::test {
@@ -25,7 +25,7 @@ class memory_pages final : public format::page_source, public format::page_sink 
   }
 
   std::vector<std::byte> load_overflow(const format::overflow_ref& ref) override {
-    return values.at(ref.where.offset);
+    return values.at(ref.range.offset);
   }
 
   void fail(const format::page_ref&, const std::string& problem) override {
@@ -48,7 +48,7 @@ class memory_pages final : public format::page_source, public format::page_sink 
     return {offset, format::checksum_metadata(made.bytes())};
   }
 
-  /// Places and writes what changed; the tree as it then is.
+  /// Places and writes the changed pages. Returns the new root.
   format::page_ref commit(format::tree& changed) {
     std::vector<std::uint64_t> offsets;
     for (std::size_t i = changed.unplaced(); i-- > 0;) offsets.push_back(fresh());
@@ -58,7 +58,7 @@ class memory_pages final : public format::page_source, public format::page_sink 
 
   std::map<std::uint64_t, std::vector<std::byte>> pages;
   std::map<std::uint64_t, std::vector<std::byte>> values;
-  std::set<std::uint64_t> live;  ///< places given out and not released
+  std::set<std::uint64_t> live;  ///< places that are in use
   int double_releases = 0;
   int loads = 0;
 

@@ -1,9 +1,10 @@
-// Random lives of a container: commits, aborts, writers that die at any call, syncs that fail,
-// pages that the kernel drops, readers that come and stay; and then the power is cut anywhere in
-// them.
+// Tests random histories of a container: commits, aborts, writers that die at any call, failing
+// syncs, pages that the kernel drops, and readers that keep their views. Then the power is cut at
+// any point of the history.
 //
-// What may be seen is decided by a model that knows nothing of the format: commits form a tree; a
-// reader sees a commit that had begun and that is, or descends from, the last one reported.
+// A model that knows nothing about the format decides which results are right. In the model,
+// commits form a tree. A reader must see a commit that has begun, and that is the last reported one
+// or a descendant of it.
 
 #include <gtest/gtest.h>
 
@@ -26,14 +27,15 @@ using test::recording_file_system;
 using test::run_long;
 using test::sighting;
 
-constexpr patience at_once{0};
+constexpr std::chrono::milliseconds at_once{0};
 const std::string path = "/box/random.shale";
 
 class told_commits {
  public:
   static constexpr std::size_t never = SIZE_MAX;
 
-  /// A commit begins, after that many changes of the file. `parent` is -1 for the first.
+  /// Records that a commit begins after that many changes of the file. `parent` is -1 for the
+  /// first.
   int begin(int parent, std::uint64_t generation, const plain_state& state, std::size_t changes) {
     all_.push_back({parent, generation, state, changes, never});
     return static_cast<int>(all_.size()) - 1;
@@ -47,7 +49,7 @@ class told_commits {
     return all_[static_cast<std::size_t>(commit)].generation;
   }
 
-  /// The commit that was seen after that many changes; -1 if nobody may see that.
+  /// The commit with this content after that many changes; -1 if no reader may see it then.
   int identify(std::uint64_t generation, const plain_state& state, std::size_t changes) const {
     int reported = -1;
     for (std::size_t i = 0; i < all_.size(); ++i)
@@ -59,7 +61,7 @@ class told_commits {
     return -1;
   }
 
-  /// Whether there need not be a file after that many changes.
+  /// Whether the file need not exist after that many changes.
   bool may_be_absent(std::size_t changes) const { return all_.front().reported > changes; }
 
  private:
@@ -73,10 +75,10 @@ class told_commits {
 
   told& at(int commit) { return all_[static_cast<std::size_t>(commit)]; }
 
-  bool descends(int commit, int from) const {
-    if (from < 0) return true;
+  bool descends(int commit, int ancestor) const {
+    if (ancestor < 0) return true;
     for (; commit >= 0; commit = all_[static_cast<std::size_t>(commit)].parent)
-      if (commit == from) return true;
+      if (commit == ancestor) return true;
     return false;
   }
 
@@ -87,7 +89,7 @@ class Life {
  public:
   explicit Life(std::uint64_t seed) : random_(seed) {
     const int first = commits_.begin(-1, 1, {}, files_.changes());
-    writer_ = file::create(files_, path, {.id = uuid{}});
+    writer_ = container_file::create(files_, path, {.id = uuid{}});
     commits_.report(first, files_.changes());
   }
 
@@ -121,7 +123,7 @@ class Life {
     }
   }
 
-  /// Cuts the power, or kills everybody, after some of the changes.
+  /// Cuts the power, or kills all processes, after some of the changes.
   void crash(int samples) {
     const std::size_t total = files_.changes();
     recording_file_system::replay device(files_);
@@ -135,27 +137,27 @@ class Life {
 
  private:
   struct reader {
-    file opened;
+    container_file opened;
     generation_view view;
     int commit;
   };
 
   std::size_t pick(std::size_t below) { return random_() % below; }
 
-  // A reader that sees something that it may see.
+  // Opens a reader, which must see a commit that is allowed.
   reader come() {
-    file opened = file::open(files_, path, open_access::read);
+    container_file opened = container_file::open(files_, path, open_access::read);
     generation_view view = opened.latest();
     const int commit = commits_.identify(view.generation(), observe(view), files_.changes());
     EXPECT_GE(commit, 0) << "generation " << view.generation();
     return {std::move(opened), std::move(view), commit};
   }
 
-  // Everybody still sees what they saw; the newest is possible and sound.
+  // All readers still see the same content. The newest commit is allowed and sound.
   void look_around() {
-    for (const reader& each : readers_)
-      if (each.commit >= 0) {
-        EXPECT_EQ(observe(each.view), commits_.state(each.commit)) << each.view.generation();
+    for (const reader& open : readers_)
+      if (open.commit >= 0) {
+        EXPECT_EQ(observe(open.view), commits_.state(open.commit)) << open.view.generation();
       }
     EXPECT_EQ(test::unsound(come().view), "");
   }
@@ -187,7 +189,7 @@ class Life {
     }
   }
 
-  // One transaction; returns whether it was reported.
+  // Runs one transaction; returns whether its commit was reported.
   bool commit() {
     try {
       transaction change = writer_->begin(at_once);
@@ -205,7 +207,7 @@ class Life {
     }
   }
 
-  // The commit that a writer builds on, when no call may be made: the one seen last.
+  // The base of a writer while no call may be made: the commit that was seen last.
   int come_back_to(std::uint64_t generation) {
     EXPECT_EQ(commits_.generation(newest_), generation);
     return newest_;
@@ -218,7 +220,7 @@ class Life {
       plain_state state = commits_.state(come_back_to(change.generation() - 1));
       change_something(change, state);
     } catch (const error& failure) {
-      EXPECT_EQ(failure.code(), errc::io) << failure.what();  // a lost generation is held
+      EXPECT_EQ(failure.code(), errc::io) << failure.what();  // a reader holds a lost generation
     }
   }
 
@@ -235,21 +237,22 @@ class Life {
     reopen();
     files_.fail_sync(static_cast<int>(pick(3)));
     if (!commit() && pick(3) > 0) {
-      // Both slots may have been lost at once only if nothing was ever synced to them again.
+      // Both slots can be lost at once only if they were never synced again.
       files_.evict_lost();
     }
     files_.fail_sync(1'000'000);
     reopen();
   }
 
-  // A new writing process, if the last one cannot go on; and what is the newest now.
+  // Starts a new writer if the last one cannot go on, and finds the newest commit.
   void reopen() {
-    if (!writer_ || writer_->poisoned()) writer_ = file::open(files_, path, open_access::write);
+    if (!writer_ || writer_->poisoned())
+      writer_ = container_file::open(files_, path, open_access::write);
     const reader now = come();
     newest_ = std::max(now.commit, 0);
-    // A reader of what was lost would keep writers from going on.
-    std::erase_if(readers_, [&](const reader& each) {
-      return each.view.generation() > now.view.generation();
+    // Readers of lost commits leave, because writers refuse while they hold them.
+    std::erase_if(readers_, [&](const reader& open) {
+      return open.view.generation() > now.view.generation();
     });
   }
 
@@ -266,7 +269,7 @@ class Life {
   std::mt19937_64 random_;
   recording_file_system files_;
   told_commits commits_;
-  std::optional<file> writer_;
+  std::optional<container_file> writer_;
   std::vector<reader> readers_;
   int newest_ = 0;
 };

@@ -1,11 +1,11 @@
-// For fixtures: a new container whose every write is recorded.
+// A base for fixtures: a new container whose writes are all recorded.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "format/container_file.hpp"
+#include "format/container/container_file.hpp"
 #include "support/recording_file_system.hpp"
 
 namespace shale::test {
@@ -14,7 +14,8 @@ class recorded_container : public testing::Test {
  protected:
   const std::string path = "/box/recorded.shale";
   recording_file_system files;
-  format::file container = format::file::create(files, path, {.id = format::uuid{}});
+  format::container_file container =
+      format::container_file::create(files, path, {.id = format::uuid{}});
 };
 
 }  // namespace shale::test

@@ -1,8 +1,9 @@
-// A short life of a container, and a second telling of it: what each generation holds, kept in
-// plain maps that share nothing with the format's code.
+// A short history of a container, with an oracle: the content of each generation in plain maps,
+// which share no code with the format.
 #pragma once
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstring>
@@ -10,9 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "format/checksum.hpp"
-#include "format/container_file.hpp"
-#include "format/verify.hpp"
+#include "format/bytes/checksum.hpp"
+#include "format/catalog/attributes.hpp"
+#include "format/container/container_file.hpp"
+#include "format/container/verify.hpp"
 #include "shale/error.hpp"
 
 namespace shale::test {
@@ -25,7 +27,7 @@ struct plain_array {
   bool operator==(const plain_array&) const = default;
 };
 
-/// Everything that a generation holds.
+/// The whole content of a generation.
 using plain_state = std::map<std::string, plain_array>;
 
 inline std::vector<std::byte> pattern(std::size_t bytes, unsigned seed) {
@@ -51,7 +53,16 @@ inline format::array_record chunked_record(const std::string& name) {
   return record;
 }
 
-/// Makes changes in a transaction and in the plain state alike.
+/// Stores a chunk in the order of the array floor: space, bytes, then the entry in the index.
+inline void store_chunk(format::transaction& in, const std::string& name, std::uint64_t number,
+                        const format::encoded_chunk& chunk) {
+  format::chunk_entry entry = format::entry_of(chunk);
+  entry.offset = in.allocate_chunk(entry.stored_bytes).offset;
+  in.write(entry.offset, chunk.stored);
+  in.set_chunk(name, number, entry);
+}
+
+/// Makes the same changes in a transaction and in a plain state.
 class storyteller {
  public:
   storyteller(format::transaction& in, plain_state& told) : change_(in), told_(told) {}
@@ -64,8 +75,8 @@ class storyteller {
   void chunk(const std::string& name, std::uint64_t number, unsigned seed) {
     const auto bytes = pattern(chunk_elements * 4, seed);
     const format::codec coder(chunked_record(name).chunked().stages, dtype::int32);
-    change_.store_chunk(name, number,
-                        coder.encode(bytes, format::codec_workspace::of_this_thread()));
+    store_chunk(change_, name, number,
+                coder.encode(bytes, format::codec_workspace::of_this_thread()));
     told_[name].chunks[number] = bytes;
   }
 
@@ -82,10 +93,10 @@ class storyteller {
     record.shape = {static_cast<index_t>(bytes)};
     record.fill_value.resize(1);
     format::dense_layout layout;
-    const format::extent where = change_.allocate(bytes);
-    fill(where, content, seed);
-    layout.extents = {where};
-    // One checksum per MiB; these arrays are shorter.
+    const format::extent range = change_.allocate(bytes);
+    fill(range, content, seed);
+    layout.extents = {range};
+    // There is one checksum per MiB; these arrays are shorter, so they have one.
     const std::uint64_t sum = format::checksum_data(content);
     layout.checksums = change_.allocate(8);
     const auto sum_bytes = std::as_bytes(std::span(&sum, 1));
@@ -116,25 +127,28 @@ class storyteller {
   }
 
  private:
-  // Through `write` or through a mapping, in turn.
-  void fill(const format::extent& where, const std::vector<std::byte>& content, unsigned seed) {
-    if (seed % 2 == 0) return change_.write(where.offset, content);
-    change_.note_mapped_write(where);
-    void* const mapped = ::mmap(nullptr, content.size(), PROT_READ | PROT_WRITE, MAP_SHARED,
-                                change_.descriptor(), static_cast<off_t>(where.offset));
+  // Every other array is written through a mapping, the others by `write`.
+  void fill(const format::extent& range, const std::vector<std::byte>& content, unsigned seed) {
+    if (seed % 2 == 0) return change_.write(range.offset, content);
+    change_.prepare_mapped_write(range);
+    // An extent need not begin at a page of the system, whose pages may be larger.
+    const std::size_t before = range.offset % static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    void* const mapped =
+        ::mmap(nullptr, before + content.size(), PROT_READ | PROT_WRITE, MAP_SHARED,
+               change_.descriptor(), static_cast<off_t>(range.offset - before));
     if (mapped == MAP_FAILED) throw error(errc::io, "no mapping");
-    std::memcpy(mapped, content.data(), content.size());
-    ::munmap(mapped, content.size());
+    std::memcpy(static_cast<std::byte*>(mapped) + before, content.data(), content.size());
+    ::munmap(mapped, before + content.size());
   }
 
   format::transaction& change_;
   plain_state& told_;
 };
 
-/// How many transactions the history has.
+/// The number of transactions of the history.
 inline constexpr int history_steps = 7;
 
-/// What transaction `step` (from 0) does.
+/// Makes the changes of transaction `step`, which counts from 0.
 inline void tell(int step, storyteller&& story) {
   switch (step) {
     case 0:
@@ -156,7 +170,7 @@ inline void tell(int step, storyteller&& story) {
       story.erase_chunk("b/a", 10);
       story.note("b/a", "history", "short again");
       break;
-    case 4:  // more arrays than a page of the catalog has room for
+    case 4:  // more arrays than fit in a page of the catalog
       for (int i = 0; i < 24; ++i) story.create_chunked("many/" + std::to_string(i));
       story.chunk("many/7", 31, 1);
       break;
@@ -171,15 +185,15 @@ inline void tell(int step, storyteller&& story) {
   }
 }
 
-/// Commits that transaction to the container, which holds `state` then. Returns the generation.
-inline std::uint64_t commit_step(format::file& container, int step, plain_state& state) {
-  format::transaction change = container.begin(format::patience{0});
+/// Commits that transaction to the container and updates `state`. Returns the generation.
+inline std::uint64_t commit_step(format::container_file& container, int step, plain_state& state) {
+  format::transaction change = container.begin(std::chrono::milliseconds{0});
   tell(step, {change, state});
   return change.commit();
 }
 
-/// Reads everything that a generation holds.
-/// Throws   what reading throws
+/// Reads the whole content of a generation.
+/// Throws   like the functions that read
 inline plain_state observe(const format::generation_view& view) {
   plain_state seen;
   for (const std::string& name : view.list()) {
@@ -211,7 +225,8 @@ inline plain_state observe(const format::generation_view& view) {
   return seen;
 }
 
-/// The findings of a whole verification, as one text; empty if sound. Also checks the sums.
+/// Verifies a generation and returns the findings as one text; "" if there are none. Also checks
+/// that the bytes of the report add up.
 inline std::string unsound(const format::generation_view& view) {
   const format::verify_report report = format::verify(view);
   std::string text;

@@ -1,4 +1,4 @@
-#include "format/space.hpp"
+#include "format/space/space_map.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -15,7 +15,7 @@
 namespace shale::format {
 namespace {
 
-// Pages in memory whose places the space map under test hands out, as in a container.
+// Pages in memory. The space map under test gives out their places, as in a container.
 class accounted_pages final : public page_source, public page_sink {
  public:
   std::shared_ptr<const page> load_page(const page_ref& ref) override {
@@ -35,12 +35,12 @@ class accounted_pages final : public page_source, public page_sink {
   space_map* map = nullptr;
 };
 
-// Fails properties and plain tests alike.
+// Works in RapidCheck properties and in plain tests.
 #define REQUIRE_THAT(condition) \
   if (!(condition)) throw std::logic_error("does not hold: " #condition)
 
-// A container's space over many generations, with the rules written down a second time, byte by
-// byte in units of 64: who owns each, since when, until when.
+// Simulates a container's space over many generations. It implements the rules a second time with
+// one record for each unit of 64 bytes: its owner, and the generations of its life.
 class history {
  public:
   struct unit {
@@ -64,35 +64,35 @@ class history {
     before = units;
   }
 
-  // What must hold of any range that is handed out.
+  // Checks the rules for a range that was allocated.
   void take(std::uint64_t offset, std::uint64_t bytes, bool whole_pages) {
     REQUIRE_THAT(offset >= first_extent_offset);
     REQUIRE_THAT(offset % (whole_pages ? page_bytes : chunk_alignment) == 0u);
     const std::uint64_t stop =
         whole_pages ? page_space(bytes) + offset : chunk_space(bytes) + offset;
     grow(stop);
-    for (std::uint64_t at = offset; at < stop; at += unit_bytes) {
-      unit& u = units[at / unit_bytes];
-      REQUIRE_THAT(!taken.contains(at / unit_bytes));
+    for (std::uint64_t start = offset; start < stop; start += unit_bytes) {
+      unit& u = units[start / unit_bytes];
+      REQUIRE_THAT(!taken.contains(start / unit_bytes));
       REQUIRE_THAT(reusable(u));
-      taken.insert(at / unit_bytes);
+      taken.insert(start / unit_bytes);
       u = {generation, 0};
     }
-    // No page is shared with bytes that another generation may read.
-    for (std::uint64_t at = offset / page_bytes * page_bytes; at < page_space(stop);
-         at += unit_bytes) {
-      grow(at + unit_bytes);
-      const unit& u = units[at / unit_bytes];
+    // The range shares no page with bytes that another generation may read.
+    for (std::uint64_t page = offset / page_bytes * page_bytes; page < page_space(stop);
+         page += unit_bytes) {
+      grow(page + unit_bytes);
+      const unit& u = units[page / unit_bytes];
       REQUIRE_THAT(u.born == generation || reusable(u));
     }
   }
 
   void drop(std::uint64_t offset, std::uint64_t bytes) {
-    for (std::uint64_t at = offset; at < offset + bytes; at += unit_bytes) {
-      unit& u = units[at / unit_bytes];
+    for (std::uint64_t start = offset; start < offset + bytes; start += unit_bytes) {
+      unit& u = units[start / unit_bytes];
       if (u.born == generation) {
         u = {};
-        taken.erase(at / unit_bytes);
+        taken.erase(start / unit_bytes);
       } else {
         u.freed = generation;
       }
@@ -118,9 +118,9 @@ class history {
   }
 
   void commit() {
-    // The tree's own pages: what it had before is freed, what it has now is taken.
+    // The tree's own pages: the old ones are freed, the new ones are live.
     const std::set<std::uint64_t> old_pages = tree_pages;
-    map->settle();
+    map->write_changes();
     REQUIRE_THAT(books->unplaced() == 0u);
     root = books->write();
     end = map->end_of_file();
@@ -134,11 +134,11 @@ class history {
     expect_map_says_so(written);
   }
 
-  // The stored map, read entry by entry, against the units.
+  // Compares the stored map, entry by entry, with the units.
   void expect_map_says_so(const tree& written) {
     std::uint64_t covered = 0;
-    for (auto at = written.seek({}); at.valid(); at.next()) {
-      const auto record = decode_space_record(at.key(), at.short_value(), end);
+    for (auto cursor = written.seek({}); cursor.valid(); cursor.next()) {
+      const auto record = decode_space_record(cursor.key(), cursor.short_value(), end);
       REQUIRE_THAT(record.has_value());
       covered += record->entry.bytes;
       for (std::uint64_t byte = 0; byte < record->entry.bytes; byte += unit_bytes) {
@@ -153,7 +153,8 @@ class history {
         }
       }
     }
-    REQUIRE_THAT(covered == end - first_extent_offset);  // space.1: nothing missing, nothing twice
+    REQUIRE_THAT(covered ==
+                 end - first_extent_offset);  // space.1: no byte is missing, none is counted twice
   }
 
   bool reusable(const unit& u) const {
@@ -196,7 +197,7 @@ RC_GTEST_PROP(SpaceMap, IsAnExactPartitionThroughAnyHistory, ()) {
     const auto operations = *rc::gen::container<std::vector<std::pair<unsigned, unsigned>>>(
         rc::gen::pair(rc::gen::inRange(0u, 7u), rc::gen::inRange(1u, 30'000u)));
     for (const auto& [kind, size] : operations) {
-      if (kind < 2) {  // a dense extent, sometimes one with a wish
+      if (kind < 2) {  // a dense extent, sometimes with a larger alignment
         const std::uint64_t alignment = size % 11 == 0 ? 64u << 10 : page_bytes;
         live.push_back({file.allocate(size, alignment), page_space(size)});
       } else if (kind < 4) {
@@ -208,9 +209,9 @@ RC_GTEST_PROP(SpaceMap, IsAnExactPartitionThroughAnyHistory, ()) {
           live.push_back({page, page_bytes});
         }
       } else if (!live.empty()) {
-        const std::size_t which = size % live.size();
-        file.release(live[which].offset, live[which].bytes);
-        live.erase(live.begin() + static_cast<std::ptrdiff_t>(which));
+        const std::size_t victim = size % live.size();
+        file.release(live[victim].offset, live[victim].bytes);
+        live.erase(live.begin() + static_cast<std::ptrdiff_t>(victim));
       }
     }
     file.commit();
@@ -254,7 +255,7 @@ TEST(SpaceMap, LeavesALongLivedReadersRangesAlone) {
     EXPECT_NE(file.allocate(mebibyte), first);
     file.commit();
   }
-  file.begin({3});  // a reader that came after it was freed does not mind
+  file.begin({3});  // a reader of a generation after the range was freed does not protect it
   EXPECT_EQ(file.allocate(mebibyte), first);
 }
 
@@ -275,7 +276,7 @@ TEST(SpaceMap, PacksChunksOfOneTransaction) {
 }
 
 // space.3
-// A disk without room for what was asked: the file must not end where it would have.
+// The disk has no room for the allocation: the end of the file must move back.
 TEST(SpaceMap, WithdrawsAnAllocationWithoutATrace) {
   for (const bool has_free_tail : {false, true}) {
     for (const std::uint64_t bytes : {page_bytes, 40 * mebibyte}) {
@@ -320,7 +321,7 @@ TEST(SpaceMap, RefusesToReleaseWhatIsNotLive) {
   file.commit();
   file.begin({});
   file.map->release(file.end + page_bytes, page_bytes);
-  EXPECT_THROW(file.map->settle(), error);
+  EXPECT_THROW(file.map->write_changes(), error);
 }
 
 TEST(SpaceMap, StopsGrowingUnderSteadyUpdates) {

@@ -1,4 +1,4 @@
-#include "format/tree.hpp"
+#include "format/pages/tree.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-#include "format/bytes.hpp"
+#include "format/bytes/byte_order.hpp"
 #include "format/memory_pages.hpp"
 
 namespace shale::format {
@@ -23,26 +23,27 @@ std::string text_of(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-model contents(const tree& of) {
+model contents(const tree& index) {
   model found;
   std::string previous;
-  for (auto at = of.seek({}); at.valid(); at.next()) {
-    EXPECT_LT(previous, at.key());
-    previous = at.key();
-    found.emplace(at.key(), text_of(at.value()));
+  for (auto cursor = index.seek({}); cursor.valid(); cursor.next()) {
+    EXPECT_LT(previous, cursor.key());
+    previous = cursor.key();
+    found.emplace(cursor.key(), text_of(cursor.value()));
   }
   return found;
 }
 
-// What the tree occupies must be what was given out and not taken back.
-void expect_books_balance(const tree& of, const memory_pages& pages) {
+// The tree must occupy exactly the places that were given out and not released.
+void expect_books_balance(const tree& index, const memory_pages& pages) {
   std::set<std::uint64_t> used;
-  of.for_each_extent([&](const extent& range) { EXPECT_TRUE(used.insert(range.offset).second); });
+  index.for_each_extent(
+      [&](const extent& range) { EXPECT_TRUE(used.insert(range.offset).second); });
   EXPECT_EQ(used, pages.live);
   EXPECT_EQ(pages.double_releases, 0);
 }
 
-// A key of the kind that makes trees hard: few lengths, long common prefixes, now and then huge.
+// A difficult key: few lengths, long common prefixes, sometimes huge.
 std::string make_key(unsigned number) {
   std::string key;
   switch (number % 4) {
@@ -68,7 +69,7 @@ std::string make_value(unsigned number) {
 }
 
 // page.2: keys and values of every size overflow pages, which are split.
-RC_GTEST_PROP(Tree, IsAMapWhateverIsDoneToIt, ()) {
+RC_GTEST_PROP(Tree, BehavesAsAnOrderedMap, ()) {
   memory_pages pages;
   model expected;
   tree real(tree_kind::catalog, pages, {}, &pages);
@@ -136,7 +137,7 @@ TEST(Tree, KeysInAnyOrderFillPagesWellWhenAppended) {
     index.insert(key, bytes_of(value));
   }
   pages.commit(index);
-  // 46 bytes an entry: 88 in a page. Appending leaves none half empty.
+  // An entry has 46 bytes, so a page has room for 88. Appending leaves full pages.
   EXPECT_LE(pages.live.size(), 10'000 / 88 + 5);
 }
 
@@ -150,7 +151,8 @@ TEST(Tree, BigEndianKeysOrderAsNumbers) {
     index.insert(key, {});
   }
   std::vector<std::uint64_t> order;
-  for (auto at = index.seek({}); at.valid(); at.next()) order.push_back(load_ordered(at.key(), 0));
+  for (auto cursor = index.seek({}); cursor.valid(); cursor.next())
+    order.push_back(load_ordered(cursor.key(), 0));
   EXPECT_EQ(order, (std::vector<std::uint64_t>{0, 1, 255, 256, std::uint64_t{1} << 63}));
 }
 
@@ -191,7 +193,7 @@ TEST(Tree, ClearingReleasesEverything) {
   tree made(tree_kind::catalog, pages, {}, &pages);
   for (unsigned i = 0; i < 500; ++i) made.insert(make_key(i), bytes_of(make_value(i)));
   tree again(tree_kind::catalog, pages, pages.commit(made), &pages);
-  again.insert("one more", bytes_of("value"));  // some pages changed, most not
+  again.insert("one more", bytes_of("value"));  // some pages are changed, most are not
   again.clear();
   EXPECT_TRUE(again.empty());
   EXPECT_TRUE(pages.live.empty());
@@ -206,11 +208,11 @@ TEST(Tree, RefusesKeysThatDoNotFit) {
   EXPECT_TRUE(made.insert(std::string(1024, 'k'), {}));
 }
 
-// ---- what a file may hold instead of a tree ---------------------------------------------------
+// ---- trees in hostile files --------------------------------------------------------------------
 
 class DamagedTree : public testing::Test {
  protected:
-  // Replaces a page by another that is sound in itself, and repairs the checksum that leads to it.
+  // Replaces a page by another sound page, and corrects the checksum in its parent.
   page_ref replace_root(const page& content) {
     page stamped = content;
     return pages.write_page(stamped, 1u << 20);
@@ -219,7 +221,7 @@ class DamagedTree : public testing::Test {
   errc reading(const page_ref& root) {
     try {
       const tree damaged(tree_kind::catalog, pages, root);
-      for (auto at = damaged.seek({}); at.valid(); at.next()) (void)at.value();
+      for (auto cursor = damaged.seek({}); cursor.valid(); cursor.next()) (void)cursor.value();
       return errc{};
     } catch (const error& failure) {
       return failure.code();
@@ -283,6 +285,37 @@ TEST_F(DamagedTree, RefusesAPageOfAnotherTree) {
   page root(tree_kind::catalog, page_kind::branch, 1);
   root.insert_child(0, {}, write(leaf({"a"}, tree_kind::space)));
   EXPECT_EQ(reading(write(root)), errc::corrupt);
+}
+
+// A tree with the most levels allowed, whose pages are so full that another key splits every one.
+TEST(Tree, ThatCannotGrowHigherRefusesKeys) {
+  memory_pages pages;
+  std::uint64_t place = std::uint64_t{1} << 40;
+  const auto write = [&](page& made) { return pages.write_page(made, place += page_bytes); };
+  page leaf(tree_kind::catalog, page_kind::leaf, 0);
+  const std::string value(900, 'v');
+  for (std::size_t i = 0; leaf.fits(page::leaf_entry_bytes(2, value.size())); ++i)
+    leaf.insert_value(i, "a" + std::string(1, static_cast<char>('b' + i)), bytes_of(value));
+  page_ref below = write(leaf);
+  for (std::uint8_t level = 1; level <= level_max; ++level) {
+    page branch(tree_kind::catalog, page_kind::branch, level);
+    branch.insert_child(0, {}, below);
+    // This key leads to the first child on every level.
+    for (std::size_t i = 1; branch.fits(page::branch_entry_bytes(3)); ++i) {
+      const std::string key{static_cast<char>('b' + level), static_cast<char>('!' + i / 64),
+                            static_cast<char>('!' + i % 64)};
+      branch.insert_child(i, key, {page_bytes * i, {}});
+    }
+    below = write(branch);
+  }
+  tree full(tree_kind::catalog, pages, below, &pages);
+  EXPECT_TRUE(full.find("ab"));
+  try {
+    full.insert("aa", bytes_of(value));
+    FAIL() << "it grew";
+  } catch (const error& refused) {
+    EXPECT_EQ(refused.code(), errc::unsupported) << refused.what();
+  }
 }
 
 }  // namespace

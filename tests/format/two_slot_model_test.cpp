@@ -1,25 +1,41 @@
-// The commit protocol (src/format/commit.hpp) as a state machine, explored exhaustively.
+// The commit protocol (src/format/transaction/commit.hpp) as a state machine, explored
+// exhaustively.
 //
-// Actors: a writer process that may die at any step and be replaced, and readers. The world: the
-// kernel writes dirty pages back and evicts clean ones when it likes; a sync may fail, which leaves
-// pages clean while their bytes may or may not be on the device; so may the kernel's own writing,
-// of which the next sync tells; the power may go at any moment. A superblock is one sector: the
-// device holds it whole, but in the cache it is torn while it is being written, and stays so if the
-// writer dies there.
+// The actors are readers and a writer process that may die at any step and be replaced. The system
+// may do the following at any moment:
 //
-// A commit is an id with a parent; its generation is its depth, so a generation's number comes
-// again if its first bearer was lost. `destroyed` holds the ids whose extents may have been
-// overwritten.
+//   - The kernel writes dirty pages to the device, and evicts clean pages.
+//   - A sync fails. The pages are clean afterwards, but their bytes may or may not be on the
+//     device.
+//   - The kernel's own write-back of superblocks or data fails in the same way. The next sync of
+//     the writer's description reports it.
+//   - The power is cut.
 //
-// Unsafe is: a reader on a destroyed id; a power cut after which no superblock is valid, two claim
-// one generation, or the newest is destroyed, was never durable, or does not descend from the last
-// commit that was reported to have succeeded.
+// In the cache, a superblock is torn while it is being written, and stays torn if the writer dies
+// at that point. On the device, it is torn if the power is cut while other bytes are written over
+// it. A device with atomic sectors never tears it. The protocol is safe on both kinds of device.
 //
-// Each mutation leaves one part of the protocol out, and must be found unsafe: that is what shows
-// that the model would notice.
+// The model gives each commit an id and a parent. Its generation is its depth in this tree. So two
+// commits may have the same generation if the first one was lost. `destroyed` holds the ids whose
+// extents may have been overwritten. The file of a commit ends where its parent's file ends, or
+// further on. A writer that truncates the file destroys all commits whose files end after the new
+// end.
+//
+// These states are unsafe:
+//
+//   - A reader holds a destroyed id.
+//   - After a power cut, no superblock is valid, or two valid superblocks have the same generation.
+//   - After a power cut, the newest commit is destroyed, was never durable, or does not descend
+//     from the last commit that was reported to have succeeded.
+//   - A reader would have to wait: it does not reach its end by its own steps while the writer
+//     stands still.
+//
+// Each mutation leaves out one part of the protocol, and the model must find it unsafe. This shows
+// that the model would notice the defect.
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -34,20 +50,23 @@ namespace {
 
 enum class mutation : std::uint8_t {
   none,
-  no_rewrite,        // commit.1 syncs, but writes no superblock again
-  rewrite_one,       // commit.1 writes only the newest superblock again
-  no_rewrite_sync,   // commit.1 does not sync what it wrote again
-  no_refusal,        // commit.1 goes on although a reader holds a generation above
-  forget_slots,      // commit.2 protects the newest superblock only
-  scan_once,         // commit.2 scans pins once per process, not per transaction
-  no_data_sync,      // commit.3 does not sync
-  newest_slot,       // commit.4 overwrites the newest superblock
-  repeat_sync,       // commit.6 repeats a failed sync until it works
-  no_second_look,    // commit.7 does not read the slot again
-  shrink_under_pins  // an abort truncates the file although a reader holds a generation
+  no_rewrite,       // commit.1 syncs, but writes no superblock again
+  rewrite_one,      // commit.1 writes only the newest superblock again
+  no_rewrite_sync,  // commit.1 does not sync the superblocks that it wrote again
+  no_refusal,       // commit.1 does not refuse if a reader holds a later generation
+  forget_slots,     // commit.2 protects the newest superblock only
+  scan_once,        // commit.2 scans pins once per process, not per transaction
+  no_data_sync,     // commit.3 does not sync
+  newest_slot,      // commit.4 overwrites the newest superblock
+  repeat_sync,      // commit.6 repeats a failed sync until it works
+  no_second_look,   // commit.7 does not read the slot again
+  shared_sync,      // commit.6 syncs through a description from which a flush takes the error
+  shrinking_ends,   // commit.8: a generation's file may end before its predecessor's
+  cut_behind_base,  // commit.8: a commit truncates after its base only
+  readers_hold_off  // commit.8: readers must lock the no-shrink byte to pin
 };
 
-constexpr int ids_max = 6;        // commits, the first one included
+constexpr int ids_max = 6;        // commits, including the first one
 constexpr std::uint8_t none = 7;  // no id: an invalid superblock
 
 using id_set = std::uint8_t;  // bit i: id i; bit 7: invalid
@@ -65,6 +84,7 @@ enum class writer_at : std::uint8_t {
   torn,       // in the middle of writing the superblock
   published,  // written, not yet synced
   tidying,    // reported; still has the lock
+  truncating  // holds the no-shrink byte
 };
 
 enum class reader_at : std::uint8_t { outside, read_one, read_both, pinned, accepted };
@@ -73,18 +93,21 @@ constexpr int readers = 2;
 
 struct world {
   std::array<std::uint8_t, 2> slot;   // id in the cache, or none
-  std::array<std::uint8_t, 2> dirty;  // not on its way to the device yet
-  std::array<id_set, 2> device;       // what the device may hold there
-  std::uint8_t unheard;               // the kernel failed to write, and no sync has told
+  std::array<std::uint8_t, 2> dirty;  // id that is not written to the device yet
+  std::array<id_set, 2> device;       // ids that the device may hold there
+  std::uint8_t unheard;               // a write-back error that no sync has reported yet
+  std::uint8_t lost;                  // the kernel dropped data of the commit that is being made
   std::array<std::uint8_t, ids_max> parent;
-  std::uint8_t count;  // ids so far
-  id_set durable;      // ids whose data is on the device
+  std::array<std::uint8_t, ids_max> end;  // the end of its file
+  std::uint8_t count;                     // ids so far
+  id_set durable;                         // ids whose data is on the device
   id_set destroyed;
   std::uint8_t reported;  // the last commit that succeeded
   writer_at writer;
-  std::uint8_t base;    // what the writer builds on
-  std::uint8_t made;    // what it is making
-  std::uint8_t target;  // the slot that it writes
+  std::uint8_t base;    // the base of the writer's transaction
+  std::uint8_t made;    // the commit that it is making
+  std::uint8_t target;  // the slot that it will write
+  std::uint8_t cut;     // the end to which it truncates the file
   id_set seen_pins;     // generations (not ids) that the scan found
   std::uint8_t scanned_before;
   std::array<reader_at, readers> reader;
@@ -96,10 +119,10 @@ struct world {
 static_assert(std::has_unique_object_representations_v<world>);  // compared and hashed as bytes
 
 struct world_hash {
-  std::size_t operator()(const world& of) const noexcept {
+  std::size_t operator()(const world& state) const noexcept {
     std::uint64_t hash = 14695981039346656037ull;
-    const auto* const bytes = reinterpret_cast<const unsigned char*>(&of);
-    for (std::size_t i = 0; i < sizeof of; ++i) hash = (hash ^ bytes[i]) * 1099511628211ull;
+    const auto* const bytes = reinterpret_cast<const unsigned char*>(&state);
+    for (std::size_t i = 0; i < sizeof state; ++i) hash = (hash ^ bytes[i]) * 1099511628211ull;
     return hash;
   }
 };
@@ -110,9 +133,9 @@ int generation(const world& in, std::uint8_t id) {
   return depth;
 }
 
-bool descends(const world& in, std::uint8_t id, std::uint8_t from) {
+bool descends(const world& in, std::uint8_t id, std::uint8_t ancestor) {
   for (; id != none; id = in.parent[id])
-    if (id == from) return true;
+    if (id == ancestor) return true;
   return false;
 }
 
@@ -123,16 +146,21 @@ std::uint8_t newest(const world& in, std::uint8_t a, std::uint8_t b) {
   return generation(in, a) > generation(in, b) ? a : b;
 }
 
+enum class sectors : std::uint8_t { atomic, tear };
+
 struct explorer {
-  explorer(mutation m, int commits_explored) : mutated(m), commits(commits_explored) {}
+  explorer(mutation m, int commits_explored, sectors device = sectors::atomic)
+      : mutated(m), commits(commits_explored), tears(device == sectors::tear) {}
 
   bool without(mutation m) const { return mutated == m; }
 
-  // What is wrong with a state, or nothing.
+  // Describes why a state is unsafe; nothing if it is safe.
   const char* problem(const world& in) const {
     for (int r = 0; r < readers; ++r)
       if (in.reader[r] == reader_at::accepted && (in.destroyed & bit(in.best[r])) != 0)
         return "a reader's bytes were overwritten";
+    for (int r = 0; r < readers; ++r)
+      if (waits(in, r)) return "a reader waits for a writer";
     for (std::uint8_t a = 0; a < 8; ++a) {
       if ((in.device[0] & bit(a)) == 0) continue;
       for (std::uint8_t b = 0; b < 8; ++b) {
@@ -149,6 +177,18 @@ struct explorer {
     return nullptr;
   }
 
+  // Whether a reader cannot reach its end while only it makes steps.
+  bool waits(world in, int r) const {
+    constexpr int steps_of_two_rounds = 8;
+    for (int step = 0; step < steps_of_two_rounds; ++step) {
+      if (in.reader[r] == reader_at::accepted) return false;
+      world after = in;
+      reader(in, r, [&](const world& next, const char*) { after = next; });
+      in = after;
+    }
+    return in.reader[r] != reader_at::accepted;
+  }
+
   template <class Visit>
   void successors(const world& in, Visit&& visit) const {
     kernel(in, visit);
@@ -158,9 +198,20 @@ struct explorer {
 
   template <class Visit>
   void kernel(const world& in, Visit&& visit) const {
+    if (in.writer == writer_at::data_written && in.lost == 0) {
+      world next = in;
+      next.lost = 1;
+      next.unheard = 1;
+      visit(next, "writeback of data FAILS");
+    }
+    if (in.unheard != 0 && without(mutation::shared_sync)) {
+      world next = in;
+      next.unheard = 0;
+      visit(next, "a flush is told instead");
+    }
     for (int i = 0; i < 2; ++i) {
       if (in.dirty[i]) {
-        world next = in;  // written back without being asked
+        world next = in;  // the kernel writes it back by itself
         next.dirty[i] = 0;
         next.device[i] = bit(in.slot[i]);
         visit(next, i == 0 ? "writeback 0" : "writeback 1");
@@ -169,7 +220,8 @@ struct explorer {
         next.unheard = 1;
         visit(next, i == 0 ? "writeback 0 FAILS" : "writeback 1 FAILS");
       } else if (in.device[i] != bit(in.slot[i])) {
-        for (std::uint8_t id = 0; id < 8; ++id) {  // evicted: read again from the device
+        for (std::uint8_t id = 0; id < 8;
+             ++id) {  // the kernel evicts it; the next read comes from the device
           if ((in.device[i] & bit(id)) == 0) continue;
           world next = in;
           next.slot[i] = id;
@@ -180,7 +232,9 @@ struct explorer {
     }
   }
 
-  static void put(world& in, int i, std::uint8_t id) {
+  void put(world& in, int i, std::uint8_t id) const {
+    // Writing a sector over equal bytes cannot tear it.
+    if (tears && in.device[i] != bit(id)) in.device[i] |= bit(none);
     in.slot[i] = id;
     in.dirty[i] = 1;
     in.device[i] |= bit(id);
@@ -195,16 +249,17 @@ struct explorer {
     }
   }
 
-  // The process that writes is replaced by another one.
+  // Another process replaces the writer.
   static void replace_writer(world& in) {
     in.writer = writer_at::idle;
     in.base = in.made = none;
-    in.target = 0;
+    in.lost = 0;
+    in.target = in.cut = 0;
     in.seen_pins = 0;
     in.scanned_before = 0;
   }
 
-  // Pinned generations, as locks show them.
+  // The pinned generations, which a scan of the locks finds.
   static id_set pins(const world& in) {
     id_set held = 0;
     for (int r = 0; r < readers; ++r)
@@ -224,7 +279,7 @@ struct explorer {
       visit(next, name);
       next = in;
     };
-    // A sync that works, or one that fails: then the process poisons itself.
+    // A sync succeeds, or it fails and the process poisons itself.
     const auto sync_to = [&](writer_at after, const char* works, const char* fails,
                              auto&& if_it_works) {
       if (in.unheard == 0) {
@@ -253,19 +308,21 @@ struct explorer {
       next.writer = writer_at::idle;
       next.base = next.made = none;
       go("unlock");
-      // Truncates what neither superblock needs, unless somebody reads.
-      if (pins(in) == 0 || without(mutation::shrink_under_pins)) {
-        for (std::uint8_t id = 0; id < in.count; ++id)
-          if (id != in.slot[0] && id != in.slot[1] && id != in.base) next.destroyed |= bit(id);
-        next.writer = writer_at::idle;
-        next.base = next.made = none;
-        go("truncate and unlock");
+      // Truncates the bytes that neither superblock needs.
+      if (!without(mutation::readers_hold_off) || pins(in) == 0) {
+        next.cut = in.end[in.base];
+        if (!without(mutation::cut_behind_base))
+          for (const std::uint8_t id : in.slot)
+            if (id != none) next.cut = std::max(next.cut, in.end[id]);
+        next.writer = writer_at::truncating;
+        go("no shrinking by others");
       }
     }
     switch (in.writer) {
       case writer_at::idle:
         if (in.count == commits) break;
         next.writer = writer_at::locked;
+        next.unheard = 0;  // it does not get earlier errors
         go("lock");
         break;
       case writer_at::locked: {
@@ -304,8 +361,8 @@ struct explorer {
         go("scan");
         break;
       case writer_at::scanned: {
-        // Protected are generations: of the base's line, by number. Whatever else there is belongs
-        // to lost commits, which the base's space map knows nothing of.
+        // A writer protects generations by number, among the base and its ancestors. All other
+        // commits are lost, and the base's space map does not know their extents.
         id_set kept = bit(in.base);
         for (std::uint8_t id = in.base; id != none; id = in.parent[id]) {
           const int number = generation(in, id);
@@ -317,10 +374,20 @@ struct explorer {
         for (std::uint8_t id = 0; id < in.count; ++id)
           if ((kept & bit(id)) == 0) next.destroyed |= bit(id);
         next.made = in.count;
+        next.lost = 0;
         next.parent[in.count] = in.base;
+        next.end[in.count] = in.end[in.base];
         ++next.count;
         next.writer = writer_at::data_written;
+        const world as_long = next;
         go("write data");
+        next = as_long;
+        ++next.end[in.count];
+        go("write data at the end");
+        if (!without(mutation::shrinking_ends)) break;
+        next = as_long;
+        --next.end[in.count];
+        go("write data, end earlier");
         break;
       }
       case writer_at::data_written:
@@ -329,11 +396,11 @@ struct explorer {
           go("no sync 3");
           break;
         }
-        // A repeated sync that "works" has not made the data durable.
+        // A repeated sync succeeds, but has not made the data durable.
         if (in.unheard == 0) {
           sync(next, true);
           next.writer = writer_at::data_synced;
-          next.durable |= bit(in.made);
+          if (in.lost == 0) next.durable |= bit(in.made);
           go("sync 3");
         }
         sync(next, false);
@@ -362,6 +429,14 @@ struct explorer {
         break;
       case writer_at::tidying:
         break;
+      case writer_at::truncating:
+        for (std::uint8_t id = 0; id < in.count; ++id)
+          if (in.end[id] > in.cut) next.destroyed |= bit(id);
+        next.writer = writer_at::idle;
+        next.base = next.made = none;
+        next.cut = 0;
+        go("truncate and unlock");
+        break;
     }
   }
 
@@ -381,6 +456,10 @@ struct explorer {
         return go("reader: slot 1");
       case reader_at::read_both:
         next.reader[r] = reader_at::pinned;
+        if (without(mutation::readers_hold_off) && in.writer == writer_at::truncating) {
+          next.reader[r] = reader_at::outside;
+          next.best[r] = none;
+        }
         return go("reader: pin");
       case reader_at::pinned:
         if (without(mutation::no_second_look) || in.slot[0] == in.best[r] ||
@@ -398,13 +477,14 @@ struct explorer {
     }
   }
 
-  // As file::create leaves it: one superblock, all of it durable.
+  // The state after `create`: one superblock, which is durable.
   static world initial() {
     world start;
     std::memset(static_cast<void*>(&start), 0, sizeof start);
     start.slot = {0, none};
     start.device = {bit(0), bit(none)};
     start.parent.fill(none);
+    start.end[0] = ids_max;  // so that ends can move either way
     start.count = 1;
     start.durable = bit(0);
     start.best.fill(none);
@@ -412,23 +492,23 @@ struct explorer {
     return start;
   }
 
-  // Returns how it goes wrong, or nothing.
+  // Returns the steps that lead to an unsafe state; nothing if there is none.
   std::optional<std::string> explore(int reader_count) {
     std::vector<world> found;
-    std::vector<std::pair<std::size_t, const char*>> from;  // parent state, step
+    std::vector<std::pair<std::size_t, const char*>> reached_from;  // parent state, step
     std::unordered_map<world, std::size_t, world_hash> seen;
     const auto add = [&](const world& state, std::size_t parent, const char* step) {
       if (seen.emplace(state, found.size()).second) {
         found.push_back(state);
-        from.emplace_back(parent, step);
+        reached_from.emplace_back(parent, step);
       }
     };
     add(initial(), 0, "start");
     for (std::size_t i = 0; i < found.size(); ++i) {
-      if (const char* const what = problem(found[i])) {
-        std::string path = what;
-        for (std::size_t at = i; at != 0; at = from[at].first)
-          path.insert(0, std::string(from[at].second) + "; ");
+      if (const char* const failure = problem(found[i])) {
+        std::string path = failure;
+        for (std::size_t state = i; state != 0; state = reached_from[state].first)
+          path.insert(0, std::string(reached_from[state].second) + "; ");
         return path;
       }
       const world here = found[i];
@@ -443,6 +523,7 @@ struct explorer {
 
   mutation mutated;
   int commits;  // the first one included
+  bool tears;
   std::size_t states = 0;
 };
 
@@ -460,6 +541,16 @@ TEST(TwoSlotModel, ProtocolIsSafeThroughManyCommits) {
   RecordProperty("states", static_cast<int>(whole.states));
 }
 
+// Both slots are written again before one sync (commit.1). Only one of them can differ from the
+// bytes on the device, so a torn sector never destroys both.
+TEST(TwoSlotModel, ProtocolNeedsNoAtomicSectors) {
+  explorer two_readers(mutation::none, 4, sectors::tear);
+  EXPECT_EQ(two_readers.explore(2), std::nullopt);
+  explorer many_commits(mutation::none, 5, sectors::tear);
+  EXPECT_EQ(many_commits.explore(1), std::nullopt);
+  EXPECT_GT(many_commits.states, 10'000u);
+}
+
 class TwoSlotModelWithout : public testing::TestWithParam<mutation> {};
 
 TEST_P(TwoSlotModelWithout, IsUnsafe) {
@@ -469,8 +560,8 @@ TEST_P(TwoSlotModelWithout, IsUnsafe) {
   RecordProperty("path", *unsafe);
 }
 
-std::string part_name(const testing::TestParamInfo<mutation>& which) {
-  switch (which.param) {
+std::string part_name(const testing::TestParamInfo<mutation>& info) {
+  switch (info.param) {
     case mutation::no_rewrite:
       return "Rewrite";
     case mutation::rewrite_one:
@@ -491,8 +582,14 @@ std::string part_name(const testing::TestParamInfo<mutation>& which) {
       return "Poison";
     case mutation::no_second_look:
       return "SecondLook";
-    case mutation::shrink_under_pins:
-      return "NoShrinkLock";
+    case mutation::shared_sync:
+      return "SyncOfItsOwn";
+    case mutation::shrinking_ends:
+      return "GrowingEnds";
+    case mutation::cut_behind_base:
+      return "CutBehindTheNewest";
+    case mutation::readers_hold_off:
+      return "ReadersThatWaitForNobody";
     case mutation::none:
       break;
   }
@@ -505,7 +602,8 @@ INSTANTIATE_TEST_SUITE_P(Part, TwoSlotModelWithout,
                                          mutation::forget_slots, mutation::scan_once,
                                          mutation::no_data_sync, mutation::newest_slot,
                                          mutation::repeat_sync, mutation::no_second_look,
-                                         mutation::shrink_under_pins),
+                                         mutation::shared_sync, mutation::shrinking_ends,
+                                         mutation::cut_behind_base, mutation::readers_hold_off),
                          part_name);
 
 }  // namespace

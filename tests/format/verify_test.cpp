@@ -1,16 +1,17 @@
-// What verify finds in files whose checksums are all right but which contradict themselves: made by
-// a writer with a mistake in it, or by somebody who means harm.
+// Tests `verify` with files that have correct checksums but contradict themselves, as a faulty or
+// hostile writer makes them.
 
-#include "format/verify.hpp"
+#include "format/container/verify.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "format/container_handle.hpp"
+#include "format/chunks/chunk_index.hpp"
+#include "format/pages/page.hpp"
+#include "format/pages/superblock.hpp"
 #include "format/small_history.hpp"
-#include "format/superblock.hpp"
 #include "fuzz/container_changes.hpp"
 #include "support/failures.hpp"
 #include "support/recording_file_system.hpp"
@@ -20,7 +21,7 @@ namespace {
 
 using test::recording_file_system;
 
-constexpr patience at_once{0};
+constexpr std::chrono::milliseconds at_once{0};
 constexpr std::uint64_t never = UINT64_MAX;
 const std::string path = "/box/contradiction.shale";
 
@@ -28,7 +29,7 @@ class Contradiction : public testing::Test {
  protected:
   Contradiction() {
     recording_file_system files;
-    file container = file::create(files, path, {.id = uuid{}});
+    container_file container = container_file::create(files, path, {.id = uuid{}});
     {
       transaction change = container.begin(at_once);
       test::plain_state told;
@@ -47,14 +48,15 @@ class Contradiction : public testing::Test {
     checksums_.emplace(bytes_);
   }
 
-  // What verify says about the file once its checksums are set right.
+  // Corrects the checksums, and returns the findings of `verify`.
   std::string findings() {
     fuzz::content changed = bytes_;
     checksums_->correct(changed);
     recording_file_system files({{path, changed}});
-    file container = file::open(files, path, open_access::read);
+    container_file container = container_file::open(files, path, open_access::read);
     std::string all;
-    for (const verify_finding& each : verify(container.latest()).findings) all += each.text + "\n";
+    for (const verify_finding& finding : verify(container.latest()).findings)
+      all += finding.text + "\n";
     return all;
   }
   void expect_finding(const std::string& text) {
@@ -63,28 +65,29 @@ class Contradiction : public testing::Test {
   }
 
   template <class Bytes>
-  std::size_t place_of(const Bytes& what) const {
-    const auto found = std::search(bytes_.begin(), bytes_.end(), what.begin(), what.end());
+  std::size_t place_of(const Bytes& record) const {
+    const auto found = std::search(bytes_.begin(), bytes_.end(), record.begin(), record.end());
     EXPECT_NE(found, bytes_.end());
-    EXPECT_EQ(std::search(found + 1, bytes_.end(), what.begin(), what.end()), bytes_.end());
+    EXPECT_EQ(std::search(found + 1, bytes_.end(), record.begin(), record.end()), bytes_.end());
     return static_cast<std::size_t>(found - bytes_.begin());
   }
 
-  // Where the space map of the newest generation says how long its live ranges are; born and freed
-  // follow. Lengths that are no whole pages, or of more than one, are of data.
+  // The positions in the file at which the newest generation's space map stores the lengths of its
+  // live ranges. The fields `born` and `freed` follow each length. Ranges of data are longer than
+  // one page, or not a whole number of pages.
   std::vector<std::size_t> live_lengths() const {
     std::vector<std::size_t> found;
-    for (std::size_t at = first_extent_offset; at + 24 <= bytes_.size(); ++at) {
-      const auto length = fuzz::number_at<std::uint64_t>(bytes_, at);
+    for (std::size_t offset = first_extent_offset; offset + 24 <= bytes_.size(); ++offset) {
+      const auto length = fuzz::number_at<std::uint64_t>(bytes_, offset);
       if (length != 0 && length % 64 == 0 && length < bytes_.size() &&
-          fuzz::number_at<std::uint64_t>(bytes_, at + 8) == 2 &&
-          fuzz::number_at<std::uint64_t>(bytes_, at + 16) == never)
-        found.push_back(at);
+          fuzz::number_at<std::uint64_t>(bytes_, offset + 8) == 2 &&
+          fuzz::number_at<std::uint64_t>(bytes_, offset + 16) == never)
+        found.push_back(offset);
     }
     return found;
   }
-  void add(std::size_t at, std::uint64_t value) {
-    fuzz::put(bytes_, at, fuzz::number_at<std::uint64_t>(bytes_, at) + value, 8);
+  void add(std::size_t offset, std::uint64_t value) {
+    fuzz::put(bytes_, offset, fuzz::number_at<std::uint64_t>(bytes_, offset) + value, 8);
   }
 
   fuzz::content bytes_;
@@ -98,10 +101,10 @@ TEST_F(Contradiction, IsFoundOnlyWhereThereIsOne) {
   EXPECT_FALSE(live_lengths().empty());
 }
 
-// As a cancelled executor and exhausted memory do, in the middle of an array.
-TEST_F(Contradiction, IsNoneOfWhatStopsTheCheck) {
+// Throws in the middle of an array, like a cancelled executor or exhausted memory.
+TEST_F(Contradiction, ExceptionsThatStopTheCheckAreNotFindings) {
   recording_file_system files({{path, bytes_}});
-  file container = file::open(files, path, open_access::read);
+  container_file container = container_file::open(files, path, open_access::read);
   for (const errc code : {errc::cancelled, errc::out_of_memory}) {
     verifier work(container.latest());
     const auto check = [&] {
@@ -113,25 +116,25 @@ TEST_F(Contradiction, IsNoneOfWhatStopsTheCheck) {
 }
 
 TEST_F(Contradiction, OfTwoChunksInOnePlace) {
-  const std::size_t at = place_of(encode_chunk_entry(second_));
+  const std::size_t offset = place_of(encode_chunk_entry(second_));
   const auto same = encode_chunk_entry(first_);
-  std::copy(same.begin(), same.end(), bytes_.begin() + static_cast<std::ptrdiff_t>(at));
+  std::copy(same.begin(), same.end(), bytes_.begin() + static_cast<std::ptrdiff_t>(offset));
   expect_finding("two things use bytes " + std::to_string(first_.offset));
   expect_finding("are live in the space map, but nothing uses them");
 }
 
 TEST_F(Contradiction, OfAChunkOutsideTheGrid) {
-  // Its key stands in front of its entry: 5 becomes a number beyond 32 chunks.
+  // The key is in front of the entry. The chunk number 5 becomes one beyond the 32 chunks.
   const std::size_t entry = place_of(encode_chunk_entry(second_));
   const std::string key = chunk_key(5);
-  const auto from = bytes_.begin() + static_cast<std::ptrdiff_t>(entry - 64);
-  const auto found = std::search(from, from + 64, key.begin(), key.end(), [](std::byte a, char b) {
-    return a == static_cast<std::byte>(b);
-  });
-  ASSERT_NE(found, from + 64);
+  const auto first = bytes_.begin() + static_cast<std::ptrdiff_t>(entry - 64);
+  const auto found =
+      std::search(first, first + 64, key.begin(), key.end(),
+                  [](std::byte a, char b) { return a == static_cast<std::byte>(b); });
+  ASSERT_NE(found, first + 64);
   const std::string other = chunk_key(33);
   std::transform(other.begin(), other.end(), found,
-                 [](char each) { return static_cast<std::byte>(each); });
+                 [](char character) { return static_cast<std::byte>(character); });
   expect_finding("array 'a': chunk 33 is outside the grid");
 }
 
@@ -140,14 +143,14 @@ TEST_F(Contradiction, OfAnArrayWithoutAName) {
   std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(superblock_offsets[1]), sector.size(),
               sector.begin());
   const std::uint64_t root = valid(sector, uuid{}, 1).value().root.offset;
-  const std::uint64_t at = load_page_ref(&bytes_[root + 32]).offset;
-  const page catalog{bytes_view(bytes_).subspan(at, page_bytes)};
+  const std::uint64_t offset = load_page_ref(&bytes_[root + 32]).offset;
+  const page catalog{bytes_view(bytes_).subspan(offset, page_bytes)};
   page changed(tree_kind::catalog, page_kind::leaf, 0);
   changed.insert_value(0, "", catalog.value(0));
-  changed.stamp(catalog.generation(), at);
+  changed.stamp(catalog.generation(), offset);
   EXPECT_TRUE(page::problem(changed.bytes()));
   std::copy(changed.bytes().begin(), changed.bytes().end(),
-            bytes_.begin() + static_cast<std::ptrdiff_t>(at));
+            bytes_.begin() + static_cast<std::ptrdiff_t>(offset));
   expect_finding("catalog");
 }
 
@@ -178,8 +181,8 @@ TEST_F(Contradiction, OfTheNumberOfArrays) {
   std::copy_n(slot, sector.size(), sector.begin());
   const std::uint64_t root = valid(sector, uuid{}, 1).value().root.offset;
   std::vector<std::size_t> places;
-  for (std::size_t at = root + 24; at < root + 512; at += 8)
-    if (fuzz::number_at<std::uint64_t>(bytes_, at) == 2) places.push_back(at);
+  for (std::size_t offset = root + 24; offset < root + 512; offset += 8)
+    if (fuzz::number_at<std::uint64_t>(bytes_, offset) == 2) places.push_back(offset);
   ASSERT_EQ(places.size(), 1u);
   fuzz::put(bytes_, places[0], 3, 8);
   expect_finding("the catalog holds 2 arrays, the root page says 3");

@@ -1,5 +1,5 @@
-// Changes to the bytes of a container that is sound, and the correction of every checksum behind
-// them: with it, a change is met by whoever reads, not by the checksums.
+// Changes bytes of a sound container, and corrects every checksum that covers them. With correct
+// checksums, the changes reach the code that reads the fields.
 #pragma once
 
 #include <algorithm>
@@ -13,25 +13,25 @@
 #include <utility>
 #include <vector>
 
-#include "format/checksum.hpp"
-#include "format/header.hpp"
+#include "format/bytes/checksum.hpp"
+#include "format/pages/header.hpp"
 
 namespace shale::fuzz {
 
 using content = std::vector<std::byte>;
 
 template <class Number>
-inline Number number_at(const content& bytes, std::size_t at) {
+inline Number number_at(const content& bytes, std::size_t offset) {
   Number value;
-  std::memcpy(&value, bytes.data() + at, sizeof value);
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
   return value;
 }
 
-/// A checksum in the file and what it is of. Where `reference` is set, the offset of the range
-/// stands there, and its length behind that unless it is always a page's: both are followed to
-/// wherever they have been changed to lead.
+/// A checksum in the file and the range that it covers. If `reference` is set, the file stores the
+/// offset of the range there. The length follows it if `has_length`; else the range is one page.
+/// Both are read from the file, so that a changed reference is followed.
 struct site {
-  std::size_t at = 0;
+  std::size_t offset = 0;
   std::size_t bytes = 8;  // 8 or 16
   format::extent range;
   std::size_t reference = 0;
@@ -56,7 +56,8 @@ inline std::array<std::byte, 16> sum_of(const content& bytes, const format::exte
   return sum;
 }
 
-/// The checksum of `range` near `around`, of `width` bytes; 0 if there is none.
+/// The position of a checksum of `range` near `around`. It has `width` bytes. Returns 0 if there is
+/// none.
 inline std::size_t find_sum(const content& bytes, const format::extent& range, std::size_t width,
                             std::size_t around, std::size_t reach) {
   const auto sum = sum_of(bytes, range, width);
@@ -68,7 +69,7 @@ inline std::size_t find_sum(const content& bytes, const format::extent& range, s
   return found == last ? 0 : static_cast<std::size_t>(found - bytes.begin());
 }
 
-/// Every checksum that a sound container holds, found without a parser.
+/// Finds every checksum in a sound container without a parser.
 class checksums {
  public:
   explicit checksums(const content& sound) {
@@ -80,41 +81,42 @@ class checksums {
   const std::vector<site>& sites() const { return sites_; }
 
   void correct(content& bytes) const {
-    for (const site& each : sites_) {
-      format::extent range = each.range;
-      if (each.reference != 0 && each.reference + 8 <= bytes.size())
-        range.offset = number_at<std::uint64_t>(bytes, each.reference);
-      if (each.has_length && each.reference + 16 <= bytes.size())
-        range.bytes = number_at<std::uint64_t>(bytes, each.reference + 8);
-      if (each.at + each.bytes > bytes.size()) continue;
+    for (const site& found : sites_) {
+      format::extent range = found.range;
+      if (found.reference != 0 && found.reference + 8 <= bytes.size())
+        range.offset = number_at<std::uint64_t>(bytes, found.reference);
+      if (found.has_length && found.reference + 16 <= bytes.size())
+        range.bytes = number_at<std::uint64_t>(bytes, found.reference + 8);
+      if (found.offset + found.bytes > bytes.size()) continue;
       if (range.offset > bytes.size() || range.bytes > bytes.size() - range.offset) continue;
-      const auto sum = sum_of(bytes, range, each.bytes);
-      std::memcpy(bytes.data() + each.at, sum.data(), each.bytes);
+      const auto sum = sum_of(bytes, range, found.bytes);
+      std::memcpy(bytes.data() + found.offset, sum.data(), found.bytes);
     }
     correct_superblocks(bytes);
   }
 
  private:
-  // Whatever looks like the offset of an extent and has the checksum of that extent behind it.
+  // Finds numbers that look like the offset of an extent and are followed by the checksum of that
+  // extent.
   void find_references(const content& sound) {
-    for (std::size_t at = 0; at + 48 <= sound.size(); ++at) {
-      const auto offset = number_at<std::uint64_t>(sound, at);
+    for (std::size_t place = 0; place + 48 <= sound.size(); ++place) {
+      const auto offset = number_at<std::uint64_t>(sound, place);
       if (offset < format::first_extent_offset || offset >= sound.size() || offset % 64 != 0)
         continue;
-      const auto length = number_at<std::uint64_t>(sound, at + 8);
-      add(sound, {offset, format::page_bytes}, 16, at, 48);
+      const auto length = number_at<std::uint64_t>(sound, place + 8);
+      add(sound, {offset, format::page_bytes}, 16, place, 48);
       if (length != 0 && length < sound.size()) {
-        add(sound, {offset, length}, 16, at, 256, true);
-        add(sound, {offset, length}, 8, at, 48, true);
+        add(sound, {offset, length}, 16, place, 256, true);
+        add(sound, {offset, length}, 8, place, 48, true);
       }
     }
   }
 
-  // Checksums of dense data, which lie in extents of their own.
+  // Finds the checksums of dense data, which lie in extents of their own.
   void find_data(const content& sound) {
-    for (std::size_t at = format::first_extent_offset; at + 16 <= sound.size(); ++at) {
-      const auto offset = number_at<std::uint64_t>(sound, at);
-      const auto length = number_at<std::uint64_t>(sound, at + 8);
+    for (std::size_t place = format::first_extent_offset; place + 16 <= sound.size(); ++place) {
+      const auto offset = number_at<std::uint64_t>(sound, place);
+      const auto length = number_at<std::uint64_t>(sound, place + 8);
       if (offset % 4096 != 0 || offset < format::first_extent_offset || length == 0) continue;
       if (offset > sound.size() || length > sound.size() - offset) continue;
       const std::size_t found =
@@ -123,19 +125,19 @@ class checksums {
     }
   }
 
-  void add(const content& sound, const format::extent& range, std::size_t width, std::size_t at,
+  void add(const content& sound, const format::extent& range, std::size_t width, std::size_t offset,
            std::size_t reach, bool has_length = false) {
     if (range.offset + range.bytes > sound.size()) return;
-    if (const std::size_t found = find_sum(sound, range, width, at, reach))
-      sites_.push_back({found, width, range, at, has_length});
+    if (const std::size_t found = find_sum(sound, range, width, offset, reach))
+      sites_.push_back({found, width, range, offset, has_length});
   }
 
-  // A checksum comes after those that lie in what it covers.
+  // A checksum is corrected after the checksums that lie in its range.
   void order() {
     std::sort(sites_.begin(), sites_.end(), [](const site& a, const site& b) {
-      return std::tie(a.at, a.range.offset) < std::tie(b.at, b.range.offset);
+      return std::tie(a.offset, a.range.offset) < std::tie(b.offset, b.range.offset);
     });
-    const auto same = [](const site& a, const site& b) { return a.at == b.at; };
+    const auto same = [](const site& a, const site& b) { return a.offset == b.offset; };
     sites_.erase(std::unique(sites_.begin(), sites_.end(), same), sites_.end());
     std::vector<site> ordered;
     std::vector<bool> visited(sites_.size());
@@ -143,13 +145,14 @@ class checksums {
     sites_ = std::move(ordered);
   }
 
-  void visit(std::size_t which, std::vector<bool>& visited, std::vector<site>& ordered) {
-    if (visited[which]) return;
-    visited[which] = true;
-    const format::extent& range = sites_[which].range;
+  void visit(std::size_t number, std::vector<bool>& visited, std::vector<site>& ordered) {
+    if (visited[number]) return;
+    visited[number] = true;
+    const format::extent& range = sites_[number].range;
     for (std::size_t i = 0; i < sites_.size(); ++i)
-      if (sites_[i].at >= range.offset && sites_[i].at < range.end()) visit(i, visited, ordered);
-    ordered.push_back(sites_[which]);
+      if (sites_[i].offset >= range.offset && sites_[i].offset < range.end())
+        visit(i, visited, ordered);
+    ordered.push_back(sites_[number]);
   }
 
   static void correct_superblocks(content& bytes) {
@@ -171,72 +174,72 @@ class checksums {
   std::vector<site> sites_;
 };
 
-/// The pages that some checksum covers, and the fixed ones.
+/// The pages that a checksum covers, and the fixed pages.
 inline std::vector<std::uint64_t> covered_pages(const checksums& sums) {
   std::set<std::uint64_t> found{0, format::superblock_offsets[0], format::superblock_offsets[1],
                                 format::live_page_offset};
-  for (const site& each : sums.sites())
-    for (std::uint64_t at = each.range.offset & ~std::uint64_t{4095}; at < each.range.end();
-         at += format::page_bytes)
-      found.insert(at);
+  for (const site& covered : sums.sites())
+    for (std::uint64_t offset = covered.range.offset & ~std::uint64_t{4095};
+         offset < covered.range.end(); offset += format::page_bytes)
+      found.insert(offset);
   return {found.begin(), found.end()};
 }
 
-inline void put(content& bytes, std::size_t at, std::uint64_t value, std::size_t width) {
-  for (std::size_t i = 0; i < width && at + i < bytes.size(); ++i)
-    bytes[at + i] = static_cast<std::byte>(value >> (8 * i));
+inline void put(content& bytes, std::size_t offset, std::uint64_t value, std::size_t width) {
+  for (std::size_t i = 0; i < width && offset + i < bytes.size(); ++i)
+    bytes[offset + i] = static_cast<std::byte>(value >> (8 * i));
 }
 
-/// Eight bytes:
-///   where (2)   which of `pages`
-///   offset (2)  in the page
-///   what (1)    0 set a byte, 1 flip bits, 2 add, 3 set 8 bytes to a small number, 4 set them to a
-///               large one, 5 copy 64 bytes from another page, 6 cut the file
-///   value (3)
+/// Makes one change, which has eight bytes:
+///   page (2)    an index into `pages`
+///   offset (2)  the offset in the page
+///   kind (1)    0 set a byte, 1 flip bits, 2 add, 3 set 8 bytes to a small number,
+///               4 set them to a large number, 5 copy 64 bytes from another page, 6 cut the file
+///   value (3)   the operand of the change
 inline void change(content& bytes, const std::vector<std::uint64_t>& pages,
-                   const std::uint8_t* what) {
+                   const std::uint8_t* code) {
   if (bytes.empty()) return;
-  const std::size_t where = what[0] | std::size_t{what[1]} << 8;
-  const std::size_t in_page = (what[2] | std::size_t{what[3]} << 8) % format::page_bytes;
-  const std::size_t at = (pages[where % pages.size()] + in_page) % bytes.size();
-  const std::uint64_t value = what[5] | std::uint64_t{what[6]} << 8 | std::uint64_t{what[7]} << 16;
-  switch (what[4] % 7) {
+  const std::size_t page = code[0] | std::size_t{code[1]} << 8;
+  const std::size_t in_page = (code[2] | std::size_t{code[3]} << 8) % format::page_bytes;
+  const std::size_t offset = (pages[page % pages.size()] + in_page) % bytes.size();
+  const std::uint64_t value = code[5] | std::uint64_t{code[6]} << 8 | std::uint64_t{code[7]} << 16;
+  switch (code[4] % 7) {
     case 0:
-      bytes[at] = static_cast<std::byte>(value);
+      bytes[offset] = static_cast<std::byte>(value);
       break;
     case 1:
-      bytes[at] ^= static_cast<std::byte>(value | 1);
+      bytes[offset] ^= static_cast<std::byte>(value | 1);
       break;
     case 2:
-      put(bytes, at, number_at<std::uint8_t>(bytes, at) + value, 1);
+      put(bytes, offset, number_at<std::uint8_t>(bytes, offset) + value, 1);
       break;
     case 3:
-      put(bytes, at, value, 8);
+      put(bytes, offset, value, 8);
       break;
     case 4:
-      put(bytes, at, value << 44 | value >> 4, 8);
+      put(bytes, offset, value << 44 | value >> 4, 8);
       break;
     case 5: {
-      const std::size_t from = pages[value % pages.size()] + in_page;
-      const std::size_t count = std::min<std::size_t>(64, bytes.size() - std::max(from, at));
-      if (from < bytes.size()) std::memmove(bytes.data() + at, bytes.data() + from, count);
+      const std::size_t source = pages[value % pages.size()] + in_page;
+      const std::size_t count = std::min<std::size_t>(64, bytes.size() - std::max(source, offset));
+      if (source < bytes.size()) std::memmove(bytes.data() + offset, bytes.data() + source, count);
       break;
     }
     default:
-      bytes.resize(std::min(bytes.size(), at));
+      bytes.resize(std::min(bytes.size(), offset));
   }
 }
 
-/// Up to 32 of them.
+/// Makes up to 32 changes.
 inline void change(content& bytes, const std::vector<std::uint64_t>& pages,
                    std::span<const std::uint8_t> list) {
-  constexpr std::size_t change_bytes = 8;
+  constexpr std::size_t code = 8;
   constexpr std::size_t changes_max = 32;
-  const std::size_t count = std::min(list.size() / change_bytes, changes_max);
-  for (std::size_t i = 0; i < count; ++i) change(bytes, pages, list.data() + i * change_bytes);
+  const std::size_t count = std::min(list.size() / code, changes_max);
+  for (std::size_t i = 0; i < count; ++i) change(bytes, pages, list.data() + i * code);
 }
 
-/// A sound container, and what of it inputs change.
+/// A sound container, and the pages of it that inputs change.
 class original {
  public:
   explicit original(content sound)
@@ -245,7 +248,7 @@ class original {
   const content& bytes() const { return bytes_; }
   const std::vector<site>& sites() const { return sums_.sites(); }
 
-  /// Makes the changes that an input lists, and corrects all checksums afterwards if it says so.
+  /// Makes the changes of an input, and corrects all checksums afterwards if the mode says so.
   void change(content& copy, std::span<const std::uint8_t> list, bool is_corrected) const {
     fuzz::change(copy, pages_, list);
     if (is_corrected) sums_.correct(copy);

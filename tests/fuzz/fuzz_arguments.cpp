@@ -1,9 +1,11 @@
-// The command line, one word a line of the input: parsed by the real commands, never run. What must
-// hold: the words choose a command, ask for help, or are refused with a message.
+// Fuzzes the parser of the command line. Each line of the input is one argument. The real commands
+// parse the arguments, and never run.
+//
+// Property: the arguments choose a command, ask for help, or are refused with a message.
 #include <string>
 #include <vector>
 
-#include "commands.hpp"
+#include "commands/commands.hpp"
 #include "fuzz/require.hpp"
 #include "shale/error.hpp"
 
@@ -31,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<std::string> words = words_of(data, size);
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
-  // Made once: making them takes longer than parsing.
+  // The commands are made once, because making them takes longer than parsing.
   static commands all("0");
   try {
     const choice made = all.parse(static_cast<int>(argv.size()), argv.data());

@@ -1,13 +1,15 @@
-// Arrays through the public API. An input is one byte of mode and then changes, as
-// container_changes.hpp tells, to a container of dense and chunked arrays of many dtypes and codecs
-// that is made here.
+// Fuzzes arrays through the public API. The harness makes a container of dense and chunked arrays
+// with many dtypes and codecs. An input changes its bytes: one byte of mode, and then the changes
+// that container_changes.hpp describes.
 //
-// Modes are bits: 1 corrects every checksum afterwards; 2 also writes into every array; 4 puts
-// another zstd frame, of the first change's value, where each compressed chunk was.
+// The mode has three bits:
+//   1  corrects every checksum afterwards
+//   2  also writes into every array
+//   4  replaces each compressed chunk by another zstd frame, with the value of the first change
 //
-// What must hold: a reader throws corrupt or unsupported, or sees something, and sees it again when
-// it looks again; memory follows the file's bytes. Without mode 1, what it sees is what some
-// generation held: no wrong value, ever.
+// Properties: A reader throws corrupt or unsupported, or it gets a result, and the same result when
+// it reads again. Its memory is bounded by the bytes of the file. Without bit 1, the result is the
+// content of some generation.
 #include <zstd.h>
 
 #include <cstdlib>
@@ -57,14 +59,14 @@ executor& alone() {
   return one;
 }
 
-// Rows that compress, with a corner that does not.
+// Most rows compress well. The values in one corner do not.
 tensor elements(const dims& shape, dtype type, int seed) {
   const tensor made = tensor::empty(shape, type);
   visit(type, all_types{}, [&]<class T>(std::type_identity<T>) {
     int i = seed;
-    for (T& each : made.elements<T>()) {
+    for (T& value : made.elements<T>()) {
       const int number = i % 5 == 0 ? i * 7919 % 101 : i / 9;
-      each = convert<T>(std::is_same_v<T, bool> ? number % 2 : number % 100);
+      value = convert<T>(std::is_same_v<T, bool> ? number % 2 : number % 100);
       ++i;
     }
   });
@@ -77,7 +79,7 @@ class storyteller {
 
   void create(const std::string& name, const array_spec& spec, int seed) {
     const tensor values = elements(spec.shape, spec.dtype, seed);
-    change_.create(name, spec).write(values, &alone());
+    change_.create(name, spec).write(values);
     told_[name] = {spec.dtype,
                    spec.shape,
                    {values.data(), values.data() + values.size_bytes()},  // row-major
@@ -146,20 +148,20 @@ const sound_container& sound() {
   return made;
 }
 
-// Frames of `count` equal bytes, where there is room for them.
+// Stores frames of `count` equal bytes in all chunks that have room for them.
 void repack(content& bytes, std::size_t count) {
   constexpr std::uint32_t magic = 0xfd2fb528;
   const std::vector<std::byte> elements(count, std::byte{5});
   content frame(ZSTD_compressBound(count));
   frame.resize(ZSTD_compress(frame.data(), frame.size(), elements.data(), count, 1));
-  for (const fuzz::site& each : sound().file.sites()) {
-    if (!each.has_length || each.reference + 16 > bytes.size()) continue;
-    const std::uint64_t at = each.range.offset;
-    const bool fits = at <= bytes.size() && each.range.bytes <= bytes.size() - at &&
-                      each.range.bytes >= frame.size();
-    if (!fits || fuzz::number_at<std::uint32_t>(bytes, at) != magic) continue;
-    std::copy(frame.begin(), frame.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at));
-    fuzz::put(bytes, each.reference + 8, frame.size(), 8);
+  for (const fuzz::site& covered : sound().file.sites()) {
+    if (!covered.has_length || covered.reference + 16 > bytes.size()) continue;
+    const std::uint64_t offset = covered.range.offset;
+    const bool fits = offset <= bytes.size() && covered.range.bytes <= bytes.size() - offset &&
+                      covered.range.bytes >= frame.size();
+    if (!fits || fuzz::number_at<std::uint32_t>(bytes, offset) != magic) continue;
+    std::copy(frame.begin(), frame.end(), bytes.begin() + static_cast<std::ptrdiff_t>(offset));
+    fuzz::put(bytes, covered.reference + 8, frame.size(), 8);
   }
 }
 
@@ -167,7 +169,7 @@ void repack(content& bytes, std::size_t count) {
 // --------------------------------------------------------------
 
 plain_array observe(const array& stored) {
-  const tensor values = stored.read(test::observed_part(stored), &alone());
+  const tensor values = stored.read(test::observed_part(stored));
   require(values.dtype() == stored.dtype(), "elements have the array's dtype");
   return {values.dtype(),
           values.shape(),
@@ -177,9 +179,9 @@ plain_array observe(const array& stored) {
 
 void look_at(const array& stored) {
   std::uint64_t count = 1;
-  for (const index_t each : stored.shape()) {
-    require(each >= 0, "no length is negative");
-    count *= static_cast<std::uint64_t>(each);
+  for (const index_t extent : stored.shape()) {
+    require(extent >= 0, "no length is negative");
+    count *= static_cast<std::uint64_t>(extent);
   }
   require(stored.rank() <= max_rank, "no rank is beyond the limit");
   require(stored.size_bytes() == count * item_bytes(stored.dtype()), "sizes are products");
@@ -189,7 +191,7 @@ void look_at(const array& stored) {
   const plain_array seen = observe(stored);
   require(seen == observe(stored), "one generation, one content");
   if (stored.kind() != array_kind::dense || stored.size_bytes() == 0) return;
-  const tensor mapped = stored.as_tensor();
+  const tensor mapped = stored.map();
   require(mapped.shape() == stored.shape(), "a mapping has the array's shape");
   if (seen.shape == stored.shape())
     require(std::memcmp(mapped.data(), seen.elements.data(), seen.elements.size()) == 0,
@@ -210,8 +212,8 @@ plain_state read(const snapshot& now) {
 void read(const std::string& path, bool is_corrected) {
   try {
     const container file = container::open(path);
-    // Damage is a finding, and never stops the search for more.
-    const bool is_sound = file.verify(&alone()).findings.empty();
+    // Damage becomes a finding, and the check of the other arrays continues.
+    const bool is_sound = file.verify().findings.empty();
     const snapshot now = file.latest();
     if (is_corrected) {
       for (const std::string& name : now.names()) {
@@ -239,8 +241,8 @@ void write(const std::string& path) {
     transaction change = file.begin(no_wait);
     for (const std::string& name : file.latest().names()) {
       const array stored = *change.find(name);
-      const region where = test::observed_part(stored);
-      change.update(name).write(where, elements(where.shape, stored.dtype(), 11), &alone());
+      const region part = test::observed_part(stored);
+      change.update(name).write(part, elements(part.shape, stored.dtype(), 11));
       const array now = *change.find(name);
       require(now.shape() == stored.shape(), "a write keeps the shape");
       (void)observe(now);
@@ -250,7 +252,7 @@ void write(const std::string& path) {
     change.commit();
     require(file.latest().find("new").has_value(), "what was committed is there");
   } catch (const error& failure) {
-    // A hostile catalog may have the name, or a number of a generation that has no next.
+    // A hostile catalog may have an array of that name already, or the largest generation number.
     if (failure.code() == errc::already_exists || failure.code() == errc::out_of_space) return;
     require_refusal(failure);
   }
@@ -259,6 +261,7 @@ void write(const std::string& path) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const shale::executor::scope within(alone());
   if (size == 0) return 0;
   const bool is_corrected = (data[0] & 1) != 0;
   content bytes = sound().file.bytes();
@@ -273,7 +276,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     write(file.path());
     if (is_corrected) read(file.path(), true);
   }
-  // A zstd frame unpacks to 32768 times its bytes at most, and small ones are read here.
+  // A zstd frame may unpack to 32768 times its size, so a small file may need up to 64 MiB.
   require(pool.statistics().peak_live_bytes <= before + (std::size_t{64} << 20),
           "memory follows the bytes of the file");
   return 0;

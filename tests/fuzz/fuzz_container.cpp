@@ -1,12 +1,13 @@
-// Containers. An input is a list of changes to a sound one that is made here, so that inputs are
-// small and every byte of them lands somewhere. One byte of mode, then the changes, as
-// container_changes.hpp tells.
+// Fuzzes containers. The harness makes a sound container. An input is a list of changes to it, so
+// inputs are small and every byte of them has an effect: one byte of mode, and then the changes
+// that container_changes.hpp describes.
 //
-// Modes are bits: 1 corrects every checksum afterwards, from the data up to the superblock, so that
-// the changes are met by whoever reads, not by the checksums; 2 also writes a generation.
+// The mode has two bits:
+//   1  corrects every checksum afterwards, from the data up to the superblock
+//   2  also writes a generation
 //
-// What must hold: a reader throws corrupt or unsupported, or sees something, and sees it again when
-// it looks again. Without mode 1, what it sees is what some generation held: no wrong value, ever.
+// Properties: A reader throws corrupt or unsupported, or it gets a result, and the same result when
+// it reads again. Without bit 1, the result is the content of some generation.
 #include <string>
 #include <vector>
 
@@ -24,7 +25,7 @@ using fuzz::require_refusal;
 using test::plain_state;
 
 const std::string path = "/box/fuzzed.shale";
-constexpr format::patience at_once{0};
+constexpr std::chrono::milliseconds at_once{0};
 
 // ---- the sound container
 // ----------------------------------------------------------------------------
@@ -38,7 +39,7 @@ sound_container make_sound() {
   std::vector<plain_state> states{{}, {}};
   test::recording_file_system files;
   {
-    auto file = format::file::create(files, path, {.id = format::uuid{}});
+    auto file = format::container_file::create(files, path, {.id = format::uuid{}});
     for (int step = 0; step < test::history_steps; ++step) {
       states.push_back(states.back());
       test::commit_step(file, step, states.back());
@@ -57,9 +58,9 @@ const sound_container& sound() {
 
 void read(test::recording_file_system& files, bool is_corrected) {
   try {
-    auto file = format::file::open(files, path, format::open_access::read);
+    auto file = format::container_file::open(files, path, format::open_access::read);
     const format::generation_view view = file.latest();
-    // Damage is a finding, and never stops the search for more.
+    // Damage becomes a finding, and the check of the other parts continues.
     const format::verify_report report = format::verify(view);
     const plain_state seen = test::observe(view);
     require(seen == test::observe(view), "one generation, one content");
@@ -76,7 +77,7 @@ void read(test::recording_file_system& files, bool is_corrected) {
 
 void write(test::recording_file_system& files) {
   try {
-    auto file = format::file::open(files, path, format::open_access::write);
+    auto file = format::container_file::open(files, path, format::open_access::write);
     auto next = file.begin(at_once);
     plain_state told;
     test::storyteller story(next, told);
@@ -87,7 +88,7 @@ void write(test::recording_file_system& files) {
     const auto view = file.latest();
     require(view.find("newer").has_value(), "what was committed is there");
   } catch (const error& failure) {
-    // A hostile catalog may have the name, or a number of a generation that has no next.
+    // A hostile catalog may have an array of that name already, or the largest generation number.
     if (failure.code() == errc::already_exists || failure.code() == errc::out_of_space) return;
     require_refusal(failure);
   }

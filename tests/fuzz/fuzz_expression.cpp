@@ -1,19 +1,22 @@
-// Text that people type at the tools: expressions, addresses, attributes, shapes, sizes, codecs. The first byte
-// chooses which; the rest is the text. What must hold: it is understood, or refused as the caller's
-// mistake with a message; and what is understood reads the same when written again.
+// Fuzzes the parsers of text that people type at the tools: expressions, addresses, attributes,
+// shapes, sizes and codecs. The first byte chooses the parser, and the rest is the text.
+//
+// Properties: A parser accepts the text, or refuses it as a mistake of the caller with a message.
+// Text that was accepted and written again is read as the same value.
 #include <string>
 #include <string_view>
 
-#include "address.hpp"
-#include "attribute.hpp"
-#include "codec_text.hpp"
-#include "expression.hpp"
 #include "fuzz/require.hpp"
+#include "language/expression.hpp"
+#include "language/tokens.hpp"
+#include "notation/address.hpp"
+#include "notation/attribute.hpp"
+#include "notation/codec_text.hpp"
+#include "notation/shape_text.hpp"
+#include "notation/text_error.hpp"
 #include "shale/error.hpp"
 #include "shale/tensor.hpp"
-#include "text_error.hpp"
-#include "tokens.hpp"
-#include "units.hpp"
+#include "terminal/units.hpp"
 
 namespace {
 
@@ -42,21 +45,21 @@ void read_expression(std::string_view text) {
 void read_tokens(std::string_view text) {
   std::size_t end = 0;
   const auto tokens = tools::split_tokens(text);
-  for (const tools::token& each : tokens) {
-    require(each.at >= end && each.at <= text.size(), "tokens follow each other");
-    end = each.at;
+  for (const tools::token& lexeme : tokens) {
+    require(lexeme.at >= end && lexeme.at <= text.size(), "tokens follow each other");
+    end = lexeme.at;
   }
   require(!tokens.empty() && tokens.back().kind == tools::token_kind::end, "the last token is end");
 }
 
 void read_address(std::string_view text) {
-  const tools::address where = tools::parse_address(text);
-  require(!where.file.empty() && where.text == text, "an address names a file");
-  const tools::address again = tools::parse_address(where.label());
-  require(again.file == where.file && again.array == where.array, "a label survives being typed");
-  if (where.index) return;
+  const tools::address parsed = tools::parse_address(text);
+  require(!parsed.file.empty() && parsed.text == text, "an address names a file");
+  const tools::address again = tools::parse_address(parsed.label());
+  require(again.file == parsed.file && again.array == parsed.array, "a label survives being typed");
+  if (parsed.index) return;
   const tools::address whole = tools::parse_whole_address(text);
-  require(whole.file == where.file && whole.array == where.array, "one text, one meaning");
+  require(whole.file == parsed.file && whole.array == parsed.array, "one text, one meaning");
 }
 
 void read_shape(std::string_view text) {
@@ -78,8 +81,8 @@ void read_attribute(std::string_view text) {
   require(again.key == key && again.value == value, "an attribute survives being set again");
 }
 
-void read(std::uint8_t which, std::string_view text) {
-  switch (which) {
+void read(std::uint8_t reader, std::string_view text) {
+  switch (reader) {
     case 'e':
       return read_expression(text);
     case 't':
@@ -105,7 +108,7 @@ void read(std::uint8_t which, std::string_view text) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
-  // A copy of exactly this size, so that AddressSanitizer sees a look beyond it.
+  // The copy has exactly this size, so that AddressSanitizer detects a read beyond its end.
   const std::vector<char> exact(data + 1, data + size);
   try {
     read(data[0], std::string_view(exact.data(), exact.size()));

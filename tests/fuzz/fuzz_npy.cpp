@@ -1,5 +1,8 @@
-// .npy files. What must hold for any bytes: a reader throws corrupt or unsupported, or the header
-// says what NumPy's own header for it would say and the elements are the file's, byte for byte.
+// Fuzzes .npy files.
+//
+// Properties for any bytes: A reader throws corrupt or unsupported. Otherwise the header describes
+// the same array as the header that NumPy would write for it, and the elements are the bytes of the
+// file.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -19,7 +22,7 @@ using fuzz::require_refusal;
 
 constexpr index_t elements_compared_max = 4096;
 
-// The header, written again and read again, is the same; its bytes start a multiple of 64 further.
+// A header that is written and read again is the same. Its elements begin at a multiple of 64.
 void require_round_trip(const npy_header& header) {
   const std::string text = format_npy_header(header);
   npy_header again = parse_npy_header(std::as_bytes(std::span(text)));
@@ -29,18 +32,18 @@ void require_round_trip(const npy_header& header) {
   require(again == header, "a header survives being written");
 }
 
-// Element by element in the order of the file, with no help from layouts.
+// Compares element by element in the order of the file, without using layouts.
 void require_file_elements(const tensor& values, const npy_header& header,
                            std::span<const std::uint8_t> file) {
   const std::size_t width = values.item_bytes();
   const bool is_complex = values.dtype() == dtype::complex64 || values.dtype() == dtype::complex128;
   const std::size_t word = is_complex ? width / 2 : width;
   const auto rank = static_cast<std::size_t>(values.rank());
-  std::vector<index_t> at(rank, 0);
+  std::vector<index_t> index(rank, 0);
   std::vector<std::uint8_t> expected(width);
   for (index_t i = 0; i < values.size(); ++i) {
     index_t place = 0;
-    for (std::size_t axis = 0; axis < rank; ++axis) place += at[axis] * values.strides()[axis];
+    for (std::size_t axis = 0; axis < rank; ++axis) place += index[axis] * values.strides()[axis];
     const std::uint8_t* const stored =
         file.data() + header.data_offset + static_cast<std::size_t>(i) * width;
     std::memcpy(expected.data(), stored, width);
@@ -52,8 +55,8 @@ void require_file_elements(const tensor& values, const npy_header& header,
     require(std::memcmp(seen, expected.data(), width) == 0, "elements are those of the file");
     for (std::size_t step = 0; step < rank; ++step) {
       const std::size_t axis = header.fortran_order ? step : rank - 1 - step;
-      if (++at[axis] < values.shape()[axis]) break;
-      at[axis] = 0;
+      if (++index[axis] < values.shape()[axis]) break;
+      index[axis] = 0;
     }
   }
 }
@@ -84,7 +87,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   npy_header header;
   bool parsed = false;
   try {
-    // A copy of exactly this size, so that AddressSanitizer sees a look beyond it.
+    // The copy has exactly this size, so that AddressSanitizer detects a read beyond its end.
     const std::vector<std::uint8_t> exact(bytes.begin(), bytes.end());
     header = parse_npy_header(std::as_bytes(std::span(exact)));
     parsed = true;

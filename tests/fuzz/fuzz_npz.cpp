@@ -1,9 +1,11 @@
-// .npz archives: the directory, stored and deflated members. What must hold for any bytes: opening
-// and reading throw corrupt or unsupported, or two ways of reading give the same elements; and
-// memory follows the bytes of the archive, not the sizes that it declares.
+// Fuzzes .npz archives: the directory, stored members and deflated members.
 //
-// A mutation of a member's bytes would stop at the CRC-32, so the mutator corrects the checksums of
-// half of what it makes.
+// Properties for any bytes: Opening and reading throw corrupt or unsupported. Otherwise two ways of
+// reading give the same elements. Memory is bounded by the bytes of the archive; declared sizes do
+// not count.
+//
+// A change of a member's bytes would usually be refused because of its CRC-32. So the mutator
+// corrects the checksums in half of the inputs that it makes.
 #include <zlib.h>
 
 #include <cstring>
@@ -28,7 +30,7 @@ void require_refusal(const error& failure) {
 }
 
 bool same_elements(const tensor& a, const tensor& b) {
-  if (a.dtype() != b.dtype() || a.geometry().shape() != b.geometry().shape()) return false;
+  if (a.dtype() != b.dtype() || a.layout().shape() != b.layout().shape()) return false;
   if (a.strides() != b.strides()) return false;
   return a.size() == 0 || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
@@ -51,17 +53,17 @@ void read_member(const npz_file& archive, const std::string& name) {
 // -----------------------------
 
 template <class Number>
-Number number_at(const std::uint8_t* data, std::size_t at) {
+Number number_at(const std::uint8_t* data, std::size_t offset) {
   Number value;
-  std::memcpy(&value, data + at, sizeof value);
+  std::memcpy(&value, data + offset, sizeof value);
   return value;
 }
 
-void put(std::uint8_t* data, std::size_t at, std::uint32_t value) {
-  std::memcpy(data + at, &value, sizeof value);
+void put(std::uint8_t* data, std::size_t offset, std::uint32_t value) {
+  std::memcpy(data + offset, &value, sizeof value);
 }
 
-// What the member's bytes inflate to, up to a limit.
+// The bytes that a deflated member inflates to, up to a limit.
 std::vector<std::uint8_t> inflated(const std::uint8_t* data, std::size_t size) {
   std::vector<std::uint8_t> content(std::size_t{1} << 18);
   z_stream stream{};
@@ -76,12 +78,12 @@ std::vector<std::uint8_t> inflated(const std::uint8_t* data, std::size_t size) {
   return content;
 }
 
-// `at` is where a record of the central directory stands.
-void correct_member(std::uint8_t* data, std::size_t size, std::size_t at) {
+// A record of the central directory starts at `offset`.
+void correct_member(std::uint8_t* data, std::size_t size, std::size_t offset) {
   constexpr std::size_t local_bytes = 30;
-  const auto method = number_at<std::uint16_t>(data, at + 10);
-  const std::size_t stored = number_at<std::uint32_t>(data, at + 20);
-  const std::size_t local = number_at<std::uint32_t>(data, at + 42);
+  const auto method = number_at<std::uint16_t>(data, offset + 10);
+  const std::size_t stored = number_at<std::uint32_t>(data, offset + 20);
+  const std::size_t local = number_at<std::uint32_t>(data, offset + 42);
   if (size < local_bytes || local > size - local_bytes) return;
   const std::size_t names = std::size_t{number_at<std::uint16_t>(data, local + 26)} +
                             number_at<std::uint16_t>(data, local + 28);
@@ -97,8 +99,8 @@ void correct_member(std::uint8_t* data, std::size_t size, std::size_t at) {
     sum = static_cast<std::uint32_t>(crc32(0, data + begin, static_cast<uInt>(stored)));
     length = static_cast<std::uint32_t>(stored);
   }
-  put(data, at + 16, sum);
-  put(data, at + 24, length);
+  put(data, offset + 16, sum);
+  put(data, offset + 24, length);
   put(data, local + 14, sum);
   put(data, local + 18, static_cast<std::uint32_t>(stored));
   put(data, local + 22, length);
@@ -106,8 +108,8 @@ void correct_member(std::uint8_t* data, std::size_t size, std::size_t at) {
 
 void correct_checksums(std::uint8_t* data, std::size_t size) {
   constexpr std::size_t record_bytes = 46;
-  for (std::size_t at = 0; at + record_bytes <= size; ++at)
-    if (std::memcmp(data + at, "PK\1\2", 4) == 0) correct_member(data, size, at);
+  for (std::size_t offset = 0; offset + record_bytes <= size; ++offset)
+    if (std::memcmp(data + offset, "PK\1\2", 4) == 0) correct_member(data, size, offset);
 }
 
 }  // namespace
@@ -121,7 +123,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   memory_pool& pool = memory_pool::default_pool();
-  // Deflate reaches 1032 : 1, and members may not share bytes.
+  // Deflate compresses at most 1032 : 1, and members may not share bytes.
   pool.set_limit_bytes(std::size_t{1} << 30);
   pool.reset_peak();
   const fuzz::memory_file file({data, size});

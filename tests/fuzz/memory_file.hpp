@@ -1,4 +1,5 @@
-// A file without a place: for readers that want a path, at the speed of memory.
+// A file in memory with a path in /proc, for readers that need a path. It is fast and needs no
+// cleaning.
 #pragma once
 
 #include <sys/mman.h>
@@ -14,7 +15,7 @@ namespace shale::fuzz {
 
 class memory_file {
  public:
-  /// Gone with the object; mappings of it may live longer.
+  /// The file disappears with the object. Mappings of it may live longer.
   explicit memory_file(std::span<const std::uint8_t> bytes)
       : descriptor_(::memfd_create("fuzz", MFD_CLOEXEC)) {
     require(descriptor_ >= 0, "the system hands out files in memory");

@@ -1,5 +1,5 @@
-// Runs a harness over the files and folders named as arguments: libFuzzer's place where there is no
-// libFuzzer, so that every build replays the committed inputs.
+// Runs a harness over the files and folders that are named as arguments. It stands in for libFuzzer
+// in builds without it, so that every build replays the committed inputs.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -10,7 +10,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes);
 
-// Custom mutators refer to it; replay mutates nothing.
+// Custom mutators call this function. A replay mutates nothing.
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t*, std::size_t bytes, std::size_t) {
   return bytes;
 }
@@ -20,7 +20,7 @@ namespace {
 void replay(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   const std::vector<char> content{std::istreambuf_iterator<char>(file), {}};
-  // Named before it runs, so that a crash has a name.
+  // The name is printed before the run, so that it is known if the run crashes.
   std::printf("%s\n", path.c_str());
   std::fflush(stdout);
   LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(content.data()), content.size());
@@ -41,5 +41,5 @@ int main(int argc, char** argv) {
   std::sort(inputs.begin(), inputs.end());
   for (const auto& path : inputs) replay(path);
   std::printf("%zu inputs\n", inputs.size());
-  return inputs.empty() ? 1 : 0;  // a corpus that went missing is no success
+  return inputs.empty() ? 1 : 0;  // a corpus that went missing is not success
 }

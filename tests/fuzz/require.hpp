@@ -1,4 +1,5 @@
-// What a harness says when a promise is broken: libFuzzer keeps the input of a program that aborts.
+// Stops a harness when a property does not hold. libFuzzer keeps the input of a program that
+// aborts.
 #pragma once
 
 #include <cstdio>
@@ -8,14 +9,14 @@
 
 namespace shale::fuzz {
 
-/// Aborts, saying what was promised, unless it holds.
+/// Prints the property and aborts, unless `holds` is true.
 inline void require(bool holds, const char* promise) {
   if (holds) return;
   std::fprintf(stderr, "broken promise: %s\n", promise);
   std::abort();
 }
 
-/// What strangers' bytes may be refused with.
+/// The errors with which hostile bytes may be refused.
 inline void require_refusal(const error& failure) {
   const bool refused = failure.code() == errc::corrupt || failure.code() == errc::unsupported;
   if (!refused) std::fprintf(stderr, "%s\n", failure.what());

@@ -8,7 +8,7 @@
 namespace shale {
 namespace {
 
-// Pages of mapped files that are resident in this process, in bytes.
+// Resident bytes of mapped files in this process.
 std::size_t resident_file_bytes() {
   std::istringstream status(test::read_file("/proc/self/status"));
   for (std::string line; std::getline(status, line);)
@@ -19,7 +19,7 @@ std::size_t resident_file_bytes() {
 
 class StreamedElements : public testing::Test {
  protected:
-  // 96 MiB of zeros that take no space, but for some elements that tell them apart.
+  // 96 MiB of zeros that take no space, with some elements set to recognise the position.
   StreamedElements() {
     test::write_file(path_, "");
     std::filesystem::resize_file(path_, bytes_);
@@ -31,7 +31,7 @@ class StreamedElements : public testing::Test {
 
   tensor mapped() const { return tensor(map_file(path_), dtype::float32, layout({3, 1 << 23})); }
 
-  // The most file pages held at any piece, beyond those held before.
+  // The largest increase of resident file pages during the pieces.
   std::size_t peak_while_streaming(const tensor& values, std::string& bytes) {
     executor small({.threads = 1, .memory_bytes = std::size_t{16} << 20});
     const std::size_t before = resident_file_bytes();

@@ -1,6 +1,6 @@
-// Every call to the operating system and every allocation fails in turn while foreign files are
-// written and read: there is a clear error or none, nothing leaks, and whoever looks at the name
-// sees what was there before or all that was written.
+// Makes every call to the operating system and every allocation fail in turn while foreign files
+// are written and read. There is a clear error or none, nothing leaks, and the name leads to the
+// old file or to the complete new one.
 
 #include <gtest/gtest.h>
 
@@ -13,6 +13,8 @@
 
 #include "interop/foreign_formats.hpp"
 #include "interop/test_support.hpp"
+#include "shale/mapped_file.hpp"
+#include "shale/unfinished_file.hpp"
 #include "storage/pool/housekeeper.hpp"
 #include "support/failing_calls.hpp"
 #include "support/process_footprint.hpp"
@@ -29,9 +31,9 @@ using test::outcome_of;
 class FailingForeignFile : public testing::TestWithParam<foreign> {
  protected:
   FailingForeignFile() {
-    // Descriptors are counted: the housekeeper must not look into /proc meanwhile.
+    // The test counts descriptors, so the housekeeper must not open files in /proc meanwhile.
     detail::exchange_memory_probe([] { return detail::system_memory(); });
-    // What is made once in a process is made before anything fails.
+    // Create everything that a process creates only once before anything fails.
     GetParam().write(path_, older_);
     old_bytes_ = test::read_file(path_);
     GetParam().write(path_, newer_);
@@ -45,16 +47,16 @@ class FailingForeignFile : public testing::TestWithParam<foreign> {
     if (replaces) test::write_file(path_, old_bytes_);
   }
 
-  // Lets call after call fail while a file is written anew, and while one is replaced. `allowed`
-  // says whether an outcome is right.
+  // Makes one call after the other fail while a new file is written, and while a file is replaced.
+  // `allowed` decides whether an outcome is right.
   template <class Allowed>
   void fail_each(failing how, int number, Allowed allowed) {
     for (const bool replaces : {false, true}) {
-      for (std::uint64_t at = 0;; ++at) {
-        SCOPED_TRACE((replaces ? "replacing, call " : "new, call ") + std::to_string(at));
+      for (std::uint64_t call = 0;; ++call) {
+        SCOPED_TRACE((replaces ? "replacing, call " : "new, call ") + std::to_string(call));
         prepare(replaces);
         const std::size_t descriptors = open_descriptors();
-        test::fail_calls(how, at, number);
+        test::fail_calls(how, call, number);
         const outcome went = outcome_of([&] { GetParam().write(path_, newer_); });
         test::stop_failing();
         const std::string failed = test::failed_call();
@@ -90,50 +92,50 @@ class FailingForeignFile : public testing::TestWithParam<foreign> {
   int failures_ = 0;
 };
 
-TEST_P(FailingForeignFile, WithAnIoErrorOnceIsTheOldOrTheNew) {
+TEST_P(FailingForeignFile, OneIoErrorLeavesTheOldOrTheNewFile) {
   fail_each(failing::once, EIO, [&](const outcome& went, const std::string& failed) {
     return !went.code || ((went.code == errc::io || failed == "mmap") && names_file(went));
   });
   EXPECT_GT(failures_, 8);
 }
 
-TEST_P(FailingForeignFile, WithoutSpaceEverAfterIsTheOldOrTheNew) {
+TEST_P(FailingForeignFile, AFullDiskLeavesTheOldOrTheNewFile) {
   fail_each(failing::ever_after, ENOSPC, [&](const outcome& went, const std::string&) {
     return !went.code || names_file(went);
   });
   EXPECT_GT(failures_, 8);
 }
 
-TEST_P(FailingForeignFile, WithAnInterruptionOnceIsWritten) {
+TEST_P(FailingForeignFile, IsWrittenAfterOneInterruption) {
   fail_each(failing::once, EINTR, [&](const outcome& went, const std::string& failed) {
     for (const char* const repeated : {"pwrite", "open", "posix_fallocate", "close"})
       if (failed == repeated) return !went.code.has_value();
-    // Syncs are not repeated; other calls are never interrupted.
+    // A sync is not repeated after EINTR. The system never interrupts the other calls.
     return !went.code || went.code == errc::io || failed == "mmap";
   });
 }
 
-TEST_P(FailingForeignFile, WithAShortTransferOnceIsWritten) {
+TEST_P(FailingForeignFile, IsWrittenAfterOneShortTransfer) {
   fail_each(failing::partially, 0,
             [&](const outcome& went, const std::string&) { return !went.code; });
 }
 
-TEST_P(FailingForeignFile, WithoutMemoryOnceIsTheOldOrTheNew) {
+TEST_P(FailingForeignFile, OneFailedAllocationLeavesTheOldOrTheNewFile) {
   fail_each(failing::allocation, 0, [](const outcome& went, const std::string&) {
     return !went.code || went.code == errc::out_of_memory;
   });
   EXPECT_GT(failures_, 8);
 }
 
-TEST_P(FailingForeignFile, IsReadAllTheSameOrNot) {
+TEST_P(FailingForeignFile, IsReadCompletelyOrRefused) {
   for (const auto& [how, number] : {std::pair(failing::once, EIO),
                                     {failing::once, EINTR},
                                     {failing::partially, 0},
                                     {failing::allocation, 0}}) {
-    for (std::uint64_t at = 0;; ++at) {
-      SCOPED_TRACE(at);
+    for (std::uint64_t call = 0;; ++call) {
+      SCOPED_TRACE(call);
       const std::size_t descriptors = open_descriptors();
-      test::fail_calls(how, at, number);
+      test::fail_calls(how, call, number);
       tensor read;
       const outcome went = outcome_of([&] { read = GetParam().read(path_); });
       test::stop_failing();
@@ -160,7 +162,8 @@ TEST_P(FailingForeignFile, IsReadAllTheSameOrNot) {
   }
 }
 
-// In front of every call: what it is, and what a process that died here would leave.
+// Runs before every call and records the call and the files that a process would leave if it died
+// here.
 struct witness {
   std::mutex alone;
   std::vector<std::string> calls;
@@ -198,9 +201,9 @@ TEST_P(FailingForeignFile, HasItsNameOnlyWhenItIsDurable) {
   EXPECT_EQ(std::find_if(synced.base(), one.calls.end(), is("pwrite")), one.calls.end());
   EXPECT_EQ(std::count(renamed, one.calls.end(), "fsync"), 1) << "the directory was not synced";
 
-  const auto at = static_cast<std::size_t>(renamed - one.calls.begin());
+  const auto call = static_cast<std::size_t>(renamed - one.calls.begin());
   for (std::size_t i = 0; i < one.seen.size(); ++i)
-    EXPECT_EQ(one.seen[i], i <= at ? old_bytes_ : new_bytes_) << one.calls[i];
+    EXPECT_EQ(one.seen[i], i <= call ? old_bytes_ : new_bytes_) << one.calls[i];
 }
 
 // File systems that do not know RENAME_NOREPLACE.
@@ -224,7 +227,36 @@ TEST(ForeignFileThatMayNotReplace, IsLinkedWhereNamesCannotBeExchanged) {
   EXPECT_EQ(files.names().size(), 2u);
 }
 
-// Elements that must be copied, of a file that another process cuts in front of any call.
+// awaited.2
+TEST(UnfinishedFileThatLostBytes, IsNeverPublished) {
+  const test::scratch_directory files;
+  const std::string target = files / "a.raw";
+  for (const char* const told : {"msync", "sync_file_range", "close", "fsync"}) {
+    unfinished_file file(target, existing_file::replace);
+    storage bytes = create_file(file.path(), 1 << 16);
+    bytes.data()[7] = std::byte{1};
+    test::refuse_calls(told, EIO);
+    const outcome flushed = outcome_of([&] { bytes.flush(); });
+    bytes.start_writeback({0, bytes.size_bytes()});
+    bytes = {};
+    const outcome first = outcome_of([&] {
+      if (told == std::string("fsync")) file.publish();
+    });
+    test::refuse_calls(nullptr);
+    EXPECT_EQ(flushed.code.has_value(), told == std::string("msync")) << flushed.text;
+    EXPECT_EQ(first.code.has_value(), told == std::string("fsync")) << first.text;
+    for (int again = 0; again < 2; ++again) {
+      const outcome published = outcome_of([&] { file.publish(); });
+      EXPECT_EQ(published.code, errc::io) << told;
+      EXPECT_NE(published.text.find(target), std::string::npos) << published.text;
+    }
+    EXPECT_EQ(outcome_of([&] { file.publish_durable(); }).code, errc::io) << told;
+  }
+  EXPECT_EQ(files.names().size(), 0u);
+}
+
+// Elements that must be copied, in a file that another process truncates before any one of the
+// calls.
 TEST(ForeignFileThatShrinks, WhileItIsCopiedIsAnError) {
   static const test::scratch_directory files;
   static const std::string path = files / "a.raw";
@@ -232,10 +264,10 @@ TEST(ForeignFileThatShrinks, WhileItIsCopiedIsAnError) {
   const std::string bytes(4001, 'r');
   const raw_read_options odd{.shape = dims{2000}, .offset = 1};
   int refused = 0;
-  for (std::uint64_t at = 0;; ++at) {
-    SCOPED_TRACE(at);
+  for (std::uint64_t call = 0;; ++call) {
+    SCOPED_TRACE(call);
     test::write_file(path, bytes);
-    calls_before = at;
+    calls_before = call;
     test::run_before_calls([](const char*) {
       if (calls_before-- != 0) return;
       test::run_before_calls(nullptr);
@@ -246,7 +278,7 @@ TEST(ForeignFileThatShrinks, WhileItIsCopiedIsAnError) {
     test::run_before_calls(nullptr);
     if (std::filesystem::file_size(path) == bytes.size()) break;  // there are no more calls
     if (went.code) {
-      // It was too short from the beginning, or became so.
+      // The file was too short at the beginning, or became too short.
       ASSERT_TRUE(went.code == errc::io || went.code == errc::invalid_argument) << went.text;
       ++refused;
     } else {

@@ -1,4 +1,4 @@
-// The formats and the ways of writing them, for tests of what all of them promise.
+// All foreign formats and ways to write them, for tests of their common guarantees.
 #pragma once
 
 #include <cstring>
@@ -14,7 +14,7 @@
 
 namespace shale::test {
 
-/// One format: how 16-bit integers are read and written, and what an empty file is in it.
+/// One format: functions that read and write 16-bit integers, and its result for an empty file.
 struct foreign {
   std::string name;
   std::function<tensor(const std::string&)> read;

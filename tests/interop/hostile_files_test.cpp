@@ -1,5 +1,5 @@
-// What all foreign formats have in common when the file system is against them: files that are
-// none, that may not be read, that go away, and disks that are full.
+// Common behaviour of all foreign formats under adverse file systems: paths that are not regular
+// files, files that may not be read, files that disappear, and full disks.
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -22,18 +22,18 @@ using test::pattern;
 using test::scratch_directory;
 using test::text_of;
 
-// Two MiB that no compression makes much smaller.
+// Two MiB that can hardly be compressed.
 tensor large_noise() {
   const tensor made = tensor::empty({1 << 20}, dtype::int16);
   std::mt19937 random(1);
-  for (std::int16_t& each : made.elements<std::int16_t>())
-    each = static_cast<std::int16_t>(random());
+  for (std::int16_t& value : made.elements<std::int16_t>())
+    value = static_cast<std::int16_t>(random());
   return made;
 }
 
 class ForeignFile : public testing::TestWithParam<foreign> {
  protected:
-  // The code, after a look at whether the message names the file.
+  // Checks that the message names the file, and returns the code.
   errc code_of_reading(const std::string& path) const {
     const std::string text = text_of([&] { GetParam().read(path); });
     EXPECT_TRUE(text.empty() || text.find(path) != std::string::npos) << text;
@@ -49,7 +49,7 @@ class ForeignFile : public testing::TestWithParam<foreign> {
   std::string path_ = files_ / "a.file";
 };
 
-TEST_P(ForeignFile, ThatIsNoneIsAnErrorNotAWait) {
+TEST_P(ForeignFile, ThatIsNoRegularFileIsAnError) {
   ASSERT_EQ(::mkfifo((files_ / "pipe").c_str(), 0600), 0);
   ASSERT_EQ(::symlink("loop", (files_ / "loop").c_str()), 0);
   ASSERT_EQ(::symlink("nowhere", (files_ / "dangling").c_str()), 0);
@@ -109,11 +109,11 @@ TEST_P(ForeignFile, OnAFullDiskIsAsItWas) {
   EXPECT_EQ(code_of_writing(disk.files() / "b.file", large), errc::out_of_space);
   EXPECT_EQ(disk.files().names(), std::vector<std::string>{"a.file"});
   EXPECT_TRUE(equal_bits(GetParam().read(path), values));
-  GetParam().write(disk.files() / "b.file", values);  // what was reserved has been given back
+  GetParam().write(disk.files() / "b.file", values);  // the reserved space has been given back
 }
 
 TEST_P(ForeignFile, WhoseWritingIsCancelledIsAsItWas) {
-  if (GetParam().name == "mapped") return;  // whoever stores the elements is who is cancelled
+  if (GetParam().name == "mapped") return;  // here the caller stores the elements itself
   const tensor values = pattern({1000}, dtype::int16, 1);
   GetParam().write(path_, values);
   executor::shared().cancel();

@@ -12,7 +12,7 @@ namespace {
 using test::code_of;
 
 npy_header parse(const std::string& bytes) {
-  // A copy of exact size, so that a sanitizer sees a read beyond its end.
+  // A copy of the exact size, so that a sanitizer detects a read beyond its end.
   std::vector<std::byte> exact(bytes.size());
   if (!bytes.empty()) std::memcpy(exact.data(), bytes.data(), bytes.size());
   return parse_npy_header(exact);
@@ -149,7 +149,7 @@ TEST(NpyHeader, OfAnyOtherTextIsCorrupt) {
   }
 }
 
-// Byte positions in tensors are signed and may be added to each other.
+// Byte positions in tensors are signed, and two of them may be added.
 TEST(NpyHeader, ReachesToTwoToThe62BytesAndNoFurther) {
   const auto code = [](const std::string& shape, const std::string& descr) {
     return code_of([&] { parse(framed(dictionary(shape, descr))); });
@@ -162,7 +162,7 @@ TEST(NpyHeader, ReachesToTwoToThe62BytesAndNoFurther) {
   EXPECT_EQ(code("(4611686018427387905,)", "'|i1'"), errc::corrupt);
   EXPECT_EQ(code("(2147483648, 2147483648)", "'|u1'"), errc{});         // 2^62
   EXPECT_EQ(code("(2147483648, 2147483648)", "'<u2'"), errc::corrupt);  // 2^63
-  EXPECT_EQ(code("(4294967296, 4294967296)", "'|u1'"), errc::corrupt);  // 2^64: 0, where it wraps
+  EXPECT_EQ(code("(4294967296, 4294967296)", "'|u1'"), errc::corrupt);  // 2^64: would wrap to 0
   EXPECT_EQ(code("(4294967297, 4294967296)", "'|u1'"), errc::corrupt);  // 2^64 + 2^32
   EXPECT_EQ(code("(9223372036854775807, 2)", "'|u1'"), errc::corrupt);
   EXPECT_EQ(code("(9223372036854775807, 3)", "'|u1'"), errc::corrupt);
@@ -206,7 +206,7 @@ TEST(NpyHeader, OfStructuredElementsIsRefusedByTheDtypeAlone) {
       FAIL() << descr;
     } catch (const error& failure) {
       const std::string text = failure.what();
-      EXPECT_NE(text.find("descr " + descr + "\n"), std::string::npos) << text;
+      EXPECT_NE(text.find("descr '" + descr + "'\n"), std::string::npos) << text;
       EXPECT_EQ(text.find("fortran_order"), std::string::npos) << text;
       EXPECT_NE(text.find("save each field by itself"), std::string::npos) << text;
     }
@@ -234,7 +234,7 @@ TEST(NpyHeader, OfUnknownVersionsIsUnsupported) {
   }
 }
 
-// npy.1: a sanitizer sees a byte too many.
+// npy.1: a sanitizer detects a read beyond the end.
 TEST(NpyHeader, CutAnywhereIsCorrupt) {
   for (int version = 1; version <= 3; ++version) {
     const std::string whole = format_npy_header({.shape = {3, 4}, .version = version});
@@ -244,13 +244,14 @@ TEST(NpyHeader, CutAnywhereIsCorrupt) {
   }
 }
 
-// Every byte set to every value: parsed or refused, and what is parsed says what it says.
+// Sets every byte to every value: the header is refused, or parsed with sizes that the text can
+// express.
 TEST(NpyHeader, SurvivesAnyChangedByte) {
   const std::string whole = format_npy_header({.dtype = dtype::int32, .shape = {12, 34}});
-  for (std::size_t at = 0; at < whole.size(); ++at) {
+  for (std::size_t offset = 0; offset < whole.size(); ++offset) {
     for (int value = 0; value < 256; ++value) {
       std::string changed = whole;
-      changed[at] = static_cast<char>(value);
+      changed[offset] = static_cast<char>(value);
       try {
         const npy_header header = parse(changed);
         EXPECT_LE(header.data_offset, changed.size());

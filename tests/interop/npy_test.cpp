@@ -93,7 +93,20 @@ TEST(Npy, WithOtherBoolsThanZeroAndOneIsCorrupt) {
   }
 }
 
-TEST(Npy, CutAnywhereIsCorruptAndLongerToo) {
+// The engine takes any byte but 0 for true, so such a tensor is valid; the file must be, too.
+TEST(Npy, BoolsAreWrittenAsZeroAndOne) {
+  const scratch_directory files;
+  const tensor odd = tensor::of<std::uint8_t>({0, 2, 1, 255, 0, 128}).view_as(dtype::boolean);
+  const tensor want = tensor::of<bool>({false, true, true, true, false, true});
+  write_npy(files / "dense.npy", odd);
+  EXPECT_TRUE(equal_bits(read_npy(files / "dense.npy"), want));
+  write_npy(files / "strided.npy", odd.flip());
+  EXPECT_TRUE(equal_bits(read_npy(files / "strided.npy"), want.flip()));
+  EXPECT_TRUE(equal_bits(odd.view_as(dtype::uint8),
+                         tensor::of<std::uint8_t>({0, 2, 1, 255, 0, 128})));  // not changed
+}
+
+TEST(Npy, TruncatedAndExtendedFilesAreCorrupt) {
   const scratch_directory files;
   for (const auto& [shape, type] :
        {std::pair(dims{2, 3}, dtype::int16), {dims{}, dtype::float64}, {dims{0}, dtype::float32}}) {
@@ -121,10 +134,11 @@ TEST(Npy, SurvivesAnyFlippedBit) {
     test::write_file(files / "b.npy", changed);
     try {
       const tensor read = read_npy(files / "b.npy");
-      // What is still read has as many bytes, and they are the file's.
+      // If it can still be read, the result has as many bytes as before, and they are those of the
+      // file.
       EXPECT_EQ(read.size_bytes(), values.size_bytes()) << bit;
       if (inspect_npy(files / "b.npy").byte_order == std::endian::little) {
-        EXPECT_EQ(test::row_major_bytes(read.is_contiguous() ? read : read.transpose(0, 1)),
+        EXPECT_EQ(test::row_major_bytes(read.is_contiguous() ? read : read.swapaxes(0, 1)),
                   changed.substr(header_bytes))
             << bit;
       }
@@ -157,11 +171,11 @@ TEST(Npy, IsReplacedOnlyWhenWholeAndOnlyIfAllowed) {
   EXPECT_EQ(code_of([&] { write_npy(path, after, {.existing = existing_file::refuse}); }),
             errc::already_exists);
   EXPECT_TRUE(equal_bits(read_npy(path), before));
-  // A dtype without a code is refused before the file is touched.
+  // A dtype without a NumPy code is refused before the file is touched.
   EXPECT_EQ(code_of([&] { write_npy(path, pattern({3}, dtype::bfloat16, 1)); }), errc::unsupported);
   write_npy(path, after);
   EXPECT_TRUE(equal_bits(read_npy(path), after));
-  EXPECT_TRUE(equal_bits(mapped, before));  // the replaced file lives as long as its mapping
+  EXPECT_TRUE(equal_bits(mapped, before));  // the replaced file exists as long as its mapping
   EXPECT_EQ(files.names().size(), 1u);
 }
 
@@ -186,7 +200,7 @@ TEST(Npy, KeepsPermissionsAndSymbolicLinks) {
   EXPECT_EQ(status.st_mode & 07777, 0640u);
 }
 
-// A limit on file sizes stands in for a full disk.
+// A limit of file sizes simulates a full disk.
 TEST(Npy, LeavesNothingBehindWhenTheFileCannotBeWritten) {
   const scratch_directory files;
   write_npy(files / "a.npy", pattern({10}, dtype::int8, 1));
@@ -229,6 +243,19 @@ TEST(NpyWriter, HandsOutTheFileItself) {
   }
 }
 
+TEST(NpyWriter, ThatWasMovedFromIsRefused) {
+  const scratch_directory directory;
+  npy_writer first(directory / "x.npy", dtype::float32, {3});
+  npy_writer second = std::move(first);
+  EXPECT_EQ(code_of([&] { first.finish(); }), errc::invalid_argument);
+  EXPECT_EQ(first.elements().size(), 0);
+  tensor elements = second.elements();
+  elements.set({1}, 5);
+  second.finish();
+  EXPECT_EQ(code_of([&] { second.finish(); }), errc::invalid_argument);
+  EXPECT_EQ(read_npy(directory / "x.npy").at({1}), scalar(5));
+}
+
 TEST(NpyWriter, WithoutFinishLeavesNothing) {
   const scratch_directory files;
   {
@@ -250,20 +277,29 @@ TEST(NpyWriter, WithoutFinishLeavesNothing) {
   EXPECT_EQ(files.names(), std::vector<std::string>{"a.npy"});
 }
 
-// As at a second Ctrl-C, when destructors do not run any more.
+// The process ends as after a second Ctrl-C: no destructors run.
 TEST(NpyWriter, IsRemovedBeforeASuddenEnd) {
+  GTEST_FLAG_SET(death_test_style, "fast");
   const scratch_directory files;
-  npy_writer writer(files / "a.npy", dtype::int32, {100});
-  npy_writer finished(files / "b.npy", dtype::int32, {100});
-  finished.finish();
-  EXPECT_EQ(files.names().size(), 2u);
-  EXPECT_EXIT(exit_without_unfinished_files(7), testing::ExitedWithCode(7), "");
-  EXPECT_EQ(files.names(), std::vector<std::string>{"b.npy"});
-  EXPECT_EQ(code_of([&] { writer.finish(); }), errc::not_found);
+  const auto make_and_end = [&] {
+    const npy_writer writer(files / "a.npy", dtype::int32, {100});
+    npy_writer finished(files / "b.npy", dtype::int32, {100});
+    finished.finish();
+    exit_without_unfinished_files(files.names().size() == 2 ? 7 : 8);
+  };
+  EXPECT_EXIT(make_and_end(), testing::ExitedWithCode(7), "");
   EXPECT_EQ(files.names(), std::vector<std::string>{"b.npy"});
 }
 
-// Files that were made just then, behind the removal, stayed.
+TEST(NpyWriter, SaysThatItsFileWasRemoved) {
+  const scratch_directory files;
+  npy_writer writer(files / "a.npy", dtype::int32, {100});
+  for (const std::string& name : files.names()) std::filesystem::remove(files / name);
+  EXPECT_EQ(code_of([&] { writer.finish(); }), errc::not_found);
+  EXPECT_TRUE(files.names().empty());
+}
+
+// Files that are made while others are being removed must not stay.
 TEST(NpyWriter, MakesNoFileWhileTheProcessEndsSuddenly) {
   const scratch_directory files;
   for (int round = 0; round < 30; ++round) {

@@ -26,8 +26,9 @@ std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span<const char>(text.data(), text.size()));
 }
 
-void put_number(std::string& file, std::size_t at, std::uint64_t value, std::size_t bytes) {
-  for (std::size_t i = 0; i < bytes; ++i) file[at + i] = static_cast<char>(value >> (8 * i) & 0xff);
+void put_number(std::string& file, std::size_t offset, std::uint64_t value, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; ++i)
+    file[offset + i] = static_cast<char>(value >> (8 * i) & 0xff);
 }
 
 TEST(Npz, StoredMembersOfOursAreMappedAndAligned) {
@@ -86,7 +87,7 @@ TEST(Npz, CutAnywhereOrLongerIsCorrupt) {
   }
 }
 
-// With checksums on, whatever is still read is right, whichever bit was flipped.
+// With checksums on, every result that can still be read is right, whichever bit was flipped.
 void expect_no_flip_to_be_believed(const scratch_directory& files, const std::string& whole,
                                    const members_list& members) {
   std::size_t refused = 0;
@@ -118,7 +119,7 @@ void expect_no_flip_to_be_believed(const scratch_directory& files, const std::st
 }
 
 // zip.1, zip.4
-TEST(Npz, NoFlippedBitIsBelieved) {
+TEST(Npz, FlippedBitsNeverChangeElements) {
   const scratch_directory files;
   const members_list members{{"a", pattern({3, 5}, dtype::int16, 1)},
                              {"b", pattern({5}, dtype::boolean, 3)}};
@@ -128,7 +129,7 @@ TEST(Npz, NoFlippedBitIsBelieved) {
   }
 }
 
-TEST(Npz, NoFlippedBitOfZip64RecordsIsBelieved) {
+TEST(Npz, FlippedBitsOfZip64RecordsNeverChangeElements) {
   const scratch_directory files;
   const tensor values = pattern({7}, dtype::int32, 9);
   const std::string npy =
@@ -178,7 +179,8 @@ TEST(Npz, MoreMembersThanSixteenBitsCountAreRead) {
   EXPECT_EQ(opened.read("65999").at({0}), scalar(65));
 }
 
-// One stored and one deflated member, written by hand, for what no writer writes.
+// An archive with one stored and one deflated member, written by hand, for content that no writer
+// produces.
 class hand_made {
  public:
   explicit hand_made(int level = 0) {
@@ -199,11 +201,11 @@ class hand_made {
     end = bytes.find("PK\x05\x06");
   }
 
-  /// Both places that hold a field of member `which`.
-  void set(int which, std::size_t in_central, std::size_t in_local, std::uint64_t value,
+  /// Sets a field of member `member` in both places that hold it.
+  void set(int member, std::size_t in_central, std::size_t in_local, std::uint64_t value,
            std::size_t width) {
-    put_number(bytes, central[which] + in_central, value, width);
-    put_number(bytes, local[which] + in_local, value, width);
+    put_number(bytes, central[member] + in_central, value, width);
+    put_number(bytes, local[member] + in_local, value, width);
   }
 
   errc open() const {
@@ -227,13 +229,13 @@ class hand_made {
 // zip.2
 TEST(HostileZip, OverlappingMembersAreCorrupt) {
   hand_made same;
-  put_number(same.bytes, same.central[1] + 42, 0, 4);  // b begins where a does
+  put_number(same.bytes, same.central[1] + 42, 0, 4);  // b begins where a begins
   EXPECT_EQ(same.open(), errc::corrupt);
   hand_made inside;
   inside.set(0, 20, 18, inside.local[1] + 10, 4);  // a reaches into b
   inside.set(0, 24, 22, inside.local[1] + 10, 4);
   EXPECT_EQ(inside.open(), errc::corrupt);
-  hand_made long_header;  // only the local header's own length makes it overlap
+  hand_made long_header;  // they overlap only because of the length of the local header
   put_number(long_header.bytes, long_header.local[0] + 28, 0xffff, 2);
   EXPECT_EQ(long_header.read("a"), errc::corrupt);
   hand_made outside;
@@ -262,13 +264,13 @@ TEST(HostileZip, EncryptedMembersAndOtherMethodsAreUnsupportedOthersStayReadable
 
 // zip.1
 TEST(HostileZip, DirectoryThatContradictsItselfIsCorrupt) {
-  for (const auto& [at, value, width] :
+  for (const auto& [offset, value, width] :
        {std::tuple(10, 1, 2), {10, 3, 2}, {12, 5, 4}, {16, 0, 4}, {16, 0x7fffffff, 4}}) {
     hand_made file;
-    put_number(file.bytes, file.end + static_cast<std::size_t>(at),
+    put_number(file.bytes, file.end + static_cast<std::size_t>(offset),
                static_cast<std::uint64_t>(value), static_cast<std::size_t>(width));
-    if (at == 10) put_number(file.bytes, file.end + 8, static_cast<std::uint64_t>(value), 2);
-    EXPECT_EQ(file.open(), errc::corrupt) << at;
+    if (offset == 10) put_number(file.bytes, file.end + 8, static_cast<std::uint64_t>(value), 2);
+    EXPECT_EQ(file.open(), errc::corrupt) << offset;
   }
   hand_made disks;
   put_number(disks.bytes, disks.end + 4, 1, 2);
@@ -293,7 +295,7 @@ TEST(HostileZip, DeclaredSizesAllocateNothing) {
   memory_pool& pool = memory_pool::default_pool();
   pool.reset_peak();
   const std::size_t before = pool.statistics().peak_live_bytes;
-  // An honest pair of sizes that a stream of this length cannot reach.
+  // The sizes agree, but a stream of this length cannot reach them.
   hand_made bomb(6);
   bomb.set(0, 24, 22, 0xfffffff0, 4);
   EXPECT_EQ(bomb.read("a"), errc::corrupt);
@@ -330,7 +332,7 @@ TEST(HostileZip, RandomBytesAreRefused) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     const tensor noise = pattern({static_cast<index_t>(22 + seed)}, dtype::uint8, seed);
     std::string bytes = test::row_major_bytes(noise);
-    // An end record over it, whose numbers stay random or point inside.
+    // Adds an end record whose numbers are random or point inside.
     std::string record("PK\x05\x06", 4);
     record.append(bytes, 0, 18);
     put_number(record, 4, 0, 4);

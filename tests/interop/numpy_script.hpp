@@ -1,4 +1,4 @@
-// NumPy beside a test's files.
+// Runs NumPy on a test's files.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 
 namespace shale::test {
 
-/// Runs numpy_files.py; what it prints on failure becomes the test's message.
+/// Runs numpy_files.py. If it fails, its output becomes the test's message.
 inline void run_numpy(const std::string& arguments) {
   const std::string command =
       "/usr/bin/python3 " SHALE_INTEROP_TESTS "/numpy_files.py " + arguments + " 2>&1";

@@ -1,4 +1,5 @@
-// Both directions against NumPy: what it writes is read, what Shale writes is what it wrote.
+// Exchanges files with NumPy in both directions: Shale reads what NumPy writes, and writes the
+// bytes that NumPy would write.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,11 +14,11 @@ namespace {
 
 using test::scratch_directory;
 
-std::vector<std::string> split(const std::string& line, char at) {
+std::vector<std::string> split(const std::string& line, char separator) {
   std::vector<std::string> parts(1);
-  for (const char each : line) {
-    if (each == at) parts.emplace_back();
-    else parts.back() += each;
+  for (const char character : line) {
+    if (character == separator) parts.emplace_back();
+    else parts.back() += character;
   }
   return parts;
 }
@@ -43,7 +44,7 @@ class NumPyFiles : public testing::Test {
 };
 scratch_directory* NumPyFiles::files = nullptr;
 
-// npy.3: any spacing, key order and quote, as numpy_files.py writes them.
+// npy.3: any spacing, key order and kind of quote, as numpy_files.py writes them.
 TEST_F(NumPyFiles, AreReadWithTheElementsThatNumPyHas) {
   std::istringstream manifest(test::read_file(*files / "manifest"));
   int seen = 0;
@@ -143,7 +144,7 @@ TEST_F(NumPyFiles, ArchivesAreInflatedOrCopiedAsTheyWereWritten) {
 }
 
 TEST(NumPy, ReadsTheElevationModelAsShaleDoes) {
-  // Debian's python3-matplotlib brings it along; the demonstration starts from it.
+  // Debian's python3-matplotlib contains the file; the demonstration starts from it.
   const std::string path = "/usr/share/matplotlib/mpl-data/sample_data/jacksboro_fault_dem.npz";
   ASSERT_TRUE(std::filesystem::exists(path)) << "package python-matplotlib-data is missing";
   const npz_file archive = npz_file::open(path);
@@ -161,7 +162,7 @@ TEST(NumPy, ReadsTheElevationModelAsShaleDoes) {
   EXPECT_NEAR(archive.read("xmin").item().as<double>(), -84.41375, 1e-9);
 }
 
-// What Shale writes, by way of NumPy's eyes.
+// NumPy reads files that Shale wrote.
 class WrittenFiles {
  public:
   explicit WrittenFiles(const scratch_directory& files) : files_(files) {}
@@ -205,7 +206,7 @@ TEST(NumPy, ReadsWhatShaleWroteOfEveryDtypeAndLayout) {
     written.npy(base, seed, base.permute_dims({1, 2, 0}), "a.transpose(1, 2, 0)");
     written.npy(base, seed, base.index({slice{.step = -2}, slice{1, 4}, slice{.step = 3}}),
                 "a[::-2, 1:4, ::3]");
-    written.npy(base, seed, base.select(1, 2).unsqueeze(0).expand({3, 4, 6}),
+    written.npy(base, seed, base.select(1, 2).expand_dims(0).broadcast_to({3, 4, 6}),
                 "np.broadcast_to(a[:, 2], (3, 4, 6))");
     written.npy(base, seed, base.narrow(0, 1, 2), "a[1:3]");
   }
@@ -225,7 +226,7 @@ TEST(NumPy, ReadsStridedTensorsOfManyPieces) {
   written.npy(rows, 1, rows.permute_dims({2, 0, 1}), "a.transpose(2, 0, 1)");
   written.npy(rows, 1, rows.permute_dims({2, 1, 0}), "a.transpose(2, 1, 0)");
   written.npy(rows, 1, rows.sliced(2, {.step = -1}), "a[:, :, ::-1]");
-  // 4 MiB and 8 bytes a row: every row is more than one piece.
+  // A row has 4 MiB and 8 bytes, so every row is more than one piece.
   const tensor wide = test::pattern({2, 1 << 20 | 2}, dtype::float32, 2);
   written.npy(wide, 2, wide.flip({0}), "a[::-1]");
   written.npy(wide, 2, wide.flip(), "a[::-1, ::-1]");
@@ -250,7 +251,7 @@ TEST(NumPy, ReadsTheArchivesThatShaleWrote) {
   write_npz(files / "deflate.npz", members, {.compression = npz_compression::deflate, .level = 1});
   std::vector<std::pair<std::string, tensor>> turned;
   for (const auto& [name, values] : members)
-    turned.emplace_back(name, values.rank() > 1 ? values.flip({0}).transpose(0, 1) : values);
+    turned.emplace_back(name, values.rank() > 1 ? values.flip({0}).swapaxes(0, 1) : values);
   write_npz(files / "turned.npz", turned, {.compression = npz_compression::deflate});
 
   seed = 50;

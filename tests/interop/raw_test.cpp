@@ -23,14 +23,14 @@ std::string pattern_bytes(const tensor& values) {
   return std::string(reinterpret_cast<const char*>(values.data()), values.size_bytes());
 }
 
-// Each number's bytes back to front, one by one.
+// Reverses the bytes of each number, one by one.
 std::string reversed(const std::string& bytes, dtype type) {
   const std::size_t number =
       kind(type) == dtype_kind::complex ? item_bytes(type) / 2 : item_bytes(type);
   std::string result = bytes;
-  for (std::size_t at = 0; at < bytes.size(); at += number)
-    std::reverse(result.begin() + static_cast<std::ptrdiff_t>(at),
-                 result.begin() + static_cast<std::ptrdiff_t>(at + number));
+  for (std::size_t offset = 0; offset < bytes.size(); offset += number)
+    std::reverse(result.begin() + static_cast<std::ptrdiff_t>(offset),
+                 result.begin() + static_cast<std::ptrdiff_t>(offset + number));
   return result;
 }
 
@@ -46,9 +46,9 @@ TEST(Raw, IsTheElementsAndNothingElse) {
     EXPECT_TRUE(equal_bits(read, values));
     EXPECT_TRUE(equal_bits(read_raw(files / "a.raw", type), values.view({15})));
 
-    write_raw(files / "b.raw", values.transpose(0, 1), {.byte_order = std::endian::big});
+    write_raw(files / "b.raw", values.swapaxes(0, 1), {.byte_order = std::endian::big});
     EXPECT_EQ(test::read_file(files / "b.raw"),
-              reversed(test::row_major_bytes(values.transpose(0, 1)), type));
+              reversed(test::row_major_bytes(values.swapaxes(0, 1)), type));
     write_raw(files / "b.raw", values, {.byte_order = std::endian::big});
     EXPECT_EQ(test::read_file(files / "b.raw"), reversed(pattern_bytes(values), type));
     EXPECT_TRUE(equal_bits(
@@ -111,6 +111,12 @@ TEST(Raw, ReadWriteStoresReachTheFile) {
   read.set({1}, 65);
   read.storage().flush();
   EXPECT_EQ(test::read_file(files / "a.raw"), std::string("\0\0\0A\0\0\0\0", 8));
+}
+
+// The system reports 0 or a page as their size.
+TEST(Raw, FilesThatTheKernelGeneratesAreRefused) {
+  for (const char* path : {"/proc/self/status", "/proc/cpuinfo"})
+    EXPECT_EQ(code_of([&] { read_raw(path, dtype::uint8); }), errc::invalid_argument) << path;
 }
 
 }  // namespace

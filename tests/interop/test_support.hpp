@@ -1,4 +1,4 @@
-// Tensors of a pattern that NumPy knows too (numpy_files.py).
+// Tensors with a byte pattern that the Python side computes too (numpy_files.py).
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,17 +1,32 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
+#include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "interop/foreign_formats.hpp"
 #include "shale/error.hpp"
-#include "shale/foreign_file.hpp"
+#include "shale/npy.hpp"
 #include "shale/raw.hpp"
+#include "shale/unfinished_file.hpp"
+#include "support/allocation_turns.hpp"
+#include "support/bounded.hpp"
+#include "support/failures.hpp"
+#include "support/last_calls.hpp"
+#include "support/nameless_file.hpp"
+#include "support/scratch_directory.hpp"
 
 namespace shale {
 namespace {
@@ -39,6 +54,39 @@ class UnfinishedFile : public testing::Test {
   std::string directory_;
 };
 
+// Set-ID bits of the replaced file are not copied.
+TEST_F(UnfinishedFile, DoesNotTakeOverSetUserIdSetGroupIdAndSticky) {
+  for (const mode_t special : {04755, 02755, 01755, 06710}) {
+    write(target(), "old");
+    ASSERT_EQ(::chmod(target().c_str(), special), 0);
+    unfinished_file file(target(), existing_file::replace);
+    write(file.path(), "new");
+    file.publish();
+    struct stat about {};
+    ASSERT_EQ(::stat(target().c_str(), &about), 0);
+    EXPECT_EQ(about.st_mode & 07777, special & 0777u);
+  }
+}
+
+TEST_F(UnfinishedFile, IsRefusedBeforeTheWorkIfItsNameIsTooLong) {
+  for (const std::string& name :
+       {std::string(256, 'x') + ".npy", std::string(5000, 'x'), "a/" + std::string(300, 'y')}) {
+    try {
+      const unfinished_file file(directory_ + "/" + name, existing_file::replace);
+      ADD_FAILURE() << name;
+    } catch (const error& failure) {
+      EXPECT_EQ(failure.code(), name[1] == '/' ? errc::not_found : errc::invalid_argument)
+          << failure.what();
+    }
+  }
+  // The longest possible name.
+  const std::string longest = directory_ + "/" + std::string(255, 'z');
+  unfinished_file file(longest, existing_file::refuse);
+  write(file.path(), "new");
+  file.publish();
+  EXPECT_EQ(read(longest), "new");
+}
+
 TEST_F(UnfinishedFile, AppearsWhenItIsPublished) {
   unfinished_file file(target(), existing_file::refuse);
   write(file.path(), "new");
@@ -46,6 +94,67 @@ TEST_F(UnfinishedFile, AppearsWhenItIsPublished) {
   file.publish();
   EXPECT_EQ(read(target()), "new");
   EXPECT_EQ(files(), 1);
+}
+
+TEST_F(UnfinishedFile, IsPublishedWhereItWasBegun) {
+  const auto before = std::filesystem::current_path();
+  for (const existing_file how : {existing_file::refuse, existing_file::replace}) {
+    std::filesystem::current_path(directory_);
+    unfinished_file file("x.png", how);
+    unfinished_file dropped("y.png", how);
+    EXPECT_EQ(file.target(), "x.png");
+    std::filesystem::current_path("/");
+    write(file.path(), "new");
+    write(dropped.path(), "new");
+    file.publish();
+    std::filesystem::current_path(before);
+    EXPECT_EQ(read(target()), "new");
+  }
+  EXPECT_EQ(files(), 1);
+}
+
+TEST_F(UnfinishedFile, FollowsItsFolder) {
+  for (const bool published : {true, false}) {
+    std::filesystem::create_directory(directory_ + "/before");
+    {
+      npy_writer array(directory_ + "/before/a.npy", dtype::int8, {3});
+      unfinished_file file(directory_ + "/before/x.png", existing_file::replace);
+      file.create([&] { write(file.path(), "new"); });
+      std::filesystem::rename(directory_ + "/before", directory_ + "/after");
+      if (published) {
+        file.publish();
+        array.finish();
+      }
+    }
+    EXPECT_EQ(std::filesystem::exists(directory_ + "/after/x.png"), published);
+    EXPECT_EQ(std::filesystem::exists(directory_ + "/after/a.npy"), published);
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory_ + "/after"), {}),
+              published ? 2 : 0);
+    std::filesystem::remove_all(directory_ + "/after");
+  }
+}
+
+TEST_F(UnfinishedFile, IsNotAnotherOfItsName) {
+  unfinished_file file(target(), existing_file::replace);
+  file.create([&] { write(file.path(), "ours"); });
+  std::filesystem::remove(file.path());
+  write(file.path(), "another's");
+  EXPECT_EQ(test::code_of([&] { file.publish(); }), errc::io);
+  EXPECT_EQ(test::code_of([&] { file.publish_durable(); }), errc::io);
+  EXPECT_FALSE(std::filesystem::exists(target()));
+
+  npy_writer array(target(), dtype::int8, {3});
+  for (const auto& entry : std::filesystem::directory_iterator(directory_))
+    if (entry.path() != file.path()) {
+      std::filesystem::remove(entry);
+      write(entry.path(), "another's");
+    }
+  EXPECT_EQ(test::code_of([&] { array.finish(); }), errc::io);
+  EXPECT_FALSE(std::filesystem::exists(target()));
+
+  unfinished_file folder(target(), existing_file::replace);
+  folder.create([&] { std::filesystem::create_directory(folder.path()); });
+  EXPECT_EQ(test::code_of([&] { folder.publish_durable(); }), errc::invalid_argument);
 }
 
 TEST_F(UnfinishedFile, LeavesNothingBehindOtherwise) {
@@ -122,7 +231,7 @@ TEST_F(UnfinishedFile, FollowsALinkThatStays) {
   EXPECT_EQ(read(directory_ + "/below/real.png"), "new");
 }
 
-TEST_F(UnfinishedFile, FollowsLinksToWhatIsNotThereYet) {
+TEST_F(UnfinishedFile, FollowsLinksToMissingFiles) {
   std::filesystem::create_directory(directory_ + "/below");
   std::filesystem::create_symlink("below/other.png", target());
   std::filesystem::create_symlink("real.png", directory_ + "/below/other.png");
@@ -145,7 +254,40 @@ TEST_F(UnfinishedFile, MayBeMadeByAnotherWriter) {
   EXPECT_EQ(files(), 1);
 }
 
-// Containers that share a volume often have the same process numbers.
+// Links in /proc are not names. No file whose name is the link's text may be made (its text names a
+// file in the root folder).
+TEST_F(UnfinishedFile, RefusesToReplaceWhatHasNoName) {
+  for (const auto kind :
+       {test::nameless::memory, test::nameless::removed, test::nameless::unnamed}) {
+    const test::nameless_file file(kind, directory_);
+    if (!file.is_open()) continue;
+    std::filesystem::remove(target());
+    std::filesystem::create_symlink(file.path(), target());
+    for (const test::foreign& format : test::foreign_formats())
+      for (const std::string& path : {file.path(), target()}) {
+        const std::string said = test::text_of([&] {
+          format.write(path, tensor::of<std::uint8_t>({1, 2}));
+        });
+        EXPECT_NE(said.find("[invalid_argument]"), std::string::npos) << format.name << said;
+        EXPECT_NE(said.find(path), std::string::npos) << format.name << said;
+      }
+    for (const existing_file how : {existing_file::refuse, existing_file::replace})
+      EXPECT_THROW(unfinished_file(target(), how), error);
+    EXPECT_EQ(file.size(), 0u);
+    EXPECT_FALSE(std::filesystem::remove(file.text())) << "made a file of that name";
+    EXPECT_EQ(files(), 1);
+  }
+  // A pipe is not a regular file, whatever the link's text says.
+  int pipe[2];
+  ASSERT_EQ(::pipe(pipe), 0);
+  const std::string said = test::text_of(
+      [&] { unfinished_file("/dev/fd/" + std::to_string(pipe[1]), existing_file::replace); });
+  EXPECT_NE(said.find("only regular files"), std::string::npos) << said;
+  ::close(pipe[0]);
+  ::close(pipe[1]);
+}
+
+// (Docker) containers that share a volume often have equal process numbers.
 TEST_F(UnfinishedFile, HasANameOfItsOwnEachTime) {
   const unfinished_file first(target(), existing_file::refuse);
   const unfinished_file second(target(), existing_file::refuse);
@@ -161,13 +303,48 @@ TEST_F(UnfinishedFile, TakesTheLongestName) {
 }
 
 TEST_F(UnfinishedFile, RemovesAllBeforeASuddenEnd) {
-  const unfinished_file file(target(), existing_file::refuse);
-  write(file.path(), "new");
-  EXPECT_EXIT(exit_without_unfinished_files(7), testing::ExitedWithCode(7), "");
+  GTEST_FLAG_SET(death_test_style, "fast");
+  const auto make_and_end = [&] {
+    const unfinished_file file(target(), existing_file::refuse);
+    write(file.path(), "new");
+    exit_without_unfinished_files(7);
+  };
+  EXPECT_EXIT(make_and_end(), testing::ExitedWithCode(7), "");
   EXPECT_EQ(files(), 0);
 }
 
-// A file that was made just then, behind the removal, stayed.
+// The code that makes a file may wait for a thread that makes another file, even if the end of the
+// process was requested in between; and that code may itself request the end.
+TEST_F(UnfinishedFile, SuddenEndsDoNotWaitForEver) {
+  const auto end_from_outside = [&] {
+    ::alarm(15);
+    const unfinished_file file(target(), existing_file::refuse);
+    file.create([&] {
+      write(file.path(), "new");
+      std::thread([] { exit_without_unfinished_files(7); }).detach();
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      std::jthread([&] {
+        const unfinished_file other(directory_ + "/other", existing_file::refuse);
+        other.create([&] { write(other.path(), "other"); });
+      }).join();
+    });
+    for (;;) ::pause();
+  };
+  EXPECT_EXIT(end_from_outside(), testing::ExitedWithCode(7), "");
+  EXPECT_EQ(files(), 0);
+  const auto end_from_inside = [&] {
+    ::alarm(15);
+    const unfinished_file file(target(), existing_file::refuse);
+    file.create([&] {
+      write(file.path(), "new");
+      exit_without_unfinished_files(7);
+    });
+  };
+  EXPECT_EXIT(end_from_inside(), testing::ExitedWithCode(7), "");
+  EXPECT_EQ(files(), 0);
+}
+
+// A file that is made while others are being removed must not stay.
 TEST_F(UnfinishedFile, IsNotMadeWhileTheProcessEndsSuddenly) {
   for (int round = 0; round < 50; ++round) {
     const auto make_until_the_end = [&] {
@@ -186,6 +363,141 @@ TEST_F(UnfinishedFile, IsNotMadeWhileTheProcessEndsSuddenly) {
     EXPECT_EXIT(make_until_the_end(), testing::ExitedWithCode(7), "");
     ASSERT_EQ(files(), 0);
   }
+}
+
+// Runs `body` in a child that is forked; it ends by itself, with 0.
+void expect_of_child(const std::function<void()>& body) {
+  auto turn = test::turn_to_allocate();
+  const pid_t child = ::fork();
+  turn = {};
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const test::hang_alarm limit;
+    body();
+    ::_exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+TEST_F(UnfinishedFile, IsPublishedOrRemovedByItsOwnProcessAlone) {
+  for (const bool published : {true, false}) {
+    {
+      std::optional<unfinished_file> file(std::in_place, target(), existing_file::replace);
+      file->create([&] { write(file->path(), "new"); });
+      std::optional<npy_writer> array(std::in_place, directory_ + "/a.npy", dtype::int8, dims{3});
+      expect_of_child([&] {
+        EXPECT_EQ(test::code_of([&] { file->publish(); }), errc::invalid_argument);
+        EXPECT_EQ(test::code_of([&] { file->publish_durable(); }), errc::invalid_argument);
+        EXPECT_EQ(test::code_of([&] { file->create([] { ADD_FAILURE(); }); }),
+                  errc::invalid_argument);
+        EXPECT_NE(test::code_of([&] { array->finish(); }), errc{});
+      });
+      expect_of_child([&] {
+        unfinished_file moved(std::move(*file));
+        file.reset();
+        array.reset();
+      });
+      expect_of_child([&] {
+        const unfinished_file own(directory_ + "/own.png", existing_file::replace);
+        own.create([&] { write(own.path(), "its own"); });
+        exit_without_unfinished_files(0);
+      });
+      EXPECT_EQ(files(), 2);
+      if (published) {
+        file->publish();
+        array->finish();
+      }
+    }
+    EXPECT_EQ(std::filesystem::exists(target()), published);
+    EXPECT_EQ(std::filesystem::exists(directory_ + "/a.npy"), published);
+    EXPECT_EQ(files(), published ? 2 : 0);
+    std::filesystem::remove(target());
+    std::filesystem::remove(directory_ + "/a.npy");
+  }
+}
+
+// vfork, and clone without its flags, run no handlers.
+TEST_F(UnfinishedFile, IsNotPublishedByAChildForkedWithoutHandlers) {
+  const unfinished_file file(target(), existing_file::replace);
+  file.create([&] { write(file.path(), "new"); });
+  const auto child =
+      static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, 0));
+  ASSERT_GE(child, 0);
+  if (child == 0) exit_without_unfinished_files(0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(files(), 1);
+}
+
+// At the fork, another thread held the lock of the list, and the list counted threads of the
+// parent.
+TEST_F(UnfinishedFile, IsMadeInAChildWhileOtherThreadsMakeSome) {
+  const tensor values = tensor::of<std::int8_t>({1, 2, 3});
+  std::atomic<bool> enough = false;
+  std::vector<std::jthread> makers;
+  for (int k = 0; k < 3; ++k)
+    makers.emplace_back([&, k] {
+      while (!enough) {
+        const auto turn = test::turn_to_allocate();
+        write_npy(directory_ + "/" + std::to_string(k) + ".npy", values);
+      }
+    });
+  for (int round = 0; round < 200 && !HasFailure(); ++round)
+    expect_of_child([&] {
+      write_npy(directory_ + "/child.npy", values);
+      if (round % 2 == 0) exit_without_unfinished_files(0);
+    });
+  enough = true;
+  makers.clear();
+  EXPECT_EQ(files(), 4);
+}
+
+TEST_F(UnfinishedFile, IsMadeInAChildOfItsMaker) {
+  const unfinished_file file(target(), existing_file::replace);
+  file.create([&] {
+    write(file.path(), "new");
+    expect_of_child([&] {
+      write_raw(directory_ + "/child.raw", tensor::of<std::uint8_t>({65}));
+      exit_without_unfinished_files(0);
+    });
+  });
+  EXPECT_EQ(files(), 2);
+}
+
+const char* last_folder = nullptr;
+
+bool write_files() {
+  const std::string folder = last_folder;
+  write_npy(folder + "/late.npy", tensor::of<std::int8_t>({1, 2, 3}));
+  npy_writer dropped(folder + "/dropped.npy", dtype::int8, {3});
+  npy_writer moved(std::move(dropped));
+  // NOLINTNEXTLINE(bugprone-use-after-move): what a handle without a file shows
+  return dropped.elements().size() == 0 && moved.elements().size() == 3 &&
+         read_npy(folder + "/late.npy").size() == 3;
+}
+
+using LastFiles = testing::TestWithParam<test::last_moment>;
+
+TEST_P(LastFiles, AreWritten) {
+  const test::scratch_directory folder;
+  last_folder = folder.path().c_str();
+  test::expect_last_call(
+      GetParam(), [] { write_files(); }, write_files);
+}
+
+INSTANTIATE_TEST_SUITE_P(AtEveryMoment, LastFiles, testing::ValuesIn(test::last_moments));
+
+// A static object that was made after the library was first used, and uses it in its destructor.
+TEST_F(UnfinishedFile, MayBelongToAStaticObject) {
+  test::expect_to_end([&] {
+    static std::optional<npy_writer> writer;
+    writer.emplace(directory_ + "/a.npy", dtype::int8, dims{3});
+    std::exit(0);
+  });
+  EXPECT_EQ(files(), 0);
 }
 
 }  // namespace

@@ -36,7 +36,9 @@ namespace {
 # The test programs that become one; in some of them calls of the system are led through
 # failing_calls.cpp.
 PROGRAMS = ("interop_test", "failing_foreign_file_test", "array_test", "failing_calls_test",
-            "format_test", "failing_mapping_test")
+            "format_test", "failing_mapping_test", "helper_team_test", "failing_threads_test",
+            "callbacks_test",
+            "array_callbacks_test", "storage_test")
 # Suites of a name that another floor's tests have too.
 LEFT_OUT = ("tests/array/processes_test.cpp", "tests/array/specification_test.cpp")
 
@@ -153,6 +155,12 @@ def build_program(root, build, ninja, jobs):
     return program
 
 
+def with_large_pages(environment, build):
+    """For mutations that only machines with larger pages than this one would notice."""
+    return dict(environment, LD_PRELOAD=str(build / "tests/liblarge_pages.so"),
+                SHALE_LARGE_PAGE_BYTES="65536")
+
+
 def test(program, number, tests, environment, timeout_s):
     """How a run of the tests ends: the status ("passed", "failed", …), and the first test to fail."""
     environment = dict(environment, SHALE_MUTATION=str(number))
@@ -214,15 +222,20 @@ def main():
     in_memory = pathlib.Path("/dev/shm")
     folder = tempfile.TemporaryDirectory(dir=in_memory if os.access(in_memory, os.W_OK) else None)
     environment["TMPDIR"] = folder.name
-    everything = ":".join(sorted({name for _, each in chosen for name in each.tests.split(":")}))
+    environments = {False: environment,
+                    True: with_large_pages(environment, arguments.build.resolve())}
+    everything = {large: ":".join(sorted({name for _, each in chosen if each.large_pages == large
+                                          for name in each.tests.split(":")}))
+                  for large in environments}
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        sound = pool.submit(test, program, 0, everything, environment, 5 * TIMEOUT_S)
+        sound = [pool.submit(test, program, 0, everything[large], environments[large],
+                             5 * TIMEOUT_S) for large in environments if everything[large]]
 
         def judge(entry):
             number, each = entry
             began = time.monotonic()
-            return (each, *test(program, number, each.tests, environment, TIMEOUT_S),
-                    time.monotonic() - began)
+            return (each, *test(program, number, each.tests, environments[each.large_pages],
+                                TIMEOUT_S), time.monotonic() - began)
 
         survivors = []
         for each, how, by, output, seconds in pool.map(judge, chosen):
@@ -231,10 +244,10 @@ def main():
                 print(output)
             if how in ("passed", "hangs", "no test"):
                 survivors.append(f"{each.name} {how}: {each.file}, {each.function}: {each.what}")
-    how, by, output = sound.result()
-    print(f"without mutation: {how} {by}; {time.monotonic() - started:.0f} s in all")
-    if how != "passed":
-        sys.exit("the tests fail without any mutation\n" + output)
+    for how, by, output in (each.result() for each in sound):
+        print(f"without mutation: {how} {by}; {time.monotonic() - started:.0f} s in all")
+        if how != "passed":
+            sys.exit("the tests fail without any mutation\n" + output)
     if survivors:
         sys.exit("not caught:\n" + "\n".join(survivors))
     print(f"all {len(chosen)} mutations are caught")

@@ -1,20 +1,24 @@
-// Expressions over mapped files beyond the memory budget whose operands disagree on the fastest
-// axis, compared with loops over indices.
+// Tests expressions over mapped files that exceed the memory budget and disagree on the fastest
+// axis. The oracles are loops over indices.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "shale/evaluate.hpp"
-#include "shale/expr.hpp"
+#include "shale/functions.hpp"
 #include "shale/mapped_file.hpp"
 #include "shale/ops.hpp"
 #include "shale/tile_source.hpp"
+#include "support/failures.hpp"
 #include "support/instrumented.hpp"
+#include "support/run_on.hpp"
 #include "support/scratch_directory.hpp"
 
 namespace shale {
@@ -25,7 +29,7 @@ class ExprFiles : public testing::Test {
   static constexpr index_t rows = 700;
   static constexpr index_t columns = 1100;
 
-  // `shape` numbers that are their own positions, in a file of their own.
+  // Makes a file of numbers, each of which is its own position.
   tensor counting(const dims& shape, access allowed = access::read_write) {
     const std::string path = directory_ / std::to_string(files_++);
     const index_t count = element_count(shape);
@@ -37,18 +41,26 @@ class ExprFiles : public testing::Test {
     return tensor(map_file(path, {.access = allowed}), dtype::int32, layout(shape));
   }
 
+  // The same, of a file that has lost all but its first page since.
+  tensor cut(const dims& shape) {
+    const tensor made = counting(shape, access::read_only);
+    EXPECT_EQ(::truncate((directory_ / std::to_string(files_ - 1)).c_str(), 4096), 0);
+    return made;
+  }
+
   void expect(const tensor& matrix, const std::function<index_t(index_t, index_t)>& value) {
     const auto* const elements = reinterpret_cast<const std::int32_t*>(matrix.storage().data());
     index_t wrong = 0;
     for (index_t i = 0; i < matrix.shape()[0]; ++i)
       for (index_t j = 0; j < matrix.shape()[1]; ++j) {
-        const index_t at = matrix.offset() + i * matrix.strides()[0] + j * matrix.strides()[1];
-        wrong += elements[at] != value(i, j);
+        const index_t position =
+            matrix.offset() + i * matrix.strides()[0] + j * matrix.strides()[1];
+        wrong += elements[position] != value(i, j);
       }
     EXPECT_EQ(wrong, 0);
   }
 
-  // Whether the call was cut into tiles of the files.
+  // Whether the call copied tiles of the files into memory.
   bool tiled() {
     const executor_statistics now = on_.statistics();
     EXPECT_EQ(now.tiles_decoded, 0u);
@@ -56,6 +68,7 @@ class ExprFiles : public testing::Test {
   }
 
   executor on_{{.threads = 2, .memory_bytes = 2 << 20}};
+  executor::scope within_{on_};
 
  private:
   test::scratch_directory directory_;
@@ -63,20 +76,39 @@ class ExprFiles : public testing::Test {
   std::uint64_t tiles_ = 0;
 };
 
+// The budget's half is 1 MiB. A file counts with the bytes that its view spans, each once.
+TEST_F(ExprFiles, PlansSayWhetherTheRunStreams) {
+  const tensor large = counting({rows, columns});
+  const tensor row = counting({columns});
+  const std::pair<tensor, bool> views[] = {
+      {large, true},
+      {large.narrow(0, 100, 200), false},
+      {large.sliced(0, {.step = 4}), true},        // 0.7 MiB of elements over 2.9 MiB
+      {row.broadcast_to({1000, columns}), false},  // 4.2 MiB if repetitions counted
+  };
+  for (const auto& [view, streams] : views) {
+    const expr value = sum(expr(view) * 2);
+    EXPECT_EQ(explain(value).streams, streams) << to_string(view.strides());
+    const std::uint64_t before = on_.statistics().windows;
+    eval(value);
+    EXPECT_EQ(on_.statistics().windows > before, streams) << to_string(view.strides());
+  }
+}
+
 TEST_F(ExprFiles, CopyTransposes) {
-  const tensor from = counting({columns, rows});
+  const tensor source = counting({columns, rows});
   const tensor to = counting({rows, columns});
-  copy(to, expr(from.transpose(0, 1)), &on_);
+  copy(to, expr(source.swapaxes(0, 1)));
   EXPECT_TRUE(tiled());
   expect(to, [](index_t i, index_t j) { return j * rows + i; });
-  expect(from, [](index_t i, index_t j) { return i * rows + j; });
+  expect(source, [](index_t i, index_t j) { return i * rows + j; });
 }
 
 TEST_F(ExprFiles, WriteViewsOfFiles) {
-  const tensor from = counting({rows, columns});
+  const tensor source = counting({rows, columns});
   const tensor whole = counting({columns + 7, rows + 5});
   const tensor to = whole.narrow(0, 3, columns).narrow(1, 2, rows);
-  copy(to.transpose(0, 1), expr(from.flip({0})) + 1, &on_);
+  copy(to.swapaxes(0, 1), expr(source.flip({0})) + 1);
   EXPECT_TRUE(tiled());
   expect(whole, [](index_t i, index_t j) {
     const bool inside = i >= 3 && i < columns + 3 && j >= 2 && j < rows + 2;
@@ -89,13 +121,13 @@ TEST_F(ExprFiles, MixOperandsOfEveryKind) {
   const tensor along = counting({rows, columns});
   const tensor row = counting({columns});
   tensor in_memory = tensor::empty({rows, columns}, dtype::int32);
-  eval_into(in_memory, full({rows, columns}, 3), &on_);
+  eval_into(in_memory, full({rows, columns}, 3));
   const tensor to = counting({rows, columns});
-  eval_into(to, expr(across.transpose(0, 1)) - expr(along) + expr(row) * expr(in_memory), &on_);
+  eval_into(to, expr(across.swapaxes(0, 1)) - expr(along) + expr(row) * expr(in_memory));
   EXPECT_TRUE(tiled());
   expect(to, [](index_t i, index_t j) { return j * rows + i - (i * columns + j) + 3 * j; });
-  // In place, element on element.
-  eval_into(to, expr(to) + expr(across.transpose(0, 1)), &on_);
+  // The output is an input, element by element.
+  eval_into(to, expr(to) + expr(across.swapaxes(0, 1)));
   EXPECT_TRUE(tiled());
   expect(to, [](index_t i, index_t j) { return 2 * (j * rows + i) - (i * columns + j) + 3 * j; });
 }
@@ -103,29 +135,61 @@ TEST_F(ExprFiles, MixOperandsOfEveryKind) {
 TEST_F(ExprFiles, ResultsInMemory) {
   const tensor a = counting({rows, columns});
   const tensor b = counting({columns, rows});
-  const std::vector<expr> both{expr(a) - expr(b.transpose(0, 1)), expr(b.transpose(0, 1)) * 2};
-  const std::vector<tensor> results = eval_all(both, &on_);
+  const std::vector<expr> both{expr(a) - expr(b.swapaxes(0, 1)), expr(b.swapaxes(0, 1)) * 2};
+  const std::vector<tensor> results = eval_all(both);
   EXPECT_TRUE(tiled());
   expect(results[0], [](index_t i, index_t j) { return i * columns + j - (j * rows + i); });
   expect(results[1], [](index_t i, index_t j) { return 2 * (j * rows + i); });
 }
 
-TEST_F(ExprFiles, WhatOverlapsIsCopiedFirst) {
+TEST_F(ExprFiles, OverlappingInputsAreCopiedFirst) {
   const tensor square = counting({rows, rows});
-  eval_into(square, expr(square.transpose(0, 1)), &on_);
+  eval_into(square, expr(square.swapaxes(0, 1)));
   EXPECT_FALSE(tiled());
   expect(square, [](index_t i, index_t j) { return j * rows + i; });
 }
 
-TEST_F(ExprFiles, PrivateChangesAreSeen) {
-  const tensor from = counting({columns, rows}, access::copy_on_write);
-  eval_into(from, expr(from) * 2, &on_);
+TEST_F(ExprFiles, InputsThatOverlapThroughAnotherMappingAreCopiedFirst) {
+  const tensor square = counting({rows, rows});
+  const tensor again(map_file(std::string(square.storage().path()), {.access = access::read_write}),
+                     dtype::int32, square.layout());
+  eval_into(square, expr(again.swapaxes(0, 1)));
+  EXPECT_FALSE(tiled());
+  expect(square, [](index_t i, index_t j) { return j * rows + i; });
+}
+
+TEST_F(ExprFiles, EqualElementsThroughAnotherMappingAreReadInPlace) {
+  const tensor across = counting({columns, rows}, access::read_only);
   const tensor to = counting({rows, columns});
-  copy(to, expr(from.transpose(0, 1)), &on_);
+  const tensor again(map_file(std::string(to.storage().path()), {.access = access::read_write}),
+                     dtype::int32, to.layout());
+  eval_into(to, expr(again) + expr(across.swapaxes(0, 1)));
+  EXPECT_TRUE(tiled());
+  expect(to, [](index_t i, index_t j) { return i * columns + j + j * rows + i; });
+}
+
+TEST_F(ExprFiles, PrivateChangesAreSeen) {
+  const tensor source = counting({columns, rows}, access::copy_on_write);
+  eval_into(source, expr(source) * 2);
+  const tensor to = counting({rows, columns});
+  copy(to, expr(source.swapaxes(0, 1)));
   expect(to, [](index_t i, index_t j) { return 2 * (j * rows + i); });
 }
 
-// A tile source of numbers that are their own positions.
+// Generators read the parts of joins by themselves.
+TEST_F(ExprFiles, JoinsNoticeLostBytes) {
+  const auto expect_told = [&](const char* way, const std::function<expr(const expr&)>& join) {
+    const tensor made = cut({rows, columns});
+    EXPECT_EQ(test::code_of([&] { eval(sum(join(made))); }), errc::io) << way;
+    EXPECT_EQ(test::code_of([&] { eval(join(made)); }), errc::io) << way;
+  };
+  expect_told("concat", [](const expr& x) { return concat(std::vector<expr>{x, x}, 0); });
+  expect_told("stack", [](const expr& x) { return stack(std::vector<expr>{x, x}, 0); });
+  expect_told("tile", [](const expr& x) { return tile(x, {2, 1}); });
+  expect_told("repeat", [](const expr& x) { return repeat(x, 2, 0); });
+}
+
+// A tile source of numbers, each of which is its own position.
 class positions final : public tile_source {
  public:
   positions(const dims& shape, const dims& tile_shape) : shape_(shape), tile_shape_(tile_shape) {}
@@ -135,12 +199,11 @@ class positions final : public tile_source {
   std::uint64_t stored_bytes(const dims&) const override { return 0; }
   void load(const dims& tile, const tensor& into) const override {
     ++loads;
-    const region where = tile_region(shape_, tile_shape_, tile);
+    const region part = tile_region(shape_, tile_shape_, tile);
     auto* element = reinterpret_cast<std::int32_t*>(const_cast<std::byte*>(into.data()));
-    for (index_t i = 0; i < where.shape[0]; ++i)
-      for (index_t j = 0; j < where.shape[1]; ++j)
-        *element++ =
-            static_cast<std::int32_t>((where.start[0] + i) * shape_[1] + where.start[1] + j);
+    for (index_t i = 0; i < part.shape[0]; ++i)
+      for (index_t j = 0; j < part.shape[1]; ++j)
+        *element++ = static_cast<std::int32_t>((part.start[0] + i) * shape_[1] + part.start[1] + j);
   }
   mutable std::atomic<index_t> loads = 0;
 
@@ -149,23 +212,99 @@ class positions final : public tile_source {
   dims tile_shape_;
 };
 
+// Tiles of a tensor in memory.
+class tensor_tiles final : public tile_source {
+ public:
+  tensor_tiles(const tensor& values, const dims& tile_shape)
+      : values_(values), tile_shape_(tile_shape) {}
+  shale::dtype dtype() const noexcept override { return values_.dtype(); }
+  const dims& shape() const noexcept override { return values_.shape(); }
+  const dims& tile_shape() const noexcept override { return tile_shape_; }
+  std::uint64_t stored_bytes(const dims&) const override { return 0; }
+  bool writable() const noexcept override { return true; }
+  void load(const dims&, const tensor&) const override {}
+  void store(const dims& tile, const tensor& source) override {
+    const region part = tile_region(shape(), tile_shape_, tile);
+    ASSERT_EQ(source.shape(), part.shape);
+    for (index_t i = 0; i < part.shape[0]; ++i)
+      for (index_t j = 0; j < part.shape[1]; ++j)
+        values_.set({part.start[0] + i, part.start[1] + j}, source.at({i, j}));
+  }
+
+ private:
+  tensor values_;
+  dims tile_shape_;
+};
+
 TEST_F(ExprFiles, TilesOfSourcesAreLoadedOnceForAFileAcrossThem) {
   const auto source = std::make_shared<positions>(dims{columns, rows}, dims{48, 32});
   const tensor to = counting({rows, columns});
-  eval_into(to, expr(source).transpose(0, 1) + expr(to), &on_);
+  eval_into(to, expr(source).swapaxes(0, 1) + expr(to));
   expect(to, [](index_t i, index_t j) { return j * rows + i + i * columns + j; });
   EXPECT_EQ(source->loads, ceil_div(columns, index_t{48}) * ceil_div(rows, index_t{32}));
   EXPECT_EQ(on_.statistics().windows, 0u);
 }
 
-// Files of sixteen times the budget, or of four where loops are slow.
+TEST_F(ExprFiles, FoldsReadFilesAgainstTheirOrder) {
+  const tensor a = counting({rows, columns});
+  const tensor b = counting({columns, rows});
+  const tensor got = eval(sum(expr(a) - expr(b.swapaxes(0, 1)), dims{0}));
+  EXPECT_TRUE(tiled());
+  for (index_t j = 0; j < columns; ++j) {
+    index_t expected = 0;
+    for (index_t i = 0; i < rows; ++i) expected += i * columns + j - (j * rows + i);
+    ASSERT_EQ(got.at({j}), scalar(std::int64_t{expected}));
+  }
+}
+
+// way.1, units.1
+TEST_F(ExprFiles, FoldsHaveTheSameBitsForAnyBudget) {
+  const tensor a = counting({rows, columns});
+  const tensor b = counting({columns, rows});
+  const tensor c = counting({columns, 1, rows}).squeeze(1);
+  const tensor row = eval(astype(arange(rows), dtype::float32).reshape({1, rows}));
+  const auto part = [](const tensor& values) { return sin(astype(expr(values), dtype::float32)); };
+  const auto source = std::make_shared<positions>(dims{columns, rows}, dims{48, 32});
+  const expr tiles = astype(expr(source).swapaxes(0, 1), dtype::float32);
+  const std::vector<expr> wanted{
+      sum(part(a) * part(b.swapaxes(0, 1))),
+      var(part(a) / part(b.swapaxes(0, 1)), dims{0}),
+      mean(part(a) + part(b.swapaxes(0, 1)) * part(c.swapaxes(0, 1)), dims{1}),
+      sum(part(a).swapaxes(0, 1) * tile(expr(row), {columns, 1}), dims{0}),
+      sum(tiles * part(a), dims{0}),
+      mean(sqrt(tiles) * part(a) - part(b.swapaxes(0, 1)), dims{1})};
+  executor all({.threads = 1, .memory_bytes = std::size_t{1} << 30});
+  for (const expr& root : wanted) {
+    const tensor expected = test::run_on(all, [&] { return eval(root); });
+    bool copied = false;
+    for (const std::size_t budget : {300u << 10, 1u << 20, 3u << 20}) {
+      executor some({.threads = 3, .memory_bytes = budget});
+      const tensor got = test::run_on(some, [&] { return eval(root); });
+      EXPECT_TRUE(equal_bits(got, expected)) << budget;
+      copied = copied || some.statistics().mapped_tiles > 0;
+    }
+    EXPECT_TRUE(copied);
+  }
+  EXPECT_EQ(all.statistics().mapped_tiles, 0u);
+}
+
+TEST_F(ExprFiles, SinksTakeFilesAgainstTheirTiles) {
+  const tensor source = counting({columns, rows});
+  const tensor into = tensor::empty({rows, columns}, dtype::int32);
+  tensor_tiles sink(into, {24, 40});
+  eval_into(sink, expr(source.swapaxes(0, 1)) * 2);
+  EXPECT_TRUE(tiled());
+  expect(into, [](index_t i, index_t j) { return 2 * (j * rows + i); });
+}
+
+// The files have 16 times the budget, or 4 times in builds with slow loops.
 TEST_F(ExprFiles, TransposesStayInsideTheBudget) {
   constexpr index_t side = test::instrumented ? 4096 : 8192;
   constexpr long budget_mib = 16;
-  const tensor from = counting({side, side});
+  const tensor source = counting({side, side});
   const tensor to = counting({side, side});
   const std::string command = fmt::format("{} {} {} {} {}", SHALE_TRANSPOSE_PEER, side, budget_mib,
-                                          to.storage().path(), from.storage().path());
+                                          to.storage().path(), source.storage().path());
   std::FILE* const output = ::popen(command.c_str(), "r");
   long peak_resident_kib = 0;
   EXPECT_EQ(std::fscanf(output, "%ld", &peak_resident_kib), 1);

@@ -1,5 +1,5 @@
-// Every function and operator of expressions by name, and what they refuse; the kernels behind them
-// have tests of their own.
+// Tests every function and operator of expressions by name, and the arguments that they refuse. The
+// kernels have tests of their own.
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,10 @@
 #include <limits>
 #include <ostream>
 
+#include "shale/elementwise.hpp"
 #include "shale/error.hpp"
 #include "shale/evaluate.hpp"
-#include "shale/expr.hpp"
+#include "shale/functions.hpp"
 #include "support/failures.hpp"
 #include "support/random_tensors.hpp"
 
@@ -45,11 +46,11 @@ struct function_of_two {
   std::function<double(double, double)> wanted;
 };
 
-std::ostream& operator<<(std::ostream& to, const function_of_one& which) {
-  return to << which.name;
+std::ostream& operator<<(std::ostream& to, const function_of_one& function) {
+  return to << function.name;
 }
-std::ostream& operator<<(std::ostream& to, const function_of_two& which) {
-  return to << which.name;
+std::ostream& operator<<(std::ostream& to, const function_of_two& function) {
+  return to << function.name;
 }
 
 #define SAME(name)                                                                      \
@@ -61,7 +62,7 @@ class FunctionOfOne : public testing::TestWithParam<function_of_one> {};
 
 TEST_P(FunctionOfOne, IsWhatItsNameSays) {
   const auto got =
-      elements_of<double>(eval(cast(GetParam().made(tensor_of(numbers())), dtype::float64)));
+      elements_of<double>(eval(astype(GetParam().made(tensor_of(numbers())), dtype::float64)));
   for (std::size_t i = 0; i < numbers().size(); ++i) {
     const double wanted = GetParam().wanted(numbers()[i]);
     if (std::isnan(wanted)) EXPECT_TRUE(std::isnan(got[i])) << numbers()[i];
@@ -84,7 +85,7 @@ INSTANTIATE_TEST_SUITE_P(
                         [](double a) { return std::isnan(a) ? a : double(a > 0) - double(a < 0); }},
         function_of_one{"logical_not", [](const expr& a) { return logical_not(a); },
                         [](double a) { return double(a == 0); }},
-        function_of_one{"clamp", [](const expr& a) { return clamp(a, -1, 2); },
+        function_of_one{"clamp", [](const expr& a) { return clip(a, -1, 2); },
                         [](double a) { return a < -1  ? -1
                                               : a > 2 ? 2
                                                       : a; }},
@@ -98,7 +99,7 @@ TEST_P(FunctionOfTwo, IsWhatItsNameSays) {
   const auto count = static_cast<index_t>(numbers().size());
   const tensor a = tensor_of(numbers());
   const expr both = GetParam().made(expr(a).reshape({count, 1}), a);
-  const auto got = elements_of<double>(eval(cast(both, dtype::float64)));
+  const auto got = elements_of<double>(eval(astype(both, dtype::float64)));
   for (std::size_t i = 0; i < got.size(); ++i) {
     const double x = numbers()[i / numbers().size()], y = numbers()[i % numbers().size()];
     const double wanted = GetParam().wanted(x, y);
@@ -107,7 +108,7 @@ TEST_P(FunctionOfTwo, IsWhatItsNameSays) {
   }
 }
 
-// As Python's %.
+// The result has the sign of the divisor, as Python's % has.
 double remainder_of(double a, double b) {
   const double rest = std::fmod(a, b);
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
@@ -149,7 +150,7 @@ TEST(ExprFunctions, OfBitsAndTruth) {
   EXPECT_EQ(bits(expr(a) | b), (std::vector<std::int32_t>{3, 5, 7, -1}));
   EXPECT_EQ(bits(expr(a) ^ b), (std::vector<std::int32_t>{3, 4, 5, -9}));
   EXPECT_EQ(bits(~expr(a)), (std::vector<std::int32_t>{-1, -2, -7, 0}));
-  // Integers are never NaN, and nothing is read to say so.
+  // Integers are never NaN, so nothing is read.
   EXPECT_EQ(elements_of<bool>(eval(isnan(a))), std::vector<bool>(4, false));
   EXPECT_EQ(elements_of<bool>(eval(isfinite(a))), std::vector<bool>(4, true));
   EXPECT_EQ(code_of([] { eval(expr(tensor_of({1})) & 1); }), errc::invalid_argument);
@@ -186,16 +187,16 @@ TEST(ExprFunctions, OfTruthAndNumbersBeyondSignedIntegers) {
 TEST(ExprFunctions, OfCastNumbersHaveThatDtype) {
   const tensor few = tensor::of({std::int8_t{100}});
   for (const dtype to : {dtype::int16, dtype::int32, dtype::int64}) {
-    const tensor doubled = eval(expr(few) * cast(2, to));
+    const tensor doubled = eval(expr(few) * astype(2, to));
     EXPECT_EQ(doubled.dtype(), to);
     EXPECT_EQ(doubled.item(), scalar(200));
   }
   const tensor real = tensor::of({1.0f});
-  EXPECT_EQ((expr(real) + cast(1.0, dtype::float64)).dtype(), dtype::float64);
+  EXPECT_EQ((expr(real) + astype(1.0, dtype::float64)).dtype(), dtype::float64);
   EXPECT_EQ((expr(real) + 1.0).dtype(), dtype::float32);
 }
 
-// The same positions, axes and refusals, of the back too.
+// Positions and axes, also counted from the end, and refusals are the same as for tensors.
 TEST(ExprFunctions, ViewsTakeWhatThoseOfTensorsTake) {
   const tensor a = eval(arange(6).reshape({2, 3}));
   int made = 0;
@@ -213,13 +214,13 @@ TEST(ExprFunctions, ViewsTakeWhatThoseOfTensorsTake) {
     ++made;
   };
   for (index_t axis = -3; axis <= 2; ++axis) {
-    for (index_t at = -4; at <= 4; ++at) {
-      SCOPED_TRACE(std::to_string(axis) + ", " + std::to_string(at));
-      agree([=](const auto& x) { return x.select(axis, at); });
-      agree([=](const auto& x) { return x.flip({axis, at}); });
-      agree([=](const auto& x) { return x.transpose(axis, at); });
+    for (index_t index = -4; index <= 4; ++index) {
+      SCOPED_TRACE(std::to_string(axis) + ", " + std::to_string(index));
+      agree([=](const auto& x) { return x.select(axis, index); });
+      agree([=](const auto& x) { return x.flip({axis, index}); });
+      agree([=](const auto& x) { return x.swapaxes(axis, index); });
       for (index_t length = -1; length <= 4; ++length)
-        agree([=](const auto& x) { return x.narrow(axis, at, length); });
+        agree([=](const auto& x) { return x.narrow(axis, index, length); });
     }
   }
   EXPECT_GT(made, 100);
@@ -227,9 +228,9 @@ TEST(ExprFunctions, ViewsTakeWhatThoseOfTensorsTake) {
 
 TEST(ExprFunctions, RefuseViewsThatAreNone) {
   const expr a = full({2, 3}, 1.0);
-  const auto refused = [](const std::function<expr()>& make, const std::string& what) {
+  const auto refused = [](const std::function<expr()>& make, const std::string& reason) {
     EXPECT_EQ(code_of(make), errc::invalid_argument);
-    EXPECT_NE(text_of(make).find(what), std::string::npos) << text_of(make);
+    EXPECT_NE(text_of(make).find(reason), std::string::npos) << text_of(make);
   };
   refused([&] { return a.narrow(1, 2, 2); }, "axis 1 has 3 positions, wanted 2 from 2");
   refused([&] { return a.narrow(0, 0, std::numeric_limits<index_t>::max()); }, "narrow");
@@ -240,19 +241,19 @@ TEST(ExprFunctions, RefuseViewsThatAreNone) {
   refused([&] { return a.flip({0, -2}); }, "named twice");
   refused([&] { return a.narrow(0, -3, 1); }, "wanted 1 from -3");
   refused([&] { return a.narrow(-1, -1, 2); }, "wanted 2 from -1");
-  refused([&] { return a.squeeze(1); }, "longer than 1");
-  refused([&] { return a.expand({3}); }, "fewer axes");
-  refused([&] { return a.expand({4, 3}); }, "cannot change");
-  refused([&] { return a.expand({-1, 2, 3}); }, "cannot change");
-  refused([&] { return a.transpose(0, 2); }, "axis");
+  refused([&] { return a.squeeze(1); }, "only an axis of length 1");
+  refused([&] { return a.broadcast_to({3}); }, "fewer axes");
+  refused([&] { return a.broadcast_to({4, 3}); }, "can be repeated");
+  refused([&] { return a.broadcast_to({-1, 2, 3}); }, "can be repeated");
+  refused([&] { return a.swapaxes(0, 2); }, "axis");
 }
 
 TEST(ExprFunctions, RefuseWhatCannotBeMade) {
   constexpr auto least = std::numeric_limits<std::int64_t>::min();
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
-  const auto refused = [](const std::function<expr()>& make, const std::string& what) {
+  const auto refused = [](const std::function<expr()>& make, const std::string& reason) {
     EXPECT_EQ(code_of(make), errc::invalid_argument);
-    EXPECT_NE(text_of(make).find(what), std::string::npos) << text_of(make);
+    EXPECT_NE(text_of(make).find(reason), std::string::npos) << text_of(make);
   };
   refused([] { return arange(0, std::complex<double>(3, 0)); }, "no order");
   refused([] { return arange(least, most); }, "too many elements");

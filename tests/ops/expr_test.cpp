@@ -1,4 +1,6 @@
 #include "shale/expr.hpp"
+#include "shale/functions.hpp"
+#include "shale/reductions.hpp"
 
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -18,14 +20,15 @@
 #include <random>
 #include <thread>
 
-#include "ops/graph.hpp"
-#include "ops/reduction_tree.hpp"
-#include "ops/views.hpp"
+#include "ops/graph/graph.hpp"
+#include "ops/graph/views.hpp"
+#include "parallel/fold/reduction_tree.hpp"
 #include "shale/apply.hpp"
 #include "shale/error.hpp"
 #include "shale/evaluate.hpp"
 #include "support/failures.hpp"
 #include "support/random_tensors.hpp"
+#include "support/run_on.hpp"
 
 namespace shale {
 namespace {
@@ -36,7 +39,7 @@ using test::random_choices;
 using test::random_tensor;
 using test::sharing;
 
-// Elements that show every rounding.
+// Elements for which every rounding changes the result.
 tensor fractions(const dims& shape, std::uint64_t seed = 1) {
   random_choices choose(seed);
   tensor made = tensor::empty(shape, dtype::float32);
@@ -46,24 +49,25 @@ tensor fractions(const dims& shape, std::uint64_t seed = 1) {
 }
 
 TEST(ExprTypes, NumbersAdaptToTheTensorTheyMeet) {
-  const auto of = [](dtype type) { return expr(tensor::zeros({2}, type)); };
-  EXPECT_EQ((of(dtype::float32) + 0.5).dtype(), dtype::float32);
-  EXPECT_EQ((of(dtype::float16) * 2).dtype(), dtype::float16);
-  EXPECT_EQ((of(dtype::uint8) + 1).dtype(), dtype::uint8);
-  EXPECT_EQ((of(dtype::int32) + 0.5).dtype(), dtype::float64);
-  EXPECT_EQ((of(dtype::int8) + 0.5).dtype(), dtype::float32);
-  EXPECT_EQ((of(dtype::int32) / 2).dtype(), dtype::float64);
-  EXPECT_EQ((of(dtype::boolean) + 1).dtype(), dtype::int64);
-  EXPECT_EQ((of(dtype::float32) * std::complex<double>(0, 1)).dtype(), dtype::complex64);
-  EXPECT_EQ((expr(1.0) / 3 * of(dtype::float32)).dtype(), dtype::float32);
-  EXPECT_EQ((of(dtype::float32) < 1).dtype(), dtype::boolean);
-  EXPECT_EQ(abs(of(dtype::complex64)).dtype(), dtype::float32);
-  EXPECT_EQ(mean(of(dtype::int32)).dtype(), dtype::float64);
-  EXPECT_EQ(code_of([&] { of(dtype::uint8) + 300; }), errc::invalid_argument);
-  EXPECT_EQ(code_of([&] { of(dtype::int64) + of(dtype::uint64); }), errc::invalid_argument);
-  EXPECT_EQ(code_of([&] { of(dtype::float8_e5m2) + of(dtype::float8_e5m2); }),
+  const auto operand = [](dtype type) { return expr(tensor::zeros({2}, type)); };
+  EXPECT_EQ((operand(dtype::float32) + 0.5).dtype(), dtype::float32);
+  EXPECT_EQ((operand(dtype::float16) * 2).dtype(), dtype::float16);
+  EXPECT_EQ((operand(dtype::uint8) + 1).dtype(), dtype::uint8);
+  EXPECT_EQ((operand(dtype::int32) + 0.5).dtype(), dtype::float64);
+  EXPECT_EQ((operand(dtype::int8) + 0.5).dtype(), dtype::float32);
+  EXPECT_EQ((operand(dtype::int32) / 2).dtype(), dtype::float64);
+  EXPECT_EQ((operand(dtype::boolean) + 1).dtype(), dtype::int64);
+  EXPECT_EQ((operand(dtype::float32) * std::complex<double>(0, 1)).dtype(), dtype::complex64);
+  EXPECT_EQ((expr(1.0) / 3 * operand(dtype::float32)).dtype(), dtype::float32);
+  EXPECT_EQ((operand(dtype::float32) < 1).dtype(), dtype::boolean);
+  EXPECT_EQ(abs(operand(dtype::complex64)).dtype(), dtype::float32);
+  EXPECT_EQ(mean(operand(dtype::int32)).dtype(), dtype::float64);
+  EXPECT_EQ(code_of([&] { operand(dtype::uint8) + 300; }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { operand(dtype::int64) + operand(dtype::uint64); }),
             errc::invalid_argument);
-  EXPECT_EQ(code_of([&] { where(of(dtype::int32), 1, 2); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { operand(dtype::float8_e5m2) + operand(dtype::float8_e5m2); }),
+            errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { where(operand(dtype::int32), 1, 2); }), errc::invalid_argument);
 }
 
 TEST(ExprTypes, NumbersAloneComputeAtOnce) {
@@ -86,7 +90,7 @@ TEST(ExprMade, RangesFollowTheirSteps) {
             (std::vector<std::int64_t>{5, 4, 3}));
 }
 
-// As many as of NumPy's arange, or as the integers between are.
+// A range has as many numbers as NumPy's arange, or as there are integers between its ends.
 TEST(ExprMade, RangesReachTheEndsOfTheirNumbers) {
   constexpr auto least = std::numeric_limits<std::int64_t>::min();
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
@@ -166,10 +170,10 @@ TEST(ExprReduce, HasTheSameBitsForAnyNumberOfThreads) {
       if (choose(0, 1)) axes.push_back(axis);
     const std::vector<expr> values{sum(x, axes), mean(expr(x) * 3, axes), var(x, axes),
                                    prod(expr(x) + 1, axes)};
-    const auto expected = eval_all(values, &one);
+    const auto expected = test::run_on(one, [&] { return eval_all(values); });
     for (int repetition = 0; repetition < 3; ++repetition)
       for (executor* on : {&two, &four}) {
-        const auto got = eval_all(values, on);
+        const auto got = test::run_on(*on, [&] { return eval_all(values); });
         for (std::size_t k = 0; k < got.size(); ++k)
           ASSERT_TRUE(equal_bits(got[k], expected[k])) << "result " << k;
       }
@@ -185,8 +189,8 @@ TEST(Expr, SharedPartsStaySharedThroughViews) {
   EXPECT_LE(explain(x).instructions, 200);
 }
 
-// graph.3: each view copies the graph, which would have 2^40 nodes.
-TEST(Expr, ViewsDoNotMultiplyTheGraphWithoutEnd) {
+// graph.3: each view copies the graph, which would have 2^40 nodes without staging.
+TEST(Expr, ViewsKeepTheGraphSmall) {
   std::vector<double> expected{1, 2, 4, 8};
   const tensor start = tensor::of<double>({1, 2, 4, 8});
   expr flipped = start, reshaped = expr(start).reshape({2, 2});
@@ -211,11 +215,38 @@ TEST(Expr, EqualSubexpressionsAreComputedOnce) {
   EXPECT_EQ(explain(p + q).bytes_read, 800u);
 }
 
+// Whatever is read twice, from views that overlap or by broadcasting, is brought in once.
+TEST(ExprPlan, CountsEveryByteOfAPassOnce) {
+  const tensor x = fractions({300, 200});
+  const tensor row = fractions({200}, 2);
+  const std::uint64_t bytes = x.size_bytes();
+  const std::vector<std::pair<expr, std::uint64_t>> cases{
+      {expr(x) + expr(x).flip({0}), bytes},
+      {expr(x.narrow(0, 1, 299)) - x.narrow(0, 0, 299), bytes},
+      {expr(x.sliced(1, slice{.step = 2})) + x.sliced(1, slice{.start = 1, .step = 2}), bytes},
+      {expr(x.sliced(0, slice{.step = 3})) + 1, bytes / 3},
+      {expr(x.narrow(0, 0, 10)) + x.narrow(0, 290, 10), bytes / 300 * 20},
+      {expr(x) + row, bytes + 200 * 4},
+      {expr(x) + row.expand_dims(0).broadcast_to({300, 200}), bytes + 200 * 4},
+      {expr(x) * 2 + tensor::of<float>({3}), bytes + 4},
+      {concat(std::vector<expr>{x, x}, 0), bytes},
+  };
+  for (std::size_t k = 0; k < cases.size(); ++k) {
+    SCOPED_TRACE(k);
+    executor on({.threads = 2});
+    const executor::scope within(on);
+    EXPECT_EQ(explain(cases[k].first).bytes_read, cases[k].second);
+    eval(cases[k].first);
+    EXPECT_EQ(on.statistics().bytes_read, cases[k].second);
+  }
+}
+
 TEST(Expr, ManyOutputsShareAPass) {
   executor on({.threads = 2});
+  const executor::scope within(on);
   const tensor a = fractions({200, 300});
   const std::vector<expr> values{expr(a) + 1, sqrt(expr(a) + 1), expr(a), expr(a) + 1, mean(a)};
-  const auto got = eval_all(values, &on);
+  const auto got = eval_all(values);
   EXPECT_TRUE(equal_bits(got[0], got[3]));
   EXPECT_TRUE(equal_bits(got[2], a));
   EXPECT_FALSE(got[2].storage().shares_owner_with(a.storage()));
@@ -234,22 +265,23 @@ TEST(Expr, EvaluatesManyOutputsOfTheirOwnLeaves) {
 }
 
 // graph.3
-TEST(ExprPlan, CountsWhatIsThenReadAndWritten) {
+TEST(ExprPlan, PredictsTheBytesReadAndWritten) {
   const tensor x = fractions({130, 257}), y = fractions({257}), z = fractions({257, 130});
   const std::vector<expr> values{
       expr(x) + y,
       (expr(x) - mean(x)) / stddev(x),
-      sum(expr(x) * expr(z).transpose(0, 1), dims{1}) + 1,
+      sum(expr(x) * expr(z).swapaxes(0, 1), dims{1}) + 1,
       sqrt(square(expr(x)) + square(expr(y))) -
-          mean(expr(z), dims{0}, keep_axes::yes).reshape({130, 1}),
+          mean(expr(z), dims{0}, keepdims::yes).reshape({130, 1}),
       concat(std::vector<expr>{expr(x) + 1, x}, 0),
-      (expr(x) - mean(x, dims{0}, keep_axes::yes)) / stddev(x, dims{0}, keep_axes::yes),
+      (expr(x) - mean(x, dims{0}, keepdims::yes)) / stddev(x, dims{0}, keepdims::yes),
   };
   for (std::size_t k = 0; k < values.size(); ++k) {
     SCOPED_TRACE(k);
     executor on({.threads = 2});
-    const auto planned = explain(values[k], &on);
-    eval(values[k], &on);
+    const executor::scope within(on);
+    const auto planned = explain(values[k]);
+    eval(values[k]);
     const auto did = on.statistics();
     EXPECT_EQ(did.bytes_read, planned.bytes_read) << planned.text;
     EXPECT_EQ(did.bytes_written, planned.bytes_written) << planned.text;
@@ -262,12 +294,13 @@ TEST(ExprPlan, CountsWhatIsThenReadAndWritten) {
 TEST(ExprPlan, LongExpressionsHoldNoTemporaries) {
   memory_pool pool;
   executor on({.threads = 2, .pool = &pool});
+  const executor::scope within(on);
   const tensor x = fractions({1024, 2048});
   expr value = x;
   for (int k = 1; k <= 16; ++k) value = sqrt(value * value + k) - expr(x).flip({0}) / k;
-  eval(value, &on);
+  eval(value);
   pool.reset_peak();
-  const tensor result = eval(value, &on);
+  const tensor result = eval(value);
   EXPECT_LE(pool.statistics().peak_live_bytes, result.size_bytes() + 2 * (std::size_t{2} << 20));
   EXPECT_LE(on.statistics().scratch_bytes_peak, 2 * (std::size_t{2} << 20));
 }
@@ -276,9 +309,9 @@ TEST(ExprPlan, LongExpressionsHoldNoTemporaries) {
 TEST(ExprPlan, ManyLiveRegistersStayInsideTheScratch) {
   const auto made_of = [](const tensor& x) {
     std::vector<expr> parts;
-    for (int k = 0; k < 3000; ++k) parts.push_back(expr(x).transpose(0, 1) * (k + 0.5f) + x);
+    for (int k = 0; k < 3000; ++k) parts.push_back(expr(x).swapaxes(0, 1) * (k + 0.5f) + x);
     expr total = 0.0f;
-    // Every part is wanted twice, in opposite orders, so that all of them are alive at once.
+    // Every part is used twice, in opposite orders, so that all of them are alive at once.
     for (const auto& part : parts) total = total + part;
     for (std::size_t k = parts.size(); k-- > 0;) total = maximum(total, parts[k]);
     return total;
@@ -288,14 +321,14 @@ TEST(ExprPlan, ManyLiveRegistersStayInsideTheScratch) {
   EXPECT_TRUE(std::isfinite(eval(made_of(fractions({30, 30}))).at({1, 2}).as<double>()));
 }
 
-// Runs `body` on a thread whose stack has so many bytes.
+// Runs `body` on a thread with a stack of `bytes` bytes.
 void on_a_stack_of(std::size_t bytes, std::function<void()> body) {
   pthread_attr_t attributes;
   ASSERT_EQ(::pthread_attr_init(&attributes), 0);
   ASSERT_EQ(::pthread_attr_setstacksize(&attributes, bytes), 0);
   pthread_t thread;
-  const auto start = [](void* what) -> void* {
-    (*static_cast<std::function<void()>*>(what))();
+  const auto start = [](void* argument) -> void* {
+    (*static_cast<std::function<void()>*>(argument))();
     return nullptr;
   };
   ASSERT_EQ(::pthread_create(&thread, &attributes, start, &body), 0);
@@ -303,15 +336,15 @@ void on_a_stack_of(std::size_t bytes, std::function<void()> body) {
   ASSERT_EQ(::pthread_join(thread, nullptr), 0);
 }
 
-// graph.4: a call takes 16 bytes of stack at the least, so that 20,000 inside each other do not
-// fit, nor 6,000 times the three that lead through a stage.
-TEST(Expr, MayBeAsDeepAsTheLoopThatBuiltItWasLong) {
+// graph.4: a call takes at least 16 bytes of stack, so 20,000 nested calls do not fit. Neither do
+// 6,000 times the three calls that lead through a stage.
+TEST(Expr, DeepChainsNeedNoStack) {
   on_a_stack_of(std::size_t{256} << 10, [] {
     const tensor x = fractions({3, 4});
-    expr sums = expr(x).transpose(0, 1), stages = x;
+    expr sums = expr(x).swapaxes(0, 1), stages = x;
     for (int k = 0; k < 20000; ++k) sums = sums + 0.25f;
     for (int k = 0; k < 6000; ++k) stages = x - min(stages);
-    const expr all = sums.transpose(0, 1).reshape({2, 6}) + stages.reshape({2, 6});
+    const expr all = sums.swapaxes(0, 1).reshape({2, 6}) + stages.reshape({2, 6});
     EXPECT_NEAR(eval(all).at({0, 0}).as<double>(), 5000, 1);
   });
 }
@@ -331,33 +364,33 @@ TEST(Expr, MayBeDroppedByManyThreadsAtOnce) {
         mine.reset();
       });
     shared.reset();
-    for (auto& each : threads) each.join();
+    for (auto& thread : threads) thread.join();
   }
 }
 
-// ---- beneath ------------------------------------------------------------------------------------
+// ---- nodes --------------------------------------------------------------------------------------
 
 // graph.1, graph.2
 TEST(Graph, HoldsOperationsInTheirOwnShapeOverViewedLeaves) {
   const ops::node_ref x = ops::make_leaf(fractions({3, 4})), y = ops::make_leaf(fractions({4}));
   const ops::node_ref inner = ops::make_operation(ops::operation::add, {x, y});
   const ops::node_ref outer = ops::make_operation(ops::operation::multiply, {y, inner});
-  const auto map = ops::axis_map::identity({3, 4}).permute_dims({1, 0}).narrow(0, 1, 2);
+  const auto map = parallel::axis_map::identity({3, 4}).permute_dims({1, 0}).narrow(0, 1, 2);
   int operations = 0;
   for (const auto& [root, shape] :
        {std::pair(outer, dims{3, 4}), std::pair(ops::make_view(outer, map), dims{2, 3})}) {
-    for (const auto& each : ops::post_order(root)) {
-      EXPECT_EQ(each->shape, shape);
-      if (std::holds_alternative<detail::operation_node>(each->what)) ++operations;
-      else EXPECT_TRUE(std::holds_alternative<detail::tensor_leaf>(each->what));
+    for (const auto& node : ops::post_order(root)) {
+      EXPECT_EQ(node->shape, shape);
+      if (std::holds_alternative<detail::operation_node>(node->content)) ++operations;
+      else EXPECT_TRUE(std::holds_alternative<detail::tensor_leaf>(node->content));
     }
-    EXPECT_TRUE(std::holds_alternative<detail::operation_node>(root->what));
+    EXPECT_TRUE(std::holds_alternative<detail::operation_node>(root->content));
   }
   EXPECT_EQ(operations, 4);
 }
 
 // fold.1, fold.2
-TEST(ReductionTree, MergesNeighboursWhateverTheOrderOfArrival) {
+TEST(ReductionTree, MergesNeighboursInAnyOrderOfArrival) {
   std::mt19937 random(1);
   for (index_t leaves = 1; leaves <= 40; ++leaves) {
     std::vector<std::string> level;
@@ -375,7 +408,7 @@ TEST(ReductionTree, MergesNeighboursWhateverTheOrderOfArrival) {
     }
     for (int round = 0; round < 5; ++round) {
       std::shuffle(order.begin(), order.end(), random);
-      ops::reduction_tree tree(leaves);
+      parallel::reduction_tree tree(leaves);
       std::map<const std::byte*, std::string> texts;
       for (std::size_t i = 0; i < order.size(); ++i) {
         const storage partial = storage::allocate(1);
@@ -397,7 +430,7 @@ TEST(ReductionTree, MergesNeighboursWhateverTheOrderOfArrival) {
 TEST(ReductionTree, HoldsFewPartialsOfLeavesThatComeInOrder) {
   for (const index_t leaves : {1, 2, 37, 1000, 1024}) {
     memory_pool pool;
-    ops::reduction_tree tree(leaves);
+    parallel::reduction_tree tree(leaves);
     for (index_t leaf = 0; leaf < leaves; ++leaf) {
       tree.insert(0, leaf, storage::allocate(1, &pool), [](const auto&, const auto&) {});
       ASSERT_LE(pool.statistics().live_blocks,
@@ -411,8 +444,8 @@ TEST(Expr, StepsBeyondEveryLengthLeaveOneElement) {
   constexpr index_t most = std::numeric_limits<index_t>::max();
   const tensor x = tensor::of({1.0f, 2.0f, 3.0f, 4.0f});
   for (const index_t step : {least, least + 1, -most / 2, most / 2, most}) {
-    const auto picked = [&](const expr& from) {
-      return eval(from.index({slice{.step = step}}).index({slice{.step = step}}));
+    const auto picked = [&](const expr& source) {
+      return eval(source.index({slice{.step = step}}).index({slice{.step = step}}));
     };
     const float wanted = step < 0 ? 4.0f : 1.0f;
     EXPECT_TRUE(equal_bits(picked(x), tensor::of({wanted}))) << step;
@@ -451,10 +484,10 @@ void write_npy(const std::string& path, const tensor& values, const char* code) 
 TEST(ExprNumpy, AgreesOnViewsFunctionsAndFolds) {
   char folder[] = "/tmp/shale-expr-XXXXXX";
   ASSERT_NE(mkdtemp(folder), nullptr);
-  const std::string at = folder;
+  const std::string path = folder;
   const tensor x = fractions({6, 50, 7}), y = fractions({50, 1}, 9);
-  write_npy(at + "/x.npy", x, "<f4");
-  write_npy(at + "/y.npy", y, "<f4");
+  write_npy(path + "/x.npy", x, "<f4");
+  write_npy(path + "/y.npy", y, "<f4");
   const expr ex = x, ey = y;
   const std::vector<std::pair<expr, const char*>> cases{
       {ex.index({slice{.start = 4, .step = -2}, ellipsis, newaxis, slice{1, 6, 2}}) * 2.0f,
@@ -463,21 +496,21 @@ TEST(ExprNumpy, AgreesOnViewsFunctionsAndFolds) {
       {atan2(ex, ey) + floor(ex * 10.0f) % 3.0f,
        "np.arctan2(x, y) + np.floor(x * np.float32(10)) % np.float32(3)"},
       {mean(ex, dims{0, 2}) - min(ex, dims{0, 2}), "x.mean((0, 2)) - x.min((0, 2))"},
-      {var(ex, dims{1}, keep_axes::yes, 1), "x.var(1, keepdims=True, ddof=1)"},
+      {var(ex, dims{1}, keepdims::yes, 1), "x.var(1, keepdims=True, ddof=1)"},
       {stddev(ex, dims{1}) / max(ex), "x.std(1) / x.max()"},
       {where(ex > ey, ex, ey), "np.where(x > y, x, y)"},
       {concat(std::vector<expr>{ex, ex.flip({1})}, 1), "np.concatenate([x, x[:, ::-1]], 1)"},
       {tile(ex, {2, 1, 1, 3}), "np.tile(x, (2, 1, 1, 3))"},
-      {repeat(ex, 3, 2).transpose(0, 2), "np.repeat(x, 3, 2).swapaxes(0, 2)"},
-      {cast(ex * 1000.0f, dtype::int32) + arange(7),
+      {repeat(ex, 3, 2).swapaxes(0, 2), "np.repeat(x, 3, 2).swapaxes(0, 2)"},
+      {astype(ex * 1000.0f, dtype::int32) + arange(7),
        "((x * np.float32(1000)).astype(np.int32) + np.arange(7)).astype(np.int64)"},
   };
-  std::ofstream script(at + "/check.py");
-  script << "import numpy as np\nx = np.load('" << at << "/x.npy')\ny = np.load('" << at
+  std::ofstream script(path + "/check.py");
+  script << "import numpy as np\nx = np.load('" << path << "/x.npy')\ny = np.load('" << path
          << "/y.npy')\nbad = []\n";
   for (std::size_t k = 0; k < cases.size(); ++k) {
     const tensor got = eval(cases[k].first);
-    const std::string file = at + "/" + std::to_string(k) + ".npy";
+    const std::string file = path + "/" + std::to_string(k) + ".npy";
     write_npy(file, got, got.dtype() == dtype::int64 ? "<i8" : "<f4");
     script << "a, b = np.load('" << file << "'), np.asarray(" << cases[k].second << ")\n"
            << "if a.shape != b.shape or a.dtype != b.dtype or not np.allclose(a, b, 1e-5, 1e-6): "
@@ -486,8 +519,8 @@ TEST(ExprNumpy, AgreesOnViewsFunctionsAndFolds) {
   }
   script << "assert not bad, bad\n";
   script.close();
-  EXPECT_EQ(std::system(("/usr/bin/python3 " + at + "/check.py").c_str()), 0);
-  std::filesystem::remove_all(at);
+  EXPECT_EQ(std::system(("/usr/bin/python3 " + path + "/check.py").c_str()), 0);
+  std::filesystem::remove_all(path);
 }
 
 }  // namespace

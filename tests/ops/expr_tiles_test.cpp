@@ -1,15 +1,18 @@
-// Expressions that read from and write to tile sources.
+// Tests expressions that read from and write to tile sources.
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstring>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
 
-#include "parallel/tile_cache.hpp"
+#include "parallel/sources/tile_cache.hpp"
 #include "shale/error.hpp"
-#include "shale/expr.hpp"
+#include "shale/functions.hpp"
 #include "shale/memory_pool.hpp"
+#include "shale/ops.hpp"
 #include "shale/tile_source.hpp"
 #include "support/failures.hpp"
 #include "support/random_tensors.hpp"
@@ -22,7 +25,7 @@ using test::elements_of;
 using test::random_choices;
 using test::random_tensor;
 
-/// A tile source over a tensor in memory that counts, and fails when told.
+/// A tile source over a tensor in memory. It counts its loads, and fails if the test wants it.
 class tiled final : public tile_source {
  public:
   tiled(tensor values, const dims& tile_shape)
@@ -37,17 +40,17 @@ class tiled final : public tile_source {
   void load(const dims& tile, const tensor& into) const override {
     ++loads;
     if (tile == failing) throw error(errc::corrupt, "checksum mismatch");
-    const tensor from = part(tile);
-    ASSERT_EQ(into.shape(), from.shape());
-    copy(from, into);
+    const tensor source = part(tile);
+    ASSERT_EQ(into.shape(), source.shape());
+    copy(source, into);
     const std::lock_guard lock(mutex_);
     ++loaded[test::as_list(tile)];
   }
-  void store(const dims& tile, const tensor& from) override {
+  void store(const dims& tile, const tensor& source) override {
     ++stores;
     if (tile == failing) throw error(errc::out_of_space, "full");
-    ASSERT_EQ(from.shape(), part(tile).shape());
-    copy(from, part(tile));
+    ASSERT_EQ(source.shape(), part(tile).shape());
+    copy(source, part(tile));
   }
 
   const tensor& values() const { return values_; }
@@ -93,26 +96,29 @@ dims random_tile(random_choices& choose, const dims& shape) {
   return tile;
 }
 
-// Axes that no source walks are cut so that a piece fits.
+// Axes that no source moves along are cut, so that a unit fits in memory.
 TEST(ExprTiles, SourcesAreRepeatedAlongLongAxes) {
   executor tiny({.threads = 2, .memory_bytes = 1 << 16});
+  const executor::scope within(tiny);
   random_choices choose(5);
   const tensor a = random_tensor<std::int32_t>(choose, {6, 7});
   const auto source = std::make_shared<tiled>(a, dims{4, 4});
-  const expr repeated = expr(std::shared_ptr<const tile_source>(source)).expand({100000, 6, 7});
+  const expr repeated =
+      expr(std::shared_ptr<const tile_source>(source)).broadcast_to({100000, 6, 7});
   const expr steps = arange(100000).reshape({100000, 1, 1});
   const tensor steps_sum = tensor::of({std::int64_t{100000} * 99999 / 2});
-  const tensor got = eval(sum(repeated * steps, dims{0}), &tiny);
+  const tensor got = eval(sum(repeated * steps, dims{0}));
   EXPECT_EQ(elements_of<std::int64_t>(got), elements_of<std::int64_t>(eval(expr(a) * steps_sum)));
-  const tensor maxima = eval(max(repeated, dims{1, 2}), &tiny);
+  const tensor maxima = eval(max(repeated, dims{1, 2}));
   EXPECT_EQ(elements_of<std::int32_t>(maxima),
             std::vector<std::int32_t>(100000, elements_of<std::int32_t>(eval(max(expr(a))))[0]));
 }
 
-// Whichever operand comes first: no unit is larger than the tiles that it is cut from.
+// No unit is larger than the tiles that it is cut from, in any order of operands.
 TEST(ExprTiles, SourcesOfFewerAxesDoNotStopTheCut) {
   memory_pool little({.limit_bytes = std::size_t{1} << 20});
   executor one({.threads = 1, .memory_bytes = 1 << 16, .pool = &little});
+  const executor::scope within(one);
   random_choices choose(6);
   const tensor a = random_tensor<std::int32_t>(choose, {8192, 64});  // 2 MiB
   const tensor b = random_tensor<std::int32_t>(choose, {64});
@@ -121,7 +127,7 @@ TEST(ExprTiles, SourcesOfFewerAxesDoNotStopTheCut) {
   const expr left{std::shared_ptr<const tile_source>(large)};
   const expr right{std::shared_ptr<const tile_source>(row)};
   for (const expr& product : {left * right, right * left}) {
-    const tensor got = eval(sum(product), &one);
+    const tensor got = eval(sum(product));
     EXPECT_TRUE(equal_bits(got, eval(sum(expr(a) * b))));
     EXPECT_EQ(large->loads.exchange(0), 128);
   }
@@ -132,7 +138,9 @@ class endless final : public tile_source {
  public:
   endless(index_t size, index_t tile) : shape_{size}, tile_shape_{tile} {}
 
-  static std::int32_t element(index_t at) { return static_cast<std::int32_t>(at * 2654435761); }
+  static std::int32_t element(index_t position) {
+    return static_cast<std::int32_t>(position * 2654435761);
+  }
   static expr over(const std::shared_ptr<endless>& source) {
     return expr(std::static_pointer_cast<const tile_source>(source));
   }
@@ -143,8 +151,8 @@ class endless final : public tile_source {
   std::uint64_t stored_bytes(const dims&) const override { return 1; }
   void load(const dims& tile, const tensor& into) const override {
     ++loads;
-    index_t at = tile[0] * tile_shape_[0];
-    for (auto& each : into.elements<std::int32_t>()) each = element(at++);
+    index_t position = tile[0] * tile_shape_[0];
+    for (auto& value : into.elements<std::int32_t>()) value = element(position++);
   }
 
   mutable std::atomic<index_t> loads = 0;
@@ -154,11 +162,12 @@ class endless final : public tile_source {
   dims tile_shape_;
 };
 
-// Memory and tiles of what is wanted, whoever decides the cut.
+// Only the needed tiles are loaded, and memory is small, for any operand that decides the cut.
 TEST(ExprTiles, StepsGatherOnlyWhatTheyWant) {
   constexpr index_t wanted = 1 << 14, cut = 1 << 12, tile = 1024;
   memory_pool little({.limit_bytes = std::size_t{4} << 20});
   executor two({.threads = 2, .memory_bytes = std::size_t{1} << 20, .pool = &little});
+  const executor::scope within(two);
   for (const index_t step : {512, 513, 4000, -512, -4000}) {
     SCOPED_TRACE(step);
     const auto source = std::make_shared<endless>((wanted - 1) * std::abs(step) + 1, tile);
@@ -169,12 +178,12 @@ TEST(ExprTiles, StepsGatherOnlyWhatTheyWant) {
     std::vector<std::int32_t> expected, sums;
     index_t tiles = 0, last_tile = -1;
     for (index_t i = 0; i < wanted; ++i) {
-      const index_t at = first + i * step;
-      expected.push_back(endless::element(at));
+      const index_t position = first + i * step;
+      expected.push_back(endless::element(position));
       sums.push_back(static_cast<std::int32_t>(static_cast<std::uint32_t>(endless::element(i)) +
                                                static_cast<std::uint32_t>(expected.back())));
-      if (at / tile != last_tile) ++tiles;
-      last_tile = at / tile;
+      if (position / tile != last_tile) ++tiles;
+      last_tile = position / tile;
     }
     // Tiles that two cuts share may be loaded once more.
     const auto expect_loads = [&] {
@@ -183,32 +192,33 @@ TEST(ExprTiles, StepsGatherOnlyWhatTheyWant) {
       EXPECT_LE(loads, tiles + wanted / cut);
     };
     const tensor out = tensor::empty({wanted}, dtype::int32);
-    eval_into(out, endless::over(other) + few, &two);
+    eval_into(out, endless::over(other) + few);
     EXPECT_EQ(elements_of<std::int32_t>(out), sums);
     expect_loads();
     tiled sink(out, {cut});
-    eval_into(sink, few, &two);
+    eval_into(sink, few);
     EXPECT_EQ(elements_of<std::int32_t>(out), expected);
     expect_loads();
   }
 }
 
-// A view of `of` with `shape`, shifted, stepped over and turned round as it comes.
-expr random_view(random_choices& choose, expr of, const dims& shape) {
-  for (index_t axis = 0; axis < of.rank(); ++axis) {
-    const index_t room = of.shape()[axis];
+// A view of `lazy` with `shape`, at a random position, with random steps, perhaps reversed.
+expr random_view(random_choices& choose, expr lazy, const dims& shape) {
+  for (index_t axis = 0; axis < lazy.rank(); ++axis) {
+    const index_t room = lazy.shape()[axis];
     const index_t step = shape[axis] > 1 ? choose(1, (room - 1) / (shape[axis] - 1)) : 1;
     const index_t start = choose(0, room - (shape[axis] - 1) * step - 1);
     const index_t stop = start + (shape[axis] - 1) * step + 1;
-    of = of.sliced(axis, {.start = start, .stop = stop, .step = step});
-    if (choose(0, 2) == 0) of = of.flip({axis});
+    lazy = lazy.sliced(axis, {.start = start, .stop = stop, .step = step});
+    if (choose(0, 2) == 0) lazy = lazy.flip({axis});
   }
-  return of;
+  return lazy;
 }
 
-// What the source itself saw, where the cache holds all of it.
+// The loads that the source counted, if the cache holds all tiles.
 TEST(ExprTiles, PlansSayWhichTilesAreLoaded) {
   executor two({.threads = 2, .memory_bytes = std::size_t{64} << 20});
+  const executor::scope within(two);
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
@@ -223,9 +233,9 @@ TEST(ExprTiles, PlansSayWhichTilesAreLoaded) {
     expr value = random_view(choose, all, seen);
     for (index_t more = choose(0, 2); more > 0; --more)
       value = value + random_view(choose, all, seen);
-    const auto planned = explain(value, &two);
+    const auto planned = explain(value);
     const auto before = two.statistics();
-    eval(value, &two);
+    eval(value);
     std::uint64_t bytes = 0;
     for (const auto& [tile, count] : source->loaded)
       bytes +=
@@ -239,7 +249,7 @@ TEST(ExprTiles, PlansSayWhichTilesAreLoaded) {
   }
 }
 
-// The expression over a source equals the same over the tensor behind it.
+// The expression over a source equals the same over the tensor that it serves.
 TEST(ExprTiles, SourcesReadAsTheTensorsBehindThem) {
   executor two({.threads = 2}), tiny({.threads = 3, .memory_bytes = 2000});
   for (std::uint64_t seed = 0; seed < 1500; ++seed) {
@@ -250,7 +260,7 @@ TEST(ExprTiles, SourcesReadAsTheTensorsBehindThem) {
     const tensor b = random_tensor<std::int32_t>(choose, test::random_broadcastable(choose, shape));
     const auto source = std::make_shared<tiled>(a, random_tile(choose, a.shape()));
     const auto other = std::make_shared<tiled>(b, random_tile(choose, b.shape()));
-    // The same steps on both.
+    // Do the same steps on both.
     const auto build = [&, picks = random_choices(seed + 1)](const expr& left,
                                                              const expr& right) mutable {
       expr value = left;
@@ -269,13 +279,13 @@ TEST(ExprTiles, SourcesReadAsTheTensorsBehindThem) {
             value = value.flip({axis});
             break;
           case 3:
-            value = value.transpose(axis, 0);
+            value = value.swapaxes(axis, 0);
             break;
           case 4:
             if (n > 0) value = value.select(axis, n / 2);
             break;
           case 5:
-            value = value.unsqueeze(axis) + 1;
+            value = value.expand_dims(axis) + 1;
             break;
           default:
             value = value * 2 - value.flip({axis});
@@ -288,7 +298,7 @@ TEST(ExprTiles, SourcesReadAsTheTensorsBehindThem) {
         case 1:
           return value.rank() > 0 ? sum(value, dims{picks(0, value.rank() - 1)}) : value;
         case 2:
-          return value - sum(value, dims{}, keep_axes::yes) + arange(1);
+          return value - sum(value, dims{}, keepdims::yes) + arange(1);
         default:
           return value;
       }
@@ -296,15 +306,15 @@ TEST(ExprTiles, SourcesReadAsTheTensorsBehindThem) {
     auto from_tensors = build;
     const tensor expected = eval(from_tensors(a, b));
     auto from_sources = build;
-    const tensor got = eval(from_sources(expr(source), choose(0, 1) ? expr(other) : expr(b)),
-                            choose(0, 1) ? &two : &tiny);
+    const executor::scope within(choose(0, 1) ? two : tiny);
+    const tensor got = eval(from_sources(expr(source), choose(0, 1) ? expr(other) : expr(b)));
     ASSERT_TRUE(equal_bits(got, expected));
-    // And into a source.
+    // Evaluate also into a source.
     const tensor sink_values =
         random_tensor<std::int64_t>(choose, expected.shape(), test::sharing::distinct);
     tiled sink(sink_values, random_tile(choose, expected.shape()));
     auto into_source = build;
-    eval_into(sink, into_source(expr(source), b), &two);
+    eval_into(sink, into_source(expr(source), b));
     ASSERT_EQ(eval(all(expr(sink_values) == expected)).item(), scalar(true));
   }
 }
@@ -315,19 +325,20 @@ TEST(ExprTiles, RangesAndConcatsMeetSources) {
   const auto source = std::make_shared<tiled>(a, dims{5, 4});
   const auto build = [](const expr& x) {
     return concat(std::vector<expr>{x, x.flip({0})}, 1) +
-           repeat(arange(17), 2, 0) * tile(x, {1, 2}) + x.select(1, 2).unsqueeze(1);
+           repeat(arange(17), 2, 0) * tile(x, {1, 2}) + x.select(1, 2).expand_dims(1);
   };
   EXPECT_TRUE(equal_bits(eval(build(expr(source))), eval(build(a))));
 }
 
 TEST(ExprTiles, AlignedAccessLoadsEachTileOnce) {
   executor two({.threads = 2});
+  const executor::scope within(two);
   random_choices choose(1);
   const auto source =
       std::make_shared<tiled>(random_tensor<float>(choose, {100, 90}), dims{16, 20});
-  eval(expr(source) * 2 + expr(source), &two);
+  eval(expr(source) * 2 + expr(source));
   EXPECT_EQ(source->loads, 7 * 5);
-  eval(sum(expr(source), dims{0}), &two);
+  eval(sum(expr(source), dims{0}));
   EXPECT_EQ(source->loads, 2 * 7 * 5);
   EXPECT_EQ(two.statistics().tiles_decoded, 2u * 7 * 5);
 }
@@ -335,13 +346,14 @@ TEST(ExprTiles, AlignedAccessLoadsEachTileOnce) {
 // cache.1
 TEST(ExprTiles, ShiftedViewsLoadTilesABoundedNumberOfTimes) {
   executor two({.threads = 2, .memory_bytes = std::size_t{64} << 20});
+  const executor::scope within(two);
   random_choices choose(1);
   const tensor values = random_tensor<float>(choose, {100, 90});
   const auto source = std::make_shared<tiled>(values, dims{10, 9});
   const auto slope = [](const expr& x) {
     return x.narrow(0, 1, 99).narrow(1, 1, 89) - x.narrow(0, 0, 99).narrow(1, 0, 89);
   };
-  EXPECT_TRUE(equal_bits(eval(slope(expr(source)), &two), eval(slope(values))));
+  EXPECT_TRUE(equal_bits(eval(slope(expr(source))), eval(slope(values))));
   EXPECT_EQ(source->most_loads_of_a_tile(), 1) << "the cache holds all of it";
 }
 
@@ -361,25 +373,26 @@ TEST(TileCache, EvictsTheLeastRecentlyUsedThatNobodyHolds) {
     const tensor c = cache.get(source, {2, 0});
     EXPECT_EQ(loads(0) + loads(1) + loads(2), 0);
   }
-  EXPECT_EQ(loads(3), 1);  // and 0 and 1 go
+  EXPECT_EQ(loads(3), 1);  // evicts 0 and 1
   EXPECT_EQ(loads(2), 0);
-  EXPECT_EQ(loads(0), 1);  // and 3 goes
+  EXPECT_EQ(loads(0), 1);  // evicts 3
   EXPECT_EQ(loads(2), 0);
   EXPECT_EQ(loads(3), 1);
 }
 
 TEST(ExprTiles, FailuresReachTheCallerAndNothingHangs) {
   executor four({.threads = 4});
+  const executor::scope within(four);
   random_choices choose(1);
   const auto source = std::make_shared<tiled>(random_tensor<float>(choose, {64, 64}), dims{8, 8});
   source->failing = {3, 5};
   for (int repetition = 0; repetition < 20; ++repetition) {
-    EXPECT_EQ(code_of([&] { eval(sum(expr(source).narrow(0, 3, 50)), &four); }), errc::corrupt);
-    EXPECT_EQ(code_of([&] { eval(expr(source).flip({0}) * 2, &four); }), errc::corrupt);
+    EXPECT_EQ(code_of([&] { eval(sum(expr(source).narrow(0, 3, 50))); }), errc::corrupt);
+    EXPECT_EQ(code_of([&] { eval(expr(source).flip({0}) * 2); }), errc::corrupt);
   }
   tiled sink(tensor::zeros({64, 64}, dtype::float32), {8, 8});
   sink.failing = {7, 7};
-  EXPECT_EQ(code_of([&] { eval_into(sink, full({64, 64}, 1.0), &four); }), errc::out_of_space);
+  EXPECT_EQ(code_of([&] { eval_into(sink, full({64, 64}, 1.0)); }), errc::out_of_space);
 }
 
 TEST(ExprTiles, ASourceIsReadAsItWasBeforeItIsReplaced) {
@@ -388,8 +401,9 @@ TEST(ExprTiles, ASourceIsReadAsItWasBeforeItIsReplaced) {
     const tensor values = random_tensor<std::int32_t>(choose, {20, 20}, test::sharing::distinct);
     const auto source = std::make_shared<tiled>(values, whole_tile ? dims{30, 30} : dims{3, 7});
     const expr x = std::static_pointer_cast<const tile_source>(source);
-    for (const expr& value : {x * 2 + x, x + x.transpose(0, 1), x.flip({0}) - x.select(1, 3),
-                              x - cast(mean(x), dtype::int32), tile(x.narrow(0, 0, 10), {2, 1})}) {
+    for (const expr& value :
+         {x * 2 + x, x + x.swapaxes(0, 1), x.flip({0}) - x.select(1, 3),
+          x - astype(mean(x), dtype::int32), tile(x.narrow(0, 0, 10), {2, 1})}) {
       const tensor expected = eval(value);
       eval_into(*source, value);
       ASSERT_TRUE(equal_bits(eval(x), expected));
@@ -407,6 +421,89 @@ TEST(ExprTiles, RefusesReadOnlySources) {
     dims shape_{4};
   } source;
   EXPECT_EQ(code_of([&] { eval_into(source, full({4}, 1)); }), errc::access_denied);
+}
+
+// ---- misuse ------------------------------------------------------------------------------------
+
+/// A source that reports the dtype and the shapes that the test gives it.
+class strange_source final : public tile_source {
+ public:
+  strange_source(shale::dtype type, const dims& shape, const dims& tile_shape)
+      : type_(type), shape_(shape), tile_shape_(tile_shape) {}
+  shale::dtype dtype() const noexcept override { return type_; }
+  const dims& shape() const noexcept override { return shape_; }
+  const dims& tile_shape() const noexcept override { return tile_shape_; }
+  bool writable() const noexcept override { return true; }
+  std::uint64_t stored_bytes(const dims&) const override { return 1; }
+  void load(const dims&, const tensor& into) const override {
+    std::memset(const_cast<std::byte*>(into.data()), 0, into.size_bytes());
+  }
+  void store(const dims&, const tensor&) override {}
+
+ private:
+  shale::dtype type_;
+  dims shape_;
+  dims tile_shape_;
+};
+
+TEST(Tiles, InvalidSourcesAreRefused) {
+  const auto none = static_cast<dtype>(200);
+  constexpr index_t most = std::numeric_limits<index_t>::max();
+  const struct {
+    dtype type;
+    dims shape;
+    dims tile_shape;
+  } strange[] = {
+      {dtype::float32, {10}, {0}},
+      {dtype::float32, {10}, {-3}},
+      {dtype::float32, {10}, {}},
+      {dtype::float32, {10}, {5, 1}},
+      {dtype::float32, {10, 4}, {5, 0}},
+      {dtype::float32, {10, 4}, {5}},
+      {dtype::float32, {}, {1}},
+      {dtype::float32, {-1}, {1}},
+      {dtype::float32, {0}, {0}},
+      {none, {10}, {5}},
+      {dtype(0), {10}, {5}},
+      {dtype::float32, {most, most}, {1, 1}},
+  };
+  for (const auto& operand : strange) {
+    SCOPED_TRACE(to_string(operand.shape) + " " + to_string(operand.tile_shape));
+    const auto source =
+        std::make_shared<strange_source>(operand.type, operand.shape, operand.tile_shape);
+    EXPECT_EQ(code_of([&] { eval(sum(expr(source))); }), errc::invalid_argument);
+    EXPECT_EQ(code_of([&] { eval_into(*source, expr(1)); }), errc::invalid_argument);
+  }
+  EXPECT_EQ(code_of([] { expr(std::shared_ptr<const tile_source>()); }), errc::invalid_argument);
+}
+
+TEST(Tiles, MayBeLargerThanTheirSource) {
+  for (const index_t extent : {index_t{10}, index_t{11}, std::numeric_limits<index_t>::max()}) {
+    const auto source = std::make_shared<strange_source>(dtype::float32, dims{10}, dims{extent});
+    EXPECT_EQ(eval(sum(expr(source))).item(), scalar(0.0F));
+    EXPECT_EQ(eval(sum(expr(source).flip({0}) + 1)).item(), scalar(10.0F));
+    eval_into(*source, expr(source) + 1);
+  }
+}
+
+TEST(Tiles, OutsideTheirSourceAreRefused) {
+  for (const dims& tile :
+       {dims{-1}, dims{4}, dims{std::numeric_limits<index_t>::max()}, dims{}, dims{0, 0}})
+    EXPECT_EQ(code_of([&] { tile_region({10}, {3}, tile); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { tile_region({10}, {0}, {0}); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { tile_region({10}, {3, 3}, {0}); }), errc::invalid_argument);
+  EXPECT_EQ(tile_region({10}, {3}, {3}).shape, dims{1});
+  EXPECT_EQ(tile_region({0}, {3}, {0}).shape, dims{0});
+}
+
+TEST(Expr, RefusesWhatIsNoDtype) {
+  const auto none = static_cast<dtype>(18);
+  const expr values(tensor::zeros({3}, dtype::float32));
+  EXPECT_EQ(code_of([&] { astype(values, none); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { astype(expr(1), none); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { full({3}, 1, none); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { arange(0, 3, 1, none); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { tensor::full({3}, 1, none); }), errc::invalid_argument);
 }
 
 }  // namespace

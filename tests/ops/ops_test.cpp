@@ -1,8 +1,9 @@
-// fill, copy, full_tensor and equal, element by element.
+// Tests fill, copy, tensor::full, array_equal and allclose, element by element.
 #include "shale/ops.hpp"
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
@@ -11,14 +12,16 @@
 #include <type_traits>
 #include <vector>
 
+#include "shale/creation.hpp"
 #include "shale/error.hpp"
+#include "shale/evaluate.hpp"
 #include "support/failures.hpp"
 #include "support/random_tensors.hpp"
 
 namespace shale::test {
 namespace {
 
-// The gaps between the elements of a random layout belong to somebody else.
+// The bytes in the gaps between the elements of a random layout must not change.
 TEST(Fill, StoresIntoEveryElementAndNothingElse) {
   random_choices choose(1);
   for (int round = 0; round < 100; ++round) {
@@ -34,7 +37,7 @@ TEST(Fill, StoresIntoEveryElementAndNothingElse) {
   }
 }
 
-TEST(Fill, ConvertsAnyNumberToAnyDtype) {
+TEST(Fill, StoresAnyNumberThatTheDtypeHolds) {
   const scalar values[] = {true,
                            300,
                            -1.75,
@@ -48,7 +51,17 @@ TEST(Fill, ConvertsAnyNumberToAnyDtype) {
   for (const scalar& value : values) {
     const auto expect_filled = [&]<class T>(std::type_identity<T>) {
       const tensor out = tensor::zeros({3}, dtype_of<T>());
+      if (!value.fits(dtype_of<T>())) {
+        EXPECT_EQ(code_of([&] { fill(out, value); }), errc::invalid_argument);
+        EXPECT_EQ(code_of([&] { full({3}, value, dtype_of<T>()); }), errc::invalid_argument);
+        EXPECT_EQ(code_of([&] { tensor::full({3}, value, dtype_of<T>()); }),
+                  errc::invalid_argument);
+        EXPECT_TRUE(equal_bits(out, tensor::zeros({3}, dtype_of<T>())));
+        return;
+      }
       fill(out, value);
+      EXPECT_TRUE(equal_bits(out, tensor::full({3}, value, dtype_of<T>())));
+      EXPECT_TRUE(equal_bits(out, eval(full({3}, value, dtype_of<T>()))));
       const T wanted = value.as<T>();
       for (const T& got : elements_of<T>(out))
         EXPECT_EQ(std::memcmp(&got, &wanted, sizeof wanted), 0)
@@ -61,7 +74,7 @@ TEST(Fill, ConvertsAnyNumberToAnyDtype) {
 
 TEST(Fill, RefusesOutputsThatShareElements) {
   const tensor row = tensor::zeros({1, 4}, dtype::float32);
-  EXPECT_EQ(code_of([&] { fill(row.expand({3, 4}), 1); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { fill(row.broadcast_to({3, 4}), 1); }), errc::invalid_argument);
   EXPECT_EQ(code_of([&] { fill(row.as_strided({2, 3}, {1, 1}, 0), 1); }), errc::invalid_argument);
   EXPECT_EQ(code_of([&] { fill(row.as_read_only(), 1); }), errc::access_denied);
   const tensor nothing = tensor::zeros({0, 3}, dtype::float32);
@@ -79,13 +92,13 @@ TEST(Copy, ConvertsAndBroadcastsBetweenAnyLayouts) {
     dims from_shape = shape;
     for (index_t& extent : from_shape)
       if (choose(0, 3) == 0) extent = 1;
-    const tensor from = random_tensor<std::int16_t>(choose, from_shape);
+    const tensor source = random_tensor<std::int16_t>(choose, from_shape);
     const tensor to = random_tensor<double>(choose, shape, sharing::distinct);
     std::vector<double> expected;
-    const auto given = elements_of<std::int16_t>(from);
-    for (const index_t at : broadcast_positions(from_shape, shape))
-      expected.push_back(given[static_cast<std::size_t>(at)]);
-    copy(to, from);
+    const auto given = elements_of<std::int16_t>(source);
+    for (const index_t position : broadcast_positions(from_shape, shape))
+      expected.push_back(given[static_cast<std::size_t>(position)]);
+    copy(to, source);
     EXPECT_EQ(elements_of<double>(to), expected) << to_string(from_shape) << to_string(shape);
   }
 }
@@ -108,53 +121,79 @@ TEST(Copy, OfOverlappingTensorsIsAsIfTheInputHadBeenCopiedFirst) {
   }
   const tensor square = random_tensor<std::int32_t>(choose, dims{50, 50}, sharing::distinct);
   const auto before = elements_of<std::int32_t>(square);
-  copy(square, square.transpose(0, 1));
+  copy(square, square.swapaxes(0, 1));
   const auto after = elements_of<std::int32_t>(square);
   for (std::size_t i = 0; i < 50; ++i)
     for (std::size_t j = 0; j < 50; ++j) ASSERT_EQ(after[i * 50 + j], before[j * 50 + i]);
 }
 
 TEST(FullTensor, IsRowMajorAndOfItsOwn) {
-  const tensor made = full_tensor({2, 3}, 2.75, dtype::int16);
+  const tensor made = tensor::full({2, 3}, 2.0, dtype::int16);
   EXPECT_EQ(made.dtype(), dtype::int16);
   EXPECT_EQ(made.shape(), (dims{2, 3}));
   EXPECT_TRUE(made.is_contiguous());
   EXPECT_TRUE(made.writable());
   EXPECT_EQ(elements_of<std::int16_t>(made), std::vector<std::int16_t>(6, 2));
-  EXPECT_EQ(full_tensor({0, 3}, 1, dtype::float64).size(), 0);
-  EXPECT_EQ(full_tensor({}, 7, dtype::uint8).item(), scalar(7));
+  EXPECT_EQ(tensor::full({0, 3}, 1, dtype::float64).size(), 0);
+  EXPECT_EQ(tensor::full({}, 7, dtype::uint8).item(), scalar(7));
 }
 
 TEST(Equal, ComparesNumbersNotBits) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const tensor x = tensor::of<double>({0.0, 1.5, -2.0});
-  EXPECT_TRUE(equal(x, tensor::of<double>({-0.0, 1.5, -2.0})));
-  EXPECT_TRUE(equal(x, tensor::of<float>({0.0f, 1.5f, -2.0f})));
-  EXPECT_FALSE(equal(x, tensor::of<double>({0.0, 1.5, -2.0000000000000004})));
-  EXPECT_FALSE(equal(tensor::of<double>({nan}), tensor::of<double>({nan})));
-  EXPECT_TRUE(equal(x.flip(), tensor::of<double>({-2.0, 1.5, 0.0})));
+  EXPECT_TRUE(array_equal(x, tensor::of<double>({-0.0, 1.5, -2.0})));
+  EXPECT_TRUE(array_equal(x, tensor::of<float>({0.0f, 1.5f, -2.0f})));
+  EXPECT_FALSE(array_equal(x, tensor::of<double>({0.0, 1.5, -2.0000000000000004})));
+  EXPECT_FALSE(array_equal(tensor::of<double>({nan}), tensor::of<double>({nan})));
+  EXPECT_TRUE(array_equal(x.flip(), tensor::of<double>({-2.0, 1.5, 0.0})));
 }
 
 TEST(Equal, ComparesShapesWithoutBroadcasting) {
   const tensor one = tensor::of<float>({1.0f});
-  EXPECT_FALSE(equal(one, tensor::of<float>({1.0f, 1.0f})));
-  EXPECT_FALSE(equal(one, one.squeeze()));
-  EXPECT_TRUE(equal(tensor::zeros({0, 2}, dtype::int8), tensor::zeros({0, 2}, dtype::int64)));
-  EXPECT_FALSE(equal(tensor::zeros({0, 2}, dtype::int8), tensor::zeros({2, 0}, dtype::int8)));
+  EXPECT_FALSE(array_equal(one, tensor::of<float>({1.0f, 1.0f})));
+  EXPECT_FALSE(array_equal(one, one.squeeze()));
+  EXPECT_TRUE(array_equal(tensor::zeros({0, 2}, dtype::int8), tensor::zeros({0, 2}, dtype::int64)));
+  EXPECT_FALSE(array_equal(tensor::zeros({0, 2}, dtype::int8), tensor::zeros({2, 0}, dtype::int8)));
 }
 
-// Wherever the one different element of a large tensor is.
+// The only different element of a large tensor is found at any position.
 TEST(Equal, SeesEveryElement) {
   constexpr index_t size = 300'001;
   const tensor x = tensor::zeros({size}, dtype::int32);
   const tensor y = tensor::zeros({size}, dtype::int32);
-  for (const index_t at : {index_t{0}, index_t{2047}, size / 2, size - 1}) {
+  for (const index_t position : {index_t{0}, index_t{2047}, size / 2, size - 1}) {
     tensor changed = y;
-    changed.set({at}, 1);
-    EXPECT_FALSE(equal(x, y)) << at;
-    changed.set({at}, 0);
-    EXPECT_TRUE(equal(x, y)) << at;
+    changed.set({position}, 1);
+    EXPECT_FALSE(array_equal(x, y)) << position;
+    changed.set({position}, 0);
+    EXPECT_TRUE(array_equal(x, y)) << position;
   }
+}
+
+// The oracle is a loop with NumPy's rule.
+TEST(Allclose, FollowsNumPysRule) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double inf = std::numeric_limits<double>::infinity();
+  const std::vector<double> values{0.0,  -0.0, 1.0,        1.0 + 9e-6, 1.0 + 2e-5, 1e-8, 2e-8,
+                                   -1.0, 1e10, 1e10 + 9e4, 1e10 + 2e5, inf,        -inf, nan};
+  for (const double a : values)
+    for (const double b : values) {
+      const bool near = std::isinf(b) ? false : std::fabs(a - b) <= 1e-8 + 1e-5 * std::fabs(b);
+      const tensor x = tensor::of<double>({a, 1.0}), y = tensor::of<double>({b, 1.0});
+      EXPECT_EQ(allclose(x, y), near || a == b) << a << " and " << b;
+      EXPECT_EQ(allclose(x, y, {.nan_equals_nan = true}),
+                near || a == b || (std::isnan(a) && std::isnan(b)));
+      EXPECT_EQ(allclose(x, y, {.relative = 0, .absolute = 0}), a == b);
+    }
+  EXPECT_TRUE(allclose(tensor::of<float>({1.0f, 1.0f}), 1.0));
+  EXPECT_TRUE(allclose(tensor::zeros({0}, dtype::int8), 1.0));
+  // In complex64 the magnitudes of these opposite numbers would overflow to infinity.
+  const std::complex<float> large(3e38f, 3e38f);
+  EXPECT_FALSE(allclose(tensor::of<std::complex<float>>({large}),
+                        tensor::of<std::complex<float>>({-large})));
+  EXPECT_EQ(
+      code_of([] { allclose(tensor::zeros({2}, dtype::int8), tensor::zeros({3}, dtype::int8)); }),
+      errc::invalid_argument);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Bools whose bytes are neither 0 nor 1, as files of strangers hold them: any byte but 0 is true.
+// Tests bools whose bytes are neither 0 nor 1, as foreign files may contain them. Any byte but 0 is
+// true.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 #include "core/load_element.hpp"
 #include "shale/apply.hpp"
-#include "shale/expr.hpp"
+#include "shale/functions.hpp"
 #include "shale/linalg.hpp"
 #include "shale/print.hpp"
 #include "support/random_tensors.hpp"
@@ -19,7 +20,7 @@ namespace {
 
 using test::random_choices;
 
-/// The same truths twice: by any bytes, and by bytes of 0 and 1.
+/// The same truth values twice: as arbitrary bytes, and as bytes of 0 and 1.
 struct truths {
   tensor strange;
   tensor plain;
@@ -61,11 +62,11 @@ TEST(StrangeBools, AreTrueForEveryOperation) {
       {"sqrt", [](auto a, auto) { return sqrt(a); }},
       {"isfinite", [](auto a, auto) { return isfinite(a); }},
       {"logical_not", [](auto a, auto) { return logical_not(a); }},
-      {"cast uint8", [](auto a, auto) { return cast(a, dtype::uint8); }},
-      {"cast int64", [](auto a, auto) { return cast(a, dtype::int64); }},
-      {"cast bfloat16", [](auto a, auto) { return cast(a, dtype::bfloat16); }},
-      {"cast complex", [](auto a, auto) { return cast(a, dtype::complex64); }},
-      {"promoted", [](auto a, auto b) { return a + cast(b, dtype::int16); }},
+      {"cast uint8", [](auto a, auto) { return astype(a, dtype::uint8); }},
+      {"cast int64", [](auto a, auto) { return astype(a, dtype::int64); }},
+      {"cast bfloat16", [](auto a, auto) { return astype(a, dtype::bfloat16); }},
+      {"cast complex", [](auto a, auto) { return astype(a, dtype::complex64); }},
+      {"promoted", [](auto a, auto b) { return a + astype(b, dtype::int16); }},
       {"sum", [](auto a, auto) { return sum(a); }},
       {"sum 0", [](auto a, auto) { return sum(a, dims{0}); }},
       {"sum 1", [](auto a, auto) { return sum(a, dims{1}); }},
@@ -89,11 +90,11 @@ TEST(StrangeBools, AreTrueForEveryOperation) {
     for (const auto& [name, compute] : functions) {
       SCOPED_TRACE(name + " of shape " + to_string(shape));
       ASSERT_TRUE(equal_bits(eval(compute(a.strange, b.strange)), eval(compute(a.plain, b.plain))));
-      // In pieces that are packed first.
-      const auto turned = [](const tensor& x) { return x.transpose(0, 1).flip({1}); };
+      // The strides force packing.
+      const auto turned = [](const tensor& x) { return x.swapaxes(0, 1).flip({1}); };
       ASSERT_TRUE(
-          equal_bits(eval(compute(turned(a.strange).clone().transpose(0, 1), b.strange.flip({1}))),
-                     eval(compute(turned(a.plain).clone().transpose(0, 1), b.plain.flip({1})))));
+          equal_bits(eval(compute(turned(a.strange).clone().swapaxes(0, 1), b.strange.flip({1}))),
+                     eval(compute(turned(a.plain).clone().swapaxes(0, 1), b.plain.flip({1})))));
     }
   }
 }
@@ -103,8 +104,8 @@ TEST(StrangeBools, AreTrueInProducts) {
   const truths a = random_truths(choose, {60, 3}), b = random_truths(choose, {3, 70});
   EXPECT_TRUE(equal_bits(matmul(a.strange, b.strange), matmul(a.plain, b.plain)));
   const truths wide = random_truths(choose, {70, 3});
-  EXPECT_TRUE(equal_bits(matmul(a.strange, wide.strange.transpose(0, 1)),
-                         matmul(a.plain, wide.plain.transpose(0, 1))));
+  EXPECT_TRUE(equal_bits(matmul(a.strange, wide.strange.swapaxes(0, 1)),
+                         matmul(a.plain, wide.plain.swapaxes(0, 1))));
   for (index_t row = 0; row < 60; ++row)
     EXPECT_EQ(dot(a.strange.select(0, row), b.strange.select(1, row)).item(),
               dot(a.plain.select(0, row), b.plain.select(1, row)).item());
@@ -119,15 +120,15 @@ TEST(StrangeBools, AreTrueForCallablesThatOnlyReadThem) {
     tensor by_value = tensor::zeros(strange.shape(), dtype::int32);
     tensor by_reference = by_value.clone();
     const auto counted = [](bool value) { return value ? 1 : 10; };
-    apply([&](std::int32_t& to, bool from) { to = counted(from); }, by_value, strange);
+    apply([&](std::int32_t& to, bool value) { to = counted(value); }, by_value, strange);
     apply_into(
-        by_reference, [&](const bool& from) -> std::int32_t { return counted(from); }, strange);
-    const tensor wanted = eval(cast(10 - 9 * cast(plain, dtype::int32), dtype::int32));
+        by_reference, [&](const bool& value) -> std::int32_t { return counted(value); }, strange);
+    const tensor wanted = eval(astype(10 - 9 * astype(plain, dtype::int32), dtype::int32));
     EXPECT_TRUE(equal_bits(by_value, wanted));
     EXPECT_TRUE(equal_bits(by_reference, wanted));
-    const auto sum_of = [](const tensor& of) {
+    const auto sum_of = [](const tensor& operand) {
       return reduce(
-          of, std::int64_t{0}, [](std::int64_t& to, bool from) { to += from ? 1 : 0; },
+          operand, std::int64_t{0}, [](std::int64_t& to, bool value) { to += value ? 1 : 0; },
           [](std::int64_t& to, std::int64_t other) { to += other; });
     };
     EXPECT_EQ(scalar(sum_of(strange)), eval(count_nonzero(plain)).item());

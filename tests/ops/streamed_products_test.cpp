@@ -1,4 +1,5 @@
-// Products of operands that are larger than the memory budget: the same numbers, inside the budget.
+// Tests products of operands that are larger than the memory budget: results are the same, and
+// memory stays inside the budget.
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
@@ -10,14 +11,15 @@
 #include <string>
 #include <vector>
 
-#include "ops/products.hpp"
-#include "shale/expr.hpp"
+#include "ops/linalg/products.hpp"
+#include "shale/functions.hpp"
 #include "shale/linalg.hpp"
 #include "shale/mapped_file.hpp"
 #include "shale/memory_pool.hpp"
 #include "support/failures.hpp"
 #include "support/instrumented.hpp"
 #include "support/random_tensors.hpp"
+#include "support/run_on.hpp"
 #include "support/scratch_directory.hpp"
 
 namespace shale {
@@ -27,7 +29,7 @@ using test::random_choices;
 using test::random_tensor;
 
 constexpr long budget_mib = 16;
-// 12 budgets, or 4 where loops are slow.
+// The operands have 12 times the budget, or 4 times in builds with slow loops.
 constexpr std::int64_t elements = (test::instrumented ? 4 : 12) * (budget_mib << 20) / 4;
 
 std::int32_t value_at(std::int64_t i) {
@@ -48,10 +50,11 @@ class StreamedProducts : public testing::Test {
     const int file = open(path_.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
     ASSERT_GE(file, 0);
     std::vector<std::int32_t> piece(1 << 20);
-    for (std::int64_t at = 0; at < elements; at += static_cast<std::int64_t>(piece.size())) {
+    for (std::int64_t first = 0; first < elements;
+         first += static_cast<std::int64_t>(piece.size())) {
       for (std::size_t i = 0; i < piece.size(); ++i)
-        piece[i] = value_at(at + static_cast<std::int64_t>(i));
-      ASSERT_EQ(pwrite(file, piece.data(), piece.size() * 4, at * 4),
+        piece[i] = value_at(first + static_cast<std::int64_t>(i));
+      ASSERT_EQ(pwrite(file, piece.data(), piece.size() * 4, first * 4),
                 static_cast<ssize_t>(piece.size() * 4));
     }
     EXPECT_EQ(fdatasync(file), 0);
@@ -60,8 +63,8 @@ class StreamedProducts : public testing::Test {
   }
 
   outcome run(const std::string& mode) const {
-    const std::string command = std::string(SHALE_PRODUCTS_PEER) + " " + mode + " " +
-                                std::to_string(budget_mib) + " " + path_;
+    std::string command = SHALE_PRODUCTS_PEER;
+    for (const std::string& word : {mode, std::to_string(budget_mib), path_}) command += " " + word;
     std::FILE* output = popen(command.c_str(), "r");
     outcome got;
     EXPECT_EQ(std::fscanf(output, "%llu %llu %ld %lld", &got.windows, &got.dropped,
@@ -81,11 +84,11 @@ class StreamedProducts : public testing::Test {
   const std::string path_ = folder_ / "numbers";
 };
 
-// int32 wraps element by element of the result, whose elements are then summed.
+// Each element of the result wraps as int32. The elements are then summed.
 template <std::size_t count>
 long long sum_wrapped(const std::array<std::uint32_t, count>& results) {
   long long sum = 0;
-  for (const std::uint32_t each : results) sum += static_cast<std::int32_t>(each);
+  for (const std::uint32_t result_row : results) sum += static_cast<std::int32_t>(result_row);
   return sum;
 }
 
@@ -100,19 +103,19 @@ TEST_F(StreamedProducts, OfVectorsStayInsideTheBudget) {
   EXPECT_EQ(run("dot_backwards").sum, sum_wrapped(mirrored));
 }
 
-// A few elements each, and every page of the file.
+// Every page of the file is used, with a few elements of each.
 TEST_F(StreamedProducts, OfColumnsStayInsideTheBudget) {
   constexpr std::int64_t row = 8192;
   std::array<std::uint32_t, 1> dotted{};
   std::array<std::uint32_t, 4> multiplied{};
   for (std::int64_t first = 0; first < elements; first += row) {
-    const auto at = [&](std::int64_t column) {
+    const auto element = [&](std::int64_t column) {
       return static_cast<std::uint32_t>(value_at(first + column));
     };
-    dotted[0] += at(5) * at(77);
+    dotted[0] += element(5) * element(77);
     for (std::size_t k = 0; k < 4; ++k)
-      multiplied[k] +=
-          at(5 + static_cast<std::int64_t>(k / 2)) * at(77 + static_cast<std::int64_t>(k % 2));
+      multiplied[k] += element(5 + static_cast<std::int64_t>(k / 2)) *
+                       element(77 + static_cast<std::int64_t>(k % 2));
   }
   EXPECT_EQ(run("dot_columns").sum, sum_wrapped(dotted));
   EXPECT_EQ(run("columns").sum, sum_wrapped(multiplied));
@@ -121,11 +124,11 @@ TEST_F(StreamedProducts, OfColumnsStayInsideTheBudget) {
 TEST_F(StreamedProducts, OfMatricesStayInsideTheBudget) {
   constexpr std::int64_t few = 8, many = elements / few;
   std::array<std::uint32_t, few * few> tall{}, wide{};
-  for (std::int64_t at = 0; at < many; ++at) {
+  for (std::int64_t offset = 0; offset < many; ++offset) {
     std::array<std::uint32_t, few> row, column;
     for (std::int64_t i = 0; i < few; ++i) {
-      row[static_cast<std::size_t>(i)] = static_cast<std::uint32_t>(value_at(at * few + i));
-      column[static_cast<std::size_t>(i)] = static_cast<std::uint32_t>(value_at(i * many + at));
+      row[static_cast<std::size_t>(i)] = static_cast<std::uint32_t>(value_at(offset * few + i));
+      column[static_cast<std::size_t>(i)] = static_cast<std::uint32_t>(value_at(i * many + offset));
     }
     for (std::size_t i = 0; i < few; ++i) {
       for (std::size_t j = 0; j < few; ++j) {
@@ -156,9 +159,10 @@ TEST_F(StreamedProducts, OfMatricesAndVectorsStayInsideTheBudget) {
   EXPECT_EQ(run("batch").sum, sum);
 }
 
-// Every way to cut: the same integers as from one piece.
+// Every way to cut the product gives the same integers as a product in one piece.
 TEST(ProductsByBlocks, EqualThoseInOnePiece) {
   executor large({.threads = 2, .memory_bytes = std::size_t{1} << 30});
+  const executor::scope within(large);
   const test::scratch_directory folder;
   random_choices choose(1);
   int number = 0;
@@ -171,33 +175,33 @@ TEST(ProductsByBlocks, EqualThoseInOnePiece) {
   };
   const auto expect_equal = [&](const tensor& a, const tensor& b) {
     SCOPED_TRACE(to_string(a.shape()) + " by " + to_string(b.shape()));
-    const tensor wanted = matmul(a, b, &large);
-    // The result, in float32 too for float16, and blocks.
+    const tensor wanted = matmul(a, b);
+    // The budget holds the result (for float16 also in float32) and the blocks.
     memory_pool pool({.limit_bytes = 3 * wanted.size_bytes() + (std::size_t{2} << 20)});
     executor small({.threads = 2, .memory_bytes = std::size_t{2} << 20, .pool = &pool});
-    ASSERT_TRUE(equal_bits(matmul(a, b, &small), wanted));
+    ASSERT_TRUE(equal_bits(test::run_on(small, [&] { return matmul(a, b); }), wanted));
   };
   const tensor a = mapped(random_tensor<std::int32_t>(choose, {700, 900}));
   const tensor b = mapped(random_tensor<std::int32_t>(choose, {900, 300}));
   expect_equal(a, b);
-  expect_equal(b.transpose(0, 1), a.transpose(0, 1));
-  expect_equal(a.transpose(0, 1).narrow(1, 0, 600), b.narrow(0, 100, 600));
-  expect_equal(a.narrow(1, 0, 300), b.transpose(0, 1));
+  expect_equal(b.swapaxes(0, 1), a.swapaxes(0, 1));
+  expect_equal(a.swapaxes(0, 1).narrow(1, 0, 600), b.narrow(0, 100, 600));
+  expect_equal(a.narrow(1, 0, 300), b.swapaxes(0, 1));
   expect_equal(a, b.clone());
   expect_equal(a.clone().flip({0, 1}), b);
   expect_equal(a.sliced(0, {.step = 2}), b.flip({0}));
-  expect_equal(eval(cast(expr(a) % 100, dtype::int16)), b);
+  expect_equal(eval(astype(expr(a) % 100, dtype::int16)), b);
   expect_equal(a.select(0, 3), b);
-  expect_equal(a.select(0, 3).expand({400, 900}), b);
+  expect_equal(a.select(0, 3).broadcast_to({400, 900}), b);
   const tensor many = mapped(random_tensor<std::int32_t>(choose, {6, 5, 130, 70}));
   const tensor few = mapped(random_tensor<std::int32_t>(choose, {5, 70, 40}));
   expect_equal(many, few);
-  expect_equal(many.select(1, 0).select(0, 0), many.transpose(2, 3));
-  expect_equal(many.narrow(3, 0, 40), few.select(0, 0).transpose(0, 1));
+  expect_equal(many.select(1, 0).select(0, 0), many.swapaxes(2, 3));
+  expect_equal(many.narrow(3, 0, 40), few.select(0, 0).swapaxes(0, 1));
   expect_equal(a.view({7, 100, 900}), b);
   // Sums of few small numbers are exact in float32.
-  const tensor half = mapped(eval(cast(expr(a) % 3, dtype::float16)));
-  expect_equal(half, mapped(eval(cast(expr(b) % 3, dtype::float16))));
+  const tensor half = mapped(eval(astype(expr(a) % 3, dtype::float16)));
+  expect_equal(half, mapped(eval(astype(expr(b) % 3, dtype::float16))));
 }
 
 // The budget may be smaller than any block.
@@ -214,9 +218,10 @@ TEST(ProductsByBlocks, NeedNoLargerBudgetThanTheirLeast) {
 TEST(ProductsByBlocks, AreCancelled) {
   random_choices choose(3);
   executor small({.threads = 2, .memory_bytes = 1000});
+  const executor::scope within(small);
   const tensor a = random_tensor<std::int32_t>(choose, {600, 600});
   small.cancel();
-  EXPECT_EQ(test::code_of([&] { matmul(a.flip({0, 1}), a, &small); }), errc::cancelled);
+  EXPECT_EQ(test::code_of([&] { matmul(a.flip({0, 1}), a); }), errc::cancelled);
 }
 
 }  // namespace

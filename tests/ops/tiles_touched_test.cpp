@@ -1,23 +1,24 @@
-// Counts of tiles against a walk over every element of every view.
-#include "ops/tiles_touched.hpp"
+// Tests the counts of tiles. The oracle visits every element of every view.
+#include "ops/passes/tiles_touched.hpp"
 
 #include <gtest/gtest.h>
 
 #include <set>
 #include <vector>
 
+#include "shale/tile_source.hpp"
 #include "support/random_tensors.hpp"
 
 namespace shale {
 namespace {
 
-using ops::axis_map;
 using ops::tile_amount;
 using ops::tiles_touched;
+using parallel::axis_map;
 using test::index_list;
 using test::random_choices;
 
-/// A grid over a shape; nothing ever loads from it.
+/// A source that has only shapes: no test loads from it.
 class unread final : public tile_source {
  public:
   unread(const dims& shape, const dims& tile_shape) : shape_(shape), tile_shape_(tile_shape) {}
@@ -33,24 +34,24 @@ class unread final : public tile_source {
   dims tile_shape_;
 };
 
-// The elements of all tiles that hold an element which some view leads to.
+// The elements of all tiles that hold an element of at least one view.
 tile_amount walked(const tile_source& source, const std::vector<axis_map>& views) {
   std::set<index_list> tiles;
   for (const axis_map& view : views) {
     if (element_count(view.shape) == 0) continue;
-    dims at = dims::filled(view.rank(), 0);
+    dims index = dims::filled(view.rank(), 0);
     for (bool more = true; more;) {
       dims position = view.base;
       for (index_t axis = 0; axis < view.rank(); ++axis)
-        if (view.from[axis] >= 0) position[view.from[axis]] += view.step[axis] * at[axis];
+        if (view.from[axis] >= 0) position[view.from[axis]] += view.step[axis] * index[axis];
       index_list tile;
       for (index_t axis = 0; axis < position.size(); ++axis)
         tile.push_back(position[axis] / source.tile_shape()[axis]);
       tiles.insert(tile);
       more = false;
       for (index_t axis = view.rank() - 1; axis >= 0 && !more; --axis) {
-        more = ++at[axis] < view.shape[axis];
-        if (!more) at[axis] = 0;
+        more = ++index[axis] < view.shape[axis];
+        if (!more) index[axis] = 0;
       }
     }
   }
@@ -71,7 +72,7 @@ tile_amount walked(const tile_source& source, const std::vector<axis_map>& views
 axis_map random_view(random_choices& choose, const dims& shape) {
   axis_map view = axis_map::identity(shape);
   for (index_t steps = choose(0, 5); steps > 0; --steps) {
-    if (view.rank() == 0) return view.unsqueeze(0).expand({3});
+    if (view.rank() == 0) return view.expand_dims(0).broadcast_to({3});
     const index_t axis = choose(0, view.rank() - 1);
     const index_t extent = view.shape[axis];
     switch (choose(0, 5)) {
@@ -85,8 +86,8 @@ axis_map random_view(random_choices& choose, const dims& shape) {
         if (extent > 0) view = view.select(axis, choose(0, extent - 1));
         break;
       case 3:
-        view = view.unsqueeze(axis).expand([&] {
-          dims wider = view.unsqueeze(axis).shape;
+        view = view.expand_dims(axis).broadcast_to([&] {
+          dims wider = view.expand_dims(axis).shape;
           wider[axis] = choose(1, 3);
           return wider;
         }());
@@ -101,7 +102,7 @@ axis_map random_view(random_choices& choose, const dims& shape) {
   return view;
 }
 
-TEST(TilesTouched, AreThoseThatSomeElementLiesIn) {
+TEST(TilesTouched, AreTheTilesWithAnElementOfAView) {
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
@@ -129,7 +130,7 @@ TEST(TilesTouched, OfHugeSourcesAreCountedAtOnce) {
   EXPECT_EQ(tiles({all}), std::uint64_t{1} << 50);
   EXPECT_EQ(tiles({all.sliced(0, {.step = 1 << 20})}), std::uint64_t{1} << 40);
   EXPECT_EQ(tiles({all.narrow(0, 1000, 30), all.narrow(0, 1020, 30)}), 2u);
-  // As if nothing was shared.
+  // Each view counts its tiles on its own.
   EXPECT_EQ(tiles({all, all.flip({0})}), std::uint64_t{2} << 50);
 }
 

@@ -13,13 +13,15 @@
 #include <stdexcept>
 #include <thread>
 
-#include "parallel/executor_state.hpp"
-#include "parallel/tile_loop.hpp"
+#include "parallel/executor/executor_state.hpp"
+#include "parallel/executor/tile_loop.hpp"
+#include "parallel/windows/window_memory.hpp"
 #include "shale/for_each.hpp"
 #include "shale/memory_pool.hpp"
 #include "shale/reduce.hpp"
 #include "support/failures.hpp"
 #include "support/random_tensors.hpp"
+#include "support/run_on.hpp"
 
 namespace shale {
 namespace {
@@ -30,7 +32,7 @@ using test::random_choices;
 using test::random_tensor;
 using test::sharing;
 
-// Small shapes of many axes, and now and then one of several tiles.
+// Small shapes with many axes, and sometimes one with several tiles.
 dims some_shape(random_choices& choose) {
   return choose(0, 7) == 0 ? test::random_shape(choose, {.most_axes = 3, .longest = 60})
                            : test::random_shape(choose);
@@ -38,7 +40,7 @@ dims some_shape(random_choices& choose) {
 
 std::uint64_t bits(const scalar& value) { return static_cast<std::uint64_t>(value.as<double>()); }
 
-// loop.2, under a race detector: the elements are plain memory.
+// loop.2: ThreadSanitizer would report a race, because elements are plain memory.
 TEST(Apply, MatchesAnIndexByIndexLoopOverRandomLayouts) {
   executor one({.threads = 1});
   executor three({.threads = 3});
@@ -62,11 +64,10 @@ TEST(Apply, MatchesAnIndexByIndexLoopOverRandomLayouts) {
                           static_cast<float>(right[static_cast<std::size_t>(right_at[i])]);
       std::memcpy(expected.data() + at[i] * 4, &value, 4);
     }
-    apply(
-        seed % 2 ? &one : &three,
-        [](float& to, float x, const std::int16_t& z) { to += 2 * x - static_cast<float>(z); }, y,
-        a, b);
-    // Bytes between the elements stay as they were.
+    const executor::scope within(seed % 2 ? one : three);
+    apply([](float& to, float x, const std::int16_t& z) { to += 2 * x - static_cast<float>(z); }, y,
+          a, b);
+    // Bytes between the elements do not change.
     ASSERT_EQ(test::bytes_of(y.storage()), expected);
   }
 }
@@ -83,7 +84,7 @@ TEST(Apply, TakesOneToEightOperands) {
   apply_into(
       out,
       [](int p, int q, int r, int s, int t, int u, int v) { return p + q + r + s + t + u + v; }, a,
-      b, c, d, e, f, g.expand({5, 7}));
+      b, c, d, e, f, g.broadcast_to({5, 7}));
   for (const auto element : elements_of<std::int32_t>(out)) ASSERT_EQ(element, 7654321);
   apply([](int& p, int& q) { std::swap(p, q); }, a, b);
   EXPECT_EQ(elements_of<std::int32_t>(a).front(), 20);
@@ -108,7 +109,7 @@ TEST(Apply, CallsTheLambdaOnceForEachElement) {
 TEST(Apply, SpeaksEveryDtype) {
   const auto round_trip = []<class T>(std::type_identity<T>) {
     random_choices choose(7);
-    const tensor from = random_tensor<T>(choose, {6, 5}).transpose(0, 1);
+    const tensor from = random_tensor<T>(choose, {6, 5}).swapaxes(0, 1);
     const tensor to = tensor::empty(from.shape(), dtype_of<T>());
     apply_into(
         to, [](const T& x) { return x; }, from);
@@ -131,6 +132,7 @@ TEST(Apply, SpeaksEveryDtype) {
 
 TEST(Overlap, InputsAreReadAsTheyWereBefore) {
   executor two({.threads = 2});
+  const executor::scope within(two);
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
@@ -141,7 +143,7 @@ TEST(Overlap, InputsAreReadAsTheyWereBefore) {
       tensor part = whole.narrow(0, choose(0, n + 3 - rows), rows)
                         .narrow(1, choose(0, n + 2 - columns), columns);
       if (choose(0, 2) == 0) part = part.flip({choose(0, 1)});
-      if (rows == columns && choose(0, 1) == 0) part = part.transpose(0, 1);
+      if (rows == columns && choose(0, 1) == 0) part = part.swapaxes(0, 1);
       return part;
     };
     const tensor out = window();
@@ -153,7 +155,7 @@ TEST(Overlap, InputsAreReadAsTheyWereBefore) {
     for (std::size_t i = 0; i < left.size(); ++i)
       left[i] = 3 * left[i] + right[static_cast<std::size_t>(right_at[i])];
     apply_into(
-        &two, out, [](int x, int y) { return 3 * x + y; }, a, b);
+        out, [](int x, int y) { return 3 * x + y; }, a, b);
     ASSERT_EQ(elements_of<std::int32_t>(out), left);
   }
 }
@@ -170,10 +172,11 @@ TEST(Overlap, IsSeenBetweenTwoOwnersOfTheSameBytes) {
 
 TEST(Overlap, CopyThatDoesNotFitNamesItsBytes) {
   executor small({.threads = 1, .memory_bytes = 1000});
+  const executor::scope within(small);
   const tensor a = tensor::zeros({100, 100}, dtype::float32);
   try {
     apply_into(
-        &small, a, [](float x) { return x; }, a.transpose(0, 1));
+        a, [](float x) { return x; }, a.swapaxes(0, 1));
     FAIL();
   } catch (const error& failure) {
     EXPECT_EQ(failure.code(), errc::out_of_memory);
@@ -184,14 +187,14 @@ TEST(Overlap, CopyThatDoesNotFitNamesItsBytes) {
 TEST(Apply, AllocatesNoElementBytesWithoutOverlap) {
   auto& pool = memory_pool::default_pool();
   executor two({.threads = 2});
-  const tensor out = tensor::zeros({700, 500}, dtype::float64).transpose(0, 1).flip({0});
+  const executor::scope within(two);
+  const tensor out = tensor::zeros({700, 500}, dtype::float64).swapaxes(0, 1).flip({0});
   const tensor a = tensor::zeros({500, 1400}, dtype::float64).sliced(1, {.step = -2});
   const tensor b = tensor::zeros({700}, dtype::float64);
   const auto run = [&] {
-    apply(
-        &two, [](double& x, double y, double z) { x += y * z; }, out, a, b);
+    apply([](double& x, double y, double z) { x += y * z; }, out, a, b);
     return reduce(
-        a, 0.0, [](double& sum, double x) { sum += x; }, [](double& x, double y) { x += y; }, &two);
+        a, 0.0, [](double& sum, double x) { sum += x; }, [](double& x, double y) { x += y; });
   };
   run();
   pool.reset_peak();
@@ -202,6 +205,18 @@ TEST(Apply, AllocatesNoElementBytesWithoutOverlap) {
   EXPECT_EQ(after.peak_live_bytes, before.live_bytes);
   EXPECT_EQ(after.mapped_bytes, before.mapped_bytes);
   EXPECT_EQ(after.hits + after.misses, before.hits + before.misses);
+}
+
+TEST(Overlap, OfTwoOutputsIsRefusedAlsoWhereTheyAreTheSame) {
+  const tensor a = tensor::zeros({5, 4}, dtype::float32);
+  const auto both = [](const tensor& x, const tensor& y) {
+    return code_of([&] { apply([](float& to, float& other) { to = other = 1; }, x, y); });
+  };
+  EXPECT_EQ(both(a, a), errc::invalid_argument);
+  EXPECT_EQ(both(a, a.flip({0})), errc::invalid_argument);
+  EXPECT_EQ(both(a.narrow(0, 0, 2), a.narrow(0, 2, 2)), errc{});
+  EXPECT_EQ(both(a.narrow(0, 2, 0), a.narrow(0, 2, 0)), errc{});
+  apply([](float& to, float from) { to += from; }, a, a);  // an input may be the output
 }
 
 TEST(Apply, InPlaceOverAxesOfLengthOneIsNoOverlap) {
@@ -222,7 +237,7 @@ TEST(Apply, InPlaceOverAxesOfLengthOneIsNoOverlap) {
 TEST(Apply, RefusesOutputsThatNameAnElementTwice) {
   const tensor x = tensor::zeros({12}, dtype::float32);
   const auto write = [](const tensor& to) { apply([](float& e) { e = 1; }, to); };
-  EXPECT_EQ(code_of([&] { write(x.narrow(0, 0, 1).expand({4})); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { write(x.narrow(0, 0, 1).broadcast_to({4})); }), errc::invalid_argument);
   EXPECT_EQ(code_of([&] { write(x.as_strided({3, 3}, {2, 1}, 0)); }), errc::invalid_argument);
   EXPECT_EQ(code_of([&] { write(x.unfold(0, 3, 2)); }), errc::invalid_argument);
   write(x.unfold(0, 3, 3));
@@ -252,6 +267,25 @@ TEST(Apply, CountsAWriteOnOutputsOnly) {
   apply([](float& to, float from) { to += from; }, x, y);
   EXPECT_NE(x.storage().version(), x_version);
   EXPECT_EQ(y.storage().version(), y_version);
+}
+
+TEST(Apply, CountsAWriteThatAnExceptionEnds) {
+  const auto fail = [](float& to) {
+    to = 1;
+    throw std::runtime_error("stop");
+  };
+  const auto counts = [](auto call) {
+    const tensor x = tensor::zeros({4, 3}, dtype::float32);
+    const auto before = x.storage().version();
+    EXPECT_THROW(call(x), std::runtime_error);
+    EXPECT_NE(x.storage().version(), before);
+  };
+  counts([&](const tensor& x) { apply(fail, x); });
+  counts([&](const tensor& x) { apply_in_order(fail, x); });
+  counts([](const tensor& x) {
+    for_each_lane<float>(
+        1, [](lane<float>) { throw std::runtime_error("stop"); }, x);
+  });
 }
 
 // ---- segments, lanes, folds --------------------------------------------------------------------
@@ -288,6 +322,7 @@ TEST(Segments, OfContiguousOperandsAreLong) {
 
 TEST(Lanes, RunAlongTheirAxis) {
   executor three({.threads = 3});
+  const executor::scope within(three);
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
@@ -311,7 +346,7 @@ TEST(Lanes, RunAlongTheirAxis) {
     }
     std::atomic<index_t> lanes = 0;
     for_each_lane<std::int64_t, const std::int32_t>(
-        &three, axis,
+        axis,
         [&](lane<std::int64_t> out, lane<const std::int32_t> values) {
           ++lanes;
           std::int64_t sum = 0;
@@ -319,12 +354,15 @@ TEST(Lanes, RunAlongTheirAxis) {
         },
         to, from);
     ASSERT_EQ(elements_of<std::int64_t>(to), expected);
-    ASSERT_EQ(lanes, to.size() == 0 ? 0 : to.size() / shape[along]);
+    dims starts = shape;
+    starts[along] = 1;
+    ASSERT_EQ(lanes, element_count(starts));
   }
 }
 
 TEST(Reduce, MatchesAnIndexByIndexLoop) {
   executor two({.threads = 2});
+  const executor::scope within(two);
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
@@ -333,7 +371,7 @@ TEST(Reduce, MatchesAnIndexByIndexLoop) {
     for (const auto element : elements_of<std::int32_t>(x)) sum += element * element;
     const auto got = reduce(
         x, std::int64_t{0}, [](std::int64_t& to, std::int32_t e) { to += e * e; },
-        [](std::int64_t& to, std::int64_t other) { to += other; }, &two);
+        [](std::int64_t& to, std::int64_t other) { to += other; });
     ASSERT_EQ(got, sum);
   }
 }
@@ -344,12 +382,13 @@ TEST(Reduce, HasTheSameBitsForAnyNumberOfThreads) {
   for (const bool turned : {false, true}) {
     tensor x = random_tensor<float>(choose, {333, 777}, sharing::distinct);
     apply([](float& e) { e = 1 / (e + 0.1f); }, x);
-    if (turned) x = x.transpose(0, 1).narrow(0, 3, 700);
+    if (turned) x = x.swapaxes(0, 1).narrow(0, 3, 700);
     const auto sum = [&](int threads, std::size_t memory_bytes = 0) {
       executor on({.threads = threads, .memory_bytes = memory_bytes});
+      const executor::scope within(on);
       return reduce(
-          x, 0.0f, [](float& to, float e) { to += e; }, [](float& to, float other) { to += other; },
-          &on);
+          x, 0.0f, [](float& to, float e) { to += e; },
+          [](float& to, float other) { to += other; });
     };
     const float expected = sum(1);
     for (int repetition = 0; repetition < 5; ++repetition)
@@ -359,25 +398,23 @@ TEST(Reduce, HasTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
-// ---- the executor
-// --------------------------------------------------------------------------------
+// ---- the executor -------------------------------------------------------------------------------
 
 // loop.3
 TEST(Executor, ExceptionsReachTheCallerAndTheExecutorLivesOn) {
   for (const int threads : {1, 4}) {
     executor on({.threads = threads});
+    const executor::scope within(on);
     const tensor x = tensor::zeros({1 << 18}, dtype::float32);
     std::atomic<int> calls = 0;
     EXPECT_THROW(apply(
-                     &on,
                      [&](float&) {
                        if (++calls == 70000) throw std::domain_error("enough");
                      },
                      x),
                  std::domain_error);
     EXPECT_LT(calls, 1 << 18);
-    apply(
-        &on, [](float& e) { e = 1; }, x);
+    apply([](float& e) { e = 1; }, x);
     EXPECT_EQ(x.at({-1}), scalar(1.0));
   }
 }
@@ -386,32 +423,31 @@ TEST(Executor, ExceptionsReachTheCallerAndTheExecutorLivesOn) {
 TEST(Executor, CancelStopsRunningAndLaterCallsUntilResume) {
   for (const int threads : {1, 3}) {
     executor on({.threads = threads});
+    const executor::scope within(on);
     const tensor x = tensor::zeros({1 << 18}, dtype::int32);
     const auto mark = [&](std::int32_t& e) {
       e = 1;
       on.cancel();
     };
-    EXPECT_EQ(code_of([&] { apply(&on, mark, x); }), errc::cancelled);
-    EXPECT_LT(reduce(
-                  x, 0, [](int& to, std::int32_t e) { to += e; },
-                  [](int& to, int other) { to += other; }),
-              1 << 18);
+    EXPECT_EQ(code_of([&] { apply(mark, x); }), errc::cancelled);
+    const auto add = [](int& to, std::int32_t e) { to += e; };
+    EXPECT_LT(test::run_on(executor::shared(), [&] { return reduce(x, 0, add, add); }), 1 << 18);
     EXPECT_TRUE(on.cancelled());
-    EXPECT_EQ(code_of([&] { apply(&on, mark, x); }), errc::cancelled);
+    EXPECT_EQ(code_of([&] { apply(mark, x); }), errc::cancelled);
     on.resume();
-    apply(
-        &on, [](std::int32_t& e) { e = 2; }, x);
+    apply([](std::int32_t& e) { e = 2; }, x);
     EXPECT_EQ(x.at({0}), scalar(2));
   }
 }
 
-// loop.1: of the tiles below the highest that began, only those that others just claimed did not.
+// loop.1: a tile below the highest one that has begun may be missing only if another worker has
+// just claimed it.
 TEST(Executor, ClaimsTilesInAscendingOrder) {
   for (const int threads : {1, 4}) {
     executor on({.threads = threads});
     std::mutex mutex;
     index_t begun = 0, highest = -1;
-    parallel::for_each_tile(on, 5000, [&](index_t tile, int) {
+    parallel::parallel_for_tiles(on, 5000, [&](index_t tile, int) {
       const std::lock_guard lock(mutex);
       ++begun;
       highest = std::max(highest, tile);
@@ -438,33 +474,75 @@ TEST(Executor, ReportsProgressUpToTheWhole) {
   for (const int threads : {1, 3}) {
     recorded_progress seen;
     executor on({.threads = threads, .progress = &seen});
+    const executor::scope within(on);
     const tensor x = tensor::zeros({1 << 20}, dtype::int32);
     const tensor y = tensor::zeros({1 << 20}, dtype::int8);
-    apply(
-        &on, [](std::int32_t& e, std::int8_t f) { e += f; }, x, y);
+    apply([](std::int32_t& e, std::int8_t f) { e += f; }, x, y);
     ASSERT_FALSE(seen.done.empty());
     EXPECT_EQ(seen.total, 5u << 20);
     EXPECT_TRUE(std::is_sorted(seen.done.begin(), seen.done.end()));
     EXPECT_EQ(seen.done.back(), seen.total);
-    EXPECT_GT(seen.done.size(), 4u);
     EXPECT_LE(seen.done.size(), 300u);
+    // While the sink is busy with one helper's report, reports of others are dropped. So only a
+    // single thread reports every part.
+    if (threads == 1) {
+      EXPECT_GT(seen.done.size(), 4u);
+    }
   }
 }
 
 TEST(Executor, CountsCallsAndBytes) {
   executor on({.threads = 2});
+  const executor::scope within(on);
   const tensor x = tensor::zeros({1000, 30}, dtype::int32);
   const tensor y = tensor::zeros({30}, dtype::int8);
-  apply(
-      &on, [](std::int32_t& e, std::int8_t f) { e += f; }, x, y);
+  apply([](std::int32_t& e, std::int8_t f) { e += f; }, x, y);
   auto counted = on.statistics();
   EXPECT_EQ(counted.calls, 1u);
   EXPECT_EQ(counted.bytes_written, 120000u);
-  EXPECT_EQ(counted.bytes_read, 30000u);
+  EXPECT_EQ(counted.bytes_read, 30u);
   EXPECT_GE(counted.tiles, 1u);
   for_each_lane<std::int32_t>(
-      &on, 0, [](lane<std::int32_t>) {}, x);
+      0, [](lane<std::int32_t>) {}, x);
   EXPECT_EQ(on.statistics().bytes_written, 240000u);
+}
+
+TEST(Executor, ScopesBindTheThreadAndItsHelpers) {
+  EXPECT_EQ(&executor::current(), &executor::shared());
+  executor outer({.threads = 3, .memory_bytes = 1 << 20});
+  executor inner({.threads = 2, .memory_bytes = 1 << 21});
+  const auto budget = [] { return executor::current().memory_bytes(); };
+  const tensor x = tensor::zeros({1 << 18}, dtype::int32);
+  {
+    const executor::scope within(outer);
+    std::atomic<int> others = 0;
+    const auto require_outer = [&](std::int32_t&) { others += budget() != outer.memory_bytes(); };
+    apply(require_outer, x);
+    EXPECT_EQ(others, 0);
+    EXPECT_EQ(outer.statistics().calls, 1u);
+    {
+      const executor::scope nested(inner);
+      EXPECT_EQ(budget(), inner.memory_bytes());
+      apply([](std::int32_t& e) { e = 1; }, x);
+    }
+    EXPECT_EQ(inner.statistics().calls, 1u);
+    EXPECT_EQ(outer.statistics().calls, 1u);
+    EXPECT_EQ(budget(), outer.memory_bytes());
+    // A new thread of the caller is bound to no executor.
+    std::thread([] { EXPECT_EQ(&executor::current(), &executor::shared()); }).join();
+    EXPECT_THROW(apply([](std::int32_t&) { throw 5; }, x), int);
+    EXPECT_EQ(budget(), outer.memory_bytes());
+  }
+  EXPECT_EQ(&executor::current(), &executor::shared());
+}
+
+// A scope keeps the state of an executor that was a temporary.
+TEST(Executor, ScopesOfTemporariesStayBound) {
+  memory_pool other;
+  const executor on({.threads = 2});
+  const executor::scope within(on.with_pool(other));
+  EXPECT_EQ(&executor::current().pool(), &other);
+  EXPECT_EQ(executor::current().threads(), on.threads());
 }
 
 TEST(Executor, TakesItsMemoryFromAnotherPoolForACall) {
@@ -472,13 +550,14 @@ TEST(Executor, TakesItsMemoryFromAnotherPoolForACall) {
   memory_pool other;
   executor on({.threads = 2, .memory_bytes = 100 << 20, .pool = &usual});
   executor mine = on.with_pool(other);
+  const executor::scope within(mine);
   EXPECT_EQ(&on.pool(), &usual);
   EXPECT_EQ(&mine.pool(), &other);
   EXPECT_EQ(mine.memory_bytes(), on.memory_bytes());
   const tensor values = tensor::zeros({300, 300}, dtype::float64);
-  // Reads what it writes: there is a copy meanwhile.
+  // The call reads elements that it writes, so it makes a copy.
   apply_into(
-      &mine, values, [](double e) { return 2 * e; }, values.transpose(0, 1));
+      values, [](double e) { return 2 * e; }, values.swapaxes(0, 1));
   EXPECT_GE(other.statistics().peak_live_bytes, values.size_bytes());
   EXPECT_EQ(usual.statistics().peak_live_bytes, 0u);
   EXPECT_EQ(on.statistics().calls, 1u) << "one executor";
@@ -491,7 +570,7 @@ TEST(Executor, SharesItsMemoryAmongCallsAndPool) {
   constexpr std::size_t mib = 1 << 20;
   memory_pool pool({.limit_bytes = 80 * mib});
   executor on({.threads = 1, .memory_bytes = 100 * mib, .pool = &pool});
-  // Idle memory makes room.
+  // The pool gives back idle memory.
   auto* const block = pool.allocate(70 * mib);
   pool.deallocate(block, 70 * mib);
   EXPECT_GE(pool.statistics().idle_bytes, 70 * mib);
@@ -502,13 +581,13 @@ TEST(Executor, SharesItsMemoryAmongCallsAndPool) {
     EXPECT_EQ(pool.statistics().reserved_bytes, 50 * mib);
     const parallel::window_memory second(on, 50 * mib);
     EXPECT_EQ(second.bytes(), 30 * mib) << "the pool's limit";
-    EXPECT_EQ(on.state().tokens.held_bytes(), 80 * mib);
+    EXPECT_EQ(parallel::state_of(on).tokens.held_bytes(), 80 * mib);
     pool.set_limit_bytes(0);
     const parallel::window_memory third(on, 50 * mib);
     EXPECT_EQ(third.bytes(), 20 * mib) << "the executor's budget";
     EXPECT_EQ(parallel::window_memory(on, 50 * mib).bytes(), 0u);
   }
-  EXPECT_EQ(on.state().tokens.held_bytes(), 0u);
+  EXPECT_EQ(parallel::state_of(on).tokens.held_bytes(), 0u);
   EXPECT_EQ(pool.statistics().reserved_bytes, 0u);
 }
 
@@ -520,7 +599,7 @@ TEST(Executor, LeavesTheCallersSignalMaskAlone) {
   executor on({.threads = 2});
   std::atomic<int> arrived = 0;
   std::atomic<int> blocked = 0;
-  parallel::for_each_tile(on, 2, [&](index_t, int) {
+  parallel::parallel_for_tiles(on, 2, [&](index_t, int) {
     ++arrived;
     while (arrived < 2) std::this_thread::yield();
     sigset_t here;
@@ -534,17 +613,16 @@ TEST(Executor, LeavesTheCallersSignalMaskAlone) {
 
 TEST(Executor, NestedCallsRunInTheSameThreads) {
   executor on({.threads = 3});
+  const executor::scope within(on);
   const tensor outer = tensor::zeros({1 << 16}, dtype::int32);
   std::mutex mutex;
   std::set<std::thread::id> threads;
   apply(
-      &on,
       [&](std::int32_t& e) {
         const auto at = &e - outer.elements<std::int32_t>().data();
         if (at % 8192 != 0) return;
         const tensor inner = tensor::zeros({1 << 16}, dtype::int32);
         apply(
-            &on,
             [&](std::int32_t& x) {
               x = 1;
               if ((&x - inner.elements<std::int32_t>().data()) % 4096 != 0) return;
@@ -554,7 +632,7 @@ TEST(Executor, NestedCallsRunInTheSameThreads) {
             inner);
         e = reduce(
             inner, 0, [](int& to, std::int32_t x) { to += x; },
-            [](int& to, int other) { to += other; }, &on);
+            [](int& to, int other) { to += other; });
       },
       outer);
   EXPECT_LE(threads.size(), 3u);
@@ -562,17 +640,17 @@ TEST(Executor, NestedCallsRunInTheSameThreads) {
 }
 
 #if defined(__SANITIZE_THREAD__)
-// Two tiles meet and then touch one place: what is suppressed of oneTBB must not hide it.
+// Two tiles run at once and touch one place. The suppressions for oneTBB must not hide this race.
 TEST(ThreadSanitizer, SeesRacesBetweenTiles) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto race = [] {
     executor on({.threads = 2});
     std::atomic<int> arrived = 0;
     int shared = 0;
-    parallel::for_each_tile(on, 2, [&](index_t tile, int) {
+    parallel::parallel_for_tiles(on, 2, [&](index_t tile, int) {
       arrived.fetch_add(1, std::memory_order_relaxed);
       while (arrived.load(std::memory_order_relaxed) < 2) std::this_thread::yield();
-      // Accesses at the very same moment are not seen; sleeping orders nothing.
+      // ThreadSanitizer misses accesses at the very same moment. Sleeping does not order them.
       if (tile == 1) std::this_thread::sleep_for(std::chrono::milliseconds(20));
       ++shared;
     });

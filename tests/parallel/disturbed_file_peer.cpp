@@ -1,12 +1,12 @@
-// The engine over a file that another process changes at the same time:
+// Runs the engine over a file that another process changes at the same time:
 //
 //   disturbed_file_peer loads  ROUNDS DIRECTORY    folds the file, again and again
 //   disturbed_file_peer stores ROUNDS DIRECTORY    writes all of it, again and again
 //   disturbed_file_peer disturb DIRECTORY          the other process, started by these
 //
-// In every round a kernel asks for a disturbance when it has come to a random element, and runs on;
-// it cannot end before the file has been disturbed. What a disturbance may do to the round's result
-// follows from how short the file was meanwhile. Prints how many rounds ended in which way.
+// In every round a kernel asks for a disturbance when it reaches a random element, and continues.
+// It cannot end before the file has been disturbed. The smallest size of the file during the round
+// decides which results are right. Prints how many rounds ended in which way.
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -26,7 +26,7 @@
 
 #include "shale/apply.hpp"
 #include "shale/mapped_file.hpp"
-#include "storage/fault_guard.hpp"
+#include "storage/faults/fault_guard.hpp"
 #include "support/child_process.hpp"
 #include "support/helper_process.hpp"
 #include "support/process_footprint.hpp"
@@ -40,15 +40,15 @@ constexpr std::size_t page = 4096;
 constexpr std::size_t file_bytes = std::size_t{1} << 20;
 constexpr index_t elements = file_bytes / sizeof(std::int32_t);
 
-// What the elements may be.
+// The values that elements may have.
 enum value : std::int32_t { lost = 0, original = 1, rewritten = 3, stored = 5 };
 
-// How the two processes talk.
+// The memory that the two processes share.
 struct conversation {
   std::atomic<std::uint32_t> asked;     // the latest round that asked for a disturbance
-  std::atomic<std::uint32_t> answered;  // the latest that got it
-  std::uint64_t bytes_least;            // of the file during the round
-  std::uint64_t bytes_last;             // and after it
+  std::atomic<std::uint32_t> answered;  // the latest round that got it
+  std::uint64_t bytes_least;            // smallest size of the file during the round
+  std::uint64_t bytes_last;             // size of the file after it
 };
 
 conversation& shared_conversation(const std::string& directory) {
@@ -98,7 +98,7 @@ class open_file {
 
 // ---- the other process --------------------------------------------------------------------------
 
-// Lets the kernels run on for a while that is short against a round, and never the same.
+// Waits for a random time that is short compared with a round, while the kernels run.
 void pause(std::uint64_t steps) {
   std::atomic<std::uint64_t> step = 0;
   while (step.fetch_add(1, std::memory_order_relaxed) < steps) {
@@ -144,8 +144,8 @@ void disturb(const words& arguments) {
 
 // ---- the engine ---------------------------------------------------------------------------------
 
-// Called for every element of a round. Looks at every 64th: counting all would take most of the
-// time.
+// Called for every element of a round. Only every 64th call counts, because counting all would take
+// most of the time.
 class disturbance {
  public:
   disturbance(conversation& talk, std::uint32_t round) : talk_(talk), round_(round) {
@@ -193,22 +193,21 @@ class experiment {
     require(other_.read_line() == "ready", "the other process runs");
   }
 
-  // `kernel(tensor, executor, disturbance)` runs under disturbances; `judge(threw)` looks at what
-  // it left.
+  // Runs `kernel(tensor, disturbance)` under disturbances. `judge(threw)` checks its results.
   template <class Kernel, class Judge>
   void run(std::uint32_t rounds, shale::access allowed, Kernel kernel, Judge judge) {
     process_footprint before;
     for (std::uint32_t round = 1; round <= rounds; ++round) {
       file_.resize(file_bytes);
       file_.write(0, elements, original);
-      // Operands larger than the budget take another way through the engine.
-      executor& on = round % 2 == 0 ? wide_ : narrow_;
+      // Operands larger than the budget use another path through the engine.
+      const executor::scope within(round % 2 == 0 ? wide_ : narrow_);
       {
         const storage bytes = map_file(path_, {.access = allowed});
         disturbance expected(talk_, round);
         std::string text;
         try {
-          kernel(tensor_over(bytes), on, expected);
+          kernel(tensor_over(bytes), expected);
         } catch (const error& failure) {
           require(failure.code() == errc::io, failure.what());
           text = failure.what();
@@ -223,7 +222,7 @@ class experiment {
       if (round == 2) before = process_footprint::now();  // both executors have their threads
     }
     const auto after = process_footprint::now();
-    // Threads of the pool and their arenas come when they are wanted.
+    // oneTBB starts threads and arenas when it needs them.
     require(rounds < 100 || (before.descriptors == after.descriptors &&
                              before.files == after.files && after.reserved < before.reserved + 50),
             "nothing leaks: " + to_string(before) + ", then " + to_string(after));
@@ -246,7 +245,7 @@ class experiment {
     if (talk_.bytes_least < file_bytes) ++shortened_;
     else ++untouched_;
     if (talk_.bytes_last < file_bytes) require(threw, "a file that stayed short is told");
-    if (talk_.bytes_least == file_bytes) require(!threw, "a file that stayed long is no error");
+    if (talk_.bytes_least == file_bytes) require(!threw, "a file that stayed long is not an error");
     if (bytes.failed()) require(threw, "lost bytes are told");
     if (!threw) return;
     require(text.find("file " + path_) != std::string::npos, "the error names the file");
@@ -281,7 +280,7 @@ void loads(const words& arguments) {
   sighted seen;
   in.run(
       rounds_of(arguments), shale::access::read_only,
-      [&](const tensor& values, executor& on, disturbance& expected) {
+      [&](const tensor& values, disturbance& expected) {
         seen = {};
         seen = reduce(
             values, sighted{},
@@ -296,8 +295,7 @@ void loads(const words& arguments) {
               to.all += more.all;
               to.losses += more.losses;
               to.strangers += more.strangers;
-            },
-            &on);
+            });
       },
       [&](bool threw) {
         if (threw) return;
@@ -312,9 +310,8 @@ void stores(const words& arguments) {
   std::atomic<index_t> strangers = 0;
   in.run(
       rounds_of(arguments), shale::access::read_write,
-      [&](const tensor& values, executor& on, disturbance& expected) {
+      [&](const tensor& values, disturbance& expected) {
         apply(
-            &on,
             [&](std::int32_t& to, std::int32_t calm) {
               expected.reached(to);
               if (calm != original) ++strangers;

@@ -1,5 +1,6 @@
-// Another process truncates, grows and rewrites a file at random instants inside kernels that run
-// over it: the process lives, and every call either is right or says what was lost.
+// Tests calls over a file that another process truncates, grows and rewrites at random instants
+// while kernels run. The process survives, and every call is either right or reports the lost
+// bytes.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -14,8 +15,8 @@ namespace {
 
 class DisturbedFile : public testing::Test {
  protected:
-  // A thousand disturbances, or what a thread sanitizer has time for; SHALE_LONG asks for ten times
-  // as many.
+  // There are a thousand disturbances, fewer under ThreadSanitizer, and ten times as many with
+  // SHALE_LONG.
   static int rounds() {
 #if defined(__SANITIZE_THREAD__)
     const int usual = 100;

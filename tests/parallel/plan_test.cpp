@@ -1,4 +1,4 @@
-#include "parallel/plan.hpp"
+#include "parallel/plan/plan.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -21,8 +21,7 @@ index_t draw(index_t lowest, index_t highest) { return *rc::gen::inRange(lowest,
 
 index_list list(const dims& values) { return {values.begin(), values.end()}; }
 
-/// The byte positions of every operand, element by element, sorted: what a loop over the index
-/// space touches.
+/// The byte positions of every operand that a loop over the index space touches, sorted.
 std::vector<index_list> touched_by_loop(const std::vector<plan_operand>& operands) {
   std::vector<index_list> result;
   for (const auto& operand : operands) {
@@ -38,10 +37,10 @@ std::vector<index_list> touched_by_loop(const std::vector<plan_operand>& operand
   return result;
 }
 
-// Where positions count from: no memory, only a number that leaves room on both sides.
+// The base of positions: a number at which no memory lies, with space on both sides.
 const auto origin = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 46);
 
-/// The same as the plan's blocks touch it.
+/// The byte positions that the plan's blocks touch, sorted.
 std::vector<index_list> touched_by_plan(const plan& over, index_t most_in_block) {
   const std::vector<std::byte*> bases(static_cast<std::size_t>(over.operands()), origin);
   std::vector<index_list> result;
@@ -112,15 +111,15 @@ TEST(Plan, TransposedOperandsAreCutIntoSquareBlocks) {
     const index_t rows = draw(1, 90), columns = draw(1, 90), depth = draw(1, 3);
     const dims shape{depth, rows, columns};
     const layout straight(shape);
-    const layout turned = layout({depth, columns, rows}).transpose(1, 2);
+    const layout turned = layout({depth, columns, rows}).swapaxes(1, 2);
     const std::vector<plan_operand> operands{{straight, 4}, {turned, 4}};
     const plan over(operands, {.tile_elements = draw(1, 5000), .block_elements = draw(1, 2000)});
     RC_ASSERT(touched_by_plan(over, index_t{1} << 62) == touched_by_loop(operands));
   }));
   const std::vector<plan_operand> operands{{layout({4096, 4096}), 4},
-                                           {layout({4096, 4096}).transpose(0, 1), 4}};
+                                           {layout({4096, 4096}).swapaxes(0, 1), 4}};
   const plan over(operands);
-  EXPECT_TRUE(over.is_blocked());
+  EXPECT_TRUE(over.has_square_blocks());
   const std::vector<std::byte*> bases(2, origin);
   over.for_each_block(over.tile(3), bases,
                       [](auto*, auto*, index_t inner, index_t outer, const auto&) {
@@ -131,7 +130,7 @@ TEST(Plan, TransposedOperandsAreCutIntoSquareBlocks) {
 
 TEST(Plan, BlocksNeverExceedTheirLimitHoweverSmall) {
   const std::vector<plan_operand> operands{{layout({100, 100}), 4},
-                                           {layout({100, 100}).transpose(0, 1), 4}};
+                                           {layout({100, 100}).swapaxes(0, 1), 4}};
   for (const index_t limit : {1, 2, 5, 31, 32, 33, 1000}) {
     const plan over(operands, {.block_elements = limit});
     const std::vector<std::byte*> bases(2, origin);
@@ -162,7 +161,7 @@ TEST(Plan, TilesPartitionTheIndexSpace) {
   }));
 }
 
-/// The most granules of 64 KiB that a tile touches of one operand.
+/// The largest number of 64 KiB granules of one operand that a tile touches.
 std::size_t granules_at_once(const plan& over, std::size_t which = 0) {
   const std::vector<std::byte*> bases(static_cast<std::size_t>(over.operands()), origin);
   const auto n = static_cast<std::size_t>(over.operands());
@@ -189,7 +188,7 @@ TEST(Plan, TilesTouchLittleMemoryHoweverWideTheirSteps) {
   const auto alone = [](const layout& where, std::size_t item_bytes) {
     return granules_at_once(plan(std::vector<plan_operand>{{where, item_bytes}}));
   };
-  constexpr std::size_t reach = 64;  // granules; what is in them may begin in the middle
+  constexpr std::size_t reach = 64;  // granules; elements may begin in the middle of one
   const index_t rows = 20000;
   for (const index_t columns : {1, 64, 100, 1000, 1024, 5000, 1 << 20}) {
     SCOPED_TRACE(columns);
@@ -201,7 +200,7 @@ TEST(Plan, TilesTouchLittleMemoryHoweverWideTheirSteps) {
   EXPECT_LE(alone(layout({200, 300, 1000}).select(2, 5), 8), reach + 1);
   EXPECT_LE(alone(layout({200, 300, 1000}).select(1, 5), 8), 2 * reach);
 
-  // Many operands share what a few may touch.
+  // Many operands share the limit of all operands.
   const layout column = layout({rows, 1 << 20}).select(1, 5);
   for (const std::size_t count : {2, 4, 31}) {
     const plan over(std::vector<plan_operand>(count, {column, 4}));
@@ -210,9 +209,9 @@ TEST(Plan, TilesTouchLittleMemoryHoweverWideTheirSteps) {
         << count;
   }
 
-  // Fewer elements on request, as for starts of long lanes, and not along other axes for it.
+  // Fewer elements on request, as for the starts of long lanes, do not make other axes longer.
   const layout starts = layout({100, 10000, 2}).select(2, 0);
-  const layout wide = layout({10000, 25600}).select(1, 0).expand({100, 10000});
+  const layout wide = layout({10000, 25600}).select(1, 0).broadcast_to({100, 10000});
   for (const index_t most : {1, 100, 16384}) {
     const plan over(std::vector<plan_operand>{{starts, 4}, {wide, 4}}, {.elements_max = most});
     EXPECT_LE(element_count(over.tile_shape()), most);
@@ -220,8 +219,7 @@ TEST(Plan, TilesTouchLittleMemoryHoweverWideTheirSteps) {
   }
 }
 
-// plan.5: elements behind one another in the same memory cost no more reach, in whatever order the
-// axes come.
+// plan.5: elements in the same memory count once, in any order of the axes.
 TEST(Plan, TilesOverAxesInAnyOrderAreAsLargeAsTheirMemoryAllows) {
   const auto tiles = [](const std::vector<plan_operand>& operands, bool keep_axes) {
     return plan(operands, {.keep_axes = keep_axes}).tile_count();
@@ -232,14 +230,15 @@ TEST(Plan, TilesOverAxesInAnyOrderAreAsLargeAsTheirMemoryAllows) {
     const index_t enough = 4 * ceil_div(columns * 128, index_t{1} << 17);
     EXPECT_LE(tiles({{turned, 4}}, true), enough);
     const layout pairs({columns, 128, 2});
-    EXPECT_LE(tiles({{pairs, 4}, {turned.unsqueeze(2).expand({columns, 128, 2}), 4}}, false),
-              2 * enough);
+    EXPECT_LE(
+        tiles({{pairs, 4}, {turned.expand_dims(2).broadcast_to({columns, 128, 2}), 4}}, false),
+        2 * enough);
   }
 
-  // Steps between the states of a reduction cost none at all.
+  // The states of a reduction do not count.
   const auto fold = [&](index_t columns) {
     const layout values = layout({4, columns, 64}).permute_dims({2, 1, 0});
-    const layout states = layout({64, columns, 1}).expand({64, columns, 4});
+    const layout states = layout({64, columns, 1}).broadcast_to({64, columns, 4});
     return tiles({{values, 4}, {states, 1, false}}, false);
   };
   EXPECT_LE(fold(65700), fold(65000) + 20);
@@ -249,7 +248,7 @@ TEST(Plan, TilesOverAxesInAnyOrderAreAsLargeAsTheirMemoryAllows) {
 TEST(Plan, SquaresTouchLittleMemoryToo) {
   const layout wide = layout({128, 128, 8192}).select(2, 5);
   const plan over(std::vector<plan_operand>{{wide, 4}, {wide.permute_dims({1, 0}), 4}});
-  ASSERT_TRUE(over.is_blocked());
+  ASSERT_TRUE(over.has_square_blocks());
   const dims tile = over.tile_shape();
   EXPECT_LE(granules_at_once(over, 0), 128u + 16);
   EXPECT_LE(granules_at_once(over, 1), 128u + 16);
@@ -259,7 +258,7 @@ TEST(Plan, SquaresTouchLittleMemoryToo) {
       {wide, 4}, {wide.permute_dims({1, 0}), 4}, {wide, 4}, {wide, 4}, {wide, 4}, {wide, 4}});
   EXPECT_LE(granules_at_once(many) * 6, 256u + 6 * 8);
 
-  // Fewer elements than a square has, as for starts of long lanes.
+  // A tile may have fewer elements than a square, as for the starts of long lanes.
   const layout matrix({128, 128});
   const plan lanes(std::vector<plan_operand>{{matrix, 4}, {matrix.permute_dims({1, 0}), 4}},
                    {.elements_max = 2});
@@ -274,8 +273,8 @@ TEST(Plan, MergesOnlyNeighboursThatEveryOperandStepsThroughEvenly) {
   EXPECT_EQ(rank({{dense, 4}, {dense, 8}}), 1);
   EXPECT_EQ(rank({{dense, 4}, {layout({4, 5, 7}).narrow(2, 0, 6), 4}}), 2);
   EXPECT_EQ(rank({{dense, 4}, {layout({4, 6, 6}).narrow(1, 0, 5), 4}}), 2);
-  EXPECT_EQ(rank({{dense, 4}, {layout({6}).expand({4, 5, 6}), 4}}), 2);
-  EXPECT_EQ(rank({{dense, 4}, {layout().expand({4, 5, 6}), 4}}), 1);
+  EXPECT_EQ(rank({{dense, 4}, {layout({6}).broadcast_to({4, 5, 6}), 4}}), 2);
+  EXPECT_EQ(rank({{dense, 4}, {layout().broadcast_to({4, 5, 6}), 4}}), 1);
   EXPECT_EQ(rank({{dense.flip(), 4}, {dense.flip(), 4}}), 1);
   EXPECT_EQ(rank({{dense.flip(), 4}, {dense, 4}}), 1);
   EXPECT_EQ(rank({{dense.flip({1}), 4}, {dense, 4}}), 3);
@@ -303,7 +302,7 @@ TEST(Plan, KeepsTheCallersAxesWhenAsked) {
   const std::vector<plan_operand> operands{{layout({3, 1, 4}).flip(), 4}};
   const plan over(operands, {.keep_axes = true});
   EXPECT_EQ(over.shape(), (dims{3, 1, 4}));
-  EXPECT_EQ(over.logical_axes(), (dims{0, 1, 2}));
+  EXPECT_EQ(over.strides_bytes(0), (dims{-16, 0, -4}));
 }
 
 TEST(Plan, RankZeroIsOneTileAndEmptyIsNone) {

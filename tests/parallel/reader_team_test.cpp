@@ -1,5 +1,5 @@
-// Numbers read ahead of those who wait for them.
-#include "parallel/reader_team.hpp"
+// Tests that numbers are read ahead of the threads that wait for them.
+#include "parallel/threads/reader_team.hpp"
 
 #include <gtest/gtest.h>
 

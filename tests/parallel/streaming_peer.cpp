@@ -1,5 +1,5 @@
-// One engine call over files, in a process of its own: `streaming_peer MODE BUDGET_MIB FILE...`.
-// Prints "windows dropped peak_resident_kib result".
+// Makes one engine call over files, in a process of its own: `streaming_peer MODE BUDGET_MIB
+// FILE...`. Prints "windows dropped peak_resident_kib result".
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -21,10 +21,10 @@ tensor mapped(const char* path, shale::access allowed) {
 
 // The sum of weigh(x) over the elements x of `values`.
 template <class Expected>
-long long sum_of(const tensor& values, Expected weigh, executor& on) {
+long long sum_of(const tensor& values, Expected weigh) {
   return reduce(
       values, 0LL, [&](long long& to, std::int32_t x) { to += weigh(x); },
-      [](long long& to, long long other) { to += other; }, &on);
+      [](long long& to, long long other) { to += other; });
 }
 
 }  // namespace
@@ -33,6 +33,7 @@ int main(int count, char** arguments) {
   if (count < 4) return 2;
   const std::string mode = arguments[1];
   executor on({.threads = 2, .memory_bytes = std::strtoull(arguments[2], nullptr, 10) << 20});
+  const executor::scope within(on);
   const auto plain = [](std::int32_t x) -> long long { return x; };
   long long result = 0;
   const bool writes = mode != "sum" && mode != "sum_backwards" && mode != "sum_column" &&
@@ -41,15 +42,15 @@ int main(int count, char** arguments) {
       mapped(arguments[3], writes ? shale::access::read_write : shale::access::read_only);
   const index_t columns = 8192;
   if (mode == "sum") {
-    result = sum_of(first, plain, on);
+    result = sum_of(first, plain);
   } else if (mode == "sum_backwards") {
-    result = sum_of(first.flip(), plain, on);
+    result = sum_of(first.flip(), plain);
   } else if (mode == "sum_column") {
-    result = sum_of(first.view({-1, columns}).select(1, 7), plain, on);
+    result = sum_of(first.view({-1, columns}).select(1, 7), plain);
   } else if (mode == "sum_rows") {
-    result = sum_of(first.view({-1, 16384}).sliced(0, {.step = 4}), plain, on);
+    result = sum_of(first.view({-1, 16384}).sliced(0, {.step = 4}), plain);
   } else if (mode == "sum_crossed") {
-    // Behind a header, as arrays lie in files.
+    // The elements begin after a header, as in a container.
     const index_t side = 32, header_bytes = 128;
     const index_t depth = (first.size() - header_bytes / 4) / (side * side);
     const storage elements = first.storage().slice(header_bytes, first.size_bytes() - header_bytes);
@@ -57,31 +58,29 @@ int main(int count, char** arguments) {
     const tensor sums = tensor::empty({side, side}, dtype::int32);
     const auto quarter = [&](index_t which) { return all.select(2, which * depth / 4); };
     apply_into(
-        &on, sums,
+        sums,
         [](std::int32_t a, std::int32_t b, std::int32_t c, std::int32_t d) {
           return a + b + c + d;
         },
-        quarter(0), quarter(1).transpose(0, 1), quarter(2), quarter(3).transpose(0, 1));
-    result = sum_of(sums, plain, on);
+        quarter(0), quarter(1).swapaxes(0, 1), quarter(2), quarter(3).swapaxes(0, 1));
+    result = sum_of(sums, plain);
   } else if (mode == "update") {
-    apply(
-        &on, [](std::int32_t& x) { x = 3 * x + 1; }, first);
+    apply([](std::int32_t& x) { x = 3 * x + 1; }, first);
   } else if (mode == "combine") {
     const tensor second = mapped(arguments[4], shale::access::read_only);
-    apply(
-        &on, [](std::int32_t& x, std::int32_t y) { x = x + 2 * y; }, first, second);
+    apply([](std::int32_t& x, std::int32_t y) { x = x + 2 * y; }, first, second);
   } else if (mode == "differences") {
     const tensor second = mapped(arguments[4], shale::access::read_only);
     const index_t n = second.size();
     apply_into(
-        &on, first.narrow(0, 0, n - 5000), [](std::int32_t a, std::int32_t b) { return a - b; },
+        first.narrow(0, 0, n - 5000), [](std::int32_t a, std::int32_t b) { return a - b; },
         second.narrow(0, 5000, n - 5000), second.narrow(0, 0, n - 5000));
   } else if (mode == "transpose") {
     const tensor second = mapped(arguments[4], shale::access::read_only);
     const auto rows = static_cast<index_t>(std::sqrt(static_cast<double>(first.size())));
     apply_into(
-        &on, first.view({rows, -1}), [](std::int32_t a) { return a; },
-        second.view({-1, rows}).transpose(0, 1));
+        first.view({rows, -1}), [](std::int32_t a) { return a; },
+        second.view({-1, rows}).swapaxes(0, 1));
   } else {
     return 2;
   }

@@ -1,5 +1,5 @@
-// Blocks of every width and extent, compared with a loop over elements.
-#include "parallel/transposed_block.hpp"
+// Tests blocks of every width and extent. The oracle is a loop over elements.
+#include "parallel/blocks/transposed_block.hpp"
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,8 @@ TYPED_TEST(TransposedBlock, MovesEveryElementAndTouchesNoOther) {
   std::mt19937_64 random(1);
   for (const index_t rows : {1, 3, 31, 64, 65, 130}) {
     for (const index_t columns : {1, 5, 63, 64, 70, 129}) {
-      const index_t from_column = rows * width + 24;  // bytes between what become neighbours
+      const index_t from_column =
+          rows * width + 24;  // bytes between elements that become neighbours
       const index_t to_row = columns * width + 40;
       std::vector<std::byte> from(static_cast<std::size_t>(columns * from_column));
       for (auto& each : from) each = static_cast<std::byte>(random());
@@ -39,7 +40,7 @@ TYPED_TEST(TransposedBlock, MovesEveryElementAndTouchesNoOther) {
       copy_transposed<TypeParam>(to.data(), to_row, from.data(), from_column, columns, rows);
       EXPECT_EQ(to, expected) << rows << " x " << columns;
 
-      // Backwards through the columns.
+      // The columns are read backwards.
       for (index_t row = 0; row < rows; ++row)
         for (index_t column = 0; column < columns; ++column)
           for (index_t byte = 0; byte < width; ++byte)

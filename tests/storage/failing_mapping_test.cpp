@@ -1,6 +1,6 @@
-// Every call to the operating system and every allocation fails in turn while files are created,
-// mapped, grown and flushed, and while memory is shared: there is a clear error or none, and
-// nothing leaks.
+// Makes every call to the operating system and every allocation fail in turn while files are
+// created, mapped, grown and flushed, and while memory is shared. There is a clear error or none,
+// and nothing leaks.
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -17,6 +17,7 @@
 #include "shale/mapped_file.hpp"
 #include "shale/shared_memory.hpp"
 #include "storage/pool/housekeeper.hpp"
+#include "support/bounded.hpp"
 #include "support/failing_calls.hpp"
 #include "support/failures.hpp"
 #include "support/process_footprint.hpp"
@@ -37,16 +38,16 @@ void fill(storage& bytes, char value) {
   std::fill_n(bytes.data(), bytes.size_bytes(), std::byte(value));
 }
 
-// What is done to a file that holds `some_bytes` times 'o', if it is there.
+// An operation on a file that contains `some_bytes` times 'o', if it exists.
 struct use {
   std::string name;
   bool file_is_there;
   std::function<void(const std::string& path)> run;
-  std::string afterwards;  // what the file holds if all went well
-  bool all_or_nothing;     // whether it else holds what it held before
+  std::string afterwards;  // the file's content after success
+  bool all_or_nothing;     // after a failure the content is unchanged
 };
 
-std::ostream& operator<<(std::ostream& to, const use& which) { return to << which.name; }
+std::ostream& operator<<(std::ostream& to, const use& shown) { return to << shown.name; }
 
 std::string holding(std::size_t bytes, char value) { return std::string(bytes, value); }
 
@@ -101,10 +102,10 @@ const std::vector<use>& uses() {
 class FailingMapping : public testing::TestWithParam<use> {
  protected:
   FailingMapping() {
-    // Descriptors are counted: the housekeeper must not look into /proc meanwhile.
+    // The test counts descriptors, so the housekeeper must not open files in /proc meanwhile.
     detail::exchange_memory_probe([] { return detail::system_memory(); });
     prepare();
-    // What is made once in a process is made before anything is counted.
+    // Create everything that a process creates only once before counting.
     GetParam().run(path_);
     EXPECT_EQ(test::read_file(path_), GetParam().afterwards);
     test::fail_calls(failing::once, 0, EIO);
@@ -117,14 +118,14 @@ class FailingMapping : public testing::TestWithParam<use> {
     if (GetParam().file_is_there) test::write_file(path_, holding(some_bytes, 'o'));
   }
 
-  // Lets call after call fail. `allowed` says whether an outcome is right.
+  // Makes one call after the other fail. `allowed` decides whether an outcome is right.
   template <class Allowed>
   void fail_each(failing how, int number, Allowed allowed) {
-    for (std::uint64_t at = 0;; ++at) {
-      SCOPED_TRACE("call " + std::to_string(at));
+    for (std::uint64_t call = 0;; ++call) {
+      SCOPED_TRACE("call " + std::to_string(call));
       prepare();
       const process_footprint before = process_footprint::now();
-      test::fail_calls(how, at, number);
+      test::fail_calls(how, call, number);
       const outcome went = outcome_of([&] { GetParam().run(path_); });
       test::stop_failing();
       const std::string failed = test::failed_call();
@@ -178,7 +179,7 @@ TEST_P(FailingMapping, WithAnInterruptionOnce) {
   fail_each(failing::once, EINTR, [&](const outcome& went, const std::string& failed) {
     for (const char* const repeated : {"open", "fallocate", "close"})
       if (failed == repeated) return !went.code.has_value();
-    // Syncs are not repeated; other calls are never interrupted.
+    // A sync is not repeated after EINTR. The system never interrupts the other calls.
     return !went.code || names_file(went) || failed == "mmap";
   });
 }
@@ -208,7 +209,7 @@ class FailingSharedMemory : public testing::TestWithParam<shared_lifetime> {
   }
   ~FailingSharedMemory() override { remove_shared(name_); }
 
-  // Two attached handles; what one stores the other sees.
+  // Attaches two handles; each sees the stores of the other.
   void share() const {
     storage made = create_shared(name_, some_bytes,
                                  {.lifetime = GetParam(), .reserve_bytes = std::size_t{1} << 20});
@@ -218,12 +219,12 @@ class FailingSharedMemory : public testing::TestWithParam<shared_lifetime> {
     made.grow(more_bytes);
   }
 
-  // Whatever went wrong, nothing is held by this process, and the name can be had again.
+  // After any failure this process holds nothing, and the name can be used again.
   void fail_each(failing how, int number) {
-    for (std::uint64_t at = 0;; ++at) {
-      SCOPED_TRACE("call " + std::to_string(at));
+    for (std::uint64_t call = 0;; ++call) {
+      SCOPED_TRACE("call " + std::to_string(call));
       const process_footprint before = process_footprint::now();
-      test::fail_calls(how, at, number);
+      test::fail_calls(how, call, number);
       const outcome went = outcome_of([&] { share(); });
       test::stop_failing();
       const std::string failed = test::failed_call();
@@ -233,7 +234,8 @@ class FailingSharedMemory : public testing::TestWithParam<shared_lifetime> {
       if (went.code && how != failing::allocation) {
         ASSERT_NE(went.text.find(name_), std::string::npos) << failed << ": " << went.text;
       }
-      for (const shared_segment& each : list_shared(name_)) ASSERT_FALSE(each.attached) << failed;
+      for (const shared_segment& segment : list_shared(name_))
+        ASSERT_FALSE(segment.attached) << failed;
       const bool is_left = GetParam() == shared_lifetime::manual && !list_shared(name_).empty();
       if (is_left) remove_shared(name_);
       const outcome again = outcome_of([&] { share(); });
@@ -261,7 +263,7 @@ INSTANTIATE_TEST_SUITE_P(Of, FailingSharedMemory,
                                                                                        : "Manual");
                          });
 
-// Lets one call of that name fail, just after something else has run.
+// Makes one call of that name fail, right after running something else.
 class failing_after {
  public:
   failing_after(const char* name, int error_number, std::function<void()> run) {
@@ -347,7 +349,21 @@ TEST(FailingGrowth, GrowsFilesWhoseSpaceCannotBeReserved) {
   EXPECT_GE(about.st_blocks * 512, 300'000);
 }
 
-// segment.4: the second leaves when the first has just let its gate go.
+// Signals that come faster than the call can end.
+TEST(FailingGrowth, IsAnErrorWhereEachAttemptIsInterrupted) {
+  test::expect_to_end([] {
+    const test::scratch_directory files;
+    const std::string path = files / "a.bytes";
+    storage bytes = create_file(path, some_bytes, {.reserve_bytes = std::size_t{64} << 20});
+    test::refuse_calls("fallocate", EINTR);
+    EXPECT_EQ(test::code_of([&] { bytes.grow(std::size_t{60} << 20); }), errc::io);
+    test::refuse_calls(nullptr);
+    EXPECT_EQ(std::filesystem::file_size(path), some_bytes);
+    bytes.grow(300'000);
+    EXPECT_EQ(std::filesystem::file_size(path), 300'000U);
+  });
+}
+
 TEST(LeavingTogether, TakesACountedSegmentsNameAway) {
   const std::string name = "shale-leaving-" + std::to_string(::getpid());
   storage first = create_shared(name, some_bytes, {.lifetime = shared_lifetime::counted});
@@ -363,7 +379,8 @@ TEST(LeavingTogether, TakesACountedSegmentsNameAway) {
   remove_shared(name);
 }
 
-// Nobody else hears of these: whoever passes them over says that lost bytes are durable.
+// The system reports these errors only here: ignoring one would mean that lost bytes are reported
+// as durable.
 TEST(FailingWriteback, IsReportedWithFileAndRange) {
   const test::scratch_directory files;
   const std::string path = files / "a.bytes";
@@ -378,6 +395,8 @@ TEST(FailingWriteback, IsReportedWithFileAndRange) {
     SCOPED_TRACE(call);
     for (const auto& [number, code] :
          {std::pair(EIO, errc::io), {ENOSPC, errc::out_of_space}, {EINTR, errc::io}}) {
+      bytes = map_file(path, {.access = access::read_write});
+      fill(bytes, 'w');
       test::fail_calls(failing::once, 0, number);
       const outcome went = outcome_of(run);
       test::stop_failing();
@@ -386,7 +405,11 @@ TEST(FailingWriteback, IsReportedWithFileAndRange) {
       EXPECT_NE(went.text.find("byte 4096"), std::string::npos) << went.text;
       EXPECT_NE(went.text.find("8192 bytes"), std::string::npos) << went.text;
       EXPECT_NE(went.text.find(path), std::string::npos) << went.text;
+      // mapped.4: the system itself would not report the error again.
+      EXPECT_EQ(outcome_of(run).code, code);
+      EXPECT_EQ(outcome_of([&] { bytes.check(); }).code, code);
     }
+    bytes = map_file(path, {.access = access::read_write});
     EXPECT_EQ(outcome_of(run).code, std::nullopt);
   }
 }

@@ -1,6 +1,6 @@
-// Files that vanish under their mappings: the process lives, the storage is marked, the error says
-// where, and other storages are untouched.
-#include "storage/fault_guard.hpp"
+// Files that are lost under their mappings: the process lives, the storage is marked, the error
+// names the position, and other storages are not affected.
+#include "storage/faults/fault_guard.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -21,8 +21,9 @@
 #include <vector>
 
 #include "shale/mapped_file.hpp"
-#include "storage/mapped_extents.hpp"
+#include "storage/mapped/mapped_extents.hpp"
 #include "storage/test_support.hpp"
+#include "support/system_page.hpp"
 
 namespace shale {
 namespace {
@@ -34,9 +35,9 @@ using test::scratch_directory;
 using test::text_of;
 using test::write_pattern;
 
-constexpr std::size_t page = 4096;
+const std::size_t page = test::system_page_bytes();
 
-unsigned char at(const storage& bytes, std::size_t position) {
+unsigned char byte_at(const storage& bytes, std::size_t position) {
   return static_cast<unsigned char>(
       *const_cast<const volatile std::byte*>(bytes.data() + position));
 }
@@ -45,7 +46,7 @@ void put(storage& bytes, std::size_t position, unsigned char value) {
   *const_cast<volatile std::byte*>(bytes.data() + position) = static_cast<std::byte>(value);
 }
 
-// Memory that a sanitizer keeps about these stores would count as ours.
+// Shadow memory of a sanitizer for these stores would be counted too.
 __attribute__((no_sanitize("address", "thread"))) void store_in_every_page(std::byte* to,
                                                                            std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; i += page) static_cast<volatile std::byte*>(to)[i] = {};
@@ -53,7 +54,7 @@ __attribute__((no_sanitize("address", "thread"))) void store_in_every_page(std::
 
 class FaultGuard : public testing::Test {
  protected:
-  static constexpr std::size_t size = 64 * page;
+  const std::size_t size = 64 * page;
 
   void SetUp() override { write_pattern(path, size); }
   void truncate_by_another_process(std::size_t bytes) {
@@ -68,16 +69,16 @@ class FaultGuard : public testing::Test {
 TEST_F(FaultGuard, LoadsBehindATruncationReadZeros) {
   const storage bytes = map_file(path);
   const storage other = map_file(path, {.length = page});
-  EXPECT_EQ(at(bytes, size - 1), pattern(size - 1));
+  EXPECT_EQ(byte_at(bytes, size - 1), pattern(size - 1));
   truncate_by_another_process(10 * page + 5);
   EXPECT_FALSE(bytes.failed());
-  EXPECT_EQ(at(bytes, 20 * page), 0);
+  EXPECT_EQ(byte_at(bytes, 20 * page), 0);
   EXPECT_TRUE(bytes.failed());
-  EXPECT_EQ(at(bytes, size - 1), 0);
-  EXPECT_EQ(at(bytes, 10 * page), pattern(10 * page));
-  EXPECT_EQ(at(bytes, 0), pattern(0));
-  // Pages between the first fault and the truncation fault on their own.
-  EXPECT_EQ(at(bytes, 11 * page), 0);
+  EXPECT_EQ(byte_at(bytes, size - 1), 0);
+  EXPECT_EQ(byte_at(bytes, 10 * page), pattern(10 * page));
+  EXPECT_EQ(byte_at(bytes, 0), pattern(0));
+  // Pages between the new end and the first fault have not been replaced; they fault later.
+  EXPECT_EQ(byte_at(bytes, 11 * page), 0);
   const std::string text = text_of([&] { bytes.check(); });
   EXPECT_NE(text.find(path), std::string::npos) << text;
   EXPECT_NE(text.find("byte " + std::to_string(11 * page)), std::string::npos) << text;
@@ -113,10 +114,10 @@ TEST_F(FaultGuard, StoresBehindATruncationAreSwallowedAndGrowNothing) {
   EXPECT_EQ(code_of([&] { bytes.check(); }), errc::io);
   EXPECT_EQ(code_of([&] { bytes.flush(); }), errc::io);
   EXPECT_EQ(test::file_size(path), 10 * page);
-  // Not even if the file comes back: half of a result is worse than none.
+  // The mark stays even if the file comes back: half of a result is worse than none.
   truncate_by_another_process(size);
   for (std::size_t i = 0; i < size; i += 100) put(bytes, i, 2);
-  const auto file = test::bytes_of_file(path);
+  const auto file = test::file_contents(path);
   EXPECT_EQ(file[0], 2);
   EXPECT_EQ(std::count(file.begin() + 10 * page, file.end(), 0),
             static_cast<std::ptrdiff_t>(size - 10 * page));
@@ -124,7 +125,7 @@ TEST_F(FaultGuard, StoresBehindATruncationAreSwallowedAndGrowNothing) {
 }
 
 // guard.3
-TEST_F(FaultGuard, SinkIsBoundedHoweverMuchIsStored) {
+TEST_F(FaultGuard, SinkMemoryIsBounded) {
   constexpr std::size_t large = std::size_t{1} << 30;
   ASSERT_EQ(::truncate(path.c_str(), large), 0);  // sparse
   storage bytes = map_file(path, {.access = access::read_write});
@@ -162,10 +163,10 @@ TEST_F(FaultGuard, CopyOnWriteLosesOnlyWhatTheFileLost) {
   put(bytes, 5, 200);
   put(bytes, 20 * page, 201);
   truncate_by_another_process(10 * page);
-  EXPECT_EQ(at(bytes, 20 * page), 0);
-  EXPECT_EQ(at(bytes, 5), 200);
+  EXPECT_EQ(byte_at(bytes, 20 * page), 0);
+  EXPECT_EQ(byte_at(bytes, 5), 200);
   put(bytes, 20 * page, 202);
-  EXPECT_EQ(at(bytes, 20 * page), 202);
+  EXPECT_EQ(byte_at(bytes, 20 * page), 202);
   EXPECT_TRUE(bytes.failed());
 }
 
@@ -179,19 +180,19 @@ TEST_F(FaultGuard, ManyThreadsFaultAtOnce) {
   for (unsigned t = 0; t < 8; ++t)
     threads.emplace_back([&, t] {
       for (std::size_t i = 1; i < size / page; ++i) {
-        const std::size_t where = (i * (2 * t + 1)) % 63 + 1;
-        sum += at(reading, where * page);
-        put(writing, where * page + t, 1);
+        const std::size_t position = (i * (2 * t + 1)) % 63 + 1;
+        sum += byte_at(reading, position * page);
+        put(writing, position * page + t, 1);
       }
     });
-  for (auto& each : threads) each.join();
+  for (auto& thread : threads) thread.join();
   EXPECT_EQ(sum, 0u);
   EXPECT_TRUE(reading.failed());
   EXPECT_TRUE(writing.failed());
   EXPECT_FALSE(healthy.failed());
 }
 
-// guard.2, under a race detector: a slot is filled again while others look through the list.
+// guard.2, for a race detector: a slot is reused while other threads search the list.
 TEST_F(FaultGuard, MappingsComeAndGoWhileOthersFault) {
   std::atomic<bool> stop = false;
   std::thread churn([&] {
@@ -199,7 +200,7 @@ TEST_F(FaultGuard, MappingsComeAndGoWhileOthersFault) {
     write_pattern(other, size);
     while (!stop) {
       const storage bytes = map_file(other);
-      ASSERT_EQ(at(bytes, size - 1), pattern(size - 1));
+      ASSERT_EQ(byte_at(bytes, size - 1), pattern(size - 1));
       ASSERT_FALSE(bytes.failed());
     }
   });
@@ -207,7 +208,7 @@ TEST_F(FaultGuard, MappingsComeAndGoWhileOthersFault) {
     ASSERT_EQ(::truncate(path.c_str(), size), 0);
     storage bytes = map_file(path, {.access = i % 2 == 0 ? access::read_write : access::read_only});
     ASSERT_EQ(::truncate(path.c_str(), 3 * page), 0);
-    ASSERT_EQ(at(bytes, static_cast<std::size_t>(4 + i % 60) * page), 0);
+    ASSERT_EQ(byte_at(bytes, static_cast<std::size_t>(4 + i % 60) * page), 0);
     ASSERT_TRUE(bytes.failed());
   }
   stop = true;
@@ -221,9 +222,9 @@ TEST_F(FaultGuard, MarksTheExtentThatWasLost) {
   const storage bytes = detail::map_extents(file, extents, {.path = path});
   ::close(file);
   truncate_by_another_process(42 * page);
-  EXPECT_EQ(at(bytes, 4 * page), pattern(0));
-  EXPECT_EQ(at(bytes, 3 * page), 0);
-  EXPECT_EQ(at(bytes, 5 * page), pattern(page));
+  EXPECT_EQ(byte_at(bytes, 4 * page), pattern(0));
+  EXPECT_EQ(byte_at(bytes, 3 * page), 0);
+  EXPECT_EQ(byte_at(bytes, 5 * page), pattern(page));
   const std::string text = text_of([&] { bytes.check(); });
   EXPECT_NE(text.find("byte " + std::to_string(43 * page)), std::string::npos) << text;
 }
@@ -246,14 +247,14 @@ TEST_F(FaultGuard, WorksInThreadsThatBlockedTheSignalAndLetItThrough) {
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, nullptr);
     detail::unblock_fault_signal();
-    EXPECT_EQ(at(bytes, 5), 0);
+    EXPECT_EQ(byte_at(bytes, 5), 0);
   }).join();
   EXPECT_TRUE(bytes.failed());
 }
 
 // Loads and stores run over a file that another process truncates, grows and rewrites meanwhile.
-// Nothing is known about the bytes; that the process lives, that a failed storage says so and a
-// neighbour does not, is.
+// The values of the bytes are not known. But the process must live, a failed storage must be
+// marked, and its neighbour must not be.
 TEST_F(FaultGuard, SurvivesAProcessThatKeepsChangingTheFile) {
   const std::string calm_path = directory / "calm";
   write_pattern(calm_path, size);
@@ -275,7 +276,7 @@ TEST_F(FaultGuard, SurvivesAProcessThatKeepsChangingTheFile) {
       continue;
     }
     for (std::size_t i = 0; i < bytes.size_bytes(); i += 512) {
-      sum += at(bytes, i);
+      sum += byte_at(bytes, i);
       if (how != access::read_only) put(bytes, i, 1);
     }
     if (bytes.failed()) {
@@ -287,7 +288,7 @@ TEST_F(FaultGuard, SurvivesAProcessThatKeepsChangingTheFile) {
   EXPECT_EQ(other.wait(), 0);
   EXPECT_GT(failures, 0) << sum;
   calm.check();
-  EXPECT_EQ(at(calm, size - 1), pattern(size - 1));
+  EXPECT_EQ(byte_at(calm, size - 1), pattern(size - 1));
 }
 
 // ---- fork ---------------------------------------------------------------------------------------
@@ -311,39 +312,36 @@ int in_child(const std::function<int()>& body) {
 TEST_F(FaultGuard, ForkedChildKeepsReadMappingsGuarded) {
   const storage bytes = map_file(path);
   EXPECT_EQ(in_child([&] {
-              if (at(bytes, 5) != pattern(5)) return 1;
+              if (byte_at(bytes, 5) != pattern(5)) return 1;
               if (::truncate(path.c_str(), page) != 0) return 2;
-              if (at(bytes, 10 * page) != 0 || !bytes.failed()) return 3;
+              if (byte_at(bytes, 10 * page) != 0 || !bytes.failed()) return 3;
               return 0;
             }),
             0);
   EXPECT_FALSE(bytes.failed());
-  EXPECT_EQ(at(bytes, 10 * page), 0);
+  EXPECT_EQ(byte_at(bytes, 10 * page), 0);
   EXPECT_TRUE(bytes.failed());
 }
 
-TEST_F(FaultGuard, ForkedChildHasNoWritableMappingsAndUnmapsNothingForeign) {
+// guard.5; Fork.ChildrenUnmapNothingForeign tests a child in which other memory has taken the gap.
+TEST_F(FaultGuard, ForkedChildHasNoWritableMappings) {
   storage bytes = map_file(path, {.access = access::read_write});
   put(bytes, 0, 9);
-  std::byte* const address = bytes.data();
   EXPECT_EQ(in_child([&] {
-              // Something else takes the addresses, and must survive the handle.
-              void* const mine = ::mmap(address, size, PROT_READ | PROT_WRITE,
-                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-              if (mine != address) return 3;
+              if (!bytes.failed() || byte_at(bytes, 0) != 0) return 3;
               if (code_of([&] { bytes.check(); }) != errc::unsupported) return 1;
               if (code_of([&] { bytes.populate({0, 1}); }) != errc::unsupported) return 2;
-              std::memset(mine, 1, size);
+              put(bytes, 0, 7);
               bytes = {};
-              return static_cast<unsigned char*>(mine)[size - 1] == 1 ? 0 : 4;
+              return 0;
             }),
             0);
-  EXPECT_EQ(at(bytes, 0), 9);
+  EXPECT_EQ(byte_at(bytes, 0), 9);
   bytes.check();
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they ask for more
-// From here on any other system call ends the process.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need more calls
+// From now on any other system call ends the process.
 bool allow_only(const std::vector<long>& calls) {
   std::vector<sock_filter> program{{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)}};
   for (const long call : calls) {
@@ -356,7 +354,7 @@ bool allow_only(const std::vector<long>& calls) {
          ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-// guard.1: what the handler asks the kernel for; to wait for a lock would be more.
+// guard.1: the system calls of the handler; waiting for a lock would be a further one.
 TEST_F(FaultGuard, AsksTheKernelForLittle) {
   const int status = in_child([&] {
     auto& reading = *new storage(map_file(path));
@@ -366,7 +364,7 @@ TEST_F(FaultGuard, AsksTheKernelForLittle) {
                      SYS_exit_group}))
       return 2;
     for (std::size_t i = size / page; i-- > 1;) {
-      if (at(reading, i * page) != 0) return 3;
+      if (byte_at(reading, i * page) != 0) return 3;
       put(writing, i * page, 1);
     }
     return reading.failed() && writing.failed() ? 0 : 4;

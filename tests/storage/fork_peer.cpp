@@ -1,4 +1,6 @@
 // Processes that fork while they hold storages: `fork_peer VERB DIRECTORY`.
+#include <pthread.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,22 +10,23 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "shale/mapped_file.hpp"
 #include "shale/memory_pool.hpp"
 #include "shale/shared_memory.hpp"
 #include "storage/peer_support.hpp"
 #include "storage/pool/housekeeper.hpp"
+#include "support/allocation_turns.hpp"
 
 namespace {
 
 using namespace shale;
 using namespace shale::test;
 
-constexpr std::size_t file_bytes = 64 * page;
+const std::size_t file_bytes = 64 * page;
 
 std::string filled_file(const std::string& path) {
   storage made = create_file(path, file_bytes, {.exclusive = false, .truncate = true});
@@ -31,19 +34,7 @@ std::string filled_file(const std::string& path) {
   return path;
 }
 
-// AddressSanitizer's allocator has no handlers around fork (before LLVM 17): a child may inherit
-// its locks as another thread held them, and wait for ever. Under it, forks and what allocates in
-// other threads take turns; faults come at any moment, as everywhere.
-std::unique_lock<std::mutex> turn_to_allocate() {
-#if defined(__SANITIZE_ADDRESS__)
-  static std::mutex turns;
-  return std::unique_lock(turns);
-#else
-  return {};
-#endif
-}
-
-// A child that runs `body`; it ends with 0 if that throws nothing.
+// Forks a child that runs `body`; it ends with 0 if `body` throws nothing.
 pid_t begin_child(const std::function<void()>& body) {
   auto turn = turn_to_allocate();
   const pid_t child = ::fork();
@@ -64,7 +55,7 @@ void require_end(pid_t child) {
   require_equal(status, 0, "the child's status");
 }
 
-// Two processes take turns.
+// Lets two processes take turns.
 class turns {
  public:
   turns() { require(::pipe(to_parent_) == 0 && ::pipe(to_child_) == 0, "there are pipes"); }
@@ -98,13 +89,13 @@ void private_copies(const words& arguments) {
     require_equal(load(own, 0), 2, "the child's byte");
     require_equal(filled_bytes(reading), file_bytes, "the file's bytes");
     own.check();
-    // A child of the child has copies of its own again.
+    // A child of the child has its own copies again.
     require_end(begin_child([&] {
       require_equal(load(own, page), 3, "a byte of the child");
       put(own, page, 4);
     }));
     require_equal(load(own, page), 3, "the child's byte after its child");
-    // New storages work, and letting go gives all back.
+    // New storages work, and destroying them gives everything back.
     { const storage more = map_file(path, {.access = access::read_write}); }
     require(process_footprint::now() == held, "nothing leaks in the child");
     own = {};
@@ -129,10 +120,10 @@ void fault_in_child(const words& arguments) {
   require_end(begin_child([&] {
     put(own, 0, 200);
     require(::truncate(path.c_str(), 8 * page) == 0, "the file can be truncated");
-    for (const storage* each : {static_cast<const storage*>(&own), &reading}) {
-      require_equal(load(*each, 9 * page), 0, "a lost byte");
-      require(each->failed(), "a mark");
-      require_failure([&] { each->check(); }, errc::io, place(path, 9 * page), "a check");
+    for (const storage* bytes : {static_cast<const storage*>(&own), &reading}) {
+      require_equal(load(*bytes, 9 * page), 0, "a lost byte");
+      require(bytes->failed(), "a mark");
+      require_failure([&] { bytes->check(); }, errc::io, place(path, 9 * page), "a check");
     }
     require_equal(load(own, 0), 200, "the child's byte");
     require_equal(load(own, 6 * page), 100, "the parent's byte");
@@ -156,16 +147,16 @@ void shared_stores(const words& arguments) {
   storage segment = create_shared(name, page, {.reserve_bytes = 2 * file_bytes});
   put(segment, 0, 7);
   require_end(begin_child([&] {
-    for (storage* each : {&file, &segment}) {
+    for (storage* bytes : {&file, &segment}) {
       for (const auto& call :
-           {std::function<void()>([&] { each->check(); }),
-            std::function<void()>([&] { each->flush(); }),
-            std::function<void()>([&] { each->grow(2 * file_bytes); }), std::function<void()>([&] {
-              each->populate({0, 1});
+           {std::function<void()>([&] { bytes->check(); }),
+            std::function<void()>([&] { bytes->flush(); }),
+            std::function<void()>([&] { bytes->grow(2 * file_bytes); }), std::function<void()>([&] {
+              bytes->populate({0, 1});
             })})
         require(code_of(call) == errc::unsupported, "a child has no share in writable mappings");
     }
-    // Opened anew, both can be used.
+    // After opening the files anew, both can be used.
     storage again = open_shared(name);
     put(again, 1, 8);
     put(segment = map_file(path, {.access = access::read_write}), 0, 9);
@@ -181,7 +172,88 @@ void shared_stores(const words& arguments) {
   require_equal(list_shared(name).size(), 0u, "segments");
 }
 
-// Frees until the housekeeper, which that wakes, has nothing left to do and sleeps.
+bool is_mapped(const std::byte* address) {
+  unsigned char in_memory = 0;
+  return ::mincore(const_cast<std::byte*>(address), page, &in_memory) == 0;
+}
+
+void require_lost(storage& from_parent, const std::string& path) {
+  require(from_parent.failed(), "a mark");
+  for (const std::size_t offset : {std::size_t{0}, 5 * page, from_parent.size_bytes() - 1}) {
+    require_equal(load(from_parent, offset), 0, "a byte of the parent's");
+    if (from_parent.writable()) put(from_parent, offset, 200);
+  }
+  require_failure([&] { from_parent.check(); }, errc::unsupported, "file " + path, "a check");
+}
+
+void touched_in_child(const words& arguments) {
+  const std::string path = filled_file(arguments.at(0) + "/data");
+  const std::string cut = filled_file(arguments.at(0) + "/cut");
+  storage sound = map_file(path, {.access = access::read_write, .reserve_bytes = 2 * file_bytes});
+  storage grown =
+      create_file(arguments.at(0) + "/grown", 6 * page, {.reserve_bytes = 2 * file_bytes});
+  grown.grow(file_bytes);
+  // Before the fork, the tail of one storage was lost and replaced.
+  storage failed = map_file(cut, {.access = access::read_write});
+  require(::truncate(cut.c_str(), 9 * page) == 0, "the file can be truncated");
+  put(failed, 20 * page, 1);
+  require(failed.failed() && load(failed, 5) == value_at(5), "the tail alone is lost");
+
+  require_end(begin_child([&] {
+    // In a child of the child they throw too.
+    require_end(begin_child([&] { require_lost(sound, path); }));
+    const auto held = process_footprint::now();
+    require_lost(sound, path);
+    require_lost(grown, arguments.at(0) + "/grown");
+    require_lost(failed, cut);
+    require_end(begin_child([&] {
+      require(sound.failed() && grown.failed() && failed.failed(), "marks");
+      put(sound, file_bytes - 1, 3);
+      require_failure([&] { failed.check(); }, errc::unsupported, "file " + cut, "a check");
+    }));
+    require_equal(load(sound, file_bytes - 1), 200, "a byte that the child's child changed");
+    std::vector<const std::byte*> addresses;
+    for (storage* bytes : {&sound, &grown, &failed}) {
+      for (std::size_t offset : {std::size_t{0}, 5 * page, bytes->size_bytes() - page})
+        addresses.push_back(bytes->data() + offset);
+      *bytes = {};
+    }
+    for (const std::byte* address : addresses)
+      require(!is_mapped(address), "nothing is left mapped");
+    require(process_footprint::now().descriptors < held.descriptors, "nor open");
+  }));
+  require_equal(filled_bytes(sound), file_bytes, "bytes of the parent's");
+  require(!sound.failed() && !grown.failed(), "the parent has no mark");
+  require_equal(load(map_file(cut), 5), value_at(5), "a byte of the file");
+}
+
+// Simulates another library that maps memory in the child before the guard's fork handler runs.
+std::byte* wanted_in_child = nullptr;
+void take_the_gap() {
+  void* const got = ::mmap(wanted_in_child, file_bytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  if (got != wanted_in_child) ::_exit(3);
+  std::memset(got, 1, file_bytes);
+}
+
+void foreign_in_child(const words& arguments) {
+  require(::pthread_atfork(nullptr, nullptr, take_the_gap) == 0, "a handler of fork is there");
+  storage bytes = map_file(filled_file(arguments.at(0) + "/data"), {.access = access::read_write});
+  wanted_in_child = bytes.data();
+  require_end(begin_child([&] {
+    require(bytes.failed(), "a mark");
+    require(code_of([&] { bytes.check(); }) == errc::unsupported, "a check in the child throws");
+    require(code_of([&] { bytes.populate({0, 1}); }) == errc::unsupported, "so does populating");
+    bytes = {};
+    for (std::size_t offset = 0; offset < file_bytes; offset += page)
+      require(wanted_in_child[offset] == std::byte{1},
+              "what another library mapped stays as it was");
+  }));
+  require_equal(filled_bytes(bytes), file_bytes, "bytes of the parent's");
+  bytes.check();
+}
+
+// Frees a block, which wakes the housekeeper, and waits until it has nothing left to do and sleeps.
 void free_and_fall_idle(memory_pool& pool) {
   constexpr std::size_t bytes = std::size_t{1} << 20;
   pool.deallocate(pool.allocate(bytes), bytes);
@@ -190,10 +262,10 @@ void free_and_fall_idle(memory_pool& pool) {
 }
 
 bool other_threads_sleep() {
-  for (const auto& each : std::filesystem::directory_iterator("/proc/self/task")) {
-    if (each.path().filename() == std::to_string(::gettid())) continue;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    if (entry.path().filename() == std::to_string(::gettid())) continue;
     std::string line;
-    std::getline(std::ifstream(each.path() / "stat"), line);
+    std::getline(std::ifstream(entry.path() / "stat"), line);
     if (line.at(line.rfind(')') + 2) != 'S') return false;
   }
   return true;
@@ -204,12 +276,12 @@ void idle_in_child(const words&) {
   free_and_fall_idle(pool);
   while (!other_threads_sleep()) ::usleep(1000);
   require_end(begin_child([&] {
-    ::alarm(60);  // a thread that is not there would be waited for without end
+    ::alarm(60);  // waiting for a thread that does not exist would never end
     for (int i = 0; i < 3; ++i) free_and_fall_idle(pool);
   }));
 }
 
-// Children that begin while other threads map, fault and let go.
+// Forks children while other threads map, fault and unmap.
 void while_faulting(const words& arguments) {
   const std::string calm = filled_file(arguments.at(0) + "/calm");
   const std::string path = filled_file(arguments.at(0) + "/data");
@@ -257,6 +329,8 @@ int main(int count, char** arguments) {
   return run_verb({{"private-copies", private_copies},
                    {"fault-in-child", fault_in_child},
                    {"shared-stores", shared_stores},
+                   {"touched-in-child", touched_in_child},
+                   {"foreign-in-child", foreign_in_child},
                    {"idle-in-child", idle_in_child},
                    {"while-faulting", while_faulting}},
                   count, arguments);

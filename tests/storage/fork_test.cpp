@@ -1,4 +1,5 @@
-// Children that do not exec: what they have of their parent's storages, and what they cannot harm.
+// Forked children that do not exec: which storages of the parent they can use, and that they cannot
+// harm the others.
 #include <gtest/gtest.h>
 
 #include "storage/test_support.hpp"
@@ -21,7 +22,13 @@ TEST_F(Fork, FaultsInChildrenLeaveTheParentUntouched) { expect_so("fault-in-chil
 
 TEST_F(Fork, ChildrenHaveNoShareInWritableMappings) { expect_so("shared-stores"); }
 
-#if !defined(__SANITIZE_THREAD__)  // which lets no thread begin in the child of a process with some
+// guard.5
+TEST_F(Fork, ChildrenThatTouchWritableMappingsFindTheirBytesLost) { expect_so("touched-in-child"); }
+
+// guard.5
+TEST_F(Fork, ChildrenUnmapNothingForeign) { expect_so("foreign-in-child"); }
+
+#if !defined(__SANITIZE_THREAD__)  // it allows no new thread in the child
 TEST_F(Fork, ChildrenHaveAHousekeeperOfTheirOwn) { expect_so("idle-in-child"); }
 #endif
 

@@ -1,5 +1,5 @@
-// Storages on disks that fill up or fail, in a process that mounts them for itself:
-// `hostile_disk_peer VERB ARGUMENT…`. What each verb finds is what docs/storage.md promises.
+// Storages on disks that become full or fail, in a process with private mounts:
+// `hostile_disk_peer VERB ARGUMENT…`. Each verb checks a guarantee of docs/storage.md.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -15,7 +15,7 @@
 
 #include "shale/mapped_file.hpp"
 #include "shale/shared_memory.hpp"
-#include "storage/file_copy.hpp"
+#include "storage/files/file_copy.hpp"
 #include "storage/peer_support.hpp"
 #include "support/faulty_disk.hpp"
 #include "support/private_mounts.hpp"
@@ -29,7 +29,7 @@ constexpr std::size_t mib = std::size_t{1} << 20;
 
 // ---- full disks ---------------------------------------------------------------------------------
 
-// Takes all space that is left.
+// Uses up all free space.
 void use_up(const std::string& path) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   const std::vector<char> piece(64 << 10, 'x');
@@ -43,7 +43,7 @@ void use_up(const std::string& path) {
 void use_full_disk(const std::string& disk) {
   const std::string path = disk + "/file";
   const std::string sparse = disk + "/sparse";
-  constexpr std::size_t hole_bytes = 64 * page;
+  const std::size_t hole_bytes = 64 * page;
   storage bytes = create_file(path, mib, {.reserve_bytes = 64 * mib});
   fill(bytes);
   { std::ofstream make(sparse); }
@@ -65,21 +65,22 @@ void use_full_disk(const std::string& disk) {
                   errc::out_of_space, path, "replacement");
   require_equal(filled_bytes(bytes), mib, "bytes after failed growth");
 
-  // Stores into holes: told in advance by populating, survived without.
+  // Stores into holes: populating reports the full disk in advance; without it the process
+  // survives.
   require_failure(
       [&] {
         holes.populate({0, hole_bytes}, populate_for::store);
       },
       errc::out_of_space, place(sparse, 0), "populating holes");
   require(!holes.failed(), "populating leaves the mark alone");
-  for (std::size_t at = 0; at < hole_bytes; at += page) put(holes, at, 1);
+  for (std::size_t offset = 0; offset < hole_bytes; offset += page) put(holes, offset, 1);
   require(holes.failed(), "stores into holes leave a mark");
   require_failure([&] { holes.check(); }, errc::io, place(sparse, 0), "a check");
   require_failure([&] { holes.flush(); }, errc::io, place(sparse, 0), "a flush");
   require(code_of([&] { bytes.check(); }) == errc{}, "the neighbour is sound");
   require(code_of([&] { bytes.flush(); }) == errc{}, "the neighbour can be flushed");
 
-  // With space again everything works again, but for what was marked.
+  // When there is space again, everything works again, except for marked storages.
   require(::unlink((disk + "/rest").c_str()) == 0, "space can be made");
   bytes.grow(2 * mib);
   fill(bytes, mib);
@@ -95,7 +96,7 @@ void use_full_disk(const std::string& disk) {
   bytes = {};
   holes = {};
   again = {};
-  for (const auto& each : {path, sparse}) ::unlink(each.c_str());
+  for (const auto& name : {path, sparse}) ::unlink(name.c_str());
 }
 
 void full_disk(const words& arguments) {
@@ -113,9 +114,9 @@ void full_disk(const words& arguments) {
 
 // ---- full shared memory -------------------------------------------------------------------------
 
-std::size_t free_blocks(const std::string& where) {
+std::size_t free_blocks(const std::string& place) {
   struct statvfs about {};
-  require(::statvfs(where.c_str(), &about) == 0, "free blocks can be counted");
+  require(::statvfs(place.c_str(), &about) == 0, "free blocks can be counted");
   return about.f_bfree;
 }
 
@@ -147,7 +148,7 @@ void full_shared_memory(const words&) {
   mount_tmpfs(disk, 8 * mib);
   require_no_leak([&] { use_full_shared_memory(disk); });
   require(unmount(disk), "nothing holds on to the memory");
-  // Out of inodes, with space left: the directory is one, a segment the other.
+  // No inodes are left, but there is space: the directory is one inode, a segment the other.
   mount_tmpfs(disk, 8 * mib, "nr_inodes=2");
   storage bytes = create_shared("kept", mib);
   require_failure([&] { create_shared("more", 1); }, errc::out_of_space, disk, "another segment");
@@ -159,12 +160,12 @@ void full_shared_memory(const words&) {
 
 // ---- failing devices ----------------------------------------------------------------------------
 
-constexpr std::size_t file_bytes = 64 * page;
-constexpr std::size_t bad = 40;  // the page that fails
+const std::size_t file_bytes = 64 * page;
+constexpr std::size_t bad = 40;  // the number of the failing page
 
-// A file of the values of `fill`, which no cache has any more.
+// A file with the values of `fill` that is no longer in the page cache.
 std::string cold_file(const faulty_disk& disk, const std::string& name) {
-  const std::string path = disk.where() + "/" + name;
+  const std::string path = disk.folder() + "/" + name;
   ::unlink(path.c_str());
   storage made = create_file(path, file_bytes);
   fill(made);
@@ -174,7 +175,7 @@ std::string cold_file(const faulty_disk& disk, const std::string& name) {
   return path;
 }
 
-// The faulty disk, and a storage on a sound one.
+// The faulty disk, and a storage on an intact one.
 struct laboratory {
   explicit laboratory(const words& arguments)
       : disk((enter_private_mounts(), arguments.at(0)), arguments.at(1) + "/faulty"),
@@ -197,33 +198,33 @@ void device_read(const words& arguments) {
   in.examine([&] {
     const std::string path = cold_file(in.disk, "data");
     in.disk.fail("read", bad * page, bad * page + 10, EIO);
-    const std::string where = place(path, bad * page);
+    const std::string damaged = place(path, bad * page);
 
-    // Asked first: an error that names the page, and no mark.
+    // populate comes first: it throws an error that names the page, and sets no mark.
     const storage asked = map_file(path);
-    require_failure([&] { asked.populate({0, file_bytes}); }, errc::io, where, "populating");
+    require_failure([&] { asked.populate({0, file_bytes}); }, errc::io, damaged, "populating");
     require(!asked.failed(), "populating leaves the mark alone");
-    require_failure([&] { map_file(path, {.populate = true}); }, errc::io, where,
+    require_failure([&] { map_file(path, {.populate = true}); }, errc::io, damaged,
                     "mapping and populating");
-    // Read instead of mapped.
+    // The file is read instead of mapped.
     const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     const detail::file_extent all{0, file_bytes};
     require_failure(
         [&] {
           detail::copy_extents(file, {&all, 1}, access::read_only, path);
         },
-        errc::io, where, "reading");
+        errc::io, damaged, "reading");
     ::close(file);
-    // Touched: zeros from there on, and a mark.
+    // Access without populate: zeros from there on, and a mark.
     for (const auto how : {access::read_only, access::copy_on_write, access::read_write}) {
       const storage bytes = map_file(path, {.access = how});
-      for (std::size_t at = 0; at < bad * page; ++at)
-        require_equal(load(bytes, at), value_at(at), "a byte before the damage");
+      for (std::size_t offset = 0; offset < bad * page; ++offset)
+        require_equal(load(bytes, offset), value_at(offset), "a byte before the damage");
       require(!bytes.failed(), "sound so far");
       require_equal(load(bytes, bad * page), 0, "a damaged byte");
       require(bytes.failed(), "a mark");
-      require_equal(load(bytes, file_bytes - 1), 0, "a byte behind the damage");
-      require_failure([&] { bytes.check(); }, errc::io, where, "a check");
+      require_equal(load(bytes, file_bytes - 1), 0, "a byte after the damage");
+      require_failure([&] { bytes.check(); }, errc::io, damaged, "a check");
       require(!asked.failed(), "another storage of the file has no mark");
       require_equal(load(asked, 0), value_at(0), "another storage's byte");
     }
@@ -233,7 +234,7 @@ void device_read(const words& arguments) {
   });
 }
 
-// A store needs its page first.
+// A store first needs to read its page.
 void device_read_for_store(const words& arguments) {
   laboratory in(arguments);
   in.examine([&] {
@@ -263,43 +264,62 @@ void device_write(const words& arguments) {
   laboratory in(arguments);
   in.examine([&] {
     const std::string path = cold_file(in.disk, "data");
-    storage bytes = map_file(path, {.access = access::read_write});
+    storage bytes;
     const storage other = map_file(path, {.length = page});
     const auto store = [&] { std::fill_n(bytes.data(), file_bytes, std::byte{5}); };
+    // The failure is permanent for the storage that received it, but not for later ones.
+    const auto begin_anew = [&] {
+      bytes = {};  // its close may fail too, which affects all that have the file open then
+      bytes = map_file(path, {.access = access::read_write});
+      require(!bytes.failed(), "a new storage is sound");
+      store();
+    };
+    const auto require_final = [&](errc code, const std::string& text) {
+      require(bytes.failed(), "stores may be lost");
+      store();
+      require_failure([&] { bytes.flush(); }, code, text, "a later flush");
+      require_failure([&] { bytes.check(); }, code, text, "a later check");
+    };
 
-    store();
+    begin_anew();
     in.disk.fail("write", bad * page, bad * page + 10, EIO);
     const std::string somewhere =
-        place(path, 0) + fmt::format("\n  among {} bytes from there", file_bytes);
+        place(path, 0) + fmt::format("\n  somewhere in the {} bytes from there", file_bytes);
     require_failure([&] { bytes.flush(); }, errc::io, somewhere, "a flush");
-    require(!bytes.failed(), "no bytes of the mapping were lost");
-    store();
+    require_final(errc::io, somewhere);
+    begin_anew();
     require_failure(
         [&] {
           bytes.flush({bad * page, page});
         },
         errc::io, place(path, bad * page), "a flush of the page");
-    store();
+    begin_anew();
+    const storage beside = map_file(path, {.access = access::read_write});
     bytes.flush(flush_mode::async);
     require_failure(
         [&] {
           bytes.finish_writeback({0, file_bytes});
         },
         errc::io, somewhere, "waiting for writes");
+    in.disk.heal();
+    require_final(errc::io, somewhere);
+    require_failure([&] { beside.flush(); }, errc::io, somewhere,
+                    "a flush through another storage");
     in.disk.fail("write", ENOSPC);
-    store();
+    begin_anew();
     require_failure([&] { bytes.flush(); }, errc::out_of_space, place(path, 0),
                     "a flush to a full device");
     in.disk.heal();
     in.disk.fail("sync", EIO);
-    store();
+    begin_anew();
     require_failure([&] { bytes.flush(); }, errc::io, place(path, 0), "a flush that cannot sync");
     in.disk.heal();
-    store();
+    require_final(errc::io, place(path, 0));
+    begin_anew();
     bytes.flush();
     require(code_of([&] { other.check(); }) == errc{}, "another storage of the file is sound");
     require_equal(load(other, 0), 5, "another storage's byte");
-    // Let go with stores that cannot be written: no report, no signal.
+    // Destroys a storage whose stores cannot be written: no report, no signal.
     in.disk.fail("write", EIO);
     store();
     bytes = {};
@@ -311,7 +331,7 @@ void device_growth(const words& arguments) {
   laboratory in(arguments);
   in.examine([&] {
     const std::string path = cold_file(in.disk, "data");
-    const std::string fresh = in.disk.where() + "/fresh";
+    const std::string fresh = in.disk.folder() + "/fresh";
     storage bytes = map_file(path, {.access = access::read_write, .reserve_bytes = 4 * mib});
     for (const auto& [number, code] : {std::pair(EIO, errc::io), {ENOSPC, errc::out_of_space}}) {
       in.disk.fail("allocate", number);
@@ -321,8 +341,8 @@ void device_growth(const words& arguments) {
       require_failure([&] { create_file(fresh, mib); }, code, fresh, "creation");
       require(!exists(fresh), "no new file is left");
     }
-    // Where the file system cannot allocate, zeros are written. What a failure half-way has added
-    // stays: another process may have stored into it.
+    // If the file system cannot allocate, zeros are written. After a failure half-way the added
+    // bytes stay, because another process may have stored into them.
     in.disk.fail("allocate", EOPNOTSUPP);
     in.disk.fail("write", mib / 2, mib / 2 + page, EIO);
     require_failure([&] { bytes.grow(mib); }, errc::io, path, "growth by writing");
@@ -330,7 +350,7 @@ void device_growth(const words& arguments) {
     require_equal(bytes.size_bytes(), file_bytes, "size after growth that failed half-way");
     const storage longer = map_file(path, {.offset = file_bytes});
     require(std::all_of(longer.data(), longer.data() + longer.size_bytes(),
-                        [](std::byte each) { return each == std::byte{0}; }),
+                        [](std::byte value) { return value == std::byte{0}; }),
             "what was added is zeros");
     require_equal(filled_bytes(bytes), file_bytes, "bytes after failed growth");
     in.disk.fail("write", std::size_t{1} << 40, std::size_t{1} << 40, EIO);
@@ -370,7 +390,7 @@ void device_gone(const words& arguments) {
   const auto after = process_footprint::now();
   require(after.descriptors <= before.descriptors && after.files <= before.files,
           "nothing leaks: " + to_string(before) + ", then " + to_string(after));
-  require_equal(mappings_of(in.disk.where()), 0u, "mappings of the lost disk");
+  require_equal(mappings_of(in.disk.folder()), 0u, "mappings of the lost disk");
   in.elsewhere.require_sound();
 }
 

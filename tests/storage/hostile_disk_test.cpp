@@ -1,5 +1,5 @@
-// Disks that are full, fail or vanish under storages. A helper mounts them for itself alone, so
-// that the machine's own mounts stay as they are whatever happens.
+// Disks that are full, fail or disappear under storages. A helper mounts them privately, so that
+// the machine's own mounts stay unchanged whatever happens.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -19,12 +19,12 @@ class HostileDisk : public testing::Test {
   test::scratch_directory directory;
 };
 
-// file.2, file.3: growing and storing, in a file system in memory …
+// file.2, file.3: growing and storing, in a file system in memory
 TEST_F(HostileDisk, FullInMemoryIsAnErrorAndHarmsNothingElse) {
   expect_so({"full-disk", "tmpfs", directory.path()});
 }
 
-// … and in one on a device.
+// The same in a file system on a device.
 TEST_F(HostileDisk, FullOnADeviceIsAnErrorAndHarmsNothingElse) {
   expect_so({"full-disk", "ext4", directory.path()});
 }

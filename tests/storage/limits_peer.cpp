@@ -1,5 +1,5 @@
 // Storages in a process that has reached a limit: `limits_peer VERB DIRECTORY`. Every call either
-// works or says what is missing, and leaves nothing behind.
+// works or reports what is missing, and leaves nothing behind.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -24,10 +24,10 @@ using namespace shale::test;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-// A limit of this process, while this lives.
+// Sets a limit of this process while this object lives.
 class limited {
  public:
-  limited(int which, std::size_t value) : which_(which) {
+  limited(int resource, std::size_t value) : which_(resource) {
     ::getrlimit(static_cast<__rlimit_resource_t>(which_), &before_);
     rlimit now = before_;
     now.rlim_cur = value;
@@ -42,7 +42,8 @@ class limited {
   rlimit before_{};
 };
 
-// Files and segments to make and to find, and one storage of each kind that is in use all the time.
+// Names of files and segments to make and to open, and one storage of each kind that is in use all
+// the time.
 struct workplace {
   explicit workplace(const std::string& folder)
       : directory(folder),
@@ -56,8 +57,8 @@ struct workplace {
   void require_nothing_new() const {
     require(!exists(fresh), "no new file is left");
     require_equal(list_shared(name).size(), 1u, "segments");
-    for (const auto& each : {std::string("data"), std::string("elsewhere")})
-      require(exists(directory + "/" + each), each + " is there");
+    for (const auto& file : {std::string("data"), std::string("elsewhere")})
+      require(exists(directory + "/" + file), file + " is there");
     require_equal(size_of(path), kept.size_bytes(), "the file's size");
     require_equal(filled_bytes(kept.slice(0, mib)), mib, "bytes of the file");
     require_equal(filled_bytes(segment.slice(0, mib)), mib, "bytes of the segment");
@@ -98,7 +99,7 @@ void address_space(const words& arguments) {
                       in.name, "attaching with a large reservation");
       require(code_of([&] { storage::allocate(much); }) == errc::out_of_memory, "memory is short");
       in.require_nothing_new();
-      // What has its addresses already needs no more of them.
+      // A storage that has reserved its addresses needs no more.
       in.kept.grow(in.kept.size_bytes() + mib);
       require_equal(size_of(in.path), in.kept.size_bytes(), "the file's size after growth");
     }
@@ -110,7 +111,7 @@ void address_space(const words& arguments) {
 
 // ---- mappings -----------------------------------------------------------------------------------
 
-// Takes all the mappings that this process may have, and gives back a few at a time.
+// Uses up all mappings of this process, and gives back a few at a time.
 class mapping_hoard {
  public:
   mapping_hoard() {
@@ -125,7 +126,7 @@ class mapping_hoard {
         ::mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (found == MAP_FAILED) throw unavailable("no address space");
     first_ = static_cast<std::byte*>(found);
-    // Neighbours with different protections stay mappings of their own.
+    // Neighbours with different protections are not merged into one mapping.
     while (::mprotect(first_ + 2 * taken_ * page, page, PROT_READ) == 0) ++taken_;
     require(errno == ENOMEM, "the limit is reached");
   }
@@ -133,7 +134,7 @@ class mapping_hoard {
   mapping_hoard(const mapping_hoard&) = delete;
   mapping_hoard& operator=(const mapping_hoard&) = delete;
 
-  // Gives back two.
+  // Gives two mappings back.
   void give() {
     --taken_;
     require(::mprotect(first_ + 2 * taken_ * page, page, PROT_NONE) == 0, "mappings can be given");
@@ -145,14 +146,15 @@ class mapping_hoard {
   std::size_t taken_ = 0;
 };
 
-// Whether the call works; if it does not, it is for want of mappings.
-bool works(const std::function<void()>& call, const std::string& where, const std::string& what) {
+// Whether the call works; a failure must be due to the limit of mappings.
+bool works(const std::function<void()>& call, const std::string& path,
+           const std::string& operation) {
   const std::string text = text_of(call);
   if (text.empty()) return true;
   require(text.find("[out_of_memory]") != std::string::npos &&
-              text.find(where) != std::string::npos &&
+              text.find(path) != std::string::npos &&
               text.find("vm.max_map_count") != std::string::npos,
-          what + " says what is missing; got " + text);
+          operation + " says what is missing; got " + text);
   return false;
 }
 
@@ -196,7 +198,7 @@ void mappings(const words& arguments) {
 
 // ---- descriptors --------------------------------------------------------------------------------
 
-// Whether the call works; if it does not, it is for want of descriptors.
+// Whether the call works; a failure must be due to the limit of descriptors.
 bool works_with_descriptors(const std::function<void()>& call) {
   const std::string text = text_of(call);
   if (text.empty()) return true;

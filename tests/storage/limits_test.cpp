@@ -1,4 +1,5 @@
-// Processes at their limits: addresses, mappings, descriptors. Each is reached by a helper.
+// Processes at their limits of addresses, mappings and descriptors. A helper process reaches each
+// limit.
 #include <gtest/gtest.h>
 
 #include "storage/test_support.hpp"

@@ -1,5 +1,5 @@
-// Several extents of one file as one storage, and what a transaction does to its mappings.
-#include "storage/mapped_extents.hpp"
+// Several extents of one file as one storage, and the functions for mappings of a transaction.
+#include "storage/mapped/mapped_extents.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "storage/fault_guard.hpp"
-#include "storage/file_descriptor.hpp"
+#include "storage/faults/fault_guard.hpp"
+#include "storage/files/file_descriptor.hpp"
 #include "storage/test_support.hpp"
+#include "support/system_page.hpp"
 
 namespace shale::detail {
 namespace {
@@ -21,9 +22,9 @@ using test::pattern;
 using test::scratch_directory;
 using test::write_pattern;
 
-constexpr std::size_t page = 4096;
+const std::size_t page = test::system_page_bytes();
 
-// An open file of 64 pages of the pattern.
+// An open file with 64 pages of the pattern.
 class MappedExtents : public testing::Test {
  protected:
   void SetUp() override {
@@ -41,18 +42,18 @@ class MappedExtents : public testing::Test {
   file_descriptor file;
 };
 
-// The oracle: the bytes of the extents one behind the other.
+// The oracle: the bytes of the extents, one after the other.
 std::vector<unsigned char> expected(const std::vector<file_extent>& extents) {
   std::vector<unsigned char> all;
-  for (const auto& each : extents)
-    for (std::size_t i = 0; i < each.bytes; ++i)
-      all.push_back(pattern(static_cast<std::size_t>(each.offset) + i));
+  for (const auto& extent : extents)
+    for (std::size_t i = 0; i < extent.bytes; ++i)
+      all.push_back(pattern(static_cast<std::size_t>(extent.offset) + i));
   return all;
 }
 
-std::vector<unsigned char> bytes_of(const storage& from) {
-  const auto* const first = reinterpret_cast<const unsigned char*>(from.data());
-  return {first, first + from.size_bytes()};
+std::vector<unsigned char> bytes_of(const storage& bytes) {
+  const auto* const first = reinterpret_cast<const unsigned char*>(bytes.data());
+  return {first, first + bytes.size_bytes()};
 }
 
 // mapped.1
@@ -82,15 +83,50 @@ TEST_F(MappedExtents, RefuseWhatIsNotWholePages) {
   EXPECT_TRUE(map({}).empty());
 }
 
+// The unit of extents in containers on every machine; a page of the system may be larger.
+constexpr std::size_t small = 4096;
+
+// mapped.1
+TEST_F(MappedExtents, MayShareTheirPagesWithOtherBytes) {
+  auto whole = test::file_contents(path);
+  for (const file_extent extent : {file_extent{5 * small, 2 * small}, {17 * small, 100}}) {
+    storage bytes = map({extent}, {.access = access::read_write});
+    EXPECT_EQ(bytes_of(bytes), expected({extent}));
+    EXPECT_EQ(bytes.file_offset(), extent.offset);
+    EXPECT_EQ(bytes.slice(99, 1).file_offset(), extent.offset + 99);
+    bytes.data()[99] = std::byte{200};
+    bytes.flush();
+    whole[extent.offset + 99] = 200;
+    make_read_only(bytes);
+    EXPECT_EQ(bytes.data()[99], std::byte{200});
+  }
+  EXPECT_EQ(test::file_contents(path), whole);
+}
+
+TEST_F(MappedExtents, OfSmallerPagesAreReadWithAnyPageSize) {
+  const std::vector<file_extent> extents{
+      {5 * small, 3 * small}, {small, small}, {9 * small, 2 * small}, {11 * small, 100}};
+  const storage reading = map(extents);
+  EXPECT_EQ(bytes_of(reading), expected(extents));
+  EXPECT_FALSE(reading.writable());
+  storage own = map(extents, {.access = access::copy_on_write});
+  own.data()[3 * small] = std::byte{200};
+  EXPECT_EQ(bytes_of(reading), expected(extents));
+  // Stores need the file's own pages.
+  const auto write = [&] { map(extents, {.access = access::read_write}); };
+  if (page == small) EXPECT_NO_THROW(write());
+  else EXPECT_EQ(code_of(write), errc::unsupported);
+}
+
 TEST_F(MappedExtents, OperateOnEachExtentOfARange) {
   const std::vector<file_extent> extents{{8 * page, 3 * page}, {32 * page, 2 * page}};
   ASSERT_EQ(::fsync(file.get()), 0);
   const storage bytes = map(extents);
   const storage whole = map({{0, 64 * page}});
-  // The kernel keeps pages of several sizes, and drops only whole ones.
+  // The kernel caches pages of several sizes, and drops only whole ones.
   whole.evict({0, 64 * page}, eviction::system);
   if (bytes.resident_bytes() != 0) GTEST_SKIP() << "this file system keeps pages in memory";
-  // The kernel reads around what is asked for; it must at least have that.
+  // The kernel may read more than requested, but at least the requested range.
   bytes.populate({2 * page, 2 * page});
   EXPECT_EQ(bytes.resident_bytes({2 * page, 2 * page}), 2 * page);
   bytes.populate({0, 5 * page});
@@ -101,7 +137,7 @@ TEST_F(MappedExtents, OperateOnEachExtentOfARange) {
 // mapped.3
 TEST_F(MappedExtents, OwnTheirPinAndGiveItUpLast) {
   bool pinned = true;
-  std::size_t mapped_then = 99;  // when the pin went
+  std::size_t mapped_then = 99;  // when the pin was released
   storage bytes;
   {
     std::shared_ptr<void> pin(&pinned, [&](void* flag) {
@@ -124,14 +160,15 @@ TEST_F(MappedExtents, AreGuardedOnEveryPageAppendedOnesToo) {
   storage bytes = map({{8 * page, 3 * page}, {0, page}}, {.reserve_bytes = 20 * page});
   append_extents(bytes, std::vector<file_extent>{{30 * page, 2 * page}, {50 * page, 10}});
   ASSERT_EQ(::ftruncate(file.get(), 0), 0);
-  for (std::size_t at = bytes.size_bytes(); at-- > 0;)
-    ASSERT_EQ(*reinterpret_cast<const volatile unsigned char*>(bytes.data() + at) + 0, 0) << at;
+  for (std::size_t offset = bytes.size_bytes(); offset-- > 0;)
+    ASSERT_EQ(*reinterpret_cast<const volatile unsigned char*>(bytes.data() + offset) + 0, 0)
+        << offset;
   EXPECT_TRUE(bytes.failed());
 }
 
 // mapped.3
 TEST_F(MappedExtents, DuplicateTheDescriptorOnlyWithoutAnOwner) {
-  map({{0, page}});  // The first mapping of a process arms the guard, which has a descriptor.
+  map({{0, page}});  // The first mapping of a process installs the guard, which has a descriptor.
   const auto before = test::open_descriptors();
   const storage kept = map({{0, page}}, {.keep_alive = std::make_shared<int>()});
   EXPECT_EQ(test::open_descriptors(), before);
@@ -186,7 +223,7 @@ TEST_F(MappedExtents, BecomeReadOnlyForEveryHandle) {
   EXPECT_EQ(part.data()[0], std::byte{200});
   EXPECT_DEATH(*const_cast<volatile std::byte*>(part.data()) = std::byte{1}, "");
   EXPECT_EQ(code_of([&] { part.populate({0, 1}, populate_for::store); }), errc::access_denied);
-  EXPECT_EQ(test::bytes_of_file(path)[page], 200);
+  EXPECT_EQ(test::file_contents(path)[page], 200);
   bytes.check();
 }
 
@@ -203,7 +240,7 @@ TEST_F(MappedExtents, AbandonedShowZerosAndKeepTheFileAsItWas) {
   bytes.data()[6] = std::byte{77};
   bytes.data()[2 * page] = std::byte{77};
   EXPECT_EQ(bytes.data()[6], std::byte{77});
-  const auto file_bytes = test::bytes_of_file(path);
+  const auto file_bytes = test::file_contents(path);
   EXPECT_EQ(file_bytes[5], 1);
   EXPECT_EQ(file_bytes[6], pattern(6));
   EXPECT_EQ(file_bytes[9 * page], pattern(9 * page));

@@ -1,4 +1,4 @@
-// Files as storages: offsets, access, creation, growth, residency, and what must be refused.
+// Files as storages: offsets, access, creation, growth, residency, and calls that must be refused.
 #include "shale/mapped_file.hpp"
 
 #include <fcntl.h>
@@ -18,33 +18,34 @@
 #include <string>
 #include <vector>
 
-#include "storage/fault_guard.hpp"
-#include "storage/file_copy.hpp"
-#include "storage/file_system_kind.hpp"
+#include "storage/faults/fault_guard.hpp"
+#include "storage/files/file_copy.hpp"
+#include "storage/files/file_system_kind.hpp"
 #include "storage/test_support.hpp"
 
 namespace shale {
 namespace {
 
-using test::bytes_of_file;
 using test::code_of;
+using test::file_contents;
 using test::file_size;
 using test::pattern;
 using test::scratch_directory;
 using test::text_of;
 using test::write_pattern;
 
-// First position where `bytes` is not the file's pattern from `offset` on; its size if none.
+// The first position at which `bytes` differs from the file's pattern from `offset` on; the size of
+// `bytes` if there is none.
 std::size_t matching_bytes(const storage& bytes, std::size_t offset) {
-  std::size_t at = 0;
-  while (at < bytes.size_bytes() &&
-         std::to_integer<unsigned char>(bytes.data()[at]) == pattern(offset + at))
-    ++at;
-  return at;
+  std::size_t position = 0;
+  while (position < bytes.size_bytes() &&
+         std::to_integer<unsigned char>(bytes.data()[position]) == pattern(offset + position))
+    ++position;
+  return position;
 }
 
-void put(storage& bytes, std::size_t at, unsigned char value) {
-  bytes.data()[at] = static_cast<std::byte>(value);
+void put(storage& bytes, std::size_t offset, unsigned char value) {
+  bytes.data()[offset] = static_cast<std::byte>(value);
 }
 
 class MappedFile : public testing::Test {
@@ -85,16 +86,16 @@ TEST_F(MappedFile, OfLargeFilesAgreesWithTheFileModuloHugePages) {
   }
 }
 
-// What the kernel was told of the mapping at `address`: two letters each.
+// The flags of the mapping at `address` in the kernel, two letters each.
 std::string mapping_flags(const void* address) {
-  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  const auto wanted = reinterpret_cast<std::uintptr_t>(address);
   std::ifstream maps("/proc/self/smaps");
   bool inside = false;
   for (std::string line; std::getline(maps, line);) {
     std::uintptr_t first = 0;
     std::uintptr_t last = 0;
     if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " ", &first, &last) == 2)
-      inside = first <= at && at < last;
+      inside = first <= wanted && wanted < last;
     else if (inside && line.rfind("VmFlags:", 0) == 0) return line + " ";
   }
   return {};
@@ -163,7 +164,7 @@ TEST_F(MappedFile, NeedsThePermissionsItUses) {
   write_pattern(path, 100);
   ::chmod(path.c_str(), 0444);
   ::chmod(directory.path().c_str(), 0755);
-  // Root may do everything, so it becomes somebody else for a moment.
+  // Root may open everything, so the test gives up root's rights for a moment.
   const bool root = ::geteuid() == 0;
   ASSERT_EQ(root ? ::seteuid(65534) : 0, 0);
   const errc writing = code_of([&] { map_file(path, {.access = access::read_write}); });
@@ -181,7 +182,7 @@ TEST_F(MappedFile, StoresReachTheFile) {
   put(bytes, 0, 1);
   put(bytes, 4999, 2);
   bytes.flush();
-  const auto file = bytes_of_file(path);
+  const auto file = file_contents(path);
   EXPECT_EQ(file[5000], 1);
   EXPECT_EQ(file[9999], 2);
   EXPECT_EQ(file[4999], pattern(4999));
@@ -210,7 +211,7 @@ TEST_F(MappedFile, CopyOnWriteLeavesTheFile) {
   EXPECT_EQ(bytes.data()[0], std::byte{9});
 }
 
-// file.1: `check` asks a descriptor that is still open.
+// file.1: `check` uses a descriptor that is still open.
 TEST_F(MappedFile, MapsAnOpenDescriptorAndLeavesItToItsOwner) {
   write_pattern(path, 1000);
   const int reading = ::open(path.c_str(), O_RDONLY);
@@ -229,7 +230,7 @@ TEST_F(MappedFile, MapsAnOpenDescriptorAndLeavesItToItsOwner) {
 }
 
 // file.1
-TEST_F(MappedFile, OfADescriptorIsItsFileWhateverHasTheName) {
+TEST_F(MappedFile, OfADescriptorIsItsFileAfterTheNameIsTaken) {
   write_pattern(path, 5000);
   const int file = ::open(path.c_str(), O_RDONLY);
   ::unlink(path.c_str());
@@ -275,7 +276,7 @@ TEST_F(MappedFile, IsCreatedWithZerosAndItsSpace) {
   EXPECT_GE(about.st_blocks * 512, 3'000'000);
   put(bytes, 2'999'999, 3);
   bytes.flush();
-  EXPECT_EQ(bytes_of_file(path)[2'999'999], 3);
+  EXPECT_EQ(file_contents(path)[2'999'999], 3);
 }
 
 // file.3
@@ -301,7 +302,7 @@ TEST_F(MappedFile, ReplacingLeavesOldMappingsTheirBytes) {
   EXPECT_EQ(fresh.data()[0], std::byte{0});
   EXPECT_EQ(file_size(path), 20u);
   put(fresh, 0, 5);
-  EXPECT_EQ(bytes_of_file(path)[0], 5);
+  EXPECT_EQ(file_contents(path)[0], 5);
   EXPECT_EQ(fresh.path(), path);
 }
 
@@ -324,8 +325,8 @@ TEST_F(MappedFile, ReplacesFilesOfTheLongestName) {
   EXPECT_EQ(directory.names(), std::vector<std::string>{std::string(255, 'a')});
 }
 
-// As open(2) with O_CREAT: the link stays, and what it leads to is made.
-TEST_F(MappedFile, CreationFollowsSymbolicLinksToWhatIsNotThereYet) {
+// `open(2)` with O_CREAT does the same: the link stays, and the file to which it leads is made.
+TEST_F(MappedFile, CreationFollowsSymbolicLinksToMissingFiles) {
   const std::string first = directory / "first";
   const std::string second = directory / "second";
   ASSERT_EQ(::symlink("second", first.c_str()), 0);
@@ -337,7 +338,7 @@ TEST_F(MappedFile, CreationFollowsSymbolicLinksToWhatIsNotThereYet) {
       ASSERT_EQ(::lstat(link.c_str(), &about), 0);
       EXPECT_TRUE(S_ISLNK(about.st_mode)) << link << ", truncate " << truncate;
     }
-    EXPECT_EQ(bytes_of_file(path), std::vector<unsigned char>(30)) << truncate;
+    EXPECT_EQ(file_contents(path), std::vector<unsigned char>(30)) << truncate;
     ASSERT_EQ(::unlink(path.c_str()), 0);
     EXPECT_EQ(code_of([&] { create_file(first, 30); }), errc::already_exists);
   }
@@ -364,7 +365,7 @@ TEST_F(MappedFile, CreationInANonexistentDirectoryIsNotFound) {
             errc::not_found);
 }
 
-// Lets files grow to `bytes` at most while it lives.
+// Limits the size of files to `bytes` while it lives.
 class file_size_limit {
  public:
   explicit file_size_limit(rlim_t bytes) {
@@ -398,25 +399,25 @@ TEST_F(MappedFile, FileSizeLimitIsAnErrorAndNoSignal) {
   EXPECT_EQ(file_size(path), 2u << 20);
 }
 
-// A file system of its own, mounted while this lives. Needs root.
+// A file system that is mounted while this object lives. Needs root.
 class mounted {
  public:
-  mounted(const char* type, std::string where, const std::string& options)
-      : where_(std::move(where)),
-        mounted_(::mount(type, where_.c_str(), type, 0, options.c_str()) == 0) {}
+  mounted(const char* type, std::string folder, const std::string& options)
+      : folder_(std::move(folder)),
+        mounted_(::mount(type, folder_.c_str(), type, 0, options.c_str()) == 0) {}
   ~mounted() {
-    if (mounted_) ::umount2(where_.c_str(), MNT_DETACH);
+    if (mounted_) ::umount2(folder_.c_str(), MNT_DETACH);
   }
   mounted(const mounted&) = delete;
   mounted& operator=(const mounted&) = delete;
   explicit operator bool() const { return mounted_; }
 
  private:
-  const std::string where_;
+  const std::string folder_;
   const bool mounted_;
 };
 
-// A small file system that really fills up.
+// A small file system that really becomes full.
 TEST_F(MappedFile, FullDiskIsAnErrorThatLeavesNothingBehind) {
   const std::string disk = directory / "disk";
   ::mkdir(disk.c_str(), 0700);
@@ -431,7 +432,7 @@ TEST_F(MappedFile, FullDiskIsAnErrorThatLeavesNothingBehind) {
     EXPECT_EQ(file_size(disk + "/file"), 1u << 20);
     bytes.grow(3 << 20);
     std::memset(bytes.data(), 2, 3 << 20);
-    // A sparse file took no space in advance: populating for stores finds out, before any store.
+    // A sparse file has no reserved space: populating for stores reports this before any store.
     const int sparse = ::open((disk + "/sparse").c_str(), O_RDWR | O_CREAT, 0600);
     ASSERT_EQ(::ftruncate(sparse, 8 << 20), 0);
     storage holes = map_file(sparse, {.access = access::read_write});
@@ -442,7 +443,7 @@ TEST_F(MappedFile, FullDiskIsAnErrorThatLeavesNothingBehind) {
               errc::out_of_space);
     EXPECT_FALSE(holes.failed());
   }
-  // Nothing of it is in use any more.
+  // Nothing in the file system is in use any more.
   EXPECT_EQ(test::mappings_of(disk), 0u);
 }
 
@@ -500,7 +501,7 @@ TEST_F(MappedFile, GrowsFromNothingAndFromInsideAPage) {
   put(none, 99'999, 8);
   EXPECT_EQ(none.file_offset(), 5000u);
   none.flush();
-  const auto file = bytes_of_file(path);
+  const auto file = file_contents(path);
   EXPECT_EQ(file.size(), 105'000u);
   EXPECT_EQ(file[4999], pattern(4999));
   EXPECT_EQ(file[5000], 7);
@@ -534,7 +535,7 @@ TEST_F(MappedFile, CanBePopulatedEvictedAndPrefetched) {
   constexpr std::size_t size = 8 << 20;
   write_pattern(path, size);
   const int file = ::open(path.c_str(), O_RDONLY);
-  ASSERT_EQ(::fsync(file), 0);  // only clean pages leave the cache
+  ASSERT_EQ(::fsync(file), 0);  // only clean pages can be dropped
   ::close(file);
   const storage bytes = map_file(path);
   bytes.evict({0, size}, eviction::system);
@@ -546,11 +547,12 @@ TEST_F(MappedFile, CanBePopulatedEvictedAndPrefetched) {
   EXPECT_EQ(bytes.resident_bytes(), size);
   EXPECT_EQ(bytes.resident_bytes({100, 5000}), 5000u);
   EXPECT_EQ(bytes.resident_bytes({size - 10, 5000}), 10u);
-  // Only what is named goes.
+  // Only the given range is evicted.
   bytes.evict({2 << 20, 2 << 20}, eviction::system);
   EXPECT_EQ(bytes.resident_bytes({2 << 20, 2 << 20}), 0u);
   EXPECT_EQ(bytes.resident_bytes(), size - (2 << 20));
-  // All of a prefetched range arrives, however little the kernel takes at a time.
+  // The whole prefetched range becomes resident, although the kernel reads only a little per
+  // request.
   bytes.evict({0, size}, eviction::system);
   bytes.prefetch({0, size});
   for (int i = 0; i < 1000 && bytes.resident_bytes() < size; ++i) ::usleep(10'000);
@@ -579,7 +581,7 @@ TEST_F(MappedFile, WritebackCanBeStartedAndAwaited) {
   bytes.start_writeback({0, 2 << 20});
   bytes.flush({2 << 20, 2 << 20}, flush_mode::async);
   bytes.finish_writeback({0, 4 << 20});
-  // Clean now, so that the pages can be dropped.
+  // The pages are clean now and can be dropped.
   bytes.evict({0, 4 << 20}, eviction::system);
   const auto left = bytes.resident_bytes();
   EXPECT_TRUE(left == 0 || left == 4u << 20) << left;  // file systems in memory keep all
@@ -602,9 +604,9 @@ TEST_F(MappedFile, PopulatingForLoadsDirtiesNothing) {
 TEST_F(MappedFile, AdviceChangesNoByte) {
   write_pattern(path, 100'000);
   const storage bytes = map_file(path);
-  for (const auto each :
+  for (const auto mode :
        {access_pattern::random, access_pattern::sequential, access_pattern::normal}) {
-    bytes.advise(each, {10, 1 << 30});
+    bytes.advise(mode, {10, 1 << 30});
     EXPECT_EQ(matching_bytes(bytes, 0), 100'000u);
   }
 }
@@ -626,22 +628,22 @@ TEST(FileSystemKind, IsKnownByItsNumber) {
 TEST(MappingSupport, FollowsTheTableOfTheDocuments) {
   using detail::file_system_kind;
   struct row {
-    file_system_kind where;
+    file_system_kind file_system;
     mapping_support load, store, change_privately;
   };
   constexpr auto mapped = mapping_support::mapped;
   constexpr auto copied = mapping_support::copied;
   constexpr auto refused = mapping_support::refused;
-  for (const row& each : {row{file_system_kind::local, mapped, mapped, mapped},
-                          row{file_system_kind::overlay, copied, mapped, copied},
-                          row{file_system_kind::network, copied, refused, copied},
-                          row{file_system_kind::virtual_, refused, refused, refused}}) {
-    EXPECT_EQ(detail::support_for(each.where, O_RDONLY, access::read_only), each.load);
-    EXPECT_EQ(detail::support_for(each.where, O_RDWR, access::read_write), each.store);
-    EXPECT_EQ(detail::support_for(each.where, O_RDONLY, access::copy_on_write),
-              each.change_privately);
+  for (const row& tested : {row{file_system_kind::local, mapped, mapped, mapped},
+                            row{file_system_kind::overlay, copied, mapped, copied},
+                            row{file_system_kind::network, copied, refused, copied},
+                            row{file_system_kind::virtual_, refused, refused, refused}}) {
+    EXPECT_EQ(detail::support_for(tested.file_system, O_RDONLY, access::read_only), tested.load);
+    EXPECT_EQ(detail::support_for(tested.file_system, O_RDWR, access::read_write), tested.store);
+    EXPECT_EQ(detail::support_for(tested.file_system, O_RDONLY, access::copy_on_write),
+              tested.change_privately);
   }
-  // A descriptor of the caller's may write without stores being wanted.
+  // The caller's descriptor may allow writing although the mapping does not need it.
   EXPECT_EQ(detail::support_for(file_system_kind::overlay, O_RDWR, access::read_only), mapped);
 }
 
@@ -681,8 +683,8 @@ TEST_F(MappedFile, OnOverlaysIsReadUnlessItsDescriptorWrites) {
     put(shared, 0, 42);
     shared.flush();
     EXPECT_EQ(map_file(merged + "/old").data()[0], std::byte{42});
-    EXPECT_EQ(bytes_of_file(merged + "/old")[0], 42);
-    EXPECT_EQ(bytes_of_file(directory / "lower/old")[0], pattern(0));
+    EXPECT_EQ(file_contents(merged + "/old")[0], 42);
+    EXPECT_EQ(file_contents(directory / "lower/old")[0], pattern(0));
     storage fresh = create_file(merged + "/new", 100);
     put(fresh, 99, 3);
     EXPECT_EQ(map_file(merged + "/new").data()[99], std::byte{3});

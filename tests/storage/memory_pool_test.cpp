@@ -1,4 +1,4 @@
-// The pool as a whole: what it promises over random sequences, limits, threads, time and forks.
+// Tests of the whole pool: its guarantees under random sequences, limits, threads, time and forks.
 #include "shale/memory_pool.hpp"
 
 #include <gtest/gtest.h>
@@ -25,6 +25,7 @@
 #include "storage/pool/segment_heap.hpp"
 #include "storage/pool/size_classes.hpp"
 #include "storage/test_support.hpp"
+#include "support/system_page.hpp"
 
 namespace shale {
 namespace {
@@ -37,7 +38,7 @@ using namespace std::chrono_literals;
 constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
 
-// Blocks as their owner sees them: nothing that the pool does may overlap or change them.
+// The blocks of one owner. No operation of the pool may overlap or change them.
 class ledger {
  public:
   explicit ledger(pool_state& pool) : pool_(pool) {}
@@ -45,7 +46,7 @@ class ledger {
     while (!blocks_.empty()) release(blocks_.begin());
   }
 
-  // Whether the pool had a block.
+  // Allocates a block; false if the pool had none.
   bool allocate(std::size_t bytes, std::size_t alignment) {
     std::byte* address = nullptr;
     try {
@@ -76,7 +77,7 @@ class ledger {
   }
 
   std::size_t count() const { return blocks_.size(); }
-  std::size_t live_bytes() const { return live_bytes_; }  // as asked for
+  std::size_t live_bytes() const { return live_bytes_; }  // as requested
 
  private:
   struct held_block {
@@ -86,23 +87,26 @@ class ledger {
   };
   using iterator = std::map<std::byte*, held_block>::iterator;
 
-  // Both ends and some bytes between; few in large blocks, where each brings in a huge page.
+  // Checks both ends and some bytes between. In large blocks these are few, because each makes a
+  // huge page resident.
   template <class Visit>
   static void each_mark(std::size_t bytes, Visit visit) {
-    for (std::size_t at = 0; at<bytes; at += bytes> 2 * mib ? 32 * mib : 64 * kib) visit(at);
+    for (std::size_t offset = 0; offset<bytes; offset += bytes> 2 * mib ? 32 * mib : 64 * kib)
+      visit(offset);
     if (bytes > 0) visit(bytes - 1);
   }
   static void mark(std::byte* address, std::size_t bytes, std::uint64_t stamp) {
-    each_mark(bytes, [&](std::size_t at) { address[at] = static_cast<std::byte>(stamp); });
+    each_mark(bytes, [&](std::size_t offset) { address[offset] = static_cast<std::byte>(stamp); });
   }
-  void release(iterator which) {
-    std::byte* const address = which->first;
-    const held_block held = which->second;
-    each_mark(held.bytes, [&](std::size_t at) {
-      EXPECT_EQ(address[at], static_cast<std::byte>(held.stamp)) << held.bytes << " at " << at;
+  void release(iterator block) {
+    std::byte* const address = block->first;
+    const held_block held = block->second;
+    each_mark(held.bytes, [&](std::size_t offset) {
+      EXPECT_EQ(address[offset], static_cast<std::byte>(held.stamp))
+          << held.bytes << " at " << offset;
     });
     live_bytes_ -= held.bytes;
-    blocks_.erase(which);
+    blocks_.erase(block);
     pool_.deallocate(address, held.bytes, held.alignment);
   }
 
@@ -124,7 +128,7 @@ void expect_accounts(const pool_state& pool, const ledger& blocks) {
   EXPECT_EQ(pool.all_clear(), blocks.count() == 0);
 }
 
-// Sizes of every route, edges of classes included.
+// Sizes for every route, including the limits of classes.
 rc::Gen<std::size_t> any_bytes() {
   using rc::gen::inRange;
   return rc::gen::oneOf(inRange<std::size_t>(0, 32 * kib), inRange<std::size_t>(32 * kib, mib + 1),
@@ -149,7 +153,7 @@ rc::Gen<step> any_step() {
 // pool.1, pool.2, heap.1
 RC_GTEST_PROP(MemoryPool, KeepsItsPromisesOverRandomSequences, ()) {
   const auto steps = *rc::gen::container<std::vector<step>>(any_step());
-  pool_state pool({}, pool_state::tending::by_caller);
+  pool_state pool({}, pool_state::aged_by::caller);
   {
     ledger blocks(pool);
     auto now = pool_clock::now();
@@ -160,7 +164,7 @@ RC_GTEST_PROP(MemoryPool, KeepsItsPromisesOverRandomSequences, ()) {
         blocks.release_nth(choice);
       } else if (action == 8) {
         now += std::chrono::milliseconds(choice * 40);  // up to 40 s
-        pool.tend(now);
+        pool.age_idle_memory(now);
       } else {
         pool.trim();
       }
@@ -172,16 +176,18 @@ RC_GTEST_PROP(MemoryPool, KeepsItsPromisesOverRandomSequences, ()) {
   RC_ASSERT(pool.statistics().mapped_bytes == 0u);
 }
 
-// The oracle for a pool of large blocks: what is live, rounded to 8 KiB, must fit in the limit.
+// The oracle for a pool of large blocks: live bytes, rounded up to 8 KiB or to larger pages, must
+// fit in the limit.
 RC_GTEST_PROP(MemoryPool, OfLargeBlocksFillsItsLimitExactly, ()) {
   const std::size_t limit = *rc::gen::inRange<std::size_t>(1, 200) * mib;
   const auto sizes =
       *rc::gen::container<std::vector<std::size_t>>(rc::gen::inRange(mib + 1, 80 * mib));
-  pool_state pool({.limit_bytes = limit}, pool_state::tending::by_caller);
+  pool_state pool({.limit_bytes = limit}, pool_state::aged_by::caller);
   ledger blocks(pool);
+  const std::size_t unit = std::max(8 * kib, test::system_page_bytes());
   std::size_t live = 0;
   for (const std::size_t bytes : sizes) {
-    const std::size_t rounded = (bytes + 8 * kib - 1) / (8 * kib) * (8 * kib);
+    const std::size_t rounded = (bytes + unit - 1) / unit * unit;
     const bool fits = live + rounded <= limit;
     RC_ASSERT(blocks.allocate(bytes, 64) == fits);
     if (fits) live += rounded;
@@ -207,10 +213,10 @@ TEST(MemoryPool, LimitThrowsAndLeavesThePoolUsable) {
                 for (;;) blocks.push_back(pool.allocate(bytes, 64));
               }),
               errc::out_of_memory);
-    // Nearly all of the limit was served, in whatever sizes.
+    // Nearly the whole limit could be used, for any sizes.
     EXPECT_GE(blocks.size() * bytes, 8 * mib) << bytes;
     EXPECT_LE(pool.statistics().mapped_bytes, 10 * mib);
-    for (void* const each : blocks) pool.deallocate(each, bytes, 64);
+    for (void* const block : blocks) pool.deallocate(block, bytes, 64);
     EXPECT_TRUE(pool.all_clear());
   }
   pool.set_limit_bytes(mib);
@@ -228,7 +234,7 @@ TEST(MemoryPool, SetsBytesOfItsLimitAside) {
   void* const block = pool.allocate(30 * mib);
   pool.deallocate(pool.allocate(60 * mib), 60 * mib);
   {
-    // Idle memory makes room, live blocks do not.
+    // Idle memory is given back to make room; live blocks are not.
     memory_pool::reservation most = pool.reserve(90 * mib);
     EXPECT_EQ(most.bytes(), 70 * mib);
     const auto now = pool.statistics();
@@ -277,14 +283,14 @@ TEST(MemoryPool, RoundsUpByLessThanAQuarter) {
       ASSERT_LT(class_bytes(class_of(bytes) - 1), bytes);
     }
   }
-  for (std::size_t each = 0; each < detail::size_classes; ++each) {
-    EXPECT_EQ(class_bytes(each) % detail::granule_bytes, 0u);
-    EXPECT_EQ(class_of(class_bytes(each)), each);
+  for (std::size_t size_class = 0; size_class < detail::size_classes; ++size_class) {
+    EXPECT_EQ(class_bytes(size_class) % detail::granule_bytes, 0u);
+    EXPECT_EQ(class_of(class_bytes(size_class)), size_class);
   }
 }
 
 TEST(MemoryPool, ReusesWhatWasFreed) {
-  pool_state pool({}, pool_state::tending::by_caller);
+  pool_state pool({}, pool_state::aged_by::caller);
   for (const std::size_t bytes : {64 * kib, 3 * mib, 64 * mib, 300 * mib}) {
     void* const first = pool.allocate(bytes, 64);
     pool.deallocate(first, bytes, 64);
@@ -300,7 +306,7 @@ TEST(MemoryPool, ReusesWhatWasFreed) {
 }
 
 TEST(MemoryPool, CountsWhatItDoes) {
-  pool_state pool({}, pool_state::tending::by_caller);
+  pool_state pool({}, pool_state::aged_by::caller);
   void* const a = pool.allocate(3 * mib, 64);
   void* const b = pool.allocate(5 * mib, 64);
   auto now = pool.statistics();
@@ -310,14 +316,14 @@ TEST(MemoryPool, CountsWhatItDoes) {
   EXPECT_EQ(now.live_bytes, 8 * mib);
   EXPECT_EQ(now.mapped_bytes, 64 * mib);
   EXPECT_EQ(now.largest_free_bytes, 56 * mib);
-  EXPECT_EQ(now.idle_bytes, 0u);  // never touched: not ours to give back
+  EXPECT_EQ(now.idle_bytes, 0u);  // never touched, so there is nothing to give back
   pool.deallocate(a, 3 * mib, 64);
   EXPECT_EQ(pool.statistics().coalesces, 0u);
   EXPECT_EQ(pool.statistics().idle_bytes, 3 * mib);
   pool.deallocate(b, 5 * mib, 64);
   now = pool.statistics();
-  EXPECT_EQ(now.coalesces, 0u);        // the thread keeps what it freed last
-  EXPECT_EQ(now.idle_bytes, 8 * mib);  // not the rest of the segment
+  EXPECT_EQ(now.coalesces, 0u);        // the thread keeps the block that it freed last
+  EXPECT_EQ(now.idle_bytes, 8 * mib);  // without the rest of the segment
   EXPECT_EQ(now.largest_free_bytes, 56 * mib);
   EXPECT_EQ(now.live_bytes, 0u);
   EXPECT_EQ(now.peak_live_bytes, 8 * mib);
@@ -331,9 +337,9 @@ TEST(MemoryPool, CountsWhatItDoes) {
   EXPECT_EQ(pool.statistics().mapped_bytes, 0u);
 }
 
-// Threads count blocks of classes by themselves, and add up later.
+// Threads count class blocks themselves, and add the counts to the pool's later.
 TEST(MemoryPool, KnowsThePeakOfBlocksThatThreadsCount) {
-  pool_state pool({}, pool_state::tending::by_caller);
+  pool_state pool({}, pool_state::aged_by::caller);
   void* const a = pool.allocate(64 * kib, 64);
   void* const b = pool.allocate(128 * kib, 64);
   EXPECT_EQ(pool.statistics().live_bytes, 192 * kib);
@@ -352,12 +358,12 @@ TEST(MemoryPool, KnowsThePeakOfBlocksThatThreadsCount) {
   EXPECT_EQ(pool.statistics().peak_live_bytes, 0u);
   std::vector<void*> many;
   for (int i = 0; i < 100; ++i) many.push_back(pool.allocate(64 * kib, 64));
-  for (void* const each : many) pool.deallocate(each, 64 * kib, 64);
+  for (void* const block : many) pool.deallocate(block, 64 * kib, 64);
   EXPECT_EQ(pool.statistics().peak_live_bytes, 6400 * kib);
 }
 
 TEST(MemoryPool, FitsBestAndLeavesLargeBlocksWhole) {
-  pool_state pool({}, pool_state::tending::by_caller);
+  pool_state pool({}, pool_state::aged_by::caller);
   std::vector<void*> blocks;
   for (const std::size_t size : {10, 2, 4, 2, 6, 2})
     blocks.push_back(pool.allocate(size * mib, 64));
@@ -374,7 +380,7 @@ TEST(MemoryPool, FitsBestAndLeavesLargeBlocksWhole) {
 }
 
 TEST(MemoryPool, ServesAnyAlignment) {
-  pool_state pool({}, pool_state::tending::by_caller);
+  pool_state pool({}, pool_state::aged_by::caller);
   ledger blocks(pool);
   for (const std::size_t bytes : {std::size_t{1}, 100 * kib, 3 * mib})
     for (std::size_t alignment = 1; alignment <= 16 * mib; alignment *= 2)
@@ -388,7 +394,7 @@ TEST(MemoryPool, ServesAnyAlignment) {
 
 // heap.3
 TEST(MemoryPool, GivesIdleMemoryBackInSteps) {
-  pool_state pool({}, pool_state::tending::by_caller);
+  pool_state pool({}, pool_state::aged_by::caller);
   void* const kept = pool.allocate(3 * mib, 64);
   for (const std::size_t bytes : {50 * kib, 40 * mib, 300 * mib}) {
     void* const block = pool.allocate(bytes, 64);
@@ -397,17 +403,18 @@ TEST(MemoryPool, GivesIdleMemoryBackInSteps) {
   }
   const auto start = pool_clock::now();
   EXPECT_GT(pool.idle_bytes(), 340 * mib);
-  EXPECT_TRUE(pool.tend(start));
-  EXPECT_TRUE(pool.tend(start + 600ms));  // magazines that nobody used since the last tick
-  EXPECT_TRUE(pool.tend(start + 2s));
+  EXPECT_TRUE(pool.age_idle_memory(start));
+  EXPECT_TRUE(pool.age_idle_memory(start + 600ms));  // empties magazines that were not used
+  EXPECT_TRUE(pool.age_idle_memory(start + 2s));
   EXPECT_EQ(pool.idle_bytes(), 0u);
   EXPECT_GT(pool.statistics().mapped_bytes, 300 * mib);
-  EXPECT_TRUE(pool.tend(start + 11s));
-  EXPECT_TRUE(pool.tend(start + 12s));
-  EXPECT_EQ(pool.idle_bytes(), 0u);  // and none of it comes back
-  // All but the segment with the block that is live, whose huge pages around it go as well.
-  pool.tend(start + 40s);
-  EXPECT_FALSE(pool.tend(start + 41s));
+  EXPECT_TRUE(pool.age_idle_memory(start + 11s));
+  EXPECT_TRUE(pool.age_idle_memory(start + 12s));
+  EXPECT_EQ(pool.idle_bytes(), 0u);  // and it does not increase again
+  // Unmaps everything but the segment with the live block; in that segment it unmaps the other huge
+  // pages.
+  pool.age_idle_memory(start + 40s);
+  EXPECT_FALSE(pool.age_idle_memory(start + 41s));
   EXPECT_LE(pool.statistics().mapped_bytes, 4 * mib);
   EXPECT_EQ(pool.statistics().live_bytes, 3 * mib);
   EXPECT_TRUE(pool.is_consistent());
@@ -415,30 +422,30 @@ TEST(MemoryPool, GivesIdleMemoryBackInSteps) {
 }
 
 TEST(MemoryPool, MemoryGivenBackCanBeUsedAgain) {
-  pool_state pool({}, pool_state::tending::by_caller);
+  pool_state pool({}, pool_state::aged_by::caller);
   const auto start = pool_clock::now();
   for (int round = 0; round < 6; ++round) {
     ledger blocks(pool);
     for (const std::size_t bytes : {40 * kib, 40 * kib, 300 * kib, 2 * mib, 9 * mib, 257 * mib})
       EXPECT_TRUE(blocks.allocate(bytes, 64));
     blocks.release_nth(static_cast<std::size_t>(round));
-    pool.tend(start + round * 7s);
-    pool.tend(start + round * 7s + 1s);
+    pool.age_idle_memory(start + round * 7s);
+    pool.age_idle_memory(start + round * 7s + 1s);
     expect_accounts(pool, blocks);
   }
 }
 
 TEST(MemoryPool, BoundsIdleMemoryThatIsKeptYoung) {
-  pool_state pool({}, pool_state::tending::by_caller);
-  // Blocks that come and go all the time never get old, and more than the bound is idle each time
-  // that somebody looks.
+  pool_state pool({}, pool_state::aged_by::caller);
+  // Blocks that are used again and again never become old, and each time the test looks, more than
+  // the bound is idle.
   auto now = pool_clock::now();
   for (int tick = 0; tick < 6; ++tick) {
     std::vector<void*> blocks;
     for (int i = 0; i < 10; ++i) blocks.push_back(pool.allocate(20 * mib, 64));
-    for (void* const each : blocks) pool.deallocate(each, 20 * mib, 64);
+    for (void* const block : blocks) pool.deallocate(block, 20 * mib, 64);
     now = pool_clock::now() + 500ms * tick;
-    pool.tend(now);
+    pool.age_idle_memory(now);
     if (tick >= 3) {
       EXPECT_LE(pool.idle_bytes(), 64 * mib) << tick;
     }
@@ -485,11 +492,11 @@ TEST(MemoryPool, ThreadExitReturnsItsMagazines) {
     for (const std::size_t bytes : {33 * kib, 100 * kib, 700 * kib}) {
       std::vector<void*> blocks;
       for (int i = 0; i < 20; ++i) blocks.push_back(pool.allocate(bytes));
-      for (void* const each : blocks) pool.deallocate(each, bytes);
+      for (void* const block : blocks) pool.deallocate(block, bytes);
     }
   }).join();
   EXPECT_TRUE(pool.all_clear());
-  // Whole again.
+  // All free memory is one block again.
   EXPECT_EQ(pool.statistics().largest_free_bytes, pool.statistics().mapped_bytes);
   pool.trim();
   EXPECT_EQ(pool.statistics().mapped_bytes, 0u);
@@ -554,7 +561,7 @@ TEST(MemoryPool, ManyThreadsShareOnePool) {
       }
       for (const auto& [address, bytes] : held) pool.deallocate(address, bytes);
     });
-  for (auto& each : threads) each.join();
+  for (auto& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
   EXPECT_TRUE(pool.all_clear());
   pool.trim();
@@ -586,7 +593,7 @@ TEST(MemoryPool, PoolsComeAndGoUnderThreadsThatUsedThem) {
   user.join();
 }
 
-#if !defined(__SANITIZE_THREAD__)  // which cannot follow a fork of many threads
+#if !defined(__SANITIZE_THREAD__)  // it does not support fork with many threads
 TEST(MemoryPool, ForkedChildrenCanUseIt) {
   memory_pool pool;
   std::atomic<bool> stop = false;
@@ -601,7 +608,7 @@ TEST(MemoryPool, ForkedChildrenCanUseIt) {
   for (int i = 0; i < 20; ++i) {
     const pid_t child = ::fork();
     if (child == 0) {
-      ::alarm(60);  // a lock that was left locked would never come free
+      ::alarm(60);  // a lock that stayed locked would never be released
       for (const std::size_t bytes : {40 * kib, 2 * mib, 60 * mib}) {
         auto* const block = static_cast<std::byte*>(pool.allocate(bytes));
         std::memset(block, 1, 10 * kib);
@@ -616,7 +623,7 @@ TEST(MemoryPool, ForkedChildrenCanUseIt) {
     ASSERT_EQ(status, 0);
   }
   stop = true;
-  for (auto& each : threads) each.join();
+  for (auto& thread : threads) thread.join();
   EXPECT_TRUE(pool.all_clear());
 }
 #endif
@@ -639,7 +646,7 @@ TEST(MemoryPool, IsAMemoryResource) {
   EXPECT_FALSE(pool.is_equal(other));
 }
 
-TEST(MemoryPool, MakesArraysThatFindTheirWayBack) {
+TEST(MemoryPool, ArraysReturnToTheirPool) {
   memory_pool pool;
   static int alive = 0;
   struct counted {
@@ -648,19 +655,19 @@ TEST(MemoryPool, MakesArraysThatFindTheirWayBack) {
     int value = 5;
   };
   {
-    const auto numbers = pool.make_unique<double>(10'000);
+    const auto numbers = pool.make_unique<double[]>(10'000);
     EXPECT_EQ(std::count(numbers.get(), numbers.get() + 10'000, 0.0), 10'000);
-    const auto objects = pool.make_unique<counted>(7);
+    const auto objects = pool.make_unique<counted[]>(7);
     EXPECT_EQ(alive, 7);
     EXPECT_EQ(objects[6].value, 5);
-    const auto raw = pool.make_unique_for_overwrite<std::byte>(3 * mib);
+    const auto raw = pool.make_unique_for_overwrite<std::byte[]>(3 * mib);
     raw[3 * mib - 1] = std::byte{1};
-    const std::shared_ptr<counted[]> shared = pool.make_shared<counted>(2);
+    const std::shared_ptr<counted[]> shared = pool.make_shared<counted[]>(2);
     const auto again = shared;
     EXPECT_EQ(alive, 9);
-    const auto uninitialised = pool.make_shared_for_overwrite<int>(100);
+    const auto uninitialised = pool.make_shared_for_overwrite<int[]>(100);
     uninitialised[99] = 1;
-    const auto none = pool.make_unique<int>(0);
+    const auto none = pool.make_unique<int[]>(0);
     EXPECT_FALSE(pool.all_clear());
   }
   EXPECT_EQ(alive, 0);
@@ -677,10 +684,10 @@ TEST(MemoryPool, KeepsNothingWhenAConstructorThrows) {
     }
     ~third_throws() { --alive; }
   };
-  EXPECT_THROW(static_cast<void>(pool.make_unique<third_throws>(5)), std::runtime_error);
+  EXPECT_THROW(static_cast<void>(pool.make_unique<third_throws[]>(5)), std::runtime_error);
   EXPECT_EQ(alive, 0);
   EXPECT_TRUE(pool.all_clear());
-  EXPECT_EQ(code_of([&] { static_cast<void>(pool.make_unique<double>(~std::size_t{0} / 4)); }),
+  EXPECT_EQ(code_of([&] { static_cast<void>(pool.make_unique<double[]>(~std::size_t{0} / 4)); }),
             errc::out_of_memory);
 }
 
@@ -689,7 +696,7 @@ TEST(MemoryPool, AlignsWhatItMakes) {
   struct alignas(256) wide {
     char bytes[256];
   };
-  const auto few = pool.make_unique<wide>(3);
+  const auto few = pool.make_unique<wide[]>(3);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(few.get()) % 256, 0u);
 }
 

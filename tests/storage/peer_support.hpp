@@ -1,5 +1,5 @@
-// What the helper processes of this floor's tests share: bytes to know again, and what a failure
-// has to say and to leave behind.
+// Functions for the helper processes of the storage tests: recognisable bytes, and requirements on
+// failures: the error's text, and that nothing is left behind.
 #pragma once
 
 #include <sys/stat.h>
@@ -10,38 +10,39 @@
 #include <string>
 
 #include "shale/mapped_file.hpp"
-#include "storage/fault_guard.hpp"
+#include "storage/faults/fault_guard.hpp"
 #include "support/failures.hpp"
 #include "support/helper_process.hpp"
 #include "support/process_footprint.hpp"
+#include "support/system_page.hpp"
 
 namespace shale::test {
 
-inline constexpr std::size_t page = 4096;
+inline const std::size_t page = system_page_bytes();
 
-inline unsigned char value_at(std::size_t at) {
-  return static_cast<unsigned char>(at * 131 + at / page);
+inline unsigned char value_at(std::size_t offset) {
+  return static_cast<unsigned char>(offset * 131 + offset / page);
 }
 
-inline unsigned char load(const storage& from, std::size_t at) {
-  return static_cast<unsigned char>(*const_cast<const volatile std::byte*>(from.data() + at));
+inline unsigned char load(const storage& bytes, std::size_t offset) {
+  return static_cast<unsigned char>(*const_cast<const volatile std::byte*>(bytes.data() + offset));
 }
 
-inline void put(storage& to, std::size_t at, unsigned char value) {
-  *const_cast<volatile std::byte*>(to.data() + at) = static_cast<std::byte>(value);
+inline void put(storage& to, std::size_t offset, unsigned char value) {
+  *const_cast<volatile std::byte*>(to.data() + offset) = static_cast<std::byte>(value);
 }
 
-/// Gives every byte from `first` on a value that says where it is.
+/// Sets every byte from `first` on to a value that depends on its position.
 inline void fill(storage& to, std::size_t first = 0) {
   for (std::size_t i = first; i < to.size_bytes(); ++i)
     to.data()[i] = static_cast<std::byte>(value_at(i));
 }
 
-/// How many bytes from the start on are those of `fill`.
+/// The number of bytes, from the start on, that have the values of `fill`.
 inline std::size_t filled_bytes(const storage& in) {
-  std::size_t at = 0;
-  while (at < in.size_bytes() && load(in, at) == value_at(at)) ++at;
-  return at;
+  std::size_t offset = 0;
+  while (offset < in.size_bytes() && load(in, offset) == value_at(offset)) ++offset;
+  return offset;
 }
 
 inline std::size_t size_of(const std::string& path) {
@@ -52,21 +53,23 @@ inline std::size_t size_of(const std::string& path) {
 
 inline bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
-inline std::string place(const std::string& path, std::size_t at) {
-  return "file " + path + ", byte " + std::to_string(at);
+inline std::string place(const std::string& path, std::size_t offset) {
+  return "file " + path + ", byte " + std::to_string(offset);
 }
 
-/// Requires that `body` fails with `code`, and says `where`.
-inline void require_failure(const std::function<void()>& body, errc code, const std::string& where,
-                            const std::string& what, call_site at = call_site::current()) {
+/// Requires that `body` fails with `code` and that the message contains `path`.
+inline void require_failure(const std::function<void()>& body, errc code, const std::string& path,
+                            const std::string& operation, call_site caller = call_site::current()) {
   const std::string text = text_of(body);
-  require(!text.empty(), what + " fails", at);
+  require(!text.empty(), operation + " fails", caller);
   require(text.find(std::string("[") + std::string(name(code)) + "]") != std::string::npos &&
-              text.find(where) != std::string::npos,
-          what + " says " + std::string(name(code)) + " and " + where + "; got " + text, at);
+              text.find(path) != std::string::npos,
+          operation + " says " + std::string(name(code)) + " and " + path + "; got " + text,
+          caller);
 }
 
-/// Runs `body` once for what is made once, and then again to see whether it leaves anything behind.
+/// Runs `body` once, to create everything that is created only once, and again, to check that it
+/// leaves nothing behind.
 inline void require_no_leak(const std::function<void()>& body) {
   body();
   const auto before = process_footprint::now();
@@ -77,7 +80,7 @@ inline void require_no_leak(const std::function<void()>& body) {
   require_equal(detail::guarded_ranges(), guarded, "guarded ranges");
 }
 
-/// A storage on another disk, which nothing may touch.
+/// A storage on another disk, which must stay unaffected.
 class bystander {
  public:
   explicit bystander(const std::string& path) {

@@ -1,10 +1,14 @@
 // Files that another process removes, replaces or rewrites while they are mapped.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <string>
 
 #include "shale/mapped_file.hpp"
+#include "storage/files/file_descriptor.hpp"
 #include "storage/test_support.hpp"
+#include "support/nameless_file.hpp"
 
 namespace shale {
 namespace {
@@ -15,12 +19,13 @@ using test::run_peer;
 
 constexpr std::size_t size = 100'000;
 
-// How many bytes from the start on are those of the pattern.
+// The number of bytes, from the start on, that have the pattern.
 std::size_t matching_bytes(const storage& bytes) {
-  std::size_t at = 0;
-  while (at < bytes.size_bytes() && std::to_integer<unsigned char>(bytes.data()[at]) == pattern(at))
-    ++at;
-  return at;
+  std::size_t offset = 0;
+  while (offset < bytes.size_bytes() &&
+         std::to_integer<unsigned char>(bytes.data()[offset]) == pattern(offset))
+    ++offset;
+  return offset;
 }
 
 class ReplacedFile : public testing::Test {
@@ -32,7 +37,7 @@ class ReplacedFile : public testing::Test {
 };
 
 // file.1
-TEST_F(ReplacedFile, RemovedItStaysWithItsMappings) {
+TEST_F(ReplacedFile, StaysWithItsMappingsAfterItsRemoval) {
   const storage reading = map_file(path);
   storage writing = map_file(path, {.access = access::read_write, .reserve_bytes = 2 * size});
   ASSERT_EQ(run_peer({"remove", path}), 0);
@@ -44,13 +49,13 @@ TEST_F(ReplacedFile, RemovedItStaysWithItsMappings) {
   EXPECT_EQ(reading.data()[0], std::byte{99});
   reading.check();
   writing.check();
-  // The name is free.
+  // The name can be used again.
   const storage fresh = create_file(path, 10);
   EXPECT_EQ(fresh.data()[0], std::byte{0});
 }
 
 // file.1
-TEST_F(ReplacedFile, ReplacedItStaysWithItsMappingsAndOpensAsTheNewOne) {
+TEST_F(ReplacedFile, StaysWithItsMappingsAndTheNameOpensTheNewFile) {
   const storage reading = map_file(path);
   storage writing = map_file(path, {.access = access::read_write, .reserve_bytes = 2 * size});
   ASSERT_EQ(run_peer({"replace", path, "10"}), 0);
@@ -76,8 +81,34 @@ TEST_F(ReplacedFile, NothingOfARemovedFileIsKeptBehindItsLastStorage) {
     bytes.data()[0] = std::byte{1};
   }
   EXPECT_EQ(test::mappings_of(path), 0u);
-  // One stays: the guard's, made with the first mapping of the process.
+  // One descriptor stays: that of the guard, made with the first mapping of the process.
   EXPECT_LE(test::open_descriptors(), before.descriptors + 1);
+}
+
+// Links in /proc are not names.
+TEST_F(ReplacedFile, IsWrittenButNotReplacedIfItHasNoName) {
+  for (const auto kind :
+       {test::nameless::memory, test::nameless::removed, test::nameless::unnamed}) {
+    const test::nameless_file file(kind, directory.path());
+    if (!file.is_open()) continue;
+    const std::string text = file.text();
+    EXPECT_EQ(code_of([&] { create_file(file.path(), 10); }), errc::already_exists) << text;
+    const std::string refused = test::text_of(
+        [&] { create_file(file.path(), 10, {.exclusive = false, .truncate = true}); });
+    EXPECT_NE(refused.find("[invalid_argument]"), std::string::npos) << text << ": " << refused;
+    EXPECT_NE(refused.find(file.path()), std::string::npos) << refused;
+    EXPECT_EQ(file.size(), 0u) << text;
+    const storage bytes = create_file(file.path(), 10, {.exclusive = false});
+    EXPECT_EQ(file.size(), 10u) << text;
+    EXPECT_NE(::access(text.c_str(), F_OK), 0) << text;
+  }
+}
+
+TEST_F(ReplacedFile, IsReplacedThroughADescriptorIfItHasAName) {
+  const detail::file_descriptor open = detail::open_descriptor(path, O_RDONLY);
+  const std::string link = "/proc/self/fd/" + std::to_string(open.get());
+  const storage fresh = create_file(link, 10, {.exclusive = false, .truncate = true});
+  EXPECT_EQ(map_file(path).size_bytes(), 10u);
 }
 
 }  // namespace

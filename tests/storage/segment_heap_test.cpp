@@ -1,5 +1,5 @@
-// The heap behind the pool and the parts that it is made of, against models that know nothing of
-// bins, hashes and lists.
+// Compares the heap of the pool and its parts with models that know nothing about bins, hashes and
+// lists.
 #include "storage/pool/segment_heap.hpp"
 
 #include <gtest/gtest.h>
@@ -22,6 +22,7 @@
 #include "storage/pool/block_table.hpp"
 #include "storage/pool/size_bins.hpp"
 #include "support/long_run.hpp"
+#include "support/system_page.hpp"
 
 namespace shale::detail {
 namespace {
@@ -31,6 +32,9 @@ using namespace std::chrono_literals;
 constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
 constexpr std::size_t granule = detail::granule_bytes;
+
+// The unit of block sizes: no two blocks may share a page of the system.
+const std::size_t unit = std::max(granule, test::system_page_bytes());
 
 std::byte* address_at(std::size_t number) {
   return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(number));
@@ -48,47 +52,47 @@ TEST(BlockSupply, GivesDescriptorsThatNobodyElseHas) {
       ASSERT_NE(got, nullptr);
       ASSERT_TRUE(held.insert(got).second);
     } else {
-      const auto which = held.lower_bound(*std::next(held.begin(), random() % held.size()));
-      supply.put(**which);
-      held.erase(which);
+      const auto victim = held.lower_bound(*std::next(held.begin(), random() % held.size()));
+      supply.put(**victim);
+      held.erase(victim);
     }
   }
-  // As many at once again need no new ones.
+  // The same number of descriptors needs no new memory.
   std::set<pool_block*> before = held;
-  for (pool_block* const each : held) supply.put(*each);
+  for (pool_block* const block : held) supply.put(*block);
   for (std::size_t i = 0; i < before.size(); ++i) EXPECT_EQ(before.erase(supply.get()), 1u);
 }
 
-// Addresses in a row, at the distance of segments, and anywhere.
+// Consecutive addresses, addresses one segment apart, and random addresses.
 TEST(BlockTable, AgreesWithAMap) {
   for (const std::size_t stride : {granule, 64 * mib, 3 * granule}) {
     std::mt19937_64 random(stride);
     block_table table;
     std::map<std::size_t, std::unique_ptr<pool_block>> model;
     for (int step = 0; step < 60'000; ++step) {
-      // Grows and shrinks in turns.
+      // The table grows and shrinks in turns.
       const bool growing = step / 10'000 % 2 == 0;
-      const std::size_t at = 64 * mib + random() % 4000 * stride;
-      const auto known = model.find(at);
-      const pool_block* const found = table.find(address_at(at));
+      const std::size_t address = 64 * mib + random() % 4000 * stride;
+      const auto known = model.find(address);
+      const pool_block* const found = table.find(address_at(address));
       ASSERT_EQ(found, known == model.end() ? nullptr : known->second.get());
       if (known == model.end() && random() % 8 < (growing ? 7 : 1)) {
         auto fresh = std::make_unique<pool_block>();
-        fresh->address = address_at(at);
+        fresh->address = address_at(address);
         ASSERT_TRUE(table.reserve());
         table.insert(*fresh);
-        model.emplace(at, std::move(fresh));
+        model.emplace(address, std::move(fresh));
       } else if (known != model.end() && random() % 8 < (growing ? 1 : 7)) {
         table.erase(*known->second);
         model.erase(known);
       }
       ASSERT_EQ(table.size(), model.size());
     }
-    for (const auto& [at, block] : model) ASSERT_EQ(table.find(block->address), block.get());
+    for (const auto& [address, block] : model) ASSERT_EQ(table.find(block->address), block.get());
   }
 }
 
-// Blocks of some sizes in bins, and the same sizes in order.
+// Blocks of some sizes in bins, and the same sizes in an ordered model.
 class binned_blocks {
  public:
   void insert(std::size_t bytes) {
@@ -98,11 +102,11 @@ class binned_blocks {
     blocks.emplace(bytes, std::move(fresh));
   }
   void erase_nth(std::size_t n) {
-    const auto which = std::next(blocks.begin(), static_cast<std::ptrdiff_t>(n % blocks.size()));
-    bins.erase(*which->second);
-    blocks.erase(which);
+    const auto victim = std::next(blocks.begin(), static_cast<std::ptrdiff_t>(n % blocks.size()));
+    bins.erase(*victim->second);
+    blocks.erase(victim);
   }
-  // 0 if there is none.
+  // The size of the smallest block that fits; 0 if there is none.
   std::size_t found(std::size_t bytes) const {
     const pool_block* const fit = bins.good_fit(bytes, [](const pool_block&) { return true; });
     return fit == nullptr ? 0 : fit->bytes;
@@ -113,7 +117,7 @@ class binned_blocks {
   }
   void expect_the_same_blocks() const {
     std::multiset<std::size_t> seen;
-    bins.for_each([&](const pool_block& each) { seen.insert(each.bytes); });
+    bins.for_each([&](const pool_block& block) { seen.insert(block.bytes); });
     std::multiset<std::size_t> known;
     for (const auto& [bytes, block] : blocks) known.insert(bytes);
     EXPECT_EQ(seen, known);
@@ -131,53 +135,54 @@ std::size_t any_granules_bytes(std::mt19937_64& random, double most_log2) {
 
 TEST(SizeBins, FitBestAmongFew) {
   std::mt19937_64 random(1);
-  binned_blocks of;
+  binned_blocks tested;
   for (int step = 0; step < 50'000; ++step) {
-    // All sizes up to the largest that there can be, and many that nearly are the same.
+    // Sizes of all magnitudes up to the largest possible one, with many that are nearly equal.
     const double most_log2 = std::array{39.0, 12.0, 7.0}[step / 1000 % 3];
-    if (of.blocks.size() == 8 || (random() % 2 == 0 && !of.blocks.empty())) of.erase_nth(random());
-    else of.insert(any_granules_bytes(random, most_log2));
+    if (tested.blocks.size() == 8 || (random() % 2 == 0 && !tested.blocks.empty()))
+      tested.erase_nth(random());
+    else tested.insert(any_granules_bytes(random, most_log2));
     const std::size_t wanted = any_granules_bytes(random, most_log2);
-    ASSERT_EQ(of.found(wanted), of.best(wanted)) << wanted;
-    if (step % 100 == 0) of.expect_the_same_blocks();
+    ASSERT_EQ(tested.found(wanted), tested.best(wanted)) << wanted;
+    if (step % 100 == 0) tested.expect_the_same_blocks();
   }
-  EXPECT_EQ(of.found(size_bins::bytes_max), of.best(size_bins::bytes_max));
+  EXPECT_EQ(tested.found(size_bins::bytes_max), tested.best(size_bins::bytes_max));
 }
 
 TEST(SizeBins, FitWellAmongMany) {
   std::mt19937_64 random(2);
-  binned_blocks of;
+  binned_blocks tested;
   for (int step = 0; step < 50'000; ++step) {
-    if (random() % 100 < (step / 10'000 % 2 == 0 ? 60u : 40u) || of.blocks.empty())
-      of.insert(any_granules_bytes(random, 10));
-    else of.erase_nth(random());
+    if (random() % 100 < (step / 10'000 % 2 == 0 ? 60u : 40u) || tested.blocks.empty())
+      tested.insert(any_granules_bytes(random, 10));
+    else tested.erase_nth(random());
     const std::size_t wanted = any_granules_bytes(random, 10);
-    const std::size_t found = of.found(wanted);
+    const std::size_t found = tested.found(wanted);
     if (wanted <= 512 * kib - granule) {
-      ASSERT_TRUE(found == of.best(wanted) || of.best(wanted) >= 512 * kib) << wanted;
+      ASSERT_TRUE(found == tested.best(wanted) || tested.best(wanted) >= 512 * kib) << wanted;
     }
-    // What a bin of the wanted size holds may be overlooked; but nothing that is in a larger one.
-    const std::size_t surely = of.best(wanted + wanted / 32);
+    // A block in the bin of the wanted size may be overlooked, but not a block in a larger bin.
+    const std::size_t surely = tested.best(wanted + wanted / 32);
     ASSERT_TRUE(found >= wanted || (found == 0 && surely == 0)) << wanted;
-    ASSERT_LE(found, surely == 0 ? of.bins.largest_bytes() : surely + surely / 32) << wanted;
+    ASSERT_LE(found, surely == 0 ? tested.bins.largest_bytes() : surely + surely / 32) << wanted;
   }
-  of.expect_the_same_blocks();
+  tested.expect_the_same_blocks();
 }
 
 TEST(SizeBins, FindNoneThatDoesNotSuit) {
-  binned_blocks of;
-  for (std::size_t i = 1; i <= 12; ++i) of.insert(i * mib);
+  binned_blocks tested;
+  for (std::size_t i = 1; i <= 12; ++i) tested.insert(i * mib);
   const auto fit = [&](auto suits) {
-    const pool_block* const found = of.bins.good_fit(2 * mib, suits);
+    const pool_block* const found = tested.bins.good_fit(2 * mib, suits);
     return found == nullptr ? 0 : found->bytes;
   };
-  EXPECT_EQ(fit([](const pool_block& each) { return each.bytes % 5 == 0; }), 5 * mib);
+  EXPECT_EQ(fit([](const pool_block& block) { return block.bytes % 5 == 0; }), 5 * mib);
   EXPECT_EQ(fit([](const pool_block&) { return false; }), 0u);
 }
 
 // ---- the heap -----------------------------------------------------------------------------------
 
-// A heap, and what its owner knows of it.
+// A heap and its owner's records about it.
 class modelled_heap {
  public:
   modelled_heap(segment_heap::cutting how, std::size_t limit, std::uint64_t seed)
@@ -195,8 +200,8 @@ class modelled_heap {
     if (found != nullptr) {
       hold(*found, bytes, alignment);
     } else {
-      // Only where the limit leaves no room for it.
-      ASSERT_GT(before + (bytes + granule - 1) / granule * granule, quota.limit_bytes());
+      // It may fail only if the limit has no room.
+      ASSERT_GT(before + (bytes + unit - 1) / unit * unit, quota.limit_bytes());
     }
   }
   void reuse(std::size_t bytes, std::size_t alignment) {
@@ -213,11 +218,12 @@ class modelled_heap {
     }
   }
   void free_any() {
-    const auto which = std::next(live.begin(), static_cast<std::ptrdiff_t>(random() % live.size()));
-    auto& block = heap.find(which->first);
-    ASSERT_EQ(block.address, which->first);
-    ASSERT_EQ(block.bytes, which->second);
-    live.erase(which);
+    const auto victim =
+        std::next(live.begin(), static_cast<std::ptrdiff_t>(random() % live.size()));
+    auto& block = heap.find(victim->first);
+    ASSERT_EQ(block.address, victim->first);
+    ASSERT_EQ(block.bytes, victim->second);
+    live.erase(victim);
     heap.free(block, random() % 4 == 0 ? backing::none : backing::dirty, now);
   }
   void age_some() {
@@ -225,10 +231,10 @@ class modelled_heap {
     }
   }
   void age_all() {
-    std::byte* from = nullptr;
-    while (heap.age(from, now + ages.lazy, ages)) {
+    std::byte* address = nullptr;
+    while (heap.age(address, now + ages.lazy, ages)) {
     }
-    cursor = from;
+    cursor = address;
     ASSERT_EQ(heap.dirty_bytes(), 0u);
   }
 
@@ -259,7 +265,7 @@ class modelled_heap {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(found.address) % alignment, 0u);
     EXPECT_GE(found.bytes, bytes);
     const std::size_t waste = found.bytes - bytes;
-    EXPECT_LT(waste, how_ == segment_heap::cutting::to_size ? granule : bytes / 8 + 2 * mib);
+    EXPECT_LT(waste, how_ == segment_heap::cutting::to_size ? unit : bytes / 8 + 2 * mib);
     EXPECT_TRUE(live.emplace(found.address, found.bytes).second);
   }
 
@@ -274,26 +280,27 @@ TEST_P(SegmentHeapOf, KeepsItsAccountsOverRandomSequences) {
   for (int seed = 0; seed < seeds; ++seed) {
     SCOPED_TRACE(seed);
     const std::size_t limit = seed % 3 == 0 ? 200 * mib : 0;
-    modelled_heap of(GetParam(), limit, static_cast<std::uint64_t>(seed));
-    auto& random = of.random;
+    modelled_heap tested(GetParam(), limit, static_cast<std::uint64_t>(seed));
+    auto& random = tested.random;
     for (int step = 0; step < 2000; ++step) {
       const std::size_t bytes =
           1 + static_cast<std::size_t>(std::exp2(static_cast<double>(random() % 2600) / 100.0));
       const std::size_t alignment = random() % 3 != 0 ? 64 : std::size_t{1} << (random() % 25);
-      const bool growing = of.live.size() < 20 || (step / 250 % 2 == 0 && of.live.size() < 200);
+      const bool growing =
+          tested.live.size() < 20 || (step / 250 % 2 == 0 && tested.live.size() < 200);
       const auto action = random() % 32;
-      if (action < (growing ? 12u : 6u)) of.allocate(bytes, alignment);
-      else if (action < (growing ? 16u : 8u)) of.reuse(bytes, alignment);
-      else if (action < (growing ? 20u : 10u)) of.reuse_dirty(bytes, alignment);
-      else if (action < 26 && !of.live.empty()) of.free_any();
-      else if (action < 28) of.age_some();
-      else if (action < 29) of.now += std::chrono::milliseconds(random() % 12'000);
-      else if (action < 30) of.heap.age_oldest();
-      else if (action == 30 && random() % 8 == 0) of.age_all();
-      else if (action == 31 && random() % 8 == 0) of.heap.trim();
-      of.expect_accounts();
+      if (action < (growing ? 12u : 6u)) tested.allocate(bytes, alignment);
+      else if (action < (growing ? 16u : 8u)) tested.reuse(bytes, alignment);
+      else if (action < (growing ? 20u : 10u)) tested.reuse_dirty(bytes, alignment);
+      else if (action < 26 && !tested.live.empty()) tested.free_any();
+      else if (action < 28) tested.age_some();
+      else if (action < 29) tested.now += std::chrono::milliseconds(random() % 12'000);
+      else if (action < 30) tested.heap.age_oldest();
+      else if (action == 30 && random() % 8 == 0) tested.age_all();
+      else if (action == 31 && random() % 8 == 0) tested.heap.trim();
+      tested.expect_accounts();
       if (HasFatalFailure()) return;
-      if (random() % 8 == 0) of.cursor = nullptr;
+      if (random() % 8 == 0) tested.cursor = nullptr;
     }
   }
 }
@@ -301,25 +308,25 @@ TEST_P(SegmentHeapOf, KeepsItsAccountsOverRandomSequences) {
 INSTANTIATE_TEST_SUITE_P(Cuts, SegmentHeapOf,
                          testing::Values(segment_heap::cutting::to_size,
                                          segment_heap::cutting::never),
-                         [](const auto& each) {
-                           return each.param == segment_heap::cutting::never ? "Never" : "ToSize";
+                         [](const auto& block) {
+                           return block.param == segment_heap::cutting::never ? "Never" : "ToSize";
                          });
 
 TEST(SegmentHeap, HandsOutWhatIsDirtyIfAsked) {
   memory_quota quota{0};
   segment_heap heap(quota, segment_heap::cutting::to_size);
   const auto now = pool_clock::now();
-  EXPECT_EQ(heap.reuse_dirty(granule, 64), nullptr);
-  auto* const first = heap.allocate(4 * mib, 64, now).where;
-  auto* const second = heap.allocate(mib, 64, now).where;
-  auto* const third = heap.allocate(6 * mib, 64, now).where;
-  auto* const fourth = heap.allocate(mib, 64, now).where;
-  EXPECT_EQ(heap.reuse_dirty(granule, 64), nullptr);  // nobody touched the rest of the segment
+  EXPECT_EQ(heap.reuse_dirty(unit, 64), nullptr);
+  auto* const first = heap.allocate(4 * mib, 64, now).found;
+  auto* const second = heap.allocate(mib, 64, now).found;
+  auto* const third = heap.allocate(6 * mib, 64, now).found;
+  auto* const fourth = heap.allocate(mib, 64, now).found;
+  EXPECT_EQ(heap.reuse_dirty(unit, 64), nullptr);  // the rest of the segment was never touched
   std::byte* const clean = first->address;
   std::byte* const dirty = third->address;
   heap.free(*first, backing::none, now);
   heap.free(*third, backing::dirty, now);
-  // The best fit is not the one with memory behind it.
+  // The best fit is not the block with resident memory.
   auto* const backed = heap.reuse_dirty(3 * mib, 64);
   ASSERT_NE(backed, nullptr);
   EXPECT_EQ(backed->address, dirty);
@@ -329,38 +336,39 @@ TEST(SegmentHeap, HandsOutWhatIsDirtyIfAsked) {
   ASSERT_NE(unbacked, nullptr);
   EXPECT_EQ(unbacked->address, clean);
   EXPECT_EQ(unbacked->dirty_bytes(), 0u);
-  // Joined with what was never touched, only its front is dirty.
+  // After it is joined with untouched memory, only its front is dirty.
   std::byte* const last = fourth->address;
   heap.free(*fourth, backing::dirty, now);
   EXPECT_EQ(heap.reuse(3 * mib, 64)->address, dirty + 3 * mib);
   EXPECT_EQ(heap.reuse_dirty(2 * mib, 64), nullptr);
   EXPECT_EQ(heap.reuse_dirty(mib, 64)->address, last);
-  // What the system may take is not sure to be there.
+  // Memory that the system may take is not certainly resident.
   heap.free(*second, backing::dirty, now);
   EXPECT_TRUE(heap.age_oldest());
-  EXPECT_EQ(heap.reuse_dirty(granule, 64), nullptr);
+  EXPECT_EQ(heap.reuse_dirty(unit, 64), nullptr);
 }
 
-// Only some of the blocks that may have an aligned part are looked at, and then one that must.
-TEST(SegmentHeap, FindsRoomForAlignedBlocksBehindManyWithout) {
+// The search looks at some of the blocks that may contain an aligned part, and then at one that
+// must contain it.
+TEST(SegmentHeap, FindsAlignedRoomBehindManyUnsuitableBlocks) {
   memory_quota quota{0};
   segment_heap heap(quota, segment_heap::cutting::to_size);
   const auto now = pool_clock::now();
-  heap.allocate(granule, 64, now);
+  heap.allocate(unit, 64, now);
   std::vector<segment_heap::block*> holes;
   for (std::size_t i = 0; i < 100; ++i) {
-    holes.push_back(heap.allocate((1 + i % 5) * granule, 64, now).where);
-    heap.allocate(granule, 64, now);
+    holes.push_back(heap.allocate((1 + i % 5) * unit, 64, now).found);
+    heap.allocate(unit, 64, now);
   }
-  for (auto* const each : holes) heap.free(*each, backing::dirty, now);
-  const auto* const found = heap.reuse(granule, 16 * mib);
+  for (auto* const hole : holes) heap.free(*hole, backing::dirty, now);
+  const auto* const found = heap.reuse(unit, 16 * mib);
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(found->address) % (16 * mib), 0u);
   EXPECT_TRUE(heap.is_consistent());
 }
 
-// A sweep holds its owner's lock for few blocks at a time, and goes on behind them whatever
-// happened to the block where it stopped.
+// A sweep looks at few blocks per step, and continues after them whatever happened to the block at
+// which it stopped.
 TEST(SegmentHeap, SweepsGoOnAmongBlocksThatComeAndGo) {
   memory_quota quota{0};
   segment_heap heap(quota, segment_heap::cutting::to_size);
@@ -368,25 +376,25 @@ TEST(SegmentHeap, SweepsGoOnAmongBlocksThatComeAndGo) {
   const decay_ages ages;
   constexpr int count = 5 * segment_heap::step_blocks;
   std::vector<segment_heap::block*> blocks;
-  for (int i = 0; i < count; ++i) blocks.push_back(heap.allocate(granule, 64, start).where);
+  for (int i = 0; i < count; ++i) blocks.push_back(heap.allocate(unit, 64, start).found);
   std::byte* cursor = nullptr;
   std::mt19937 random(1);
   int steps = 0;
   for (; heap.age(cursor, start, ages); ++steps) {
     ASSERT_LT(steps, 5);
-    // The next block to look at goes, and so do those around it.
-    const auto at = std::find_if(blocks.begin(), blocks.end(), [&](const auto* each) {
-      return each != nullptr && each->address == cursor;
+    // The next block of the sweep disappears, and so do its neighbours.
+    const auto found = std::find_if(blocks.begin(), blocks.end(), [&](const auto* block) {
+      return block != nullptr && block->address == cursor;
     });
-    ASSERT_NE(at, blocks.end());
+    ASSERT_NE(found, blocks.end());
     for (const std::ptrdiff_t near : {1, -1, 0, 2}) {
-      heap.free(*at[near], backing::dirty, start);
-      at[near] = nullptr;
+      heap.free(*found[near], backing::dirty, start);
+      found[near] = nullptr;
       ASSERT_TRUE(heap.is_consistent());
     }
   }
   EXPECT_EQ(steps, 4);
-  EXPECT_EQ(heap.dirty_bytes(), 16 * granule);
+  EXPECT_EQ(heap.dirty_bytes(), 16 * unit);
   cursor = nullptr;
   int lazy = 0;
   for (std::size_t dirty = heap.dirty_bytes(); heap.age(cursor, start + ages.lazy, ages);
@@ -397,36 +405,37 @@ TEST(SegmentHeap, SweepsGoOnAmongBlocksThatComeAndGo) {
   EXPECT_FALSE(heap.age(cursor, start + ages.lazy, ages));
 }
 
-// What is left of a mapping with a hole in it never joins what the system places there.
+// The parts of a mapping with a hole never join another mapping that the system places in the hole.
 TEST(SegmentHeap, JoinsNothingAcrossHoles) {
   memory_quota quota{0};
   segment_heap heap(quota, segment_heap::cutting::to_size);
   const auto now = pool_clock::now();
   std::vector<segment_heap::block*> blocks;
-  for (int i = 0; i < 8; ++i) blocks.push_back(heap.allocate(8 * mib, 64, now).where);
-  for (const int each : {0, 3, 4})
-    heap.free(*blocks[static_cast<std::size_t>(each)], backing::none, now);
+  for (int i = 0; i < 8; ++i) blocks.push_back(heap.allocate(8 * mib, 64, now).found);
+  for (const int number : {0, 3, 4})
+    heap.free(*blocks[static_cast<std::size_t>(number)], backing::none, now);
   EXPECT_EQ(heap.trim(), 24 * mib);
   EXPECT_TRUE(blocks[1]->leads);
   EXPECT_TRUE(blocks[5]->leads);
-  // Less than a segment fits into the holes, whether or not it is placed there.
+  // A mapping of less than a segment fits into the holes, whether or not the system places it
+  // there.
   quota.set_limit_bytes(quota.held_bytes() + 16 * mib);
-  auto* const fresh = heap.allocate(16 * mib, 64, now).where;
+  auto* const fresh = heap.allocate(16 * mib, 64, now).found;
   ASSERT_NE(fresh, nullptr);
-  for (const int each : {1, 2, 5, 6, 7})
-    heap.free(*blocks[static_cast<std::size_t>(each)], backing::none, now);
+  for (const int number : {1, 2, 5, 6, 7})
+    heap.free(*blocks[static_cast<std::size_t>(number)], backing::none, now);
   heap.free(*fresh, backing::none, now);
   EXPECT_TRUE(heap.is_consistent());
   EXPECT_EQ(heap.largest_free_bytes(), 24 * mib);
   EXPECT_EQ(heap.free_bytes(), 56 * mib);
 }
 
-// Blocks that fill two segments of a heap of their own, in address order.
+// A heap with blocks that fill two segments, in address order.
 class segments_of_blocks {
  public:
   segments_of_blocks() {
     while (quota.held_bytes() <= 2 * segment_heap::segment_bytes) {
-      auto* const next = heap.allocate(bytes, 64, now).where;
+      auto* const next = heap.allocate(bytes, 64, now).found;
       if (quota.held_bytes() > 2 * segment_heap::segment_bytes) heap.free(*next, untouched, now);
       else blocks.push_back(next);
     }
@@ -445,18 +454,18 @@ class segments_of_blocks {
 
 // heap.1
 TEST(SegmentHeap, JoinsFreeNeighboursOfOneMapping) {
-  segments_of_blocks of;
-  ASSERT_EQ(of.blocks.size(), 512u);
+  segments_of_blocks tested;
+  ASSERT_EQ(tested.blocks.size(), 512u);
   std::mt19937 random(1);
-  std::shuffle(of.blocks.begin(), of.blocks.end(), random);
-  for (auto* const each : of.blocks) {
-    of.heap.free(*each, of.untouched, of.now);
-    ASSERT_TRUE(of.heap.is_consistent());
+  std::shuffle(tested.blocks.begin(), tested.blocks.end(), random);
+  for (auto* const block : tested.blocks) {
+    tested.heap.free(*block, tested.untouched, tested.now);
+    ASSERT_TRUE(tested.heap.is_consistent());
   }
-  EXPECT_EQ(of.heap.free_bytes(), of.quota.held_bytes());
-  // Segments may lie side by side, but what is joined to the unused end of another one would be
-  // the last to be used again.
-  EXPECT_EQ(of.heap.largest_free_bytes(), segment_heap::segment_bytes);
+  EXPECT_EQ(tested.heap.free_bytes(), tested.quota.held_bytes());
+  // Segments may be adjacent, but a block that is joined with the unused end of another segment
+  // would be the last to be used again.
+  EXPECT_EQ(tested.heap.largest_free_bytes(), segment_heap::segment_bytes);
 }
 
 // heap.3
@@ -465,19 +474,19 @@ TEST(SegmentHeap, AgesLargeBlocksInSteps) {
   segment_heap heap{quota, segment_heap::cutting::to_size};
   const auto start = pool_clock::now();
   constexpr std::size_t step = segment_heap::step_bytes;
-  auto* const large = heap.allocate(5 * step + mib, 64, start).where;
+  auto* const large = heap.allocate(5 * step + mib, 64, start).found;
   std::byte* const first = large->address;
   heap.free(*large, backing::dirty, start);
   const decay_ages ages;
   std::byte* cursor = nullptr;
   EXPECT_FALSE(heap.age(cursor, start + ages.lazy - 1ms, ages));
-  // Each step is of one part; used in between, it begins anew.
+  // Each step treats one part of the block. If the block is used in between, the steps begin anew.
   EXPECT_TRUE(heap.age(cursor, start + ages.lazy, ages));
   EXPECT_EQ(cursor, first + step);
   EXPECT_TRUE(heap.age(cursor, start + ages.lazy, ages));
   EXPECT_EQ(cursor, first + 2 * step);
   EXPECT_GT(heap.dirty_bytes(), 0u);
-  auto* const used = heap.allocate(mib, 64, start).where;
+  auto* const used = heap.allocate(mib, 64, start).found;
   heap.free(*used, backing::dirty, start);
   EXPECT_FALSE(heap.age(cursor, start + ages.lazy, ages));
   cursor = nullptr;
@@ -497,8 +506,8 @@ TEST(SegmentHeap, AgesLargeBlocksInSteps) {
   EXPECT_FALSE(heap.is_ageing());
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they end where malloc does
-// What `work` returns in a child that can allocate nothing any more.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they end if malloc fails
+// The result of `work` in a child process in which no allocation succeeds.
 template <class Work>
 int without_memory(Work work) {
   const pid_t child = ::fork();
@@ -518,12 +527,15 @@ int without_memory(Work work) {
 
 // heap.2
 TEST(SegmentHeap, FreesWhenThereIsNothingToAllocate) {
-  segments_of_blocks of;
+  segments_of_blocks tested;
   EXPECT_EQ(without_memory([&] {
-              for (std::size_t i = 0; i < of.blocks.size(); ++i)
-                of.heap.free(*of.blocks[i * 7 % of.blocks.size()], of.untouched, of.now);
-              return of.heap.free_bytes() == of.quota.held_bytes() && of.heap.is_consistent() ? 0
-                                                                                              : 1;
+              for (std::size_t i = 0; i < tested.blocks.size(); ++i)
+                tested.heap.free(*tested.blocks[i * 7 % tested.blocks.size()], tested.untouched,
+                                 tested.now);
+              return tested.heap.free_bytes() == tested.quota.held_bytes() &&
+                             tested.heap.is_consistent()
+                         ? 0
+                         : 1;
             }),
             0);
 }
@@ -533,21 +545,21 @@ TEST(SegmentHeap, RefusesBlocksThatItsTableHasNoRoomFor) {
   memory_quota quota{0};
   segment_heap heap(quota, segment_heap::cutting::to_size);
   const auto now = pool_clock::now();
-  // Each aligned block leaves a gap in front of it, so that there are as many free blocks as live.
+  // Each aligned block leaves a gap in front of it, so there are as many free as live blocks.
   std::vector<segment_heap::block*> live;
   live.reserve(4000);
-  for (int i = 0; i < 1000; ++i) live.push_back(heap.allocate(granule, 4 * granule, now).where);
+  for (int i = 0; i < 1000; ++i) live.push_back(heap.allocate(unit, 4 * unit, now).found);
   EXPECT_EQ(without_memory([&] {
-              while (auto* const more = heap.reuse(3 * granule, 64)) live.push_back(more);
-              int wrong = live.size() > 1500 && heap.free_bytes() > 200 * granule ? 0 : 1;
-              if (heap.allocate(granule, 64, now).where != nullptr) wrong |= 2;
+              while (auto* const more = heap.reuse(3 * unit, 64)) live.push_back(more);
+              int wrong = live.size() > 1500 && heap.free_bytes() > 200 * unit ? 0 : 1;
+              if (heap.allocate(unit, 64, now).found != nullptr) wrong |= 2;
               if (!heap.is_consistent()) wrong |= 4;
-              for (auto* const each : live) {
-                if (&heap.find(each->address) != each) wrong |= 8;
-                heap.free(*each, backing::dirty, now);
+              for (auto* const block : live) {
+                if (&heap.find(block->address) != block) wrong |= 8;
+                heap.free(*block, backing::dirty, now);
               }
               if (!heap.is_consistent() || heap.free_bytes() != quota.held_bytes()) wrong |= 16;
-              if (heap.reuse(granule, 64) == nullptr) wrong |= 32;
+              if (heap.reuse(unit, 64) == nullptr) wrong |= 32;
               return wrong;
             }),
             0);
@@ -560,16 +572,16 @@ TEST(SegmentHeap, HandsOutLargerBlocksWithoutMemoryToCutThem) {
   const auto now = pool_clock::now();
   std::vector<segment_heap::block*> live;
   live.reserve(4000);
-  for (int i = 0; i < 1500; ++i) live.push_back(heap.allocate(granule, 64, now).where);
+  for (int i = 0; i < 1500; ++i) live.push_back(heap.allocate(unit, 64, now).found);
   EXPECT_EQ(without_memory([&] {
-              while (auto* const more = heap.reuse(granule, 64)) live.push_back(more);
+              while (auto* const more = heap.reuse(unit, 64)) live.push_back(more);
               int wrong = live.back()->bytes > mib && heap.free_bytes() == 0 ? 0 : 1;
               if (!heap.is_consistent()) wrong |= 2;
               heap.free(*live.back(), backing::dirty, now);
               live.pop_back();
-              // Nor can what lies before an aligned address be cut off.
-              if (heap.reuse(granule, mib) != nullptr) wrong |= 4;
-              for (auto* const each : live) heap.free(*each, backing::dirty, now);
+              // The part before an aligned address cannot be cut off either.
+              if (heap.reuse(unit, mib) != nullptr) wrong |= 4;
+              for (auto* const block : live) heap.free(*block, backing::dirty, now);
               if (!heap.is_consistent() || heap.free_bytes() != quota.held_bytes()) wrong |= 8;
               if (heap.trim() == 0 || quota.held_bytes() != 0) wrong |= 16;
               return wrong;

@@ -1,4 +1,4 @@
-// Segments between processes that come, go, and are killed.
+// Shared segments of processes that start, end and are killed.
 #include "shale/shared_memory.hpp"
 
 #include <fcntl.h>
@@ -31,10 +31,10 @@ class SharedMemory : public testing::Test {
   std::string file() const { return "/dev/shm/shale." + name; }
   bool named() const { return ::access(file().c_str(), F_OK) == 0; }
 
-  // What list_shared says about the name.
+  // The entry of list_shared for the name.
   std::vector<shared_segment> listed() const {
     auto all = list_shared(name);
-    std::erase_if(all, [&](const auto& each) { return each.name != name; });
+    std::erase_if(all, [&](const auto& segment) { return segment.name != name; });
     return all;
   }
 
@@ -73,7 +73,7 @@ TEST_F(SharedMemory, IsPrivateToItsUserUnlessAskedOtherwise) {
   EXPECT_EQ(about.st_mode & 0777, 0664u);
 }
 
-// Removing and reclaiming take a lock that needs both.
+// Removing and reclaiming take a lock that needs read and write access.
 TEST_F(SharedMemory, ItsOwnerMustBeAbleToReadAndWrite) {
   for (const unsigned mode : {0u, 0200u, 0400u, 0444u, 0466u, 0577u}) {
     EXPECT_EQ(code_of([&] { create_shared(name, 10, {.mode = mode}); }), errc::invalid_argument)
@@ -154,7 +154,7 @@ TEST_F(SharedMemory, RemovalLeavesAttachedProcessesTheirBytes) {
   storage mine = create_shared(name, 100);
   EXPECT_TRUE(remove_shared(name));
   mine.data()[0] = std::byte{1};
-  // The name is free again, and the old creator must not take the new segment's name away.
+  // The name can be used again, and the old creator must not remove the new segment's name.
   const storage next = create_shared(name, 50);
   mine = {};
   EXPECT_TRUE(named());
@@ -240,7 +240,7 @@ TEST_F(SharedMemory, FullMemoryIsAnErrorAndLeavesNoName) {
   EXPECT_EQ(code_of([&] { mine.grow(too_much); }), errc::out_of_space);
   mine.grow(5000);
   mine = {};
-  // One stays: the guard's, made with the first mapping of the process.
+  // One descriptor stays: that of the guard, made with the first mapping of the process.
   EXPECT_LE(test::open_descriptors(), descriptors + 1);
 }
 
@@ -296,7 +296,7 @@ TEST_F(SharedMemory, FollowsNoSymbolicLink) {
   ASSERT_EQ(::symlink((file() + ".target").c_str(), file().c_str()), 0);
   EXPECT_EQ(code_of([&] { open_shared(name); }), errc::corrupt);
   EXPECT_EQ(code_of([&] { create_shared(name, 10); }), errc::already_exists);
-  // Nor one that leads nowhere yet.
+  // It does not follow a link that leads to no file yet either.
   ASSERT_TRUE(remove_shared(name + ".target"));
   EXPECT_EQ(code_of([&] { open_shared(name); }), errc::corrupt);
   EXPECT_EQ(code_of([&] { create_shared(name, 10); }), errc::already_exists);
@@ -317,6 +317,20 @@ TEST_F(SharedMemory, DeniesOtherUsers) {
   EXPECT_EQ(writing, errc::access_denied);
   EXPECT_EQ(reading, errc{});
   EXPECT_EQ(removing, errc::access_denied);
+}
+
+// Any user may have made a segment of the wanted name first, so that others write into it.
+TEST_F(SharedMemory, OfAnotherUserIsTakenOnlyByWhoAsks) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  ASSERT_EQ(::seteuid(65534), 0);
+  storage planted = create_shared(name, 10, {.mode = 0666});
+  const errc own = code_of([&] { open_shared(name); });
+  ASSERT_EQ(::seteuid(0), 0);
+  EXPECT_EQ(own, errc{});
+  for (const access how : {access::read_write, access::read_only, access::copy_on_write}) {
+    EXPECT_EQ(code_of([&] { open_shared(name, how); }), errc::access_denied);
+    EXPECT_EQ(open_shared(name, how, 0, shared_owner::anyone).size_bytes(), 10u);
+  }
 }
 
 TEST_F(SharedMemory, IsNotTakenAwayByAForkedChild) {
@@ -356,7 +370,7 @@ TEST_F(SharedMemory, IsOpenToOthersWhenItsCreatorLeftAndAForkedChildLives) {
   ::waitpid(child, nullptr, 0);
 }
 
-// segment.4: the child holds copies of the descriptions for as long as it lives.
+// segment.4: the child holds copies of the descriptors while it lives.
 TEST_F(SharedMemory, CountedGoesWithItsLastUserThoughAForkedChildLives) {
   storage first = create_shared(name, 10, {.lifetime = shared_lifetime::counted});
   int until_end[2];
@@ -382,21 +396,21 @@ TEST_F(SharedMemory, CountedGoesWithItsLastUserThoughAForkedChildLives) {
   EXPECT_EQ(status, 0);
 }
 
-// segment.1, segment.3: any other error ends a peer with a status of its own.
+// segment.1, segment.3: any other error ends a peer with a different status.
 TEST_F(SharedMemory, ManyProcessesMayFightForOneName) {
   std::vector<std::unique_ptr<peer>> others;
   for (int i = 0; i < 4; ++i)
     others.push_back(std::make_unique<peer>(std::vector<std::string>{"shared-churn", name, "300"}));
   int created = 0;
-  for (auto& each : others) {
-    created += std::stoi(each->read_line());
-    EXPECT_EQ(each->wait(), 0);
+  for (auto& other : others) {
+    created += std::stoi(other->read_line());
+    EXPECT_EQ(other->wait(), 0);
   }
   EXPECT_GT(created, 0);
   EXPECT_FALSE(named());
 }
 
-// segment.2, segment.4: killed in the middle of anything.
+// segment.2, segment.4: processes are killed at any point.
 TEST_F(SharedMemory, NothingOutlivesKilledProcessesButWhatIsReclaimed) {
   constexpr int lives = 60;
   std::vector<std::unique_ptr<peer>> others;
@@ -410,18 +424,18 @@ TEST_F(SharedMemory, NothingOutlivesKilledProcessesButWhatIsReclaimed) {
     ASSERT_EQ(victim.wait(), -SIGKILL);
     others.erase(others.begin() + i % static_cast<int>(others.size()));
   }
-  for (auto& each : others) {
-    ASSERT_EQ(each->read_line(), "alive");
-    each->kill();
-    ASSERT_EQ(each->wait(), -SIGKILL);
+  for (auto& other : others) {
+    ASSERT_EQ(other->read_line(), "alive");
+    other->kill();
+    ASSERT_EQ(other->wait(), -SIGKILL);
   }
-  for (const auto& each : list_shared(name)) {
-    EXPECT_TRUE(each.dead) << each.name;
-    EXPECT_FALSE(each.attached) << each.name;
+  for (const auto& segment : list_shared(name)) {
+    EXPECT_TRUE(segment.dead) << segment.name;
+    EXPECT_FALSE(segment.attached) << segment.name;
   }
   reclaim_shared(name);
-  for (const auto& each : std::filesystem::directory_iterator("/dev/shm"))
-    EXPECT_EQ(each.path().string().find(name), std::string::npos) << each.path();
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
+    EXPECT_EQ(entry.path().string().find(name), std::string::npos) << entry.path();
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The other process of the storage tests: `storage_peer VERB ARGUMENT…`. Ends with 0 if what the
-// verb names is so.
+// The helper process of the storage tests: `storage_peer VERB ARGUMENT…`. It ends with 0 if the
+// check of the verb succeeds.
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -17,12 +17,13 @@
 
 #include "shale/mapped_file.hpp"
 #include "shale/shared_memory.hpp"
+#include "support/system_page.hpp"
 
 namespace {
 
 using words = std::vector<std::string>;
 
-constexpr std::size_t page = 4096;
+const std::size_t page = shale::test::system_page_bytes();
 
 int truncate_file(const words& arguments) {
   return ::truncate(arguments.at(0).c_str(), std::atoll(arguments.at(1).c_str())) == 0 ? 0 : 1;
@@ -30,7 +31,7 @@ int truncate_file(const words& arguments) {
 
 int remove_file(const words& arguments) { return ::unlink(arguments.at(0).c_str()) == 0 ? 0 : 1; }
 
-// Puts another file, of so many bytes of 7, under the name.
+// Replaces the file of that name by another one with the given number of bytes of value 7.
 int replace_file(const words& arguments) {
   const std::string fresh = arguments.at(0) + ".fresh";
   {
@@ -41,7 +42,7 @@ int replace_file(const words& arguments) {
   return std::rename(fresh.c_str(), arguments.at(0).c_str()) == 0 ? 0 : 2;
 }
 
-// Truncates, grows and rewrites the file, as fast as it can, until it is told to stop.
+// Truncates, grows and rewrites the file as fast as possible until it is told to stop.
 int disturb(const words& arguments) {
   const int file = ::open(arguments.at(0).c_str(), O_RDWR);
   const auto pages = static_cast<unsigned>(std::atoi(arguments.at(1).c_str()));
@@ -51,10 +52,11 @@ int disturb(const words& arguments) {
   unsigned random = 1;
   for (char word; ::read(0, &word, 1) < 0;) {
     random = random * 1103515245 + 12345;
-    const auto where = static_cast<off_t>(random / 65536 % pages * page + random / 256 % page);
+    const auto offset = static_cast<off_t>(random / 65536 % pages * page + random / 256 % page);
     if (random % 3 == 0) {
-      if (::pwrite(file, &random, sizeof random, where) < 0) return 2;
-    } else if (::ftruncate(file, random % 3 == 1 ? where : static_cast<off_t>(pages * page)) != 0) {
+      if (::pwrite(file, &random, sizeof random, offset) < 0) return 2;
+    } else if (::ftruncate(file, random % 3 == 1 ? offset : static_cast<off_t>(pages * page)) !=
+               0) {
       return 3;
     }
   }
@@ -67,13 +69,13 @@ unsigned char load(const void* address) {
   return *static_cast<const volatile unsigned char*>(address);
 }
 
-// A page of a file that has no bytes: not a storage, so the guard does not know it.
+// A mapped page of an empty file. It is not a storage, so the guard does not know it.
 const void* foreign_fault() {
   const int file = ::memfd_create("empty", 0);
   return ::mmap(nullptr, page, PROT_READ, MAP_SHARED, file, 0);
 }
 
-// The host's handlers count, and get past the fault in the ways that real ones have.
+// The handlers of the host program count calls and leave the fault as real handlers do.
 volatile sig_atomic_t host_calls = 0;
 sigjmp_buf host_escape;
 struct sigaction before_host {};
@@ -99,7 +101,7 @@ void install(void (*plain)(int), void (*informed)(int, siginfo_t*, void*)) {
   sigaction(SIGBUS, &action, &before_host);
 }
 
-// Whether a load from `address` ends in the host's escape.
+// Whether a load from `address` ends by the host's jump out of the handler.
 bool escapes(const void* address) {
   const auto calls = host_calls;
   if (sigsetjmp(host_escape, 1) == 0) {
@@ -109,7 +111,7 @@ bool escapes(const void* address) {
   return host_calls == calls + 1;
 }
 
-// Maps the file and cuts it off: every load but those of the first page faults.
+// Maps the file and truncates it: every load after the first page faults.
 shale::storage mapped_and_cut(const std::string& path) {
   if (::truncate(path.c_str(), 64 * page) != 0) std::abort();
   auto bytes = shale::map_file(path);
@@ -126,7 +128,7 @@ int fault_before(const words& arguments) {
   const auto bytes = mapped_and_cut(arguments.at(0));
   if (!reads_zero_and_fails(bytes) || host_calls != 0) return 1;
   if (!escapes(foreign_fault())) return 2;
-  // The mask is back, and both still work.
+  // The signal mask is restored, and both handlers still work.
   const auto more = mapped_and_cut(arguments.at(0));
   if (!reads_zero_and_fails(more) || host_calls != 1) return 3;
   return escapes(foreign_fault()) ? 0 : 4;
@@ -146,7 +148,7 @@ int fault_after_again(const words& arguments) {
   const auto second = mapped_and_cut(arguments.at(0));
   if (!reads_zero_and_fails(second) || !reads_zero_and_fails(first)) return 2;
   if (!escapes(foreign_fault())) return 3;
-  // A handler that chains to ours, with ours in front of it: no endless circle.
+  // A handler that calls ours, with ours in front of it, must not cause an endless loop.
   install(nullptr, host_chains);
   const auto third = mapped_and_cut(arguments.at(0));
   if (!reads_zero_and_fails(third)) return 4;
@@ -155,10 +157,10 @@ int fault_after_again(const words& arguments) {
     load(foreign_fault());
     return 5;
   }
-  return host_calls == calls + 2 ? 0 : 6;  // the chaining one, then through ours the escaping one
+  return host_calls == calls + 2 ? 0 : 6;  // the chaining handler, then the one that jumps out
 }
 
-// Sanitizers bring a handler of their own; these two are about having none.
+// Sanitizers install their own handler; these two tests need a process without one.
 int fault_foreign(const words& arguments) {
   ::signal(SIGBUS, SIG_DFL);
   const auto bytes = mapped_and_cut(arguments.at(0));
@@ -175,15 +177,15 @@ int fault_sent(const words& arguments) {
   return 2;
 }
 
-// Takes nearly all the mappings that a process may have, so that the guard cannot split one.
+// Uses nearly all mappings that a process may have, so that the guard cannot split one.
 int fault_many_mappings(const words& arguments) {
-  // The first signal of a thread may cost a sanitizer some mappings.
+  // A sanitizer may need some mappings for the first signal of a thread.
   if (!reads_zero_and_fails(mapped_and_cut(arguments.at(0)))) return 5;
   auto reading = mapped_and_cut(arguments.at(0));
   if (::truncate(arguments.at(0).c_str(), 64 * page) != 0) return 1;
   auto writing = shale::map_file(arguments.at(0), {.access = shale::access::read_write});
   if (::truncate(arguments.at(0).c_str(), page) != 0) return 2;
-  // Neighbours with different protections stay apart.
+  // Neighbours with different protections are not merged.
   for (int i = 0;; ++i)
     if (::mmap(nullptr, page, i % 2 == 0 ? PROT_READ : PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
                0) == MAP_FAILED)
@@ -196,15 +198,15 @@ int fault_many_mappings(const words& arguments) {
 int fault_closed_descriptors(const words& arguments) {
   if (::truncate(arguments.at(0).c_str(), 64 * page) != 0) return 1;
   auto bytes = shale::map_file(arguments.at(0), {.access = shale::access::read_write});
-  for (int each = 3; each < 100; ++each) ::close(each);
-  // Files of the host's own, on the numbers that were ours.
+  for (int descriptor = 3; descriptor < 100; ++descriptor) ::close(descriptor);
+  // The host opens files, which get the numbers of the guard's descriptors.
   const std::string other = arguments.at(0) + ".other";
   for (int i = 0; i < 20; ++i)
     if (::open(other.c_str(), O_RDWR | O_CREAT, 0600) < 0) return 2;
   if (::truncate(other.c_str(), 64 * page) != 0) return 3;
   if (::truncate(arguments.at(0).c_str(), page) != 0) return 4;
-  for (std::size_t at = 0; at < 64 * page; at += page)
-    *reinterpret_cast<volatile unsigned char*>(bytes.data() + at) = 1;
+  for (std::size_t offset = 0; offset < 64 * page; offset += page)
+    *reinterpret_cast<volatile unsigned char*>(bytes.data() + offset) = 1;
   if (!bytes.failed()) return 5;
   const int file = ::open(other.c_str(), O_RDONLY);
   for (unsigned char byte; ::read(file, &byte, 1) == 1;)
@@ -214,21 +216,21 @@ int fault_closed_descriptors(const words& arguments) {
 
 // ---- shared memory ------------------------------------------------------------------------------
 
-// Says what it sees after each line that it is told, until it is told to leave.
+// After each line of input it prints what it sees, until it is told to leave.
 int converse(shale::storage bytes) {
   std::printf("ready %zu\n", bytes.size_bytes());
   std::fflush(stdout);
   char line[100];
   while (std::fgets(line, sizeof line, stdin) != nullptr) {
-    std::size_t at = 0;
+    std::size_t offset = 0;
     unsigned value = 0;
-    if (std::sscanf(line, "put %zu %u", &at, &value) == 2) {
-      bytes.data()[at] = static_cast<std::byte>(value);
+    if (std::sscanf(line, "put %zu %u", &offset, &value) == 2) {
+      bytes.data()[offset] = static_cast<std::byte>(value);
       std::printf("done\n");
-    } else if (std::sscanf(line, "get %zu", &at) == 1) {
-      std::printf("%u\n", std::to_integer<unsigned>(bytes.data()[at]));
-    } else if (std::sscanf(line, "grow %zu", &at) == 1) {
-      bytes.grow(at);
+    } else if (std::sscanf(line, "get %zu", &offset) == 1) {
+      std::printf("%u\n", std::to_integer<unsigned>(bytes.data()[offset]));
+    } else if (std::sscanf(line, "grow %zu", &offset) == 1) {
+      bytes.grow(offset);
       std::printf("%zu\n", bytes.size_bytes());
     } else {
       return 0;
@@ -253,7 +255,7 @@ int shared_open(const words& arguments) {
       arguments.at(0), writes ? shale::access::read_write : shale::access::read_only, 1 << 20));
 }
 
-// Creates and lets go of one name again and again, as fast as it can.
+// Creates and releases a segment of one name again and again, as fast as possible.
 int shared_churn(const words& arguments) {
   int created = 0;
   for (int i = 0; i < std::atoi(arguments.at(1).c_str()); ++i) {
@@ -266,10 +268,10 @@ int shared_churn(const words& arguments) {
       if (failure.code() != shale::errc::already_exists) throw;
       try {
         auto theirs = shale::open_shared(arguments.at(0));
-        // All of it is there from the first moment on, as it was made.
+        // The segment is complete from the first moment on.
         if (theirs.size_bytes() != 4096) return 1;
         if (!std::all_of(theirs.data() + 2, theirs.data() + 4096,
-                         [](std::byte each) { return each == std::byte{0}; }))
+                         [](std::byte value) { return value == std::byte{0}; }))
           return 2;
         theirs.data()[1] = std::byte{1};
       } catch (const shale::error& second) {
@@ -281,7 +283,8 @@ int shared_churn(const words& arguments) {
   return 0;
 }
 
-// Makes, finds and lets go of segments whose names begin so, a line for each, until it is killed.
+// Makes, opens and releases segments with this prefix, printing a line for each, until it is
+// killed.
 int shared_life(const words& arguments) {
   std::mt19937 random(static_cast<unsigned>(std::atoi(arguments.at(1).c_str())));
   std::vector<shale::storage> held(4);

@@ -1,13 +1,16 @@
-// Heap and adopted storages, slices, versions, growth.
+// Tests of heap and adopted storages, slices, versions and growth.
 #include "shale/storage.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
+#include "shale/access.hpp"
 #include "shale/mapped_file.hpp"
 #include "shale/memory_pool.hpp"
 #include "storage/test_support.hpp"
@@ -124,13 +127,13 @@ TEST(Storage, ReadOnlyHandlesGrowNothingThatCanBeWritten) {
   const std::string path = directory / "data";
   storage owners[] = {storage::allocate(10, nullptr, 100),
                       create_file(path, 10, {.reserve_bytes = 100})};
-  for (storage& each : owners) {
-    storage fixed = each.as_read_only();
+  for (storage& owner : owners) {
+    storage fixed = owner.as_read_only();
     EXPECT_EQ(code_of([&] { fixed.grow(20); }), errc::access_denied);
     EXPECT_EQ(fixed.size_bytes(), 10u);
     EXPECT_EQ(test::file_size(path), 10u);
   }
-  // What nobody can store into through its mapping still follows its file.
+  // A read-only mapping can still grow with its file.
   storage follower = map_file(path, {.reserve_bytes = 100}).as_read_only();
   owners[1].grow(20);
   follower.grow(20);
@@ -188,6 +191,48 @@ TEST(Storage, AdoptsBytesAndCallsTheDeleterOnce) {
     EXPECT_EQ(deleted, 0);
   }
   EXPECT_EQ(deleted, 1);
+}
+
+TEST(Storage, RefusesADeleterThatCannotBeCalled) {
+  std::byte bytes[8] = {};
+  void (*none)(void*) = nullptr;
+  EXPECT_EQ(code_of([&] { storage::adopt(bytes, 8, none); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { storage::adopt(bytes, 8, std::function<void(void*)>()); }),
+            errc::invalid_argument);
+  EXPECT_EQ(storage::adopt(
+                bytes, 8, +[](void*) {})
+                .size_bytes(),
+            8u);
+  EXPECT_EQ(storage::adopt(bytes, 8, std::function<void(void*)>([](void*) {})).size_bytes(), 8u);
+}
+
+// storage.4
+TEST(Storage, IgnoresExceptionsOfADeleter) {
+  std::byte bytes[8] = {};
+  int calls = 0;
+  const auto fails = [&](void* address) {
+    EXPECT_EQ(address, bytes);
+    ++calls;
+    throw std::runtime_error("no");
+  };
+  storage::adopt(bytes, 8, fails);
+  EXPECT_EQ(calls, 1);
+  {
+    storage kept = storage::adopt(bytes, 8, fails);
+    const storage part = kept.slice(2, 3);
+    kept = {};
+    EXPECT_EQ(calls, 1);
+  }
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(Storage, RefusedBytesStayTheCallers) {
+  int calls = 0;
+  EXPECT_EQ(code_of([&] { storage::adopt(nullptr, 3, [&](void*) { ++calls; }); }),
+            errc::invalid_argument);
+  EXPECT_EQ(calls, 0);
+  storage::adopt(nullptr, 0, [&](void*) { ++calls; });
+  EXPECT_EQ(calls, 1) << "no bytes have an owner, too";
 }
 
 TEST(Storage, BorrowsWithoutADeleter) {

@@ -1,11 +1,10 @@
-// What is made of the system's files about memory; the files are made up.
-#include "storage/system_memory.hpp"
+// Reads invented versions of the system's files about memory.
+#include "storage/system/system_memory.hpp"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "storage/pool/memory_pressure.hpp"
 #include "support/scratch_directory.hpp"
 
 namespace shale::detail {
@@ -82,31 +81,6 @@ TEST(SystemMemory, OfThisMachineIsThere) {
   const system_memory read = read_system_memory();
   ASSERT_TRUE(read.total_bytes && read.available_bytes);
   EXPECT_LE(*read.available_bytes, *read.total_bytes);
-}
-
-// ---- pressure -----------------------------------------------------------------------------------
-
-system_memory stalled_for(std::chrono::microseconds time) {
-  return {.total_bytes = 1600 * mib, .available_bytes = 800 * mib, .stalled = time};
-}
-
-TEST(MemoryPressure, IsHighWhileMoreThanATenthOfTheTimeIsWaitedFor) {
-  memory_pressure pressure;
-  const auto start = pool_clock::now();
-  EXPECT_FALSE(pressure.is_high(stalled_for(100s), start)) << "what was before is not news";
-  EXPECT_FALSE(pressure.is_high(stalled_for(100s + 50ms), start + 500ms));
-  EXPECT_TRUE(pressure.is_high(stalled_for(100s + 101ms), start + 1000ms));
-  EXPECT_FALSE(pressure.is_high(stalled_for(100s + 101ms), start + 1500ms));
-  EXPECT_FALSE(pressure.is_high({}, start + 2000ms));
-  EXPECT_FALSE(pressure.is_high(stalled_for(200s), start + 2500ms)) << "nothing to compare with";
-}
-
-TEST(MemoryPressure, IsHighWhileLittleIsAvailable) {
-  memory_pressure pressure;
-  const auto now = pool_clock::now();
-  EXPECT_FALSE(pressure.is_high({.total_bytes = 1600 * mib, .available_bytes = 100 * mib}, now));
-  EXPECT_TRUE(pressure.is_high({.total_bytes = 1600 * mib, .available_bytes = 99 * mib}, now));
-  EXPECT_FALSE(pressure.is_high({.available_bytes = mib}, now));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ void write_pattern(const std::string& path, std::size_t bytes) {
   std::ofstream(path, std::ios::binary).write(all.data(), static_cast<std::streamsize>(bytes));
 }
 
-std::vector<unsigned char> bytes_of_file(const std::string& path) {
+std::vector<unsigned char> file_contents(const std::string& path) {
   const std::string text = read_file(path);
   return {text.begin(), text.end()};
 }

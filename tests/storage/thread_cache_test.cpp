@@ -1,4 +1,4 @@
-// What threads keep at hand: the lock that costs its owner nothing, and blocks that come back.
+// Tests of the caches of threads: the biased lock, and blocks that return to the heap.
 #include "storage/pool/thread_cache.hpp"
 
 #include <gtest/gtest.h>
@@ -29,8 +29,8 @@ using detail::thread_cache;
 constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
 
-// An owner counts in plain memory, which nothing but the lock keeps from being torn, while somebody
-// else moves the count away many times. Returns by how much the sum is wrong.
+// The owner increments a plain variable under the lock, while another thread takes the count away
+// many times. Only the lock prevents lost updates. Returns the error of the sum.
 std::int64_t miscounted(int moves) {
   biased_lock lock;
   struct alignas(64) {
@@ -73,7 +73,7 @@ TEST(BiasedLock, KeepsThemApartWhereTheSystemDoesNotHelp) {
   biased_lock::prepare();
 }
 
-// From now on this thread, and those that it starts, cannot call membarrier.
+// From now on, membarrier fails in this thread and in threads that it starts.
 bool lose_membarrier() {
   sock_filter program[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
                            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
@@ -99,7 +99,7 @@ TEST(BiasedLock, KeepsThemApartWhereASandboxComesLater) {
   EXPECT_EQ(wrong, 0);
 }
 
-// kept.1
+// cached.1
 TEST(ThreadCache, HandsOutWhatItKeptOnce) {
   thread_cache cache;
   alignas(64) std::byte memory[192] = {};
@@ -113,7 +113,7 @@ TEST(ThreadCache, HandsOutWhatItKeptOnce) {
   EXPECT_EQ(cache.bytes_of_classes(), 2 * small.bytes);
   EXPECT_EQ(cache.take(request_for(100 * kib, 64)), nullptr);
   EXPECT_EQ(cache.take(request_for(2 * mib, 64)), nullptr);
-  EXPECT_EQ(cache.take(request_for(33 * kib, 64)), memory + 1);  // the same class, the last first
+  EXPECT_EQ(cache.take(request_for(33 * kib, 64)), memory + 1);  // same class, newest first
   EXPECT_EQ(cache.take(small), memory);
   EXPECT_EQ(cache.take(small), nullptr);
   EXPECT_FALSE(cache.has_place(large));
@@ -167,43 +167,45 @@ TEST(ThreadCache, DropsWhatIsOfNoUse) {
   EXPECT_EQ(cache.bytes(), 0u);
 }
 
-// A large block stays with the thread that freed it until that thread wants one of another size.
+// A large block stays in the cache of the thread that freed it until that thread requests another
+// size.
 TEST(ThreadCache, KeepsTheLargeBlockThatWasFreedLast) {
-  pool_state pool({}, pool_state::tending::by_caller);
+  pool_state pool({}, pool_state::aged_by::caller);
   void* const first = pool.allocate(5 * mib, 64);
   pool.deallocate(first, 5 * mib, 64);
   EXPECT_EQ(pool.statistics().idle_bytes, 5 * mib);
   EXPECT_EQ(pool.allocate(5 * mib, 64), first);
   pool.deallocate(first, 5 * mib, 64);
-  void* const smaller = pool.allocate(3 * mib, 64);  // given back, and cut
+  void* const smaller = pool.allocate(3 * mib, 64);  // the kept block was given back and cut
   EXPECT_EQ(smaller, first);
   pool.deallocate(smaller, 3 * mib, 64);
   EXPECT_TRUE(pool.all_clear());
 }
 
-// Until housekeeping finds that it was not used, whatever else the thread does meanwhile.
+// It also leaves the cache when housekeeping finds that it was not used, whatever else the thread
+// does meanwhile.
 TEST(ThreadCache, LosesALargeBlockThatIsNotUsedAgain) {
   using namespace std::chrono_literals;
-  pool_state pool({}, pool_state::tending::by_caller);
+  pool_state pool({}, pool_state::aged_by::caller);
   pool.deallocate(pool.allocate(50 * mib, 64), 50 * mib, 64);
   const auto start = detail::pool_clock::now();
   for (int tick = 0; tick < 10; ++tick) {
     pool.deallocate(pool.allocate(40 * kib, 64), 40 * kib, 64);
-    pool.tend(start + tick * 500ms);
+    pool.age_idle_memory(start + tick * 500ms);
   }
   EXPECT_LT(pool.idle_bytes(), mib);
 }
 
-// Memory that is not there yet is touched only when what threads keep does not help.
+// New memory is touched only if the caches of threads do not help.
 TEST(ThreadCache, ComesBackBeforeNewMemoryIsTouched) {
-  pool_state pool({}, pool_state::tending::by_caller);
+  pool_state pool({}, pool_state::aged_by::caller);
   std::vector<std::byte*> blocks;
   std::barrier turn(2);
   std::thread other([&] {
     for (int i = 0; i < 8; ++i)
       blocks.push_back(static_cast<std::byte*>(pool.allocate(128 * kib, 64)));
-    for (auto* const each : blocks) pool.deallocate(each, 128 * kib, 64);
-    turn.arrive_and_wait();  // they are kept here
+    for (auto* const block : blocks) pool.deallocate(block, 128 * kib, 64);
+    turn.arrive_and_wait();  // the blocks are in the caches now
     turn.arrive_and_wait();
   });
   turn.arrive_and_wait();

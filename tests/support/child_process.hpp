@@ -1,4 +1,4 @@
-// Another program, executed as a process of its own, with a line-wise conversation.
+// Runs another program as a child process and exchanges lines of text with it.
 #pragma once
 
 #include <sys/types.h>
@@ -13,20 +13,20 @@ class child_process {
   /// Executes `program` (a path). Throws std::runtime_error if it cannot be started.
   child_process(const std::string& program, const std::vector<std::string>& arguments);
 
-  /// Kills it if it still runs, and waits until it is gone.
+  /// Kills the process if it still runs, and waits for its end.
   ~child_process();
 
   child_process(const child_process&) = delete;
   child_process& operator=(const child_process&) = delete;
 
-  /// The next line of its output, without the line feed; "" at its end.
+  /// The next line of its output, without the line feed; "" at the end of the output.
   std::string read_line();
   void write_line(const std::string& line);
 
-  /// SIGKILL; `wait` tells when it is gone.
+  /// Sends SIGKILL; `wait` waits until the process has ended.
   void kill();
 
-  /// Waits for its end: the exit status, or minus the signal that ended it.
+  /// Waits for its end and returns the exit status, or minus the signal that ended it.
   int wait();
 
   pid_t pid() const { return pid_; }

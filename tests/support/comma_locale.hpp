@@ -1,5 +1,5 @@
-// A locale whose decimal point is a comma, on every machine: it is written out here as glibc keeps
-// it, since few installations hold one.
+// Provides a locale with a decimal comma on every machine. It writes the locale's file in the
+// format of glibc, since few installations have such a locale.
 #pragma once
 
 #include <clocale>
@@ -14,8 +14,8 @@
 
 namespace shale::test {
 
-/// The process's numbers have decimal commas and thousands apart by points, for C and for streams,
-/// as long as it lives.
+/// While it lives, numbers of the process have decimal commas and points between thousands, in C
+/// and in streams.
 class comma_locale {
  public:
   comma_locale() : before_(std::setlocale(LC_NUMERIC, nullptr)) {
@@ -43,9 +43,9 @@ class comma_locale {
     std::string do_grouping() const override { return "\3"; }
   };
 
-  // A magic number and the count of fields, where each begins, and the fields: the decimal point
-  // and the separator of thousands, which digits it groups, both again as wide characters, and the
-  // encoding.
+  // The format: a magic number, the number of fields, the offset of each field, and the fields.
+  // These are the decimal point, the separator of thousands, the digit grouping, point and
+  // separator again as wide characters, and the encoding.
   static std::string compiled() {
     constexpr std::uint32_t magic = 0x20031115 ^ LC_NUMERIC;
     const std::vector<std::string> fields{std::string(",\0\0\0", 4),  std::string(".\0\0\0", 4),

@@ -18,7 +18,7 @@
 namespace shale::test {
 namespace {
 
-// Read and written from any thread; nothing here may allocate.
+// These are accessed by any thread; no code here may allocate.
 std::atomic<failing> how_now = failing::nothing;
 std::atomic<std::uint64_t> calls = 0;
 std::atomic<std::uint64_t> allocations = 0;
@@ -32,25 +32,25 @@ std::atomic<int> refused_with = 0;
 
 enum class fate : std::uint8_t { lives, fails, halves };
 
-fate next_call(const char* what) noexcept {
-  if (const call_hook hook = hook_now.load()) hook(what);
-  if (const char* const never = refused.load(); never != nullptr && std::strcmp(never, what) == 0) {
+fate next_call(const char* name) noexcept {
+  if (const call_hook hook = hook_now.load()) hook(name);
+  if (const char* const never = refused.load(); never != nullptr && std::strcmp(never, name) == 0) {
     errno = refused_with.load();
     return fate::fails;
   }
   const std::uint64_t mine = calls.fetch_add(1);
   const failing how = how_now.load();
-  const std::uint64_t at = fail_at.load();
-  const bool is_it = how == failing::ever_after ? mine >= at : mine == at;
+  const std::uint64_t chosen_call = fail_at.load();
+  const bool is_it = how == failing::ever_after ? mine >= chosen_call : mine == chosen_call;
   if (!is_it || how == failing::nothing || how == failing::allocation) return fate::lives;
-  if (mine == at) failed.store(what);
+  if (mine == chosen_call) failed.store(name);
   if (how == failing::by_death) ::raise(SIGKILL);
   if (how == failing::partially) return fate::halves;
   errno = number.load();
   return fate::fails;
 }
 
-bool fails(const char* what) noexcept { return next_call(what) == fate::fails; }
+bool fails(const char* name) noexcept { return next_call(name) == fate::fails; }
 
 void* allocate(std::size_t bytes, std::size_t alignment) {
   const std::uint64_t mine = allocations.fetch_add(1);
@@ -71,11 +71,11 @@ void* allocate_or_throw(std::size_t bytes, std::size_t alignment) {
 
 }  // namespace
 
-void fail_calls(failing how, std::uint64_t at, int error_number) {
+void fail_calls(failing how, std::uint64_t call, int error_number) {
   how_now = failing::nothing;
   calls = 0;
   allocations = 0;
-  fail_at = at;
+  fail_at = call;
   number = error_number;
   failed = nullptr;
   how_now = how;
@@ -87,8 +87,8 @@ std::uint64_t stop_failing() {
 }
 
 std::string failed_call() {
-  const char* const what = failed.load();
-  return what == nullptr ? "" : what;
+  const char* const name = failed.load();
+  return name == nullptr ? "" : name;
 }
 
 void run_before_calls(call_hook hook) { hook_now = hook; }
@@ -114,27 +114,32 @@ void refuse_calls(const char* name, int error_number) {
 
 SHALE_WRAP(int, fstat, (int file, struct stat* about), file, about)
 SHALE_WRAP(int, stat, (const char* path, struct stat* about), path, about)
+SHALE_WRAP(int, fstatat, (int folder, const char* path, struct stat* about, int flags), folder,
+           path, about, flags)
 SHALE_WRAP(int, fstatfs, (int file, struct statfs* about), file, about)
 SHALE_WRAP(int, fdatasync, (int file), file)
 SHALE_WRAP(int, fsync, (int file), file)
 SHALE_WRAP(int, ftruncate, (int file, off_t bytes), file, bytes)
-SHALE_WRAP(int, fallocate, (int file, int mode, off_t at, off_t bytes), file, mode, at, bytes)
+SHALE_WRAP(int, fallocate, (int file, int mode, off_t offset, off_t bytes), file, mode, offset,
+           bytes)
 SHALE_WRAP(int, link, (const char* from, const char* to), from, to)
 SHALE_WRAP(int, linkat, (int from, const char* name, int to, const char* other, int flags), from,
            name, to, other, flags)
 SHALE_WRAP(int, rename, (const char* from, const char* to), from, to)
+SHALE_WRAP(int, renameat, (int from, const char* name, int to, const char* other), from, name, to,
+           other)
 SHALE_WRAP(int, renameat2, (int from, const char* name, int to, const char* other, unsigned flags),
            from, name, to, other, flags)
-SHALE_WRAP(int, msync, (void* at, std::size_t bytes, int flags), at, bytes, flags)
-SHALE_WRAP(int, sync_file_range, (int file, off_t at, off_t bytes, unsigned flags), file, at, bytes,
-           flags)
-SHALE_WRAP(int, mprotect, (void* at, std::size_t bytes, int allowed), at, bytes, allowed)
-SHALE_WRAP(int, madvise, (void* at, std::size_t bytes, int advice), at, bytes, advice)
+SHALE_WRAP(int, msync, (void* address, std::size_t bytes, int flags), address, bytes, flags)
+SHALE_WRAP(int, sync_file_range, (int file, off_t offset, off_t bytes, unsigned flags), file,
+           offset, bytes, flags)
+SHALE_WRAP(int, mprotect, (void* address, std::size_t bytes, int allowed), address, bytes, allowed)
+SHALE_WRAP(int, madvise, (void* address, std::size_t bytes, int advice), address, bytes, advice)
 SHALE_WRAP(ssize_t, getrandom, (void* into, std::size_t bytes, unsigned flags), into, bytes, flags)
 
 extern "C" {
 
-// The descriptor is gone all the same.
+// The descriptor is closed even if close fails.
 int __real_close(int file);
 int __wrap_close(int file);
 int __wrap_close(int file) {
@@ -146,36 +151,37 @@ int __wrap_close(int file) {
   return -1;
 }
 
-int __real_posix_fallocate(int file, off_t at, off_t bytes);
-int __wrap_posix_fallocate(int file, off_t at, off_t bytes);
-int __wrap_posix_fallocate(int file, off_t at, off_t bytes) {
+int __real_posix_fallocate(int file, off_t offset, off_t bytes);
+int __wrap_posix_fallocate(int file, off_t offset, off_t bytes);
+int __wrap_posix_fallocate(int file, off_t offset, off_t bytes) {
   if (shale::test::fails("posix_fallocate")) return errno;
-  return __real_posix_fallocate(file, at, bytes);
+  return __real_posix_fallocate(file, offset, bytes);
 }
 
-void* __real_mmap(void* at, std::size_t bytes, int allowed, int flags, int file, off_t offset);
-void* __wrap_mmap(void* at, std::size_t bytes, int allowed, int flags, int file, off_t offset);
-void* __wrap_mmap(void* at, std::size_t bytes, int allowed, int flags, int file, off_t offset) {
+void* __real_mmap(void* address, std::size_t bytes, int allowed, int flags, int file, off_t offset);
+void* __wrap_mmap(void* address, std::size_t bytes, int allowed, int flags, int file, off_t offset);
+void* __wrap_mmap(void* address, std::size_t bytes, int allowed, int flags, int file,
+                  off_t offset) {
   if (shale::test::fails("mmap")) return MAP_FAILED;
-  return __real_mmap(at, bytes, allowed, flags, file, offset);
+  return __real_mmap(address, bytes, allowed, flags, file, offset);
 }
 
-ssize_t __real_pread(int file, void* into, std::size_t bytes, off_t at);
-ssize_t __wrap_pread(int file, void* into, std::size_t bytes, off_t at);
-ssize_t __wrap_pread(int file, void* into, std::size_t bytes, off_t at) {
+ssize_t __real_pread(int file, void* into, std::size_t bytes, off_t offset);
+ssize_t __wrap_pread(int file, void* into, std::size_t bytes, off_t offset);
+ssize_t __wrap_pread(int file, void* into, std::size_t bytes, off_t offset) {
   const auto fate = shale::test::next_call("pread");
   if (fate == shale::test::fate::fails) return -1;
   if (fate == shale::test::fate::halves && bytes > 1) bytes /= 2;
-  return __real_pread(file, into, bytes, at);
+  return __real_pread(file, into, bytes, offset);
 }
 
-ssize_t __real_pwrite(int file, const void* from, std::size_t bytes, off_t at);
-ssize_t __wrap_pwrite(int file, const void* from, std::size_t bytes, off_t at);
-ssize_t __wrap_pwrite(int file, const void* from, std::size_t bytes, off_t at) {
+ssize_t __real_pwrite(int file, const void* source, std::size_t bytes, off_t offset);
+ssize_t __wrap_pwrite(int file, const void* source, std::size_t bytes, off_t offset);
+ssize_t __wrap_pwrite(int file, const void* source, std::size_t bytes, off_t offset) {
   const auto fate = shale::test::next_call("pwrite");
   if (fate == shale::test::fate::fails) return -1;
   if (fate == shale::test::fate::halves && bytes > 1) bytes /= 2;
-  return __real_pwrite(file, from, bytes, at);
+  return __real_pwrite(file, source, bytes, offset);
 }
 
 int __real_open(const char* path, int flags, ...);
@@ -192,6 +198,22 @@ int __wrap_open(const char* path, int flags, ...) {
   }
   if (shale::test::fails("open")) return -1;
   return __real_open(path, flags, mode);
+}
+
+int __real_openat(int folder, const char* path, int flags, ...);
+int __wrap_openat(int folder, const char* path, int flags, ...);
+int __wrap_openat(int folder, const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const unsigned mode =
+      (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(rest, unsigned) : 0;
+  va_end(rest);
+  if ((flags & O_TMPFILE) == O_TMPFILE && !shale::test::unnamed_files) {
+    errno = EOPNOTSUPP;
+    return -1;
+  }
+  if (shale::test::fails("openat")) return -1;
+  return __real_openat(folder, path, flags, mode);
 }
 
 int __real_fcntl(int file, int command, ...);
@@ -234,11 +256,13 @@ void* operator new(std::size_t bytes, std::align_val_t to, const std::nothrow_t&
 void* operator new[](std::size_t bytes, std::align_val_t to, const std::nothrow_t&) noexcept {
   return allocate(bytes, static_cast<std::size_t>(to));
 }
-void operator delete(void* at) noexcept { std::free(at); }
-void operator delete[](void* at) noexcept { std::free(at); }
-void operator delete(void* at, std::size_t) noexcept { std::free(at); }
-void operator delete[](void* at, std::size_t) noexcept { std::free(at); }
-void operator delete(void* at, std::align_val_t) noexcept { std::free(at); }
-void operator delete[](void* at, std::align_val_t) noexcept { std::free(at); }
-void operator delete(void* at, std::size_t, std::align_val_t) noexcept { std::free(at); }
-void operator delete[](void* at, std::size_t, std::align_val_t) noexcept { std::free(at); }
+void operator delete(void* address) noexcept { std::free(address); }
+void operator delete[](void* address) noexcept { std::free(address); }
+void operator delete(void* address, std::size_t) noexcept { std::free(address); }
+void operator delete[](void* address, std::size_t) noexcept { std::free(address); }
+void operator delete(void* address, std::align_val_t) noexcept { std::free(address); }
+void operator delete[](void* address, std::align_val_t) noexcept { std::free(address); }
+void operator delete(void* address, std::size_t, std::align_val_t) noexcept { std::free(address); }
+void operator delete[](void* address, std::size_t, std::align_val_t) noexcept {
+  std::free(address);
+}

@@ -1,4 +1,4 @@
-// What a piece of code throws, as a value to compare.
+// Turns exceptions of a piece of code into values that can be compared.
 #pragma once
 
 #include <new>
@@ -9,7 +9,7 @@
 
 namespace shale::test {
 
-/// The code of the error that `body` throws; errc{}, which is none, if it throws nothing.
+/// The code of the error that `body` throws; errc{}, an invalid code, if it throws nothing.
 template <class Body>
 errc code_of(Body&& body) {
   try {
@@ -31,9 +31,9 @@ std::string text_of(Body&& body) {
   return {};
 }
 
-/// How something ended.
+/// The outcome of a call.
 struct outcome {
-  std::optional<errc> code;  ///< nothing: it went well
+  std::optional<errc> code;  ///< empty on success
   std::string text;
 };
 

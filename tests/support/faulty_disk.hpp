@@ -1,5 +1,5 @@
-// A disk that fails on command, for helper processes with mounts of their own
-// (support/private_mounts.hpp): the other side of support/faulty_file_system.cpp.
+// A disk that fails on command, for helper processes with private mounts
+// (support/private_mounts.hpp). It starts and controls support/faulty_file_system.cpp.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +14,15 @@ namespace shale::test {
 
 class faulty_disk {
  public:
-  /// Runs `program`, the file system, on the directory `where`. Throws unavailable.
-  faulty_disk(const std::string& program, std::string where)
-      : where_(make_directory(where)), server_(program, {where_}) {
+  /// Runs `program`, the file system, and mounts it on the directory `folder`. Throws unavailable.
+  faulty_disk(const std::string& program, std::string folder)
+      : folder_(make_directory(folder)), server_(program, {folder_}) {
     if (server_.read_line() != "mounted")
       throw unavailable("FUSE cannot be mounted: no /dev/fuse, or not allowed");
   }
 
-  /// From now on the operation (read, write, sync, allocate) fails where it touches a byte of
-  /// [first, last].
+  /// From now on the operation (read, write, sync, allocate) fails if it touches a byte of [first,
+  /// last].
   void fail(const std::string& operation, std::size_t first, std::size_t last, int number) {
     say("fail " + operation + " " + std::to_string(first) + " " + std::to_string(last) + " " +
         std::to_string(number));
@@ -32,13 +32,13 @@ class faulty_disk {
   }
   void heal() { say("heal"); }
 
-  /// The device goes away in the middle of everything.
+  /// Removes the device while it is in use.
   void vanish() {
     server_.kill();
     server_.wait();
   }
 
-  const std::string& where() const { return where_; }
+  const std::string& folder() const { return folder_; }
 
  private:
   void say(const std::string& line) {
@@ -46,7 +46,7 @@ class faulty_disk {
     require(server_.read_line() == "ok", "the file system obeys");
   }
 
-  const std::string where_;
+  const std::string folder_;
   child_process server_;
 };
 

@@ -1,11 +1,13 @@
-// A file system in memory whose operations fail on command, on FUSE: `faulty_file_system DIRECTORY`
-// mounts it there, says "mounted", and obeys one line at a time with "ok":
+// An in-memory FUSE file system whose operations fail on command. `faulty_file_system DIRECTORY`
+// mounts it there and prints "mounted". Then it reads commands, one per line, and answers each with
+// "ok":
 //
 //   fail OPERATION FIRST LAST ERRNO   OPERATION is read, write, sync or allocate; fails from now on
 //                                     where it touches a byte from FIRST to LAST
 //   heal                              nothing fails any more
 //
-// It unmounts and ends with its input; killed, it leaves a directory that says ENOTCONN.
+// It unmounts and ends at the end of its input. If it is killed, accesses to the directory fail
+// with ENOTCONN.
 #define FUSE_USE_VERSION 31
 
 #include <fuse.h>
@@ -35,17 +37,17 @@ struct fault {
   int number = 0;
 };
 
-// All that follows is used under this lock.
+// This lock guards everything that follows.
 std::mutex state;
 std::map<std::string, fault> faults;
 std::map<std::string, std::vector<char>> files;  // by name, with the leading slash
 
-// Minus the errno that the operation on [from, from + bytes) is to fail with, or 0.
-int failure_of(const char* operation, off_t from, off_t bytes) {
+// Minus the errno with which the operation on [from, from + bytes) must fail, or 0.
+int failure_of(const char* operation, off_t first, off_t bytes) {
   const auto found = faults.find(operation);
   if (found == faults.end()) return 0;
-  const fault& which = found->second;
-  return from <= which.last && from + bytes > which.first ? -which.number : 0;
+  const fault& injected = found->second;
+  return first <= injected.last && first + bytes > injected.first ? -injected.number : 0;
 }
 
 std::vector<char>* find(const char* path) {
@@ -73,8 +75,8 @@ int get_attributes(const char* path, struct stat* about, fuse_file_info*) {
 int list(const char*, void* into, fuse_fill_dir_t fill, off_t, fuse_file_info*,
          fuse_readdir_flags) {
   const std::lock_guard lock(state);
-  for (const auto& each : files)
-    fill(into, each.first.c_str() + 1, nullptr, 0, static_cast<fuse_fill_dir_flags>(0));
+  for (const auto& file : files)
+    fill(into, file.first.c_str() + 1, nullptr, 0, static_cast<fuse_fill_dir_flags>(0));
   return 0;
 }
 
@@ -102,25 +104,26 @@ int resize(const char* path, off_t bytes, fuse_file_info*) {
   return 0;
 }
 
-int read_bytes(const char* path, char* into, std::size_t bytes, off_t from, fuse_file_info*) {
+int read_bytes(const char* path, char* into, std::size_t bytes, off_t offset, fuse_file_info*) {
   const std::lock_guard lock(state);
   const auto* const file = find(path);
   if (file == nullptr) return -ENOENT;
-  if (const int failure = failure_of("read", from, static_cast<off_t>(bytes))) return failure;
-  const auto first = std::min(static_cast<std::size_t>(from), file->size());
+  if (const int failure = failure_of("read", offset, static_cast<off_t>(bytes))) return failure;
+  const auto first = std::min(static_cast<std::size_t>(offset), file->size());
   const auto count = std::min(bytes, file->size() - first);
   std::copy_n(file->begin() + static_cast<std::ptrdiff_t>(first), count, into);
   return static_cast<int>(count);
 }
 
-int write_bytes(const char* path, const char* what, std::size_t bytes, off_t at, fuse_file_info*) {
+int write_bytes(const char* path, const char* source, std::size_t bytes, off_t offset,
+                fuse_file_info*) {
   const std::lock_guard lock(state);
   auto* const file = find(path);
   if (file == nullptr) return -ENOENT;
-  if (const int failure = failure_of("write", at, static_cast<off_t>(bytes))) return failure;
-  const auto first = static_cast<std::size_t>(at);
+  if (const int failure = failure_of("write", offset, static_cast<off_t>(bytes))) return failure;
+  const auto first = static_cast<std::size_t>(offset);
   if (file->size() < first + bytes) file->resize(first + bytes);
-  std::copy_n(what, bytes, file->begin() + at);
+  std::copy_n(source, bytes, file->begin() + offset);
   return static_cast<int>(bytes);
 }
 
@@ -129,19 +132,19 @@ int synchronize(const char*, int, fuse_file_info*) {
   return failure_of("sync", 0, std::numeric_limits<off_t>::max());
 }
 
-int allocate(const char* path, int mode, off_t from, off_t bytes, fuse_file_info*) {
+int allocate(const char* path, int mode, off_t first, off_t bytes, fuse_file_info*) {
   const std::lock_guard lock(state);
   auto* const file = find(path);
   if (file == nullptr) return -ENOENT;
-  if (const int failure = failure_of("allocate", from, bytes)) return failure;
-  const auto end = static_cast<std::size_t>(from + bytes);
+  if (const int failure = failure_of("allocate", first, bytes)) return failure;
+  const auto end = static_cast<std::size_t>(first + bytes);
   if (mode == 0) {
     if (file->size() < end) file->resize(end);
     return 0;
   }
   if (mode != (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE)) return -EOPNOTSUPP;
-  if (static_cast<std::size_t>(from) < file->size())
-    std::fill(file->begin() + from,
+  if (static_cast<std::size_t>(first) < file->size())
+    std::fill(file->begin() + first,
               file->begin() + static_cast<std::ptrdiff_t>(std::min(end, file->size())), '\0');
   return 0;
 }
@@ -150,11 +153,11 @@ void obey(const std::string& directory) {
   for (std::string line; std::getline(std::cin, line);) {
     std::istringstream in(line);
     std::string verb, operation;
-    fault which;
-    in >> verb >> operation >> which.first >> which.last >> which.number;
+    fault injected;
+    in >> verb >> operation >> injected.first >> injected.last >> injected.number;
     {
       const std::lock_guard lock(state);
-      if (verb == "fail") faults[operation] = which;
+      if (verb == "fail") faults[operation] = injected;
       else faults.clear();
     }
     std::puts("ok");

@@ -1,5 +1,6 @@
-// Rounding by looking it up: every value of a small float format in order, and for a number the
-// nearest of them, ties to the even pattern. Shares no code with `small_floats.hpp`.
+// Rounds by looking up: a table holds every value of a small float format in order, and a number is
+// rounded to the nearest value, ties to the even pattern. It shares no code with
+// `small_floats.hpp`.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +13,8 @@
 
 namespace shale::test {
 
-/// A format: `finite_only` ones have no infinity, and all exponent ones with all mantissa ones is
-/// their only NaN.
+/// A float format. A `finite_only` format has no infinity, and its only NaN has all exponent and
+/// mantissa bits set.
 struct float_format {
   int exponent_bits;
   int mantissa_bits;
@@ -42,8 +43,8 @@ inline float_format format_of<float8_e5m2>() {
 class float_table {
  public:
   explicit float_table(float_format format) : format_(format) {
-    // One entry beyond the largest finite pattern: the value that the format would have there.
-    // What rounds to it overflows.
+    // The table has one entry beyond the largest finite pattern: the value that the format would
+    // have there. A number that rounds to it overflows.
     for (std::uint32_t pattern = 0; pattern <= patterns_of_finite(); ++pattern)
       values_.push_back(magnitude(pattern));
   }
@@ -64,7 +65,7 @@ class float_table {
     return pattern & sign_bit() ? -size : size;
   }
 
-  /// The pattern nearest to `number`, which is not NaN.
+  /// The pattern of the value nearest to `number`, which is not NaN.
   std::uint32_t nearest(long double number) const {
     const std::uint32_t sign = std::signbit(number) ? sign_bit() : 0;
     const long double size = std::fabs(number);
@@ -73,19 +74,19 @@ class float_table {
     if (above != values_.end()) {
       pattern = static_cast<std::uint32_t>(above - values_.begin());
       if (pattern > 0 && *above != size) {
-        // A midpoint has one bit more than its ends: exact.
+        // The midpoint is exact in double: it has one bit more than its ends.
         const long double middle = (values_[pattern - 1] + values_[pattern]) / 2;
         if (size < middle || (size == middle && pattern % 2 == 1)) --pattern;
       }
     }
-    return sign | pattern;  // the overflow pattern is infinity, or the finite format's NaN
+    return sign | pattern;  // the overflow pattern is infinity, or NaN in a finite-only format
   }
 
-  /// The finite magnitudes in order, and the one that overflows.
+  /// The finite magnitudes in order, then the one that overflows.
   const std::vector<long double>& magnitudes() const { return values_; }
 
  private:
-  // How many patterns without a sign are finite; also the pattern of what overflows.
+  // The number of finite patterns without the sign, which is also the pattern of overflow.
   std::uint32_t patterns_of_finite() const {
     return format_.finite_only ? sign_bit() - 1
                                : ((1u << format_.exponent_bits) - 1) << format_.mantissa_bits;

@@ -1,4 +1,5 @@
-// Disks that fill up: a real one where the rights allow it, and a limit that always works.
+// Simulates full disks: by a small file system if the user may mount one, and by a limit of file
+// sizes, which always works.
 #pragma once
 
 #include <sys/mount.h>
@@ -11,7 +12,7 @@
 
 namespace shale::test {
 
-/// A file system of 1 MiB, gone with the object.
+/// A file system of 1 MiB, which is unmounted when the object is destroyed.
 class small_disk {
  public:
   small_disk()
@@ -22,7 +23,7 @@ class small_disk {
   small_disk(const small_disk&) = delete;
   small_disk& operator=(const small_disk&) = delete;
 
-  /// False without the right to mount: then it is an ordinary directory.
+  /// False if the user may not mount: then it is an ordinary directory.
   bool is_mounted() const noexcept { return is_mounted_; }
   const scratch_directory& files() const noexcept { return directory_; }
 
@@ -31,7 +32,7 @@ class small_disk {
   bool is_mounted_;
 };
 
-/// While it lives no file of this process grows beyond `bytes`: writing fails with EFBIG.
+/// While it lives, no file of this process can grow beyond `bytes`: writing fails with EFBIG.
 class short_files {
  public:
   explicit short_files(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {

@@ -1,5 +1,5 @@
-// How a helper process of a test says what it found: by its exit status, and by why on standard
-// error; and that this machine does not let it look, by a line on standard output.
+// How a helper process reports its result to a test: by its exit status, with the reason on
+// standard error. If this machine does not allow the test, it prints the reason on standard output.
 #pragma once
 
 #include <cstdio>
@@ -12,15 +12,16 @@ namespace shale::test {
 
 using words = std::vector<std::string>;
 
-/// The exit status of a helper that could not look.
+/// The exit status of a helper that could not run its test.
 inline constexpr int status_unavailable = 77;
 
-/// Thrown where the machine or the user's rights do not allow what a helper is for.
+/// Thrown if the machine or the user's rights do not allow a helper's work.
 struct unavailable : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A line of a test: std::source_location, which libstdc++ does not have for clang 14.
+/// A source position in a test. It replaces std::source_location, which clang 14 cannot use with
+/// libstdc++.
 struct call_site {
   const char* file = "";
   int line = 0;
@@ -30,24 +31,24 @@ struct call_site {
   }
 };
 
-/// Ends the helper with a failure that names `what` and the line, unless it is so.
-inline void require(bool so, const std::string& what, call_site where = call_site::current()) {
+/// Ends the helper with a failure that names `fact` and the line, unless the condition is true.
+inline void require(bool so, const std::string& fact, call_site caller = call_site::current()) {
   if (so) return;
-  throw std::runtime_error(std::string(where.file) + ":" + std::to_string(where.line) +
-                           ": not so: " + what);
+  throw std::runtime_error(std::string(caller.file) + ":" + std::to_string(caller.line) +
+                           ": not so: " + fact);
 }
 
-/// Unless the two are equal.
+/// Ends the helper with a failure unless both values are equal.
 template <class T, class U>
-void require_equal(const T& got, const U& wanted, const std::string& what,
-                   call_site where = call_site::current()) {
+void require_equal(const T& got, const U& wanted, const std::string& fact,
+                   call_site caller = call_site::current()) {
   require(got == wanted,
-          what + ": got " + std::to_string(static_cast<long long>(got)) + ", wanted " +
+          fact + ": got " + std::to_string(static_cast<long long>(got)) + ", wanted " +
               std::to_string(static_cast<long long>(wanted)),
-          where);
+          caller);
 }
 
-/// `main` of a helper: `PROGRAM VERB ARGUMENT…` calls what the verb names.
+/// The `main` of a helper: `PROGRAM VERB ARGUMENT…` calls the function of that verb.
 inline int run_verb(const std::map<std::string, void (*)(const words&)>& verbs, int count,
                     char** arguments) {
   const words all(arguments + 1, arguments + count);

@@ -1,13 +1,14 @@
-// What views mean, said with lists: an oracle that shares no code with `layout`.
+// An oracle for views that works with lists of positions and shares no code with `layout`.
 //
-// A view is its shape and, for every element in row-major order, the position of the storage it
-// names. Each operation builds the new list by explicit loops over indices.
+// A view is its shape and, for every element in row-major order, the element's position in the
+// storage. Each operation builds the new list by explicit loops over indices.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace shale::test {
@@ -37,10 +38,11 @@ struct index_oracle {
   index_list shape;
   index_list positions;
 
-  /// Row-major over the positions 0, 1, …
+  /// A row-major view of the positions 0, 1, …
   static index_oracle row_major(const index_list& shape) {
     index_oracle result{shape, {}};
-    for (std::int64_t at = 0; at < product(shape); ++at) result.positions.push_back(at);
+    for (std::int64_t position = 0; position < product(shape); ++position)
+      result.positions.push_back(position);
     return result;
   }
 
@@ -58,9 +60,10 @@ struct index_oracle {
   }
 
   std::int64_t operator[](const index_list& index) const {
-    std::int64_t at = 0;
-    for (std::size_t axis = 0; axis < shape.size(); ++axis) at = at * shape[axis] + index[axis];
-    return positions[static_cast<std::size_t>(at)];
+    std::int64_t position = 0;
+    for (std::size_t axis = 0; axis < shape.size(); ++axis)
+      position = position * shape[axis] + index[axis];
+    return positions[static_cast<std::size_t>(position)];
   }
 
   /// The view of `new_shape` whose element at `index` is this one's at `source(index)`.
@@ -95,18 +98,18 @@ struct index_oracle {
     return keeping(axis, kept);
   }
 
-  index_oracle select(std::int64_t axis, std::int64_t at) const {
+  index_oracle select(std::int64_t axis, std::int64_t position) const {
     const std::size_t a = axis_at(axis);
-    if (at < 0) at += shape[a];
+    if (position < 0) position += shape[a];
     index_list new_shape = shape;
     new_shape.erase(new_shape.begin() + static_cast<std::ptrdiff_t>(a));
-    return gathered(new_shape, [a, at](index_list index) {
-      index.insert(index.begin() + static_cast<std::ptrdiff_t>(a), at);
+    return gathered(new_shape, [a, position](index_list index) {
+      index.insert(index.begin() + static_cast<std::ptrdiff_t>(a), position);
       return index;
     });
   }
 
-  /// Python's slice: every position is asked whether the slice reaches it.
+  /// Python's slice: tests for every position whether the slice reaches it.
   index_oracle sliced(std::int64_t axis, std::optional<std::int64_t> start,
                       std::optional<std::int64_t> stop, std::int64_t step) const {
     const std::int64_t n = shape[axis_at(axis)];
@@ -118,9 +121,9 @@ struct index_oracle {
     // A start beyond the axis begins at its end, not at the first reachable multiple of the step.
     if (step > 0 && first < 0) first = 0;
     if (step < 0 && first > n - 1) first = n - 1;
-    for (std::int64_t at = first; at >= 0 && at < n; at += step) {
-      if (stop && (step > 0 ? at >= end : at <= end)) break;
-      kept.push_back(at);
+    for (std::int64_t position = first; position >= 0 && position < n; position += step) {
+      if (stop && (step > 0 ? position >= end : position <= end)) break;
+      kept.push_back(position);
     }
     return keeping(axis, kept);
   }
@@ -136,7 +139,7 @@ struct index_oracle {
     });
   }
 
-  index_oracle transpose(std::int64_t a, std::int64_t b) const {
+  index_oracle swapaxes(std::int64_t a, std::int64_t b) const {
     index_list axes = all_axes();
     std::swap(axes[axis_at(a)], axes[axis_at(b)]);
     return permuted(axes);
@@ -151,7 +154,7 @@ struct index_oracle {
     return permuted(axes);
   }
 
-  /// The same list under another shape: what `view` and `reshape` mean.
+  /// The same list with another shape, as `view` and `reshape` give it.
   index_oracle reshaped(const index_list& new_shape) const { return {new_shape, positions}; }
 
   index_oracle squeeze() const {
@@ -161,21 +164,24 @@ struct index_oracle {
     return reshaped(kept);
   }
 
-  index_oracle squeeze(std::int64_t axis) const {
-    index_list kept = shape;
-    kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(axis_at(axis)));
+  index_oracle squeeze(const index_list& axes) const {
+    std::set<std::size_t> dropped;
+    for (const auto axis : axes) dropped.insert(static_cast<std::size_t>(axis_at(axis)));
+    index_list kept;
+    for (std::size_t axis = 0; axis < shape.size(); ++axis)
+      if (!dropped.contains(axis)) kept.push_back(shape[axis]);
     return reshaped(kept);
   }
 
-  index_oracle unsqueeze(std::int64_t axis) const {
+  index_oracle expand_dims(std::int64_t axis) const {
     if (axis < 0) axis += static_cast<std::int64_t>(shape.size()) + 1;
     index_list more = shape;
     more.insert(more.begin() + axis, 1);
     return reshaped(more);
   }
 
-  /// Aligned right; extents of 1 repeat.
-  index_oracle expand(const index_list& wanted) const {
+  /// Expands to a shape: axes are aligned right, and axes of extent 1 are repeated.
+  index_oracle broadcast_to(const index_list& wanted) const {
     const std::size_t lead = wanted.size() - shape.size();
     index_list new_shape = wanted;
     for (std::size_t axis = lead; axis < wanted.size(); ++axis)
@@ -205,7 +211,7 @@ struct index_oracle {
 
   index_oracle diagonal(std::int64_t offset, std::int64_t axis_a, std::int64_t axis_b) const {
     const std::size_t a = axis_at(axis_a), b = axis_at(axis_b);
-    index_list rows;  // those whose partner lies inside
+    index_list rows;  // rows whose column lies inside
     for (std::int64_t row = 0; row < shape[a]; ++row)
       if (row + offset >= 0 && row + offset < shape[b]) rows.push_back(row);
     index_list new_shape;
@@ -238,8 +244,9 @@ struct index_oracle {
     return axes;
   }
 
-  /// Strides that say where each element lies, if any can: found from each axis's first neighbour
-  /// and then tried on every element. Axes without a neighbour get 0.
+  /// Strides that give the position of every element, if such strides exist. They are found from
+  /// the first two elements of each axis and then checked for every element. Axes with one position
+  /// get 0.
   std::optional<index_list> strides() const {
     index_list result(shape.size(), 0);
     if (positions.empty()) return result;

@@ -1,10 +1,10 @@
-// What tests must know of sanitizers.
+// Tells tests whether sanitizers are active.
 #pragma once
 
 namespace shale::test {
 
-/// Whether AddressSanitizer or ThreadSanitizer watches this build: shadow memory counts as resident,
-/// terabytes of address space are taken, and loops over elements run ten times as long.
+/// Whether this build uses AddressSanitizer or ThreadSanitizer. Then shadow memory counts as
+/// resident, terabytes of address space are in use, and loops over elements take ten times as long.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool instrumented = true;
 #else

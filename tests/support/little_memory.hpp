@@ -1,4 +1,5 @@
-// A bound on what a piece of code may allocate, where a hostile file says how much it wants.
+// Limits the memory that a piece of code can allocate, for tests with hostile files that declare
+// large sizes.
 #pragma once
 
 #include <sys/resource.h>
@@ -9,16 +10,16 @@
 
 namespace shale::test {
 
-/// Lets the process have 256 MiB of address space more while it lives. Does nothing
-/// under sanitizers: they bound single allocations on their own.
+/// While it lives, the process can get only this much more address space. Does nothing under
+/// sanitizers, which limit single allocations themselves.
 class little_memory {
  public:
-  little_memory() {
+  explicit little_memory(rlim_t more_bytes = rlim_t{256} << 20) {
     ::getrlimit(RLIMIT_AS, &before_);
     if (instrumented) return;
     rlim_t pages = 0;
     std::ifstream("/proc/self/statm") >> pages;
-    const rlimit little{pages * 4096 + (256u << 20), before_.rlim_max};
+    const rlimit little{pages * 4096 + more_bytes, before_.rlim_max};
     ::setrlimit(RLIMIT_AS, &little);
   }
   ~little_memory() { ::setrlimit(RLIMIT_AS, &before_); }

@@ -1,4 +1,4 @@
-// Whether the large counts were asked for.
+// Tells tests whether to use their large counts.
 #pragma once
 
 #include <cstdlib>
@@ -6,7 +6,7 @@
 
 namespace shale::test {
 
-/// SHALE_LONG=1 asks for them.
+/// True if SHALE_LONG=1 is set.
 inline bool run_long() {
   const char* const text = std::getenv("SHALE_LONG");
   return text != nullptr && std::string_view(text) == "1";

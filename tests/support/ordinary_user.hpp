@@ -1,4 +1,4 @@
-// What a user without root's rights may do, also where the tests run as root.
+// Lets tests that run as root act as a user without root's rights.
 #pragma once
 
 #include <unistd.h>
@@ -7,7 +7,7 @@
 
 namespace shale::test {
 
-/// Gives up root's rights while it lives; does nothing for whoever has none.
+/// Gives up root's rights while it lives; does nothing for other users.
 class ordinary_user {
  public:
   ordinary_user() {

@@ -1,4 +1,4 @@
-// The most memory that this process has had resident at once, pages of files included.
+// Reads the largest resident size that this process has had, including pages of files.
 #pragma once
 
 #include <fstream>
@@ -6,7 +6,7 @@
 
 namespace shale::test {
 
-/// KiB; -1 where the system does not say.
+/// In KiB; -1 if the system does not report it.
 inline long peak_resident_kib() {
   std::ifstream in("/proc/self/status");
   for (std::string word; in >> word;)

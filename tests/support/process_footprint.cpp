@@ -18,7 +18,7 @@ std::size_t open_descriptors() {
 
 namespace {
 
-// AddressSanitizer sets addresses aside for its own heap, piece by piece.
+// AddressSanitizer reserves addresses for its own heap, piece by piece.
 bool belongs_to_sanitizer([[maybe_unused]] const std::string& line) {
 #if defined(__SANITIZE_ADDRESS__)
   const unsigned long long address = std::strtoull(line.c_str(), nullptr, 16);
@@ -30,11 +30,11 @@ bool belongs_to_sanitizer([[maybe_unused]] const std::string& line) {
 
 }  // namespace
 
-std::size_t mappings_of(const std::string& what) {
+std::size_t mappings_of(const std::string& name) {
   std::ifstream maps("/proc/self/maps");
   std::size_t count = 0;
   for (std::string line; std::getline(maps, line);)
-    if (line.find(what) != std::string::npos && !belongs_to_sanitizer(line)) ++count;
+    if (line.find(name) != std::string::npos && !belongs_to_sanitizer(line)) ++count;
   return count;
 }
 

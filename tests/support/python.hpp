@@ -1,5 +1,6 @@
-// Tests whose oracle is a Python program: a scratch directory to write its input into, and a run
-// whose failure, also for want of NumPy, fails the test with all that it printed.
+// Support for tests whose oracle is a Python program: a scratch directory for its input, and a
+// function that runs it. If the program fails, even because NumPy is missing, the test fails with
+// its whole output.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +13,7 @@
 
 namespace shale::test {
 
-/// A fixture with a directory that lives as long as the test.
+/// A fixture with a directory that exists as long as the test.
 class PythonTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -1,8 +1,8 @@
-// Random shapes and layouts for property tests of everything that walks strided elements.
+// Random shapes and layouts for property tests of code that walks strided elements.
 //
-// Every generator draws its numbers from a `choose`: a callable `index_t(lowest, highest)`, both
-// ends included. `random_choices` is one with a seed of its own; `shrinking_choice`, for RapidCheck
-// properties, is another.
+// Every generator takes its random numbers from `choose`: a callable `index_t(lowest, highest)`,
+// both ends included. `random_choices` is such a callable with a seed; `shrinking_choice` is one
+// for RapidCheck properties.
 //
 //   shale::test::random_choices choose(seed);
 //   const auto shape = shale::test::random_shape(choose, {.most_axes = 4});
@@ -19,7 +19,8 @@
 
 namespace shale::test {
 
-/// Choices from a seed: the same on every machine, unlike the distributions of <random>.
+/// Random numbers from a seed. They are the same on every machine, unlike those of the
+/// distributions of <random>.
 class random_choices {
  public:
   explicit random_choices(std::uint64_t seed) : engine_(seed) {}
@@ -50,7 +51,7 @@ dims random_shape(Choose&& choose, const shape_options& options = {}) {
   return shape;
 }
 
-/// A layout and how many elements a storage needs to hold it.
+/// A layout and the number of elements that its storage needs.
 struct placed_layout {
   layout geometry;
   index_t positions;
@@ -58,8 +59,8 @@ struct placed_layout {
 
 /// Whether two indices of a layout may name one element.
 enum class sharing : bool {
-  distinct,  ///< never: fit for an output
-  allowed,   ///< stride 0 and overlapping strides appear: fit for an input
+  distinct,  ///< never: usable as an output
+  allowed,   ///< stride 0 and overlapping strides appear: usable as an input
 };
 
 /// Strides and an offset for `shape`: axes in any memory order, each reversed or not, dense or with
@@ -72,7 +73,7 @@ placed_layout random_layout(Choose&& choose, const dims& shape,
     memory_order.insert(memory_order.begin() + choose(0, axis), axis);
 
   dims strides = dims::filled(shape.size(), 0);
-  index_t inside = 1;  // elements that the axes so far span
+  index_t inside = 1;  // number of elements that the axes so far span
   index_t before = 0, after = 0;
   for (const index_t axis : memory_order) {
     index_t stride = inside;
@@ -99,7 +100,8 @@ placed_layout random_layout(Choose&& choose) {
   return random_layout(choose, random_shape(choose));
 }
 
-/// A shape that broadcasts to `shape`: leading axes dropped, others set to 1, at random.
+/// A shape that broadcasts to `shape`: random leading axes are dropped, and other axes are set to 1
+/// at random.
 template <class Choose>
 dims random_broadcastable(Choose&& choose, const dims& shape) {
   const index_t dropped = choose(0, 3) == 0 ? choose(0, shape.size()) : 0;

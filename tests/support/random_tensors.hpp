@@ -1,5 +1,5 @@
-// Tensors over random layouts with random elements, and their elements read back one by one through
-// positions that no code under test computed.
+// Tensors with random layouts and random elements. Their elements are read back one by one through
+// positions that the tested code did not compute.
 #pragma once
 
 #include <cstring>
@@ -15,31 +15,32 @@ namespace shale::test {
 inline index_list as_list(const dims& values) { return {values.begin(), values.end()}; }
 
 /// The storage positions of a tensor's elements, in row-major order of its indices.
-inline index_list positions_of(const tensor& which) {
-  return index_oracle::strided(as_list(which.shape()), as_list(which.strides()), which.offset())
+inline index_list positions_of(const tensor& values) {
+  return index_oracle::strided(as_list(values.shape()), as_list(values.strides()), values.offset())
       .positions;
 }
 
 /// The elements in row-major order.
 template <class T>
-std::vector<T> elements_of(const tensor& which) {
+std::vector<T> elements_of(const tensor& values) {
   std::vector<T> result;
-  for (const auto position : positions_of(which)) {
+  for (const auto position : positions_of(values)) {
     T element;
-    std::memcpy(&element, which.storage().data() + position * static_cast<index_t>(sizeof(T)),
+    std::memcpy(&element, values.storage().data() + position * static_cast<index_t>(sizeof(T)),
                 sizeof(T));
     result.push_back(element);
   }
   return result;
 }
 
-/// A tensor over `placed` whose whole storage, gaps included, holds small whole numbers.
+/// A tensor with the layout `placed`, whose whole storage, including gaps, holds small whole
+/// numbers.
 template <class T, class Choose>
 tensor random_tensor(Choose&& choose, const placed_layout& placed) {
   storage bytes = storage::allocate(static_cast<std::size_t>(placed.positions) * sizeof(T));
-  auto* at = reinterpret_cast<T*>(bytes.data());
+  auto* values = reinterpret_cast<T*>(bytes.data());
   for (index_t i = 0; i < placed.positions; ++i)
-    at[i] = static_cast<T>(static_cast<float>(choose(0, 100)));
+    values[i] = static_cast<T>(static_cast<float>(choose(0, 100)));
   return tensor(bytes, dtype_of<T>(), placed.geometry);
 }
 
@@ -48,15 +49,15 @@ tensor random_tensor(Choose&& choose, const dims& shape, sharing may_share = sha
   return random_tensor<T>(choose, random_layout(choose, shape, may_share));
 }
 
-/// For row-major walks over `shape`: which element (in row-major order) of something of shape
-/// `from` broadcasts to each place.
-inline index_list broadcast_positions(const dims& from, const dims& shape) {
-  return index_oracle::row_major(as_list(from)).expand(as_list(shape)).positions;
+/// For each element of `shape` in row-major order, the row-major number of the element of shape
+/// `source_shape` that is broadcast there.
+inline index_list broadcast_positions(const dims& source_shape, const dims& shape) {
+  return index_oracle::row_major(as_list(source_shape)).broadcast_to(as_list(shape)).positions;
 }
 
 /// Every byte of a storage.
-inline std::vector<std::byte> bytes_of(const storage& which) {
-  return {which.data(), which.data() + which.size_bytes()};
+inline std::vector<std::byte> bytes_of(const storage& bytes) {
+  return {bytes.data(), bytes.data() + bytes.size_bytes()};
 }
 
 }  // namespace shale::test

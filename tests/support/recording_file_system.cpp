@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 
 namespace shale::test {
 
 using format::bytes_span;
 using format::bytes_view;
 using format::file_identity;
+using format::found_lock;
 using format::lock_mode;
 using format::lock_range;
 using format::open_access;
@@ -20,6 +22,7 @@ using format::os_result;
 namespace {
 
 constexpr std::uint64_t sector_bytes = 512;
+constexpr std::uint64_t page_bytes = 4096;  // of the cache
 
 }  // namespace
 
@@ -31,10 +34,12 @@ struct held_lock {
 
 struct recording_file_system::inode {
   std::uint64_t number = 0;
-  content bytes;  // as everybody sees them, but for stores through mappings
+  content bytes;  // as all processes see them, except for stores through mappings
   std::vector<held_lock> locks;
+  std::vector<found_lock> foreign_locks;  // of programs that know nothing about containers
 
-  // What is mapped: a file in memory that follows `bytes`, once somebody has asked for it.
+  // The file that is mapped: a memory file that follows `bytes`, made when descriptor() is first
+  // called.
   int mapped = -1;
   std::map<std::uint64_t, std::uint64_t> noted;  // pages that may be stored to: first -> end
 
@@ -45,7 +50,7 @@ struct recording_file_system::inode {
 
 using change = recording_file_system::event::change;
 
-// What the device may hold, given the log up to some point.
+// The possible states of the device after a number of recorded changes.
 class device {
  public:
   using event = recording_file_system::event;
@@ -56,32 +61,35 @@ class device {
     show(happened);
     switch (happened.kind) {
       case change::write: {
-        std::uint64_t at = happened.offset;
-        const std::uint64_t end = at + happened.bytes.size();
-        while (at < end) {  // sector by sector
-          const std::uint64_t stop = std::min(end, (at / sector_bytes + 1) * sector_bytes);
-          const auto from =
-              happened.bytes.begin() + static_cast<std::ptrdiff_t>(at - happened.offset);
-          pending_.push_back({happened.inode, at, std::nullopt,
-                              content(from, from + static_cast<std::ptrdiff_t>(stop - at)), false});
-          at = stop;
+        std::uint64_t offset = happened.offset;
+        const std::uint64_t end = offset + happened.bytes.size();
+        while (offset < end) {  // sector by sector
+          const std::uint64_t stop = std::min(end, (offset / sector_bytes + 1) * sector_bytes);
+          const auto source =
+              happened.bytes.begin() + static_cast<std::ptrdiff_t>(offset - happened.offset);
+          pending_.push_back({happened.inode, offset, std::nullopt,
+                              content(source, source + static_cast<std::ptrdiff_t>(stop - offset)),
+                              stuck_.contains({happened.inode, offset / sector_bytes})});
+          offset = stop;
         }
         break;
       }
       case change::resize:
         pending_.push_back({happened.inode, 0, happened.offset, {}, false});
+        forget(happened.inode, happened.offset, UINT64_MAX - page_bytes);
         break;
       case change::sync: {
         std::vector<part> kept;
-        for (part& each : pending_) {
-          if (each.inode != happened.inode) kept.push_back(std::move(each));
-          else if (each.lost) kept.push_back(std::move(each));
+        for (part& pending : pending_) {
+          if (pending.inode != happened.inode) kept.push_back(std::move(pending));
+          else if (pending.lost) kept.push_back(std::move(pending));
           else {
-            put(durable_[each.inode], each);
-            // What lies durably over an uncertain sector settles it.
+            put(durable_[pending.inode], pending);
+            if (!pending.size) written_.insert({pending.inode, pending.offset / sector_bytes});
+            // A durable write over an uncertain sector makes it certain.
             std::erase_if(kept, [&](const part& old) {
-              return old.lost && old.inode == each.inode && !old.size && !each.size &&
-                     old.offset / sector_bytes == each.offset / sector_bytes;
+              return old.lost && old.inode == pending.inode && !old.size && !pending.size &&
+                     old.offset / sector_bytes == pending.offset / sector_bytes;
             });
           }
         }
@@ -89,12 +97,20 @@ class device {
         break;
       }
       case change::failed_sync:
-        for (part& each : pending_)
-          // The size is the file system's own record, which stays to be written.
-          if (each.inode == happened.inode && !each.size) each.lost = true;
+        for (part& pending : pending_) {
+          // The size is metadata of the file system itself, which will still be written.
+          if (pending.inode != happened.inode || pending.size) continue;
+          pending.lost = true;
+          const sector at{pending.inode, pending.offset / sector_bytes};
+          if (!written_.contains(at)) stuck_.insert(at);
+        }
+        break;
+      case change::forget:
+        forget(happened.inode, happened.offset, happened.offset + happened.length);
         break;
       case change::evict:
-        std::erase_if(pending_, [](const part& each) { return each.lost; });
+        stuck_.clear();
+        std::erase_if(pending_, [](const part& pending) { return pending.lost; });
         for (auto& [inode, bytes] : seen_) {
           const std::size_t size = bytes.size();
           bytes = cached(inode);
@@ -119,13 +135,13 @@ class device {
   }
 
   image look(std::mt19937_64* random) const {
-    // Of what was not synced, half is there, or nearly nothing, or nearly all.
+    // The part of the unsynced sectors that is there: half, nearly none, or nearly all.
     static constexpr std::uint64_t chances[] = {8, 1, 15};  // of 16
     const std::uint64_t chance = random == nullptr ? 0 : chances[(*random)() % 3];
     const auto coin = [&] { return random != nullptr && (*random)() % 16 < chance; };
     auto contents = durable_;
-    for (const part& each : pending_)
-      if (coin()) put(contents[each.inode], each);
+    for (const part& pending : pending_)
+      if (coin()) put(contents[pending.inode], pending);
     auto names = names_;
     for (const auto& [name, inode] : unsynced_names_)
       if (coin()) names[name] = inode;
@@ -135,7 +151,7 @@ class device {
     return files;
   }
 
-  // What everybody sees, as long as the power stays on.
+  // The state that all processes see while the power stays on.
   image seen() const {
     image files;
     for (const auto& [name, inode] : seen_names_)
@@ -152,23 +168,35 @@ class device {
     bool lost;
   };
 
-  // What is on the device or on its way there.
+  using sector = std::pair<std::uint64_t, std::uint64_t>;  // inode, number
+
+  // Whole pages of the range leave the cache.
+  void forget(std::uint64_t inode, std::uint64_t first, std::uint64_t end) {
+    const auto sector_of_page = [](std::uint64_t offset) {
+      return offset / page_bytes * (page_bytes / sector_bytes);
+    };
+    stuck_.erase(stuck_.lower_bound({inode, sector_of_page(first + page_bytes - 1)}),
+                 stuck_.lower_bound({inode, sector_of_page(end)}));
+  }
+
+  // The sectors that are on the device or may be.
   content cached(std::uint64_t inode) const {
     const auto found = durable_.find(inode);
     content bytes = found == durable_.end() ? content() : found->second;
-    for (const part& each : pending_)
-      if (each.inode == inode && !each.lost) put(bytes, each);
+    for (const part& pending : pending_)
+      if (pending.inode == inode && !pending.lost) put(bytes, pending);
     return bytes;
   }
 
-  static void put(content& file, const part& each) {
-    if (each.size) {
-      file.resize(*each.size);
+  static void put(content& file, const part& written) {
+    if (written.size) {
+      file.resize(*written.size);
       return;
     }
-    if (file.size() < each.offset + each.bytes.size()) file.resize(each.offset + each.bytes.size());
-    std::copy(each.bytes.begin(), each.bytes.end(),
-              file.begin() + static_cast<std::ptrdiff_t>(each.offset));
+    if (file.size() < written.offset + written.bytes.size())
+      file.resize(written.offset + written.bytes.size());
+    std::copy(written.bytes.begin(), written.bytes.end(),
+              file.begin() + static_cast<std::ptrdiff_t>(written.offset));
   }
 
   void show(const event& happened) {
@@ -198,6 +226,8 @@ class device {
   std::map<std::uint64_t, content> seen_;
   std::map<std::string, std::uint64_t> seen_names_;
   std::map<std::uint64_t, content> durable_;
+  std::set<sector> written_;  // that a sync made durable once
+  std::set<sector> stuck_;    // that no sync makes durable
   std::vector<part> pending_;
   std::map<std::string, std::uint64_t> names_;
   std::map<std::string, std::uint64_t> unsynced_names_;  // 0: removed
@@ -207,44 +237,44 @@ class device {
 
 class recorded_file final : public open_file {
  public:
-  recorded_file(recording_file_system& in, std::shared_ptr<recording_file_system::inode> of,
+  recorded_file(recording_file_system& in, std::shared_ptr<recording_file_system::inode> node,
                 open_access access)
-      : in_(in), of_(std::move(of)), access_(access) {
+      : in_(in), node_(std::move(node)), access_(access) {
     ++in_.open_files_;
   }
 
   ~recorded_file() override {
     --in_.open_files_;
-    std::erase_if(of_->locks, [this](const held_lock& lock) { return lock.owner == this; });
+    std::erase_if(node_->locks, [this](const held_lock& lock) { return lock.owner == this; });
   }
 
   os_result pread(bytes_span into, std::uint64_t offset) noexcept override {
     if (const auto failed = in_.begin_call("pread")) return *failed;
     take_over_stores();
-    if (offset >= of_->bytes.size()) return 0;
-    std::size_t n = std::min<std::size_t>(into.size(), of_->bytes.size() - offset);
+    if (offset >= node_->bytes.size()) return 0;
+    std::size_t n = std::min<std::size_t>(into.size(), node_->bytes.size() - offset);
     if (in_.is_partial() && n > 1) n /= 2;
-    std::copy_n(of_->bytes.begin() + static_cast<std::ptrdiff_t>(offset), n, into.begin());
+    std::copy_n(node_->bytes.begin() + static_cast<std::ptrdiff_t>(offset), n, into.begin());
     return static_cast<os_result>(n);
   }
 
-  os_result pwrite(bytes_view from, std::uint64_t offset) noexcept override {
+  os_result pwrite(bytes_view source, std::uint64_t offset) noexcept override {
     if (access_ != open_access::write) return -EBADF;
     if (const auto failed = in_.begin_call("pwrite")) return *failed;
-    if (in_.is_partial() && from.size() > 1) from = from.first(from.size() / 2);
-    change_bytes(offset, {from.begin(), from.end()});
-    return static_cast<os_result>(from.size());
+    if (in_.is_partial() && source.size() > 1) source = source.first(source.size() / 2);
+    change_bytes(offset, {source.begin(), source.end()});
+    return static_cast<os_result>(source.size());
   }
 
   os_result allocate(std::uint64_t offset, std::uint64_t bytes) noexcept override {
     if (const auto failed = in_.begin_call("allocate")) return *failed;
-    if (of_->bytes.size() < offset + bytes) resize(offset + bytes);
+    if (node_->bytes.size() < offset + bytes) resize(offset + bytes);
     return 0;
   }
 
   os_result punch(std::uint64_t offset, std::uint64_t bytes) noexcept override {
     if (const auto failed = in_.begin_call("punch")) return *failed;
-    const std::uint64_t end = std::min<std::uint64_t>(offset + bytes, of_->bytes.size());
+    const std::uint64_t end = std::min<std::uint64_t>(offset + bytes, node_->bytes.size());
     if (offset < end) change_bytes(offset, recording_file_system::content(end - offset));
     return 0;
   }
@@ -253,15 +283,19 @@ class recorded_file final : public open_file {
     auto failed = in_.begin_call("sync");
     take_over_stores();
     if (in_.good_syncs_ && (*in_.good_syncs_)-- == 0) failed = -EIO;
-    if (failed && in_.fault_ == fault::death) return *failed;  // it was never made
+    if (failed && in_.fault_ == fault::death) return *failed;  // the file was never made
     if (failed) {
-      in_.record({change::failed_sync, of_->number, 0, {}, {}, {}});
+      in_.record({change::failed_sync, node_->number, 0, {}, {}, {}});
       in_.syncs_.push_back({in_.log_.size(), false});
       return *failed;
     }
-    in_.record({change::sync, of_->number, 0, {}, {}, {}});
+    in_.record({change::sync, node_->number, 0, {}, {}, {}});
     in_.syncs_.push_back({in_.log_.size(), true});
     return 0;
+  }
+
+  void drop_cached(std::uint64_t offset, std::uint64_t bytes) noexcept override {
+    in_.record({change::forget, node_->number, offset, {}, {}, {}, bytes});
   }
 
   os_result truncate(std::uint64_t bytes) noexcept override {
@@ -272,12 +306,12 @@ class recorded_file final : public open_file {
 
   os_result size() noexcept override {
     if (const auto failed = in_.begin_call("size")) return *failed;
-    return static_cast<os_result>(of_->bytes.size());
+    return static_cast<os_result>(node_->bytes.size());
   }
 
   os_result identify(file_identity& identity) noexcept override {
     if (const auto failed = in_.begin_call("identify")) return *failed;
-    identity = {1, of_->number};
+    identity = {1, node_->number};
     return 0;
   }
 
@@ -285,27 +319,45 @@ class recorded_file final : public open_file {
     if (mode == lock_mode::exclusive && access_ != open_access::write) return -EBADF;
     if (const auto failed = in_.begin_call("try_lock")) return *failed;
     if (!in_.honours_locks) return 0;
+    for (const found_lock& lock : node_->foreign_locks)
+      if (lock.range.first <= byte && byte <= lock.range.last &&
+          (lock.mode == lock_mode::exclusive || mode == lock_mode::exclusive))
+        return -EAGAIN;
     held_lock* mine = nullptr;
-    for (held_lock& lock : of_->locks) {
+    for (held_lock& lock : node_->locks) {
       if (lock.byte != byte) continue;
       if (lock.owner == this) mine = &lock;
       else if (lock.mode == lock_mode::exclusive || mode == lock_mode::exclusive) return -EAGAIN;
     }
     if (mine != nullptr) mine->mode = mode;
-    else of_->locks.push_back({this, byte, mode});
+    else node_->locks.push_back({this, byte, mode});
     return 0;
   }
 
-  os_result find_lock(lock_range within, lock_range& found) noexcept override {
+  os_result find_lock(lock_range within, found_lock& found) noexcept override {
     if (const auto failed = in_.begin_call("find_lock")) return *failed;
-    // Not the lowest: the one that was taken last.
-    for (auto lock = of_->locks.rbegin(); lock != of_->locks.rend(); ++lock) {
+    for (const found_lock& lock : node_->foreign_locks) {
+      if (lock.range.last < within.first || lock.range.first > within.last) continue;
+      found = lock;
+      return 1;
+    }
+    // Reports the lock that was taken last, not the lowest one.
+    for (auto lock = node_->locks.rbegin(); lock != node_->locks.rend(); ++lock) {
       if (lock->owner == this || lock->byte < within.first || lock->byte > within.last) continue;
-      found = {lock->byte, lock->byte};
+      found = {{lock->byte, lock->byte}, lock->mode, 0};
       return 1;
     }
     return 0;
   }
+
+  os_result open_again(std::unique_ptr<open_file>& again) noexcept override {
+    if (const auto failed = in_.begin_call("open_again")) return *failed;
+    if (in_.open_files_ >= in_.open_files_max) return -EMFILE;
+    again = std::make_unique<recorded_file>(in_, node_, open_access::read);
+    return 0;
+  }
+
+  bool is_remote() const noexcept override { return in_.remote; }
 
   void wait_word(std::uint64_t, std::uint32_t, std::chrono::milliseconds) noexcept override {
     (void)in_.begin_call("wait_word", false);
@@ -317,55 +369,57 @@ class recorded_file final : public open_file {
 
   void note_mapped_write(std::uint64_t offset, std::uint64_t bytes) noexcept override {
     const std::uint64_t first = offset / page_bytes * page_bytes;
-    std::uint64_t& end = of_->noted[first];
+    std::uint64_t& end = node_->noted[first];
     end = std::max(end, (offset + bytes + page_bytes - 1) / page_bytes * page_bytes);
   }
 
   int descriptor() const noexcept override {
-    if (of_->mapped < 0) {
-      of_->mapped = ::memfd_create("recorded", MFD_CLOEXEC);
-      (void)!::ftruncate(of_->mapped, static_cast<off_t>(of_->bytes.size()));
-      (void)!::pwrite(of_->mapped, of_->bytes.data(), of_->bytes.size(), 0);
+    if (node_->mapped < 0) {
+      node_->mapped = ::memfd_create("recorded", MFD_CLOEXEC);
+      (void)!::ftruncate(node_->mapped, static_cast<off_t>(node_->bytes.size()));
+      (void)!::pwrite(node_->mapped, node_->bytes.data(), node_->bytes.size(), 0);
     }
-    return of_->mapped;
+    return node_->mapped;
   }
 
-  const std::shared_ptr<recording_file_system::inode>& of() const noexcept { return of_; }
+  const std::shared_ptr<recording_file_system::inode>& node() const noexcept { return node_; }
 
  private:
-  static constexpr std::uint64_t page_bytes = 4096;
+  const std::uint64_t page_bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 
-  // Pages that were stored to through a mapping become writes.
+  // Pages that were stored to through a mapping become writes of whole pages, because the system
+  // does not know which bytes of a page are new.
   void take_over_stores() {
-    if (of_->mapped < 0) return;
-    for (const auto& [first, end] : of_->noted) {
-      for (std::uint64_t at = first; at < std::min<std::uint64_t>(end, of_->bytes.size());
-           at += page_bytes) {
-        recording_file_system::content page(std::min(page_bytes, of_->bytes.size() - at));
-        (void)!::pread(of_->mapped, page.data(), page.size(), static_cast<off_t>(at));
+    if (node_->mapped < 0) return;
+    for (const auto& [first, end] : node_->noted) {
+      for (std::uint64_t offset = first; offset < std::min<std::uint64_t>(end, node_->bytes.size());
+           offset += page_bytes) {
+        recording_file_system::content page(std::min(page_bytes, node_->bytes.size() - offset));
+        (void)!::pread(node_->mapped, page.data(), page.size(), static_cast<off_t>(offset));
         if (!std::equal(page.begin(), page.end(),
-                        of_->bytes.begin() + static_cast<std::ptrdiff_t>(at)))
-          change_bytes(at, std::move(page));
+                        node_->bytes.begin() + static_cast<std::ptrdiff_t>(offset)))
+          change_bytes(offset, std::move(page));
       }
     }
   }
 
   void change_bytes(std::uint64_t offset, recording_file_system::content bytes) {
-    if (of_->bytes.size() < offset + bytes.size()) of_->bytes.resize(offset + bytes.size());
-    std::copy(bytes.begin(), bytes.end(), of_->bytes.begin() + static_cast<std::ptrdiff_t>(offset));
-    if (of_->mapped >= 0)
-      (void)!::pwrite(of_->mapped, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    in_.record({change::write, of_->number, offset, std::move(bytes), {}, {}});
+    if (node_->bytes.size() < offset + bytes.size()) node_->bytes.resize(offset + bytes.size());
+    std::copy(bytes.begin(), bytes.end(),
+              node_->bytes.begin() + static_cast<std::ptrdiff_t>(offset));
+    if (node_->mapped >= 0)
+      (void)!::pwrite(node_->mapped, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    in_.record({change::write, node_->number, offset, std::move(bytes), {}, {}});
   }
 
   void resize(std::uint64_t bytes) {
-    of_->bytes.resize(bytes);
-    if (of_->mapped >= 0) (void)!::ftruncate(of_->mapped, static_cast<off_t>(bytes));
-    in_.record({change::resize, of_->number, bytes, {}, {}, {}});
+    node_->bytes.resize(bytes);
+    if (node_->mapped >= 0) (void)!::ftruncate(node_->mapped, static_cast<off_t>(bytes));
+    in_.record({change::resize, node_->number, bytes, {}, {}, {}});
   }
 
   recording_file_system& in_;
-  std::shared_ptr<recording_file_system::inode> of_;
+  std::shared_ptr<recording_file_system::inode> node_;
   open_access access_;
 };
 
@@ -388,7 +442,7 @@ recording_file_system::recording_file_system(const image& files) {
   }
 }
 
-std::optional<os_result> recording_file_system::begin_call(const char* what, bool can_fail) {
+std::optional<os_result> recording_file_system::begin_call(const char* name, bool can_fail) {
   if (before_call && !inside_hook_) {
     inside_hook_ = true;
     before_call();
@@ -399,7 +453,7 @@ std::optional<os_result> recording_file_system::begin_call(const char* what, boo
   partial_now_ = false;
   if (!can_fail || !fault_at_ || (lasting_ ? number < *fault_at_ : number != *fault_at_))
     return std::nullopt;
-  if (number == *fault_at_) failed_call_ = what;
+  if (number == *fault_at_) failed_call_ = name;
   switch (fault_) {
     case fault::error:
       return -error_number_;
@@ -416,8 +470,9 @@ std::optional<os_result> recording_file_system::begin_call(const char* what, boo
   }
 }
 
-void recording_file_system::fail_call(std::uint64_t at, fault how, int error_number, bool lasting) {
-  fault_at_ = at;
+void recording_file_system::fail_call(std::uint64_t number, fault how, int error_number,
+                                      bool lasting) {
+  fault_at_ = number;
   failed_call_.clear();
   fault_ = how;
   error_number_ = error_number;
@@ -435,6 +490,7 @@ std::shared_ptr<recording_file_system::inode> recording_file_system::find(
 os_result recording_file_system::open(const std::string& path, open_access access,
                                       std::unique_ptr<open_file>& opened) noexcept {
   if (const auto failed = begin_call("open")) return *failed;
+  if (open_files_ >= open_files_max) return -EMFILE;
   auto found = find(path);
   if (!found) return -ENOENT;
   opened = std::make_unique<recorded_file>(*this, std::move(found), access);
@@ -454,9 +510,9 @@ os_result recording_file_system::create_unnamed(const std::string&, unsigned,
 os_result recording_file_system::link(open_file& file, const std::string& path) noexcept {
   if (const auto failed = begin_call("link")) return *failed;
   if (find(path)) return -EEXIST;
-  const auto& of = static_cast<recorded_file&>(file).of();
-  names_[path] = of;
-  record({change::link, of->number, 0, {}, path, {}});
+  const auto& node = static_cast<recorded_file&>(file).node();
+  names_[path] = node;
+  record({change::link, node->number, 0, {}, path, {}});
   return 0;
 }
 
@@ -496,13 +552,13 @@ void recording_file_system::pause(std::chrono::milliseconds) noexcept {
   (void)begin_call("pause", false);
 }
 
-recording_file_system::replay::replay(const recording_file_system& of)
-    : of_(of), device_(std::make_unique<device>()) {}
+recording_file_system::replay::replay(const recording_file_system& recorded)
+    : recorded_(recorded), device_(std::make_unique<device>()) {}
 recording_file_system::replay::~replay() = default;
 
 bool recording_file_system::replay::next() {
-  if (count_ == of_.log_.size()) return false;
-  device_->apply(of_.log_[count_++]);
+  if (count_ == recorded_.log_.size()) return false;
+  device_->apply(recorded_.log_[count_++]);
   return true;
 }
 
@@ -524,7 +580,7 @@ recording_file_system::image recording_file_system::after_power_cut(std::mt19937
 
 recording_file_system::image recording_file_system::now() const {
   image files;
-  for (const auto& [name, of] : names_) files[name] = of->bytes;
+  for (const auto& [name, node] : names_) files[name] = node->bytes;
   return files;
 }
 
@@ -539,6 +595,14 @@ void recording_file_system::evict_lost() {
   while (all.next()) {
   }
   for (const auto& [name, bytes] : all.after_kill()) find(name)->bytes = bytes;
+}
+
+void recording_file_system::lock_as_stranger(const std::string& path, const found_lock& lock) {
+  find(path)->foreign_locks.push_back(lock);
+}
+
+void recording_file_system::unlock_strangers(const std::string& path) {
+  find(path)->foreign_locks.clear();
 }
 
 void recording_file_system::flip(const std::string& path, std::uint64_t offset, std::byte mask) {

@@ -1,17 +1,21 @@
-// Files in memory behind the format floor's seam, for tests of what goes wrong: records every
-// change, fails the n-th call, runs something else before any call, and makes the images that a
-// crash at any moment may leave.
+// An in-memory file system under the interface of the format floor, for tests of failures. It
+// records every change, can make the n-th call fail, can run a function before any call, and makes
+// the images that a crash at any moment may leave.
 //
-// What it takes the world to be like
+// Assumptions about the system
 //   - The device writes sectors of 512 bytes, each whole or not at all, in any order.
-//   - A successful sync makes everything durable that was written since the last failed one; a
-//     failed one leaves each sector on the device or not, for ever (until written again).
-//   - A name is durable after the directory's sync; before, it may be there or not.
-//   - Locks belong to open files and go with them, as F_OFD_* locks do.
-//   - Stores through mappings of descriptor() inside ranges that were noted are seen by reads at
-//     once, and are recorded as differences of pages when the file is synced.
+//   - A successful sync makes everything durable that was written since the last failed one; after
+//     a failed one, each unsynced sector is on the device or not, permanently (until it is written
+//     again). A sector that never was on the device before stays so even when it is written again,
+//     unless its page left the cache in between: ext4 remembers the blocks of such pages as in use.
+//   - A name is durable after the sync of the directory; before, it may exist after a crash or not.
+//   - Locks belong to open files and end with them, like F_OFD_* locks.
+//   - Stores through mappings of descriptor() inside noted ranges are visible to reads at once.
+//     They are recorded when the file is synced, as writes of whole system pages with all bytes of
+//     these pages.
 #pragma once
 
+#include <climits>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -21,19 +25,19 @@
 #include <string>
 #include <vector>
 
-#include "format/file_system.hpp"
+#include "format/os/file_system.hpp"
 
 namespace shale::test {
 
 class device;
 
-/// What a chosen call does instead of succeeding.
+/// The behaviour of a chosen call.
 enum class fault : std::uint8_t {
   none,
-  error,        ///< answers -error_number and changes nothing
-  interrupted,  ///< answers -EINTR once, and changes nothing
-  partial,      ///< pread and pwrite move only a part; other calls succeed
-  death,        ///< pwrite moves only a part; other calls, and all later ones, answer -EIO
+  error,        ///< returns -error_number and changes nothing
+  interrupted,  ///< returns -EINTR once, and changes nothing
+  partial,      ///< pread and pwrite transfer only a part; other calls succeed
+  death,        ///< pwrite transfers only a part; other calls, and all later ones, return -EIO
 };
 
 class recording_file_system final : public format::file_system {
@@ -44,11 +48,10 @@ class recording_file_system final : public format::file_system {
   recording_file_system();
   ~recording_file_system() override;
 
-  /// A file system that holds these files, all of it durable.
+  /// A file system with these files, all of them durable.
   explicit recording_file_system(const image& files);
 
-  // ---- the seam
-  // ----------------------------------------------------------------------------------
+  // ---- the interface ---------------------------------------------------------------------------
 
   format::os_result open(const std::string& path, format::open_access access,
                          std::unique_ptr<format::open_file>& opened) noexcept override;
@@ -62,15 +65,14 @@ class recording_file_system final : public format::file_system {
                              format::file_identity& identity) noexcept override;
   void pause(std::chrono::milliseconds duration) noexcept override;
 
-  // ---- faults and interleavings
-  // --------------------------------------------------------------------
+  // ---- faults and interleavings ----------------------------------------------------------------
 
-  /// Calls made so far, through this object and its open files.
+  /// The number of calls so far, through this object and its open files.
   std::uint64_t calls() const noexcept { return calls_; }
 
-  /// Call number `at` (counted as calls() does, from 0) goes wrong; and, if `lasting`, every later
-  /// one that could.
-  void fail_call(std::uint64_t at, fault how, int error_number = 0, bool lasting = false);
+  /// Call number `number` (counted from 0, as calls() does) fails; if `lasting`, every later call
+  /// that can fail does too.
+  void fail_call(std::uint64_t number, fault how, int error_number = 0, bool lasting = false);
 
   /// The sync after `successes` more fails with EIO.
   void fail_sync(int successes) { good_syncs_ = successes; }
@@ -78,75 +80,85 @@ class recording_file_system final : public format::file_system {
   /// Runs before every call (but not before calls that it makes itself).
   std::function<void()> before_call;
 
-  /// The same, but before every call: for callers that hand each other turns between threads.
+  /// Like this, but before every call; for callers that pass turns between threads.
   std::function<void()> before_each_call;
 
-  /// Whether locks of one description are seen by others; where not, every one is granted.
+  /// Whether locks of one description exclude others; if not, every lock is granted.
   bool honours_locks = true;
 
-  /// Open files that exist now.
+  /// Whether other hosts may have the files open.
+  bool remote = false;
+
+  /// Adds a lock of a program that knows nothing about containers, over any range.
+  void lock_as_stranger(const std::string& path, const format::found_lock& lock);
+  void unlock_strangers(const std::string& path);
+
+  /// Limits the number of open files; further opens fail with EMFILE.
+  int open_files_max = INT_MAX;
+
+  /// The number of files that are open now.
   int open_files() const noexcept { return open_files_; }
 
-  /// What the call that went wrong was.
+  /// The name of the call that failed.
   const std::string& failed_call() const noexcept { return failed_call_; }
 
-  // ---- what a crash leaves
-  // -----------------------------------------------------------------------
+  // ---- images after a crash --------------------------------------------------------------------
 
-  /// Changes recorded so far; a crash may come after any number of them.
+  /// The number of recorded changes; a crash may come after any number of them.
   std::size_t changes() const noexcept { return log_.size(); }
 
   /// The states of the device after 0, 1, 2, … changes.
   class replay {
    public:
-    explicit replay(const recording_file_system& of);
+    explicit replay(const recording_file_system& recorded);
     ~replay();
 
-    /// Changes applied so far.
+    /// The number of changes that were applied.
     std::size_t count() const noexcept { return count_; }
 
-    /// Applies one more; false at the end.
+    /// Applies one more change; false at the end.
     bool next();
 
-    /// The files if the process dies now: everything written is there.
+    /// The files if the process dies now: everything that was written is there.
     image after_kill() const;
 
-    /// The files if the power goes now: what was not synced is there or not, as `random` decides
-    /// sector by sector. Without `random`, none of it is.
+    /// The files if the power fails now: `random` decides for each unsynced sector whether it is
+    /// there. Without `random`, no unsynced sector is there.
     image after_power_cut(std::mt19937_64* random) const;
 
    private:
     friend class recording_file_system;
-    const recording_file_system& of_;
+    const recording_file_system& recorded_;
     std::size_t count_ = 0;
     std::unique_ptr<device> device_;
   };
 
-  /// As replay's, after all changes so far.
+  /// Like those of replay, after all changes so far.
   image after_power_cut(std::mt19937_64* random) const;
 
-  /// The files as everybody sees them now.
+  /// The files as all processes see them now.
   image now() const;
 
-  /// The kernel tries to write a file's unsynced bytes back unasked, and fails: as if a sync had
-  /// failed, but nobody hears of it before the next one.
+  /// Simulates that the kernel writes back unsynced bytes by itself and fails: like a failed sync,
+  /// but the error is reported only by the next sync.
   void fail_writeback(const std::string& path);
 
-  /// The kernel drops what it could not write: what failed syncs left uncertain is read back from
-  /// the device, where none of it is. Recorded.
+  /// Simulates that the kernel evicts pages that it could not write: sectors that failed syncs left
+  /// uncertain are read back from the device, where none of them is. This is recorded.
   void evict_lost();
 
-  /// Changes one byte of a file, unrecorded.
+  /// Changes one byte of a file without recording it.
   void flip(const std::string& path, std::uint64_t offset, std::byte mask);
 
-  /// How many changes had been recorded when each sync of the file ended, and whether it worked.
+  /// For each sync of the file: the number of recorded changes when it ended, and whether it
+  /// succeeded.
   struct sync_mark {
     std::size_t changes = 0;
     bool worked = false;
   };
   const std::vector<sync_mark>& syncs() const noexcept { return syncs_; }
 
-  /// How many changes had been recorded whenever waiters were woken.
+  /// The numbers of recorded changes at which waiters were woken.
   const std::vector<std::size_t>& wakes() const noexcept { return wakes_; }
 
   struct inode;
@@ -158,7 +170,8 @@ class recording_file_system final : public format::file_system {
       resize,  ///< `offset` is the new size
       sync,
       failed_sync,
-      evict,  ///< of all files
+      forget,  ///< `length` bytes leave the cache, if they need not be written
+      evict,   ///< of all files, and only what cannot be written
       link,
       rename,
       remove,
@@ -170,12 +183,13 @@ class recording_file_system final : public format::file_system {
     content bytes;
     std::string name;
     std::string other_name;
+    std::uint64_t length = 0;
   };
 
  private:
   friend class recorded_file;
 
-  std::optional<format::os_result> begin_call(const char* what, bool can_fail = true);
+  std::optional<format::os_result> begin_call(const char* name, bool can_fail = true);
   bool is_partial() const noexcept { return partial_now_; }
   void record(event&& happened);
   std::shared_ptr<inode> find(const std::string& path) const;

@@ -12,11 +12,13 @@
 
 namespace shale::test {
 
-/// A new directory under TMPDIR, removed with all in it.
+/// A new directory under TMPDIR or under the given folder. The destructor removes it with its
+/// contents.
 class scratch_directory {
  public:
-  scratch_directory() {
-    path_ = (std::filesystem::temp_directory_path() / "shale-test-XXXXXX").string();
+  explicit scratch_directory(
+      const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
+    path_ = (parent / "shale-test-XXXXXX").string();
     if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("no scratch directory");
   }
   ~scratch_directory() {
@@ -48,7 +50,7 @@ inline std::string read_file(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-/// A new file each time: ext4 syncs a file that is truncated and written again.
+/// Writes a new file each time, because ext4 syncs a file that is truncated and written again.
 inline void write_file(const std::string& path, const std::string& bytes) {
   std::filesystem::remove(path);
   std::ofstream file(path, std::ios::binary | std::ios::trunc);

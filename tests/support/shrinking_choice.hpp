@@ -1,4 +1,5 @@
-// A source of choices for RapidCheck properties (see random_layouts.hpp): counterexamples shrink.
+// A source of random numbers for RapidCheck properties (see random_layouts.hpp), with which
+// counterexamples shrink.
 #pragma once
 
 #include <rapidcheck.h>
@@ -7,8 +8,8 @@
 
 namespace shale::test {
 
-/// At the nominal size whatever the case's: small cases of RapidCheck would draw `lowest` always,
-/// and generators that try again would never end.
+/// Draws at the nominal size, whatever the size of the case: with small sizes RapidCheck would
+/// always draw `lowest`, and generators that try again would never end.
 inline index_t shrinking_choice(index_t lowest, index_t highest) {
   return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<index_t>(lowest, highest + 1));
 }

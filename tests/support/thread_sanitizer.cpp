@@ -1,12 +1,12 @@
-// What ThreadSanitizer is told before `main`, in builds that have it; nothing in others.
+// Suppressions for ThreadSanitizer, in builds that use it; empty in others.
 #if defined(__SANITIZE_THREAD__)
 
 extern "C" const char* __tsan_default_suppressions();
 
-// oneTBB's library is not instrumented: its threads agree, by atomics that the detector does not
-// see, on which of them frees the process's affinity mask, and two calls into the C library look
-// like a race. This leaves out what such calls read and write, and nothing that a kernel of ours
-// does below oneTBB's frames: ThreadSanitizer.SeesRacesBetweenTiles proves it.
+// oneTBB's library is not instrumented. Its threads use atomics, which the detector does not see,
+// to decide which of them frees the process's affinity mask, so two calls into the C library look
+// like a race. This suppression ignores memory accesses of such calls, but no access of our kernels
+// below oneTBB's frames: ThreadSanitizer.SeesRacesBetweenTiles proves it.
 extern "C" const char* __tsan_default_suppressions() { return "called_from_lib:libtbb.so"; }
 
 #endif

@@ -1,5 +1,5 @@
-// Random chains of views: one step is drawn to fit a shape, and can be applied to a layout (or a
-// tensor), to the index oracle, and written as a line that other programs replay.
+// Random chains of views. A step is drawn so that it fits a shape. It can be applied to a layout
+// (or a tensor) and to the index oracle, and written as a line that other programs replay.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,8 @@
 
 namespace shale::test {
 
-/// An operation and its numbers: axes may be negative; `slice` has (axis, start given?, start, stop
-/// given?, stop, step), `as_strided` (rank, shape, strides, offset).
+/// An operation and its numbers. Axes may be negative. `slice` has (axis, start given?, start, stop
+/// given?, stop, step), `as_strided` has (rank, shape, strides, offset).
 struct view_step {
   std::string operation;
   index_list numbers;
@@ -26,8 +26,8 @@ struct view_step {
   }
 };
 
-/// What steps can be drawn from: `storage_positions` bounds as_strided, `most_elements` the growth
-/// through expand and unfold.
+/// Limits for steps: `storage_positions` limits as_strided, `most_elements` limits the growth by
+/// expand and unfold.
 struct chain_limits {
   std::int64_t storage_positions;
   std::int64_t most_elements = 2000;
@@ -41,7 +41,7 @@ std::int64_t some_axis(Choose& choose, std::int64_t rank) {
   return choose(-rank, rank - 1);
 }
 
-/// Factors of `count` in some order, with ones among them; one may be left as -1.
+/// Factors of `count` in random order, with some ones; one factor may be replaced by -1.
 template <class Choose>
 index_list some_shape_of(Choose& choose, std::int64_t count, std::size_t most_axes) {
   index_list shape;
@@ -57,7 +57,7 @@ index_list some_shape_of(Choose& choose, std::int64_t count, std::size_t most_ax
       continue;
     }
     rest /= factor;
-    // Into an axis of its own, or onto one that is there.
+    // The factor becomes a new axis or multiplies an existing one.
     if (shape.empty() || choose(0, 1) == 0)
       shape.insert(shape.begin() + choose(0, static_cast<std::int64_t>(shape.size())), factor);
     else
@@ -74,8 +74,8 @@ index_list some_shape_of(Choose& choose, std::int64_t count, std::size_t most_ax
 
 }  // namespace chain_detail
 
-/// A step that fits a view of `shape`; `view` steps fit its number of elements, but strides may not
-/// be able to express them.
+/// A step that fits a view of `shape`. A `view` step has the right number of elements, but strides
+/// may not be able to express it.
 template <class Choose>
 view_step random_step(Choose&& choose, const index_list& shape, const chain_limits& limits) {
   using chain_detail::some_axis;
@@ -90,7 +90,7 @@ view_step random_step(Choose&& choose, const index_list& shape, const chain_limi
         if (rank == 0) break;
         const auto axis = some_axis(choose, rank);
         const auto start = choose(0, extent(axis));
-        // Whole axes stay likely, so that chains do not run dry.
+        // Whole axes are likely, so that chains do not become empty soon.
         const auto length =
             choose(0, 2) == 0 ? choose(0, extent(axis) - start) : extent(axis) - start;
         return {"narrow", {axis, start, length}};
@@ -128,10 +128,13 @@ view_step random_step(Choose&& choose, const index_list& shape, const chain_limi
         if (choose(0, 2) != 0) break;
         return {"squeeze_all", {}};
       case 8: {
-        if (rank == 0) break;
-        const auto axis = some_axis(choose, rank);
-        if (extent(axis) != 1) break;
-        return {"squeeze", {axis}};
+        index_list axes;
+        for (std::int64_t axis = 0; axis < rank; ++axis)
+          if (extent(axis) == 1 && choose(0, 2) != 0)
+            axes.insert(axes.begin() + choose(0, static_cast<std::int64_t>(axes.size())),
+                        choose(0, 1) == 0 ? axis : axis - rank);
+        if (axes.empty()) break;
+        return {"squeeze", axes};
       }
       case 9:
         if (shape.size() >= limits.most_axes) break;
@@ -211,7 +214,7 @@ inline strided_arguments parse_strided(const index_list& numbers) {
 }  // namespace chain_detail
 
 /// Applies a step; nothing if it is a `view` that strides cannot express. `View` is a layout or a
-/// tensor: what differs between the two is passed in as `try_view(view, shape)` and
+/// tensor. The operations that differ between the two are parameters: `try_view(view, shape)` and
 /// `as_strided(view, shape, strides, offset)`.
 template <class View, class TryView, class AsStrided>
 std::optional<View> apply_step(const View& to, const view_step& step, TryView&& try_view,
@@ -221,18 +224,18 @@ std::optional<View> apply_step(const View& to, const view_step& step, TryView&& 
   if (operation == "narrow") return to.narrow(n[0], n[1], n[2]);
   if (operation == "select") return to.select(n[0], n[1]);
   if (operation == "slice") {
-    slice which{.step = n[5]};
-    if (n[1] != 0) which.start = n[2];
-    if (n[3] != 0) which.stop = n[4];
-    return to.sliced(n[0], which);
+    slice range{.step = n[5]};
+    if (n[1] != 0) range.start = n[2];
+    if (n[3] != 0) range.stop = n[4];
+    return to.sliced(n[0], range);
   }
-  if (operation == "transpose") return to.transpose(n[0], n[1]);
+  if (operation == "transpose") return to.swapaxes(n[0], n[1]);
   if (operation == "permute_dims") return to.permute_dims(to_dims(n));
   if (operation == "moveaxis") return to.moveaxis(n[0], n[1]);
   if (operation == "squeeze_all") return to.squeeze();
-  if (operation == "squeeze") return to.squeeze(n[0]);
-  if (operation == "unsqueeze") return to.unsqueeze(n[0]);
-  if (operation == "expand") return to.expand(to_dims(n));
+  if (operation == "squeeze") return to.squeeze(to_dims(n));
+  if (operation == "unsqueeze") return to.expand_dims(n[0]);
+  if (operation == "expand") return to.broadcast_to(to_dims(n));
   if (operation == "unfold") return to.unfold(n[0], n[1], n[2]);
   if (operation == "view") return try_view(to, to_dims(n));
   if (operation == "diagonal") return to.diagonal(n[0], n[1], n[2]);
@@ -243,13 +246,14 @@ std::optional<View> apply_step(const View& to, const view_step& step, TryView&& 
 
 inline std::optional<layout> apply_step(const layout& to, const view_step& step) {
   return apply_step(
-      to, step, [](const layout& from, const dims& shape) { return from.view(shape); },
+      to, step, [](const layout& source, const dims& shape) { return source.view(shape); },
       [](const layout&, const dims& shape, const dims& strides, index_t offset) {
         return layout(shape, strides, offset);
       });
 }
 
-/// The oracle's answer: a `view` succeeds exactly when some strides give every element its place.
+/// The oracle's result: a `view` succeeds exactly if strides exist that give the position of every
+/// element.
 inline std::optional<index_oracle> apply_step(const index_oracle& to, const view_step& step) {
   const auto& operation = step.operation;
   const auto& n = step.numbers;
@@ -260,13 +264,13 @@ inline std::optional<index_oracle> apply_step(const index_oracle& to, const view
     const auto stop = n[3] != 0 ? std::optional(n[4]) : std::nullopt;
     return to.sliced(n[0], start, stop, n[5]);
   }
-  if (operation == "transpose") return to.transpose(n[0], n[1]);
+  if (operation == "transpose") return to.swapaxes(n[0], n[1]);
   if (operation == "permute_dims") return to.permuted(n);
   if (operation == "moveaxis") return to.moveaxis(n[0], n[1]);
   if (operation == "squeeze_all") return to.squeeze();
-  if (operation == "squeeze") return to.squeeze(n[0]);
-  if (operation == "unsqueeze") return to.unsqueeze(n[0]);
-  if (operation == "expand") return to.expand(n);
+  if (operation == "squeeze") return to.squeeze(n);
+  if (operation == "unsqueeze") return to.expand_dims(n[0]);
+  if (operation == "expand") return to.broadcast_to(n);
   if (operation == "unfold") return to.unfold(n[0], n[1], n[2]);
   if (operation == "diagonal") return to.diagonal(n[0], n[1], n[2]);
   if (operation == "flip") return to.flip(n);

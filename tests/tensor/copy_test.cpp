@@ -16,17 +16,18 @@ void check_copies(std::uint64_t seed) {
   random_choices choose(seed);
   for (int round = 0; round < 1500; ++round) {
     const dims shape = test::random_shape(choose);
-    const tensor from = test::random_tensor<T>(choose, shape);
+    const tensor source = test::random_tensor<T>(choose, shape);
     tensor to = test::random_tensor<T>(choose, shape, test::sharing::distinct);
-    // What lies between the elements must stay.
+    // The bytes between the elements must stay unchanged.
     auto wanted = test::bytes_of(to.storage());
-    const auto sources = test::positions_of(from), targets = test::positions_of(to);
+    const auto sources = test::positions_of(source), targets = test::positions_of(to);
     for (std::size_t i = 0; i < sources.size(); ++i)
       std::memcpy(wanted.data() + static_cast<std::size_t>(targets[i]) * sizeof(T),
-                  from.storage().data() + sources[i] * static_cast<index_t>(sizeof(T)), sizeof(T));
-    detail::copy_elements(to, from);
+                  source.storage().data() + sources[i] * static_cast<index_t>(sizeof(T)),
+                  sizeof(T));
+    detail::copy_elements(to, source);
     ASSERT_EQ(test::bytes_of(to.storage()), wanted)
-        << to_string(shape) << to_string(from.strides()) << to_string(to.strides());
+        << to_string(shape) << to_string(source.strides()) << to_string(to.strides());
   }
 }
 
@@ -39,13 +40,14 @@ TEST(Copy, WritesEachElementAndNothingElse) {
 }
 
 TEST(Copy, TransposesAcrossManyBlocks) {
-  // Not multiples of a block, with a third axis on either side of the two that swap.
-  tensor from = tensor::empty({3, 150, 131}, dtype::uint16);
-  for (index_t i = 0; i < from.size(); ++i)
-    from.elements<std::uint16_t>()[static_cast<std::size_t>(i)] = static_cast<std::uint16_t>(i);
+  // The extents are not multiples of a block, and there is a third axis on either side of the two
+  // swapped ones.
+  tensor source = tensor::empty({3, 150, 131}, dtype::uint16);
+  for (index_t i = 0; i < source.size(); ++i)
+    source.elements<std::uint16_t>()[static_cast<std::size_t>(i)] = static_cast<std::uint16_t>(i);
   for (const dims& axes :
        {dims{0, 2, 1}, dims{2, 1, 0}, dims{2, 0, 1}, dims{1, 0, 2}, dims{1, 2, 0}}) {
-    const tensor view = from.permute_dims(axes).flip({1});
+    const tensor view = source.permute_dims(axes).flip({1});
     const tensor copy = view.clone();
     EXPECT_TRUE(copy.is_contiguous());
     EXPECT_EQ(elements_of<std::uint16_t>(copy), elements_of<std::uint16_t>(view));
@@ -55,13 +57,13 @@ TEST(Copy, TransposesAcrossManyBlocks) {
 TEST(Clone, IsContiguousEqualAndItsOwn) {
   random_choices choose(6);
   for (int round = 0; round < 500; ++round) {
-    const tensor from = test::random_tensor<float>(choose, test::random_shape(choose));
-    tensor copy = from.clone();
+    const tensor source = test::random_tensor<float>(choose, test::random_shape(choose));
+    tensor copy = source.clone();
     ASSERT_TRUE(copy.is_contiguous());
-    ASSERT_EQ(copy.shape(), from.shape());
-    ASSERT_EQ(elements_of<float>(copy), elements_of<float>(from));
-    ASSERT_FALSE(copy.storage().shares_owner_with(from.storage()));
-    ASSERT_TRUE(equal_bits(copy, from));
+    ASSERT_EQ(copy.shape(), source.shape());
+    ASSERT_EQ(elements_of<float>(copy), elements_of<float>(source));
+    ASSERT_FALSE(copy.storage().shares_owner_with(source.storage()));
+    ASSERT_TRUE(equal_bits(copy, source));
   }
 }
 

@@ -1,4 +1,4 @@
-// Chains of views on tensors, replayed by NumPy (replay_views.py).
+// Chains of views on tensors are replayed by NumPy (replay_views.py).
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -21,21 +21,21 @@ using test::to_list;
 
 class Numpy : public test::PythonTest {};
 
-std::optional<tensor> try_view(const tensor& from, const dims& shape) {
+std::optional<tensor> try_view(const tensor& source, const dims& shape) {
   try {
-    return from.view(shape);
+    return source.view(shape);
   } catch (const error& failure) {
     EXPECT_EQ(failure.message(), "strides cannot express the view");
     return std::nullopt;
   }
 }
 
-tensor as_strided(const tensor& from, const dims& shape, const dims& strides, index_t offset) {
-  return from.as_strided(shape, strides, offset);
+tensor as_strided(const tensor& source, const dims& shape, const dims& strides, index_t offset) {
+  return source.as_strided(shape, strides, offset);
 }
 
-// One index of several entries, written as triples: an axis's position (0, at, 0), a slice (1, start,
-// step) that runs to the end, a new axis (2, 0, 0) and the ellipsis (3, 0, 0).
+// An index with several entries, written as triples: a position (0, at, 0), a slice to the end (1,
+// start, step), a new axis (2, 0, 0), and an ellipsis (3, 0, 0).
 struct entries {
   std::vector<index_entry> index;
   std::string line;
@@ -53,8 +53,8 @@ entries random_entries(test::random_choices& choose, const dims& shape) {
   const auto name_axis = [&](index_t extent) {
     maybe_new_axis();
     if (extent > 0 && choose(0, 3) == 0) {
-      const index_t at = choose(-extent, extent - 1);
-      return add(at, {0, at, 0});
+      const index_t position = choose(-extent, extent - 1);
+      return add(position, {0, position, 0});
     }
     const index_t steps[] = {-2, -1, 1, 1, 1, 3};
     const index_t start = choose(-extent, extent), step = steps[choose(0, 5)];
@@ -91,9 +91,9 @@ TEST_F(Numpy, ReplaysChainsOfViewsToTheSameStridesAndElements) {
     tensor view = whole;
     for (index_t steps = choose(1, 8); steps > 0; --steps) {
       if (choose(0, 9) == 0) {
-        const auto which = random_entries(choose, view.shape());
-        view = view.index(which.index);
-        chains << "index yes" << which.line << '\n';
+        const auto index = random_entries(choose, view.shape());
+        view = view.index(index.index);
+        chains << "index yes" << index.line << '\n';
         continue;
       }
       const auto held = static_cast<index_t>(view.storage().size_bytes() / view.item_bytes());
@@ -106,13 +106,13 @@ TEST_F(Numpy, ReplaysChainsOfViewsToTheSameStridesAndElements) {
       if (next) {
         view = *next;
       } else if (choose(0, 1) == 0) {
-        // The copy begins a storage of its own, which the next steps are views of.
+        // The copy has a new storage, and the next steps are views of that storage.
         view = view.reshape(test::to_dims(step.numbers));
         chains << "reshape yes" << numbers << '\n';
       }
     }
-    const auto print = [&chains](const char* what, const index_list& numbers) {
-      chains << what;
+    const auto print = [&chains](const char* label, const index_list& numbers) {
+      chains << label;
       for (const auto number : numbers) chains << ' ' << number;
       chains << '\n';
     };

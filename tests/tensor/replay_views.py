@@ -41,7 +41,7 @@ def step(array, storage, operation, n):
     if operation == "squeeze_all":
         return np.squeeze(array)
     if operation == "squeeze":
-        return np.squeeze(array, n[0])
+        return np.squeeze(array, tuple(n))
     if operation == "unsqueeze":
         return np.expand_dims(array, n[0])
     if operation == "expand":

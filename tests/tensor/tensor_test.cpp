@@ -93,7 +93,7 @@ TEST(Tensor, RefusesElementsOutsideOrMisaligned) {
             "elements would be misaligned [invalid_argument]\n"
             "  float32 needs an address that is a multiple of 4\n"
             "  copy the bytes into a fresh tensor first");
-  // A complex number aligns as its parts do.
+  // A complex number has the alignment of its parts.
   EXPECT_EQ(code_of([&] { tensor(bytes.slice(8, 32), dtype::complex128, layout({2})); }), errc{});
   EXPECT_EQ(code_of([&] { tensor(bytes.slice(4, 32), dtype::complex64, layout({2})); }), errc{});
 }
@@ -110,10 +110,12 @@ TEST(Tensor, RefusesMoreBytesThan64BitsCount) {
 
 TEST(Tensor, BytesOfBroadcastElementsSaturate) {
   const tensor one = tensor::zeros({1}, dtype::float64);
-  EXPECT_EQ(one.expand({index_t{1} << 60}).size_bytes(), std::size_t{1} << 63);
-  EXPECT_EQ(one.expand({(index_t{1} << 61) - 1}).size_bytes(), (std::size_t{1} << 63) * 2 - 8);
-  EXPECT_EQ(one.expand({index_t{1} << 61}).size_bytes(), std::numeric_limits<std::size_t>::max());
-  EXPECT_EQ(one.expand({(index_t{1} << 61) + 1}).size_bytes(),
+  EXPECT_EQ(one.broadcast_to({index_t{1} << 60}).size_bytes(), std::size_t{1} << 63);
+  EXPECT_EQ(one.broadcast_to({(index_t{1} << 61) - 1}).size_bytes(),
+            (std::size_t{1} << 63) * 2 - 8);
+  EXPECT_EQ(one.broadcast_to({index_t{1} << 61}).size_bytes(),
+            std::numeric_limits<std::size_t>::max());
+  EXPECT_EQ(one.broadcast_to({(index_t{1} << 61) + 1}).size_bytes(),
             std::numeric_limits<std::size_t>::max());
 }
 
@@ -127,7 +129,7 @@ TEST(Tensor, CopiesShareElements) {
   EXPECT_FALSE(x.view_as(dtype::float32).is_set_to(x));
   EXPECT_FALSE(x.clone().is_set_to(x));
   EXPECT_TRUE(tensor().is_set_to(tensor()));
-  // A handle that refuses writes does not replace one that takes them.
+  // A read-only handle is not the same as a writable one.
   EXPECT_FALSE(x.as_read_only().is_set_to(x));
   EXPECT_FALSE(x.is_set_to(x.as_read_only()));
   EXPECT_TRUE(x.as_read_only().is_set_to(y.as_read_only()));
@@ -189,13 +191,13 @@ TEST(TensorElements, IndicesAreChecked) {
   EXPECT_EQ(code_of([] { tensor().at({0}); }), errc::invalid_argument);
 }
 
-TEST(TensorElements, ItemWantsExactlyOne) {
+TEST(TensorElements, ItemNeedsExactlyOneElement) {
   EXPECT_EQ(tensor::of<float>({2.5f}).view({1, 1}).item(), scalar(2.5));
   EXPECT_EQ(tensor::of<float>({2.5f}).view({}).item(), scalar(2.5));
   EXPECT_EQ(text_of([] {
               tensor::of<float>({1, 2}).item();
             }),
-            "only a tensor of one element is an item [invalid_argument]\n"
+            "item() needs a tensor with one element [invalid_argument]\n"
             "  got shape (2,) with 2 elements");
 }
 
@@ -204,7 +206,7 @@ TEST(TensorAs, WalksAnyLayout) {
   auto rows = x.as<std::int16_t, 2>();
   for (int i = 0; i < 2; ++i)
     for (int j = 0; j < 3; ++j) rows(i, j) = static_cast<std::int16_t>(10 * i + j);
-  const auto turned = x.transpose(0, 1).flip({0}).as<const std::int16_t, 2>();
+  const auto turned = x.swapaxes(0, 1).flip({0}).as<const std::int16_t, 2>();
   EXPECT_EQ(turned.shape(0), 3);
   EXPECT_EQ(turned.stride(0), -1);
   for (int i = 0; i < 2; ++i)
@@ -217,25 +219,25 @@ TEST(TensorAs, WalksAnyLayout) {
 TEST(TensorAs, RefusesTheWrongTypeAndRank) {
   const tensor x = tensor::zeros({2}, dtype::int32);
   EXPECT_EQ(text_of([&] { x.as<float, 1>(); }),
-            "a tensor of int32 is not one of float32 [invalid_argument]\n"
-            "  cast it, or ask for the type that it holds");
+            "the tensor has dtype int32, not float32 [invalid_argument]\n"
+            "  cast it, or use the type of its elements");
   EXPECT_EQ(text_of([&] { x.as<std::int32_t, 2>(); }),
-            "a tensor has another rank [invalid_argument]\n"
+            "the tensor has the wrong rank [invalid_argument]\n"
             "  got shape (2,), wanted rank 2");
 }
 
-TEST(TensorElements, SpansWantContiguousElements) {
+TEST(TensorElements, SpansNeedContiguousElements) {
   tensor x = tensor::of<std::int32_t>({1, 2, 3, 4});
   EXPECT_EQ(x.narrow(0, 1, 2).elements<const std::int32_t>()[1], 3);
   EXPECT_EQ(x.elements<std::int32_t>().size(), 4u);
   EXPECT_EQ(tensor().elements<float>().size(), 0u);
   EXPECT_EQ(text_of([&] { x.flip().elements<std::int32_t>(); }),
-            "elements do not lie side by side [invalid_argument]\n"
+            "the tensor is not contiguous [invalid_argument]\n"
             "  shape (4,) with strides (-1,)\n"
-            "  take `contiguous()` first, or walk them with `as`");
+            "  call `contiguous()` first, or visit the elements with `as`");
 }
 
-// ---- what refuses writing
+// ---- tensors that refuse writing
 // ------------------------------------------------------------------------
 
 TEST(TensorWriting, IsRefusedByReadOnlyHandles) {
@@ -257,7 +259,7 @@ TEST(TensorWriting, IsRefusedByReadOnlyHandles) {
 }
 
 TEST(TensorWriting, IsRefusedThroughBroadcastAxes) {
-  tensor x = tensor::of<std::int32_t>({1}).expand({3});
+  tensor x = tensor::of<std::int32_t>({1}).broadcast_to({3});
   EXPECT_EQ(text_of([&] { x.set({0}, 1); }),
             "a broadcast tensor cannot be written [invalid_argument]\n"
             "  shape (3,) with strides (0,): several indices name one element\n"
@@ -304,10 +306,11 @@ TEST(TensorResize, KeepsPositionsAndGrowsWhereThereIsReserve) {
   x.resize({3});
   EXPECT_EQ(x.at({2}), scalar(2));
   EXPECT_EQ(x.storage().size_bytes(), 40u);
-  EXPECT_EQ(text_of([&] { x.resize({17}); }),
-            "a storage cannot grow that far [invalid_argument]\n"
-            "  shape (17,) of int32 at offset 0 needs 68 bytes, 64 can be reached\n"
-            "  make the storage with a reserve, or copy into a new tensor");
+  EXPECT_EQ(
+      text_of([&] { x.resize({17}); }),
+      "a storage cannot grow that far [invalid_argument]\n"
+      "  shape (17,) of int32 at offset 0 needs 68 bytes, and the storage can grow to 64\n"
+      "  other handles refer to it: make the storage with a reserve, or copy into a new tensor");
   EXPECT_EQ(x.shape(), dims{3});
 }
 
@@ -315,7 +318,11 @@ TEST(TensorResize, StartsWhereTheTensorStarts) {
   tensor x = tensor::of<std::int32_t>({0, 1, 2, 3, 4, 5}).narrow(0, 2, 1);
   x.resize({2, 2});
   EXPECT_EQ(x.at({1, 1}), scalar(5));
-  EXPECT_EQ(code_of([&] { x.resize({5}); }), errc::invalid_argument);
+  x.resize({5});  // nobody else holds the memory
+  EXPECT_EQ(x.at({0}), scalar(2));
+  EXPECT_EQ(x.at({3}), scalar(5));
+  const tensor other = x;
+  EXPECT_EQ(code_of([&] { x.resize({6}); }), errc::invalid_argument);
   x.resize({0, 7});
   EXPECT_EQ(x.size(), 0);
 }
@@ -323,9 +330,22 @@ TEST(TensorResize, StartsWhereTheTensorStarts) {
 TEST(TensorContiguous, CopiesOnlyWhereItMust) {
   const tensor x = tensor::of<std::int32_t>({1, 2, 3, 4}).view({2, 2});
   EXPECT_TRUE(x.contiguous().is_set_to(x));
-  const tensor turned = x.transpose(0, 1).contiguous();
+  const tensor turned = x.swapaxes(0, 1).contiguous();
   EXPECT_FALSE(turned.storage().shares_owner_with(x.storage()));
   EXPECT_EQ(turned.at({0, 1}), scalar(3));
+}
+
+TEST(Tensor, RefusesWhatIsNoDtype) {
+  for (const int code : {0, 18, 255}) {
+    const auto none = static_cast<dtype>(code);
+    EXPECT_EQ(code_of([&] { tensor::empty({2}, none); }), errc::invalid_argument);
+    EXPECT_EQ(code_of([&] { tensor::empty({0}, none); }), errc::invalid_argument);
+    EXPECT_EQ(code_of([&] { tensor::zeros({}, none); }), errc::invalid_argument);
+    EXPECT_EQ(code_of([&] { tensor(storage::allocate(64), none, layout(dims{2})); }),
+              errc::invalid_argument);
+    EXPECT_EQ(code_of([&] { tensor::zeros({2}, dtype::int8).view_as(none); }),
+              errc::invalid_argument);
+  }
 }
 
 }  // namespace

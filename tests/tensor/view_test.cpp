@@ -34,9 +34,9 @@ std::string message_of(const std::function<void()>& body) {
   return "nothing was thrown";
 }
 
-std::optional<tensor> try_view(const tensor& from, const dims& shape) {
+std::optional<tensor> try_view(const tensor& source, const dims& shape) {
   try {
-    return from.view(shape);
+    return source.view(shape);
   } catch (const error&) {
     return std::nullopt;
   }
@@ -50,32 +50,33 @@ TEST(TensorView, ChainsNameTheElementsTheyMean) {
     tensor view = whole;
     auto oracle = index_oracle::row_major({positions});
     for (int step = 0; step < 6; ++step) {
-      const auto which = test::random_step(choose, oracle.shape, {.storage_positions = positions});
-      const auto wanted = test::apply_step(oracle, which);
-      const auto got =
-          test::apply_step(view, which, try_view,
-                           [](const tensor& from, const dims& shape, const dims& strides,
-                              index_t offset) { return from.as_strided(shape, strides, offset); });
-      ASSERT_EQ(got.has_value(), wanted.has_value()) << which.line();
+      const auto next = test::random_step(choose, oracle.shape, {.storage_positions = positions});
+      const auto wanted = test::apply_step(oracle, next);
+      const auto got = test::apply_step(
+          view, next, try_view,
+          [](const tensor& source, const dims& shape, const dims& strides, index_t offset) {
+            return source.as_strided(shape, strides, offset);
+          });
+      ASSERT_EQ(got.has_value(), wanted.has_value()) << next.line();
       if (!wanted) {
-        // What strides cannot say, a reshape copies.
-        const tensor copy = view.reshape(test::to_dims(which.numbers));
+        // If strides cannot express the shape, reshape copies.
+        const tensor copy = view.reshape(test::to_dims(next.numbers));
         ASSERT_FALSE(copy.storage().shares_owner_with(whole.storage()));
         const auto elements = test::elements_of<std::int32_t>(copy);
         ASSERT_EQ(index_list(elements.begin(), elements.end()), oracle.positions);
         continue;
       }
-      if (which.operation == "view") {
-        ASSERT_TRUE(view.reshape(test::to_dims(which.numbers)).is_set_to(*got));
+      if (next.operation == "view") {
+        ASSERT_TRUE(view.reshape(test::to_dims(next.numbers)).is_set_to(*got));
       }
       view = *got;
       oracle = *wanted;
-      ASSERT_EQ(test::to_list(view.shape()), oracle.shape) << which.line();
+      ASSERT_EQ(test::to_list(view.shape()), oracle.shape) << next.line();
       ASSERT_TRUE(view.storage().shares_owner_with(whole.storage()));
-      std::size_t at = 0;
+      std::size_t number = 0;
       test::for_each_index(oracle.shape, [&](const index_list& index) {
-        // Element i of the whole is the number i.
-        ASSERT_EQ(view.at(index), scalar(oracle.positions[at++])) << which.line();
+        // Element i of the storage is the number i.
+        ASSERT_EQ(view.at(index), scalar(oracle.positions[number++])) << next.line();
       });
     }
   }
@@ -94,11 +95,11 @@ TEST(TensorIndex, FollowsNumPysBasicIndexing) {
   expect(x.index({1}), whole.select(0, 1));
   expect(x.index({-1, ellipsis, 2}), whole.select(0, 1).select(1, 2));
   expect(x.index({ellipsis, slice{.step = -1}}), whole.flip({2}));
-  expect(x.index({newaxis, ellipsis, newaxis}), whole.unsqueeze(0).unsqueeze(4));
-  expect(x.index({slice{1, 2}, newaxis, 0}), whole.narrow(0, 1, 1).select(1, 0).unsqueeze(1));
+  expect(x.index({newaxis, ellipsis, newaxis}), whole.expand_dims(0).expand_dims(4));
+  expect(x.index({slice{1, 2}, newaxis, 0}), whole.narrow(0, 1, 1).select(1, 0).expand_dims(1));
   expect(x.index({1, 2, 3, ellipsis}), whole.select(0, 1).select(0, 2).select(0, 3));
   expect(x.index({0, ellipsis, 1, newaxis, slice{{}, {}, 2}}),
-         whole.select(0, 0).select(0, 1).keeping(0, {0, 2}).unsqueeze(0));
+         whole.select(0, 0).select(0, 1).keeping(0, {0, 2}).expand_dims(0));
 }
 
 TEST(TensorIndex, DropsAxesBeforeItAddsOthers) {
@@ -110,8 +111,8 @@ TEST(TensorIndex, DropsAxesBeforeItAddsOthers) {
 
 TEST(TensorIndex, RefusesPositionsBeyond64Bits) {
   const tensor x = counting({3});
-  const auto refuses = [&](index_entry at) {
-    EXPECT_EQ(message_of([&] { x.index({at}); }).substr(0, 18), "index out of range");
+  const auto refuses = [&](index_entry entry) {
+    EXPECT_EQ(message_of([&] { x.index({entry}); }).substr(0, 18), "index out of range");
   };
   refuses(std::numeric_limits<std::uint64_t>::max());
   refuses(std::uint64_t{1} << 63);
@@ -132,7 +133,7 @@ TEST(TensorIndex, RefusesTooMuch) {
               x.index({ellipsis, ellipsis});
             }),
             "only one ellipsis can stand in an index [invalid_argument]\n"
-            "  got 2: which axes each keeps would be open");
+            "  got 2: it would be unclear which axes each one covers");
   EXPECT_EQ(message_of([&] { x.index({2}); }),
             "index out of range [invalid_argument]\n"
             "  got index 2, but axis 0 has 2 positions");
@@ -150,7 +151,7 @@ TEST(TensorPieces, SplitCutsByLengthAndChunkByCount) {
   EXPECT_EQ(lengths(x.split(std::numeric_limits<index_t>::max()), 0), (index_list{7}));
   EXPECT_EQ(lengths(x.chunk(3), 0), (index_list{3, 3, 1}));
   EXPECT_EQ(lengths(x.chunk(4), 0), (index_list{2, 2, 2, 1}));
-  EXPECT_EQ(lengths(x.chunk(5), 0), (index_list{2, 2, 2, 1}));  // fewer than asked for
+  EXPECT_EQ(lengths(x.chunk(5), 0), (index_list{2, 2, 2, 1}));  // fewer pieces than requested
   EXPECT_EQ(lengths(x.chunk(9, -1), 1), (index_list{1, 1}));
   EXPECT_EQ(lengths(counting({0, 2}).split(3), 0), (index_list{0}));
   EXPECT_EQ(lengths(counting({0, 2}).chunk(3), 0), (index_list{0}));
@@ -161,14 +162,14 @@ TEST(TensorPieces, SplitCutsByLengthAndChunkByCount) {
 }
 
 TEST(TensorPieces, UnbindGivesEveryPosition) {
-  const auto columns = counting({2, 3}).unbind(-1);
+  const auto columns = counting({2, 3}).unstack(-1);
   ASSERT_EQ(columns.size(), 3u);
   EXPECT_EQ(test::elements_of<std::int32_t>(columns[1]), (std::vector<std::int32_t>{1, 4}));
-  EXPECT_EQ(counting({0, 3}).unbind().size(), 0u);
+  EXPECT_EQ(counting({0, 3}).unstack().size(), 0u);
 }
 
 TEST(TensorPieces, TooManyAreOutOfMemory) {
-  const tensor repeated = counting({1}).expand({index_t{1} << 60});
+  const tensor repeated = counting({1}).broadcast_to({index_t{1} << 60});
   const auto code_of = [](auto&& body) -> std::optional<errc> {
     try {
       body();
@@ -177,7 +178,7 @@ TEST(TensorPieces, TooManyAreOutOfMemory) {
     }
     return std::nullopt;
   };
-  EXPECT_EQ(code_of([&] { repeated.unbind(); }), errc::out_of_memory);
+  EXPECT_EQ(code_of([&] { repeated.unstack(); }), errc::out_of_memory);
   EXPECT_EQ(code_of([&] { repeated.split(1); }), errc::out_of_memory);
   EXPECT_EQ(code_of([&] { repeated.chunk(index_t{1} << 59); }), errc::out_of_memory);
   EXPECT_EQ(repeated.chunk(2).size(), 2u);
@@ -191,7 +192,7 @@ TEST(TensorViewAs, ReinterpretsBytesAsNumPyDoes) {
   EXPECT_EQ(bytes.strides(), (dims{8, 1}));
   EXPECT_EQ(bytes.at({1, 2}), scalar(11));
   EXPECT_TRUE(bytes.view_as(dtype::uint32).is_set_to(wide.view({2, 2})));
-  // Equal widths: any layout.
+  // For equal widths, any layout is allowed.
   const tensor reversed = wide.flip().view_as(dtype::float32);
   EXPECT_EQ(reversed.strides(), dims{-1});
   // Offsets and strides scale with the last axis.
@@ -208,9 +209,9 @@ TEST(TensorViewAs, RefusesWhatDoesNotScale) {
   const tensor x = counting({4, 6});
   const auto refused = [](const std::function<void()>& body) {
     const std::string text = message_of(body);
-    return text.substr(0, text.rfind('\n'));  // less the line with the geometry
+    return text.substr(0, text.rfind('\n'));  // without the line with the geometry
   };
-  EXPECT_EQ(refused([&] { x.transpose(0, 1).view_as(dtype::uint8); }),
+  EXPECT_EQ(refused([&] { x.swapaxes(0, 1).view_as(dtype::uint8); }),
             "int32 cannot be viewed as uint8 [invalid_argument]\n"
             "  the last axis has gaps between its elements");
   EXPECT_EQ(refused([&] { x.narrow(1, 0, 5).view_as(dtype::float64); }),
@@ -248,13 +249,13 @@ TEST(TensorAsStrided, StaysInsideTheStorage) {
             "nothing was thrown");
 }
 
-TEST(TensorAsStrided, DoesNotMindStridesThatAreNotFollowed) {
+TEST(TensorAsStrided, IgnoresStridesThatAreNeverUsed) {
   const tensor x = counting({10});
   for (const index_t stride : {std::numeric_limits<index_t>::max(),
                                std::numeric_limits<index_t>::min(), index_t{1} << 61}) {
     const tensor one = x.as_strided({1}, {stride}, 7);
     EXPECT_EQ(one.item(), scalar(7));
-    EXPECT_EQ(one.flip().expand({3}).clone().at({2}), scalar(7));
+    EXPECT_EQ(one.flip().broadcast_to({3}).clone().at({2}), scalar(7));
     EXPECT_EQ(x.as_strided({1, 2}, {stride, 1}, 3).at({0, 1}), scalar(4));
     EXPECT_EQ(x.as_strided({0, 1}, {stride, stride}, 3).size(), 0);
   }
@@ -262,11 +263,11 @@ TEST(TensorAsStrided, DoesNotMindStridesThatAreNotFollowed) {
 
 TEST(TensorView, SaysWhatStridesCannotExpress) {
   EXPECT_EQ(message_of([] {
-              counting({2, 3}).transpose(0, 1).view({6});
+              counting({2, 3}).swapaxes(0, 1).view({6});
             }),
             "strides cannot express the view [invalid_argument]\n"
             "  got shape (6,) over shape (3, 2) with strides (1, 3)\n"
-            "  `reshape` copies where it must");
+            "  use `reshape`, which copies if necessary");
 }
 
 }  // namespace

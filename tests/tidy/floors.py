@@ -18,16 +18,29 @@ FLOORS = {
 # The floor of each public header: the floor whose source implements it.
 HEADERS = {
     "core": "convert dims dtype error index layout region scalar slice small_floats",
-    "storage": "mapped_file memory_pool shared_memory storage",
+    "storage": "access mapped_file memory_pool shared_memory storage",
     "tensor": "index_entry print tensor view",
     "parallel": "apply apply_operands executor for_each reduce tile_source",
-    "ops": "evaluate expr linalg ops",
-    "array": "array container version",
-    "interop": "foreign_file npy npz raw",
+    "ops": "creation elementwise evaluate expr functions linalg manipulation ops reductions",
+    "array": "array container snapshot verification version",
+    "interop": "npy npz raw unfinished_file",
 }
 FLOOR_OF_HEADER = {f"include/shale/{name}.hpp": floor
                    for floor, names in HEADERS.items() for name in names.split()}
 UMBRELLA = "include/shale/shale.hpp"
+
+# The rooms inside a floor, lowest first: folders, and "." for what lies in none. A file includes from
+# its own room and from those before it; rooms that still use each other stand in one string.
+ROOMS = {
+    "src/array": ["specification", "elements", "transaction", "handles"],
+    "src/format": ["bytes", "os", "codec", "pages", "space", "catalog", "chunks", "generations",
+                   "transaction", "container"],
+    "src/ops": ["kernels", "linalg", "passes", "graph"],
+    "src/parallel": ["threads", "executor", "plan", "blocks", "sources", "mapped", "windows", "fold",
+                     "operands", "kept", "stores", "ways", "pass"],
+    "src/storage": ["system", "pool", "blocks", "files", "faults", "mapped", "shared"],
+    "tools": ["terminal", "notation", "language", "picture", "data", "doctor", "commands"],
+}
 
 
 def floor_of(name):
@@ -38,8 +51,39 @@ def floor_of(name):
     return FLOOR_OF_HEADER.get(name)
 
 
+def room_of(name, folder):
+    """The room that a file of the folder is in."""
+    parts = pathlib.PurePosixPath(name).relative_to(folder).parts
+    return parts[0] if len(parts) > 1 else "."
+
+
+def check_rooms(house, folder):
+    """Nobody includes from a room above their own."""
+    levels = ROOMS.get(folder, ["."])
+    level_of = {room: level for level, rooms in enumerate(levels) for room in rooms.split()}
+    used = {"."}
+    for name in house.under(folder, suffixes=CODE):
+        room = room_of(name, folder)
+        used.add(room)
+        if room not in level_of:
+            house.add(name, f"is in no room: name {room} among those of {folder} in "
+                            "tests/tidy/floors.py")
+            continue
+        for number, target, file in house.includes(name):
+            if file is None or not file.startswith(f"{folder}/"):
+                continue
+            other = room_of(file, folder)
+            if level_of.get(other, 0) > level_of[room]:
+                house.add(f"{name}:{number}", f"room {room} may not include {target} of room {other}, "
+                                              "which comes after it")
+    for room in level_of.keys() - used:
+        house.add("tests/tidy/floors.py", f"names a room without files: {folder}/{room}")
+
+
 def check_floors(house):
-    """Nobody includes from a floor above their own; others see public headers only."""
+    """Nobody includes from a floor or a room above their own; others see public headers only."""
+    for folder in (*(f"src/{floor}" for floor in FLOORS), "tools"):
+        check_rooms(house, folder)
     for name in house.under("include"):
         if name not in FLOOR_OF_HEADER and name != UMBRELLA:
             house.add(name, "belongs to no floor: name it in tests/tidy/floors.py")

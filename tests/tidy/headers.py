@@ -31,15 +31,20 @@ def check_header(house, name):
     for number, target, _ in house.includes(name):
         if forbidden(target):
             findings.append((f"{name}:{number}", f"includes {target}, of no public header"))
-    command = [house.compiler, "-std=c++20", "-x", "c++", f"-I{house.root / 'include'}", "-"]
     unit = f'#include "{name.removeprefix("include/")}"\n'
 
-    alone = subprocess.run([*command, "-fsyntax-only"], input=unit, capture_output=True, text=True)
+    def compiler(text, *arguments):
+        return subprocess.run([house.compiler, "-std=c++20", *arguments, "-"], input=text,
+                              capture_output=True, text=True)
+
+    alone = compiler(unit, "-x", "c++", f"-I{house.root / 'include'}", "-E")
+    text = alone.stdout
+    if alone.returncode == 0:
+        alone = compiler(text, "-x", "c++-cpp-output", "-fsyntax-only")
     if alone.returncode != 0:
         errors = [line for line in alone.stderr.splitlines() if "error" in line]
         return [*findings, (name, "does not compile alone: " + (errors or [alone.stderr])[0])]
 
-    text = subprocess.run([*command, "-E"], input=unit, capture_output=True, text=True).stdout
     limit = LINES_MAX_UMBRELLA if name == UMBRELLA else LINES_MAX
     count = text.count("\n")
     if count > limit:

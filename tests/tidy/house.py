@@ -25,17 +25,26 @@ class House:
     def add(self, where, what):
         self.findings.append(f"{where}: {what}")
 
+    def git(self, *arguments):
+        return subprocess.run(["git", "-C", str(self.root), *arguments], check=True,
+                              capture_output=True, text=True).stdout
+
+    @functools.cached_property
+    def is_repository(self):
+        """Whether git is there and keeps this tree; not one that this tree lies in."""
+        try:
+            top = self.git("rev-parse", "--show-toplevel").strip()
+        except (OSError, subprocess.CalledProcessError):
+            return False
+        return pathlib.Path(top).resolve() == self.root
+
     @functools.cached_property
     def files(self):
         """Every file that git would commit; without git, every file of the tree."""
-        def git(*arguments):
-            return subprocess.run(["git", "-C", str(self.root), *arguments], check=True,
-                                  capture_output=True, text=True).stdout
-        try:
-            if pathlib.Path(git("rev-parse", "--show-toplevel").strip()).resolve() != self.root:
-                raise OSError("another tree's repository")
-            names = git("ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
-        except (OSError, subprocess.CalledProcessError):
+        if self.is_repository:
+            names = self.git("ls-files", "-z", "--cached", "--others",
+                             "--exclude-standard").split("\0")
+        else:
             names = [p.name for p in self.root.iterdir()]
             for top in (*FOLDERS, ".ci"):
                 for folder, _, inside in os.walk(self.root / top):
@@ -76,6 +85,12 @@ class House:
             if self.has(path):
                 return path
         return None
+
+    @functools.cached_property
+    def tests(self):
+        """(suite, name) of every GoogleTest."""
+        return {found for name in self.under("tests", suffixes=(".cpp",)) for found in
+                re.findall(r"^TEST(?:_[FP])?\((\w+),\s*(\w+)\)", self.text(name), re.M)}
 
     @functools.cached_property
     def build_files(self):

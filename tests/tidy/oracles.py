@@ -43,7 +43,8 @@ class Oracles(unittest.TestCase):
         self.assertIn("numpy", found)
         for name, path in sorted(found.items()):
             module = importlib.import_module(name)
-            print(f"{name} {module.__version__} ({module.__file__}), for {path}")
+            version = getattr(module, "__version__", "of no version")
+            print(f"{name} {version} ({module.__file__}), for {path}")
 
     def test_numpy_computes(self):
         import numpy as np

@@ -12,62 +12,147 @@ THROUGH = {
     "include/shale": {
         "apply_operands": ("tests/parallel/apply_test.cpp", "what a callable's signature says"),
     },
-    "src/array": {
-        "chunk_grid": ("tests/array/chunked_array_test.cpp", "regions across edges of chunks"),
+    "src/array/elements": {
         "chunk_store": ("tests/array/chunked_array_test.cpp", "chunks written and read"),
         "chunk_tiles": ("tests/array/chunked_array_test.cpp", "expressions over chunks"),
         "dense_bytes": ("tests/array/dense_array_test.cpp", "mapped and read arrays"),
+        "dense_sums": ("tests/array/dense_sums_test.cpp", "comparing while reading"),
         "read_ahead": ("tests/array/chunked_array_test.cpp", "expressions over chunks"),
-        "snapshot": ("tests/array/container_test.cpp", "a part of shale/container.hpp"),
-        "transaction_state": ("tests/array/transaction_test.cpp", "behind transaction"),
-        "verification": ("tests/array/container_test.cpp", "container::verify"),
+    },
+    "src/array/handles": {
+        "transaction": ("tests/array/transaction_test.cpp", "a part of shale/container.hpp"),
         "writable_array": ("tests/array/dense_array_test.cpp", "a part of shale/array.hpp"),
     },
-    "src/format": {
-        "commit": ("tests/format/crash_test.cpp", "every order of its stores"),
-        "generation_view": ("tests/format/container_file_test.cpp", "a part of container_file"),
-        "posix_file_system": ("tests/format/process_test.cpp", "behind the seam of tests"),
-        "transaction": ("tests/format/container_file_test.cpp", "a part of container_file"),
-        "transaction_commit": ("tests/format/crash_test.cpp", "every crash in a commit"),
+    "src/array/transaction": {
+        "shared_transaction": ("tests/array/transaction_test.cpp", "every call of transaction"),
+        "transaction_chunks": ("tests/array/chunked_array_test.cpp", "chunks of transactions"),
+        "written_array": ("tests/array/dense_array_test.cpp", "tensors that outlive commits"),
+    },
+    "src/format/bytes": {
         "types": ("tests/format/golden_test.cpp", "plain values in every call"),
+    },
+    "src/format/catalog": {
+        "array_record": ("tests/format/descriptor_test.cpp", "records that are refused"),
+        "catalog": ("tests/format/container_file_test.cpp", "find and list"),
+        "dense_checksums": ("tests/format/damage_test.cpp", "damage of a dense array's checksums"),
+    },
+    "src/format/chunks": {
+        "chunk_entry": ("tests/format/verify_test.cpp", "entries that contradict their array"),
+    },
+    "src/format/codec": {
+        "bitround": ("tests/format/codec_test.cpp", "every pipeline"),
+        "delta": ("tests/format/codec_test.cpp", "every pipeline"),
+    },
+    "src/format/generations": {
+        "generation_view": ("tests/format/container_file_test.cpp", "what latest returns"),
+        "replaced_file": ("tests/format/names_test.cpp", "names that lead to other files"),
+        "retained_generations": ("tests/format/crash_test.cpp", "space that is retained"),
+        "shared_file": ("tests/format/names_test.cpp", "files that a container's name leads to"),
+    },
+    "src/format/os": {
+        "bound_path": ("tests/format/names_test.cpp", "what opened containers follow"),
+        "lock_holders": ("tests/format/locks_test.cpp", "what errors of locks say"),
+        "locks": ("tests/format/locks_test.cpp", "other programs' locks"),
+        "posix_file_system": ("tests/format/process_test.cpp", "everything that tests do not simulate"),
+    },
+    "src/format/pages": {
+        "page_cache": ("tests/format/container_file_test.cpp", "pages that are read once"),
+        "page_reader": ("tests/format/damage_test.cpp", "pages that are damaged"),
+        "tree_changes": ("tests/format/tree_test.cpp", "how a tree is changed"),
+    },
+    "src/format/space": {
+        "space_record": ("tests/format/space_test.cpp", "every entry of the map"),
+    },
+    "src/format/transaction": {
+        "changed_arrays": ("tests/format/container_file_test.cpp", "changes of every kind"),
+        "commit": ("tests/format/crash_test.cpp", "every crash in a commit"),
+        "generation_space": ("tests/format/container_file_test.cpp", "extents given and taken"),
+        "transaction": ("tests/format/container_file_test.cpp", "what begin returns"),
+        "writer": ("tests/format/crash_test.cpp", "every crash in a commit"),
+        "writer_lock_wait": ("tests/format/locks_test.cpp", "writers that wait"),
     },
     "src/interop": {
         "input_file": ("tests/interop/npy_test.cpp", "every read"),
         "output_file": ("tests/interop/npy_test.cpp", "every write"),
     },
-    "src/ops": {
-        "axis_map": ("tests/ops/expr_random_test.cpp", "views of expressions"),
-        "gemm": ("tests/ops/kernels/linalg_test.cpp", "matmul"),
+    "src/ops/graph": {
+        "compile": ("tests/ops/expr_random_test.cpp", "every operation of eval"),
         "generate": ("tests/ops/expr_test.cpp", "arange, tile and repeat"),
+    },
+    "src/ops/linalg": {
+        "gemm": ("tests/ops/kernels/linalg_test.cpp", "matmul"),
+        "inner_product": ("tests/ops/kernels/linalg_test.cpp", "dot"),
+    },
+    "src/ops/passes": {
         "pass": ("tests/ops/expr_test.cpp", "eval"),
-        "pass_across_grain": ("tests/ops/expr_files_test.cpp", "eval over mapped files"),
-        "pass_by_tiles": ("tests/ops/expr_tiles_test.cpp", "eval over tile sources"),
-        "pass_in_memory": ("tests/ops/expr_test.cpp", "eval over tensors"),
+        "reduction_states": ("tests/ops/expr_test.cpp", "reductions of eval"),
         "tape": ("tests/ops/expr_random_test.cpp", "every operation of eval"),
     },
     "src/ops/kernels": {
         "comparison": ("tests/ops/kernels/arithmetic_test.cpp", "through the table of kernels"),
         "complex_elementary": ("tests/ops/kernels/elementary_test.cpp", "through the table"),
         "extrema": ("tests/ops/kernels/reducers_test.cpp", "through the table of kernels"),
+        "operations": ("tests/ops/kernels/arithmetic_test.cpp", "through the table of kernels"),
         "moments": ("tests/ops/kernels/reducers_test.cpp", "through the table of kernels"),
         "reduce_strided": ("tests/ops/kernels/reducers_test.cpp", "through the table of kernels"),
         "strided": ("tests/ops/kernels/arithmetic_test.cpp", "through the table of kernels"),
         "sums": ("tests/ops/kernels/reducers_test.cpp", "through the table of kernels"),
     },
-    "src/parallel": {
-        "copy": ("tests/ops/ops_test.cpp", "copies between dtypes and layouts"),
-        "operands": ("tests/parallel/apply_test.cpp", "what apply accepts"),
-        "worker_team": ("tests/parallel/apply_test.cpp", "every parallel call"),
+    "src/parallel/blocks": {
+        "block_copy": ("tests/parallel/mapped_tiles_test.cpp", "every tile that is copied"),
     },
-    "src/storage": {
-        "address_reservation": ("tests/storage/mapped_file_test.cpp", "growth of mappings"),
-        "file_space": ("tests/storage/mapped_file_test.cpp", "reserved space, full disks"),
+    "src/parallel/executor": {
+        "memory_tokens": ("tests/parallel/streaming_test.cpp", "budgets that calls share"),
+    },
+    "src/parallel/fold": {
+        "fold": ("tests/ops/expr_test.cpp", "reductions of eval"),
+    },
+    "src/parallel/operands": {
+        "loop_operand": ("tests/parallel/apply_test.cpp", "operands of every call"),
+    },
+    "src/parallel/pass": {
+        "copy": ("tests/ops/ops_test.cpp", "copies between dtypes and layouts"),
+        "prepare": ("tests/parallel/apply_test.cpp", "operands of every call"),
+        "run_pass": ("tests/parallel/pass_loop_test.cpp", "passes in every way"),
+        "unit_work": ("tests/parallel/pass_loop_test.cpp", "passes in every way"),
+    },
+    "src/parallel/plan": {
+        "cuts": ("tests/parallel/plan_test.cpp", "tiles and blocks of plans"),
+        "strided_axes": ("tests/parallel/plan_test.cpp", "axes of plans"),
+    },
+    "src/parallel/sources": {
+        "axis_map": ("tests/ops/expr_random_test.cpp", "views of expressions"),
+        "read_region": ("tests/ops/expr_tiles_test.cpp", "views across the edges of tiles"),
+    },
+    "src/parallel/threads": {
+        "arena_tasks": ("tests/parallel/apply_test.cpp", "every parallel call"),
+    },
+    "src/parallel/ways": {
+        "copied_operands": ("tests/parallel/pass_loop_test.cpp", "files against storage order"),
+        "load_memory": ("tests/parallel/pass_loop_test.cpp", "passes with a small budget"),
+        "tiled_operands": ("tests/ops/expr_tiles_test.cpp", "eval over tile sources"),
+    },
+    "src/parallel/windows": {
+        "dropped_pages": ("tests/parallel/streaming_test.cpp", "memory that calls leave behind"),
+        "page_survey": ("tests/parallel/streaming_test.cpp", "pages that stay in the cache"),
+        "streamed_memory": ("tests/parallel/streaming_test.cpp", "operands that are streamed"),
+        "window_retirement": ("tests/parallel/streaming_test.cpp", "memory that stays bounded"),
+        "window_walk": ("tests/parallel/streaming_test.cpp", "calls larger than the budget"),
+    },
+    "src/storage/blocks": {
         "heap_block": ("tests/storage/storage_test.cpp", "storage::allocate"),
+    },
+    "src/storage/files": {
+        "file_space": ("tests/storage/mapped_file_test.cpp", "reserved space, full disks"),
+        "partial_path": ("tests/storage/mapped_file_test.cpp", "files that are replaced"),
+    },
+    "src/storage/mapped": {
+        "address_reservation": ("tests/storage/mapped_file_test.cpp", "growth of mappings"),
         "mapped_block": ("tests/storage/mapped_file_test.cpp", "every mapping"),
         "mapped_paging": ("tests/storage/mapped_file_test.cpp", "every request to a mapping"),
-        "partial_path": ("tests/storage/mapped_file_test.cpp", "files that are replaced"),
+    },
+    "src/storage/shared": {
         "shared_segment": ("tests/storage/shared_memory_test.cpp", "every shared segment"),
-        "storage_block": ("tests/storage/storage_test.cpp", "behind shale/storage.hpp"),
     },
     "src/tensor": {
         "strided_pair": ("tests/tensor/copy_test.cpp", "how copies walk two layouts"),
@@ -104,8 +189,7 @@ def check_tested(house):
 
 def check_skips(house):
     """Every pattern of tests that may be skipped (tests/skips.txt) fits a test that there is."""
-    tests = {".".join(found) for name in house.under("tests", suffixes=(".cpp",))
-             for found in re.findall(r"^TEST(?:_[FP])?\((\w+),\s*(\w+)\)", house.text(name), re.M)}
+    tests = {".".join(test) for test in house.tests}
     tests |= set(re.findall(r"add_test\(NAME (\S+)", "\n".join(map(house.text, house.build_files))))
     for number, line in house.lines("tests/skips.txt"):
         if line.strip() and not line.startswith("#") and \

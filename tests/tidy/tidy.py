@@ -9,7 +9,8 @@ import sys
 # Checking the tree leaves nothing in it.
 sys.dont_write_bytecode = True
 
-from documented import check_documented
+from commits import check_subjects
+from contracts import check_contracts
 from documents import check_documents, check_invariants, check_named_tests, check_readme
 from floors import check_floors
 from headers import check_headers
@@ -23,11 +24,12 @@ CHECKS = {
     "tested": check_tested,
     "skips": check_skips,
     "references": check_references,
-    "documented": check_documented,
+    "contracts": check_contracts,
     "documents": check_documents,
     "named": check_named_tests,
     "readme": check_readme,
     "invariants": check_invariants,
+    "subjects": check_subjects,
 }
 
 

@@ -4,6 +4,7 @@ the reason; the unchanged copy passes. Likewise for skipped.py. Prints what was 
 
 import argparse
 import contextlib
+import os
 import pathlib
 import re
 import shutil
@@ -57,9 +58,9 @@ class Scratch(unittest.TestCase):
         self.assertEqual(run.stderr, "")
         return run.returncode, run.stdout.splitlines()
 
-    def expect(self, check, *findings):
+    def expect(self, check, *findings, tool=HERE / "tidy.py"):
         """The check fails with exactly these findings: (file, part of the reason)."""
-        status, lines = self.tidy(check)
+        status, lines = self.tidy(check, tool)
         for line in lines:
             print(f"  [{check}] {line}")
         self.assertEqual(status, 1)
@@ -89,31 +90,50 @@ class Tree(Copy):
 
     def test_unchanged_tree_passes(self):
         status, lines = self.tidy(
-            "floors,tested,references,documented,documents,readme,invariants,skips")
+            "floors,tested,references,contracts,documents,readme,invariants,skips,subjects")
         self.assertEqual((status, lines), (0, []))
 
     # ---- floors ------------------------------------------------------------------------------
 
     def test_include_of_a_higher_floor(self):
-        with self.planted("src/core/dims.cpp", '#include "ops/graph.hpp"\n'):
+        with self.planted("src/core/dims.cpp", '#include "ops/graph/graph.hpp"\n'):
             self.expect("floors", ("src/core/dims.cpp",
-                                   "core may not include ops/graph.hpp of ops"))
-        with self.planted("src/storage/pages.hpp", "#include <shale/tensor.hpp>\n"):
-            self.expect("floors", ("src/storage/pages.hpp",
+                                   "core may not include ops/graph/graph.hpp of ops"))
+        with self.planted("src/storage/system/pages.hpp", "#include <shale/tensor.hpp>\n"):
+            self.expect("floors", ("src/storage/system/pages.hpp",
                                    "storage may not include shale/tensor.hpp of tensor"))
-        with self.planted("src/format/page.cpp", '#include "../ops/graph.hpp"\n'):
-            self.expect("floors", ("src/format/page.cpp", "format may not include"))
+        with self.planted("src/format/pages/page.cpp", '#include "../../ops/graph/graph.hpp"\n'):
+            self.expect("floors", ("src/format/pages/page.cpp", "format may not include"))
 
     def test_include_of_a_private_header(self):
-        with self.planted("tools/units.cpp", '#include "../src/core/../ops/graph.hpp"\n'):
-            self.expect("floors", ("tools/units.cpp", "tools may include public headers only"))
-        with self.planted("include/shale/storage.hpp", '#include "storage/pages.hpp"\n'):
+        with self.planted("tools/terminal/units.cpp",
+                          '#include "../src/core/../ops/graph/graph.hpp"\n'):
+            self.expect("floors", ("tools/terminal/units.cpp",
+                                   "tools may include public headers only"))
+        with self.planted("include/shale/storage.hpp", '#include "storage/system/pages.hpp"\n'):
             self.expect("floors", ("include/shale/storage.hpp",
-                                   "a public header may not include storage/pages.hpp"))
+                                   "a public header may not include storage/system/pages.hpp"))
 
     def test_header_on_no_floor(self):
         with self.planted("include/shale/deep/planted.hpp"):
             self.expect("floors", ("include/shale/deep/planted.hpp", "belongs to no floor"))
+
+    def test_include_of_a_later_room(self):
+        tool = self.root / "tests/tidy/tidy.py"
+        with self.planted("tests/tidy/floors.py", 'ROOMS = {\n    "src/core": ["lower", "."],\n',
+                          "ROOMS = {\n"):
+            self.expect("floors", ("tests/tidy/floors.py",
+                                   "names a room without files: src/core/lower"), tool=tool)
+            with self.planted("src/core/lower/planted.hpp"), \
+                    self.planted("src/core/dims.cpp", '#include "core/lower/planted.hpp"\n'):
+                self.assertEqual(self.tidy("floors", tool), (0, []))
+                with self.planted("src/core/attic/planted.hpp"), \
+                        self.planted("src/core/lower/planted.hpp", '#include "core/held.hpp"\n'):
+                    self.expect("floors",
+                                ("src/core/lower/planted.hpp:1",
+                                 "room lower may not include core/held.hpp of room ."),
+                                ("src/core/attic/planted.hpp", "is in no room: name attic"),
+                                tool=tool)
 
     # ---- tested ------------------------------------------------------------------------------
 
@@ -124,9 +144,9 @@ class Tree(Copy):
             self.expect("tested", ("include/shale/planted.hpp", "untested: no file of tests"))
 
     def test_excuse_that_is_none(self):
-        with self.planted("tests/core/dims_test.cpp", '#include "parallel/operands.hpp"\n'):
+        with self.planted("tests/core/dims_test.cpp", '#include "parallel/fold/fold.hpp"\n'):
             self.expect("tested", ("tests/tidy/tested.py",
-                                   "src/parallel/operands, which has a test"))
+                                   "src/parallel/fold/fold, which has a test"))
 
     def test_skip_of_no_test(self):
         with self.planted("tests/skips.txt", "Planted.Test  no reason holds\n"):
@@ -140,7 +160,7 @@ class Tree(Copy):
             ("src/ops/kernels/planted.cpp", "dead file: is in no build file"),
             ("tests/core/planted_test.cpp", "dead file: is in no build file"),
             ("tests/slice_test.cpp", "dead file: is in no build file"),
-            ("tools/planted.cpp", "dead file: is in no build file"),
+            ("tools/terminal/planted.cpp", "dead file: is in no build file"),
             ("examples/planted.cpp", "dead file: is in no build file"),
             ("src/core/planted.hpp", "dead file: nobody includes it"),
             ("tests/support/planted.hpp", "dead file: nobody includes it"),
@@ -161,41 +181,69 @@ class Tree(Copy):
         with self.planted("src/core/CMakeLists.txt", "# overlap.cpp\n", "    overlap.cpp\n"):
             self.expect("references", ("src/core/overlap.cpp", "dead file: is in no build file"))
 
-    # ---- documented --------------------------------------------------------------------------
+    # ---- contracts ---------------------------------------------------------------------------
 
-    def test_undocumented_name(self):
-        undocumented = (
-            ("class planted {};", "class planted"),
-            ("struct planted {};", "class planted"),
-            ("enum class planted : int {};", "enum planted"),
-            ("using planted = int;", "type alias planted"),
-            ("inline constexpr int planted = 3;", "constant planted"),
-            ("template <class T>\nrequires(sizeof(T) > 1) T planted(T value) {\n"
-             "  return value;\n}", "function planted"),
-            ("/// All of it.\nint documented();\n\nint planted(const dims& at = {});",
-             "function planted"),
-            ("/// A class.\nclass documented {\n public:\n  int planted() const;\n};",
-             "function planted"),
+    def plant_public(self, plants, *texts):
+        """Headers of these texts, each in a namespace of its own; returns their names."""
+        names = []
+        for number, text in enumerate(texts, 10):
+            names.append(f"include/shale/planted_{number}.hpp")
+            plants.enter_context(self.planted(
+                names[-1], '#include "shale/dims.hpp"\n\n'
+                f"namespace shale::planted_{number} {{\n\n{text}\n\n}}\n"))
+        return names
+
+    def test_what_needs_a_contract(self):
+        needy = (
+            ("class planted {};", "class planted is not obvious"),
+            ("struct planted {};", "class planted is not obvious"),
+            ("enum class planted : int {};", "enum planted is not obvious"),
+            ("using planted = int;", "type alias planted is not obvious"),
+            ("inline constexpr int planted = 3;", "constant planted is not obvious"),
+            ("template <class T>\nconcept planted = true;", "constant planted is not obvious"),
+            ("/// A class.\nclass documented {};\nint planted() noexcept;",
+             "function planted is not obvious"),
+            ("template <class T>\nrequires(sizeof(T) > 1) T planted(T value) noexcept {\n"
+             "  return value;\n}", "function planted is not obvious"),
+            ("/// All of it.\nint documented() noexcept;\n\nint planted(const dims& at = {});",
+             "function planted is not obvious"),
+            ("/// A class.\nclass documented {\n public:\n  int planted() const noexcept;\n};",
+             "function planted is not obvious"),
             ("/// A class.\nclass documented {\n  int hidden();\n\n public:\n"
-             "  documented(int planted) : at_{planted} {}\n\n private:\n  int at_;\n};",
-             "function documented"),
+             "  documented(int planted) noexcept : at_{planted} {}\n\n"
+             "  documented() = default;\n\n private:\n  int at_;\n};",
+             "function documented is not obvious"),
             ("/// A type.\nstruct documented {\n  int x;\n\n  int planted;\n};",
-             "field planted"),
+             "field planted is not obvious"),
             ("/// A type.\nenum class documented : int {\n  x,\n\n  planted,\n};",
-             "enumerator planted"))
-        findings = []
+             "enumerator planted is not obvious"),
+            # Nearly obvious: a copy that may throw, accessors that may, or return something else.
+            ("/// A class.\nclass documented {\n public:\n  documented(const documented& other);\n};",
+             "function documented is not obvious"),
+            ("/// A class.\nclass documented {\n public:\n  int at() const { return at_; }\n\n"
+             " private:\n  int at_;\n};", "function at is not obvious"),
+            ("/// A class.\nclass documented {\n public:\n  int first() const noexcept { return at_; }"
+             "\n\n private:\n  int at_;\n};", "function first is not obvious"),
+            ("/// A class.\nclass documented {\n public:\n  int end(int at) const noexcept"
+             " { return at; }\n};", "function end is not obvious"),
+            ("/// Takes an index.\nint planted(int at);",
+             "function planted may throw, and its contract does not say what"),
+            ("/// Takes an index.\nint planted(int which) noexcept;",
+             "parameter which of planted says nothing"),
+            ("/// Takes an index.\ntemplate <class T>\nint planted(T at) noexcept(sizeof(T) > 1);",
+             "function planted may throw, and its contract does not say what"),
+            ("/// A class. What was moved from throws.\nclass documented {\n public:\n"
+             "  /// Takes an index.\n  int planted(int at);\n};",
+             "function planted may throw, and its contract does not say what"),
+            ("/// Takes an index.\n\nusing size_type = int;  ///< of what\n",
+             "the comment (///) belongs to nothing"))
         with contextlib.ExitStack() as plants:
-            for number, (declaration, reason) in enumerate(undocumented, 10):
-                name = f"include/shale/planted_{number}.hpp"
-                plants.enter_context(self.planted(name, "namespace shale {\n\n" + declaration +
-                                                  "\n\n}  // namespace shale\n"))
-                findings.append((name, f"{reason} has no doc comment"))
-            self.expect("documented", *findings)
+            names = self.plant_public(plants, *(text for text, _ in needy))
+            self.expect("contracts", *zip(names, (reason for _, reason in needy)))
 
-    def test_documented_and_hidden_names_pass(self):
-        text = """
-namespace shale {
-namespace detail {
+    def test_what_needs_none(self):
+        with contextlib.ExitStack() as plants:
+            self.plant_public(plants, """namespace detail {
 struct hidden {
   int x;
 };
@@ -205,31 +253,77 @@ int helper();
 class forward;
 
 /// Two of a kind.
+/// Throws   nothing
 int first();
 int second();
 
-/// A class.
-class documented {
+int third() noexcept;   ///< behind it
+int fourth() noexcept;  ///< behind it, too
+
+/// What a number may be.
+enum class parity { even, odd };
+
+/// A base.
+/// Throws   invalid_argument from every member
+class base {
  public:
-  ~documented();
+  virtual ~base() = default;
+
+  /// Counts.
+  virtual int count() = 0;
+};
+
+/// A class.
+class documented : public base {
+ public:
+  ~documented() override;
   documented(documented&&) noexcept;
+  documented& operator=(documented&&) noexcept;
   documented(const documented&) = delete;
+  friend bool operator==(const documented&, const documented&) noexcept = default;
+
+  using value_type = int;
+
+  int count() override;
+
+  int x() const noexcept { return x_; }
+
+  int size() const noexcept {
+    return 2 * x_;
+  }
 
   /// A pair.
-  int x() const { return 1; }
-  int y() const {
+  /// Throws   out_of_memory
+  int a() const { return 1; }
+  int b() const {
     return 2;
   }
   int z = 0;  ///< metres
 
  private:
   int hidden();
+  int x_;
 };
 
-}  // namespace shale
-"""
-        with self.planted("include/shale/slice.hpp", text):
-            self.assertEqual(self.tidy("documented"), (0, []))
+/// Locks a number.
+class lock {
+ public:
+  explicit lock(int number) noexcept;
+  lock(const lock&) = delete;
+};
+
+/// Made with these.
+struct options {
+  int first = 0;
+
+  parity which = parity::even;
+};
+""")
+            self.assertEqual(self.tidy("contracts"), (0, []))
+
+    def test_headers_that_the_compiler_refuses(self):
+        with self.planted("include/shale/planted.hpp", "#pragma once\nplanted here;\n"):
+            self.expect("contracts", ("include/shale/planted.hpp:2", "unknown type name 'planted'"))
 
     # ---- documents ---------------------------------------------------------------------------
 
@@ -240,6 +334,10 @@ class documented {
     def test_link_to_nothing(self):
         with self.planted("docs/storage.md", "[gone](planted.md)\n"):
             self.expect("documents", ("docs/storage.md", "links to planted.md, which is not there"))
+
+    def test_block_of_no_language(self):
+        with self.planted("docs/storage.md", "\n```\nplanted();\n```\n\n```cpp\n```\n"):
+            self.expect("documents", ("docs/storage.md", "a block without a language"))
 
     def test_code_in_the_readme_that_is_not_compiled(self):
         with self.planted("README.md", "\n```cpp\nplanted();\n```\n"):
@@ -296,6 +394,188 @@ class Headers(Scratch):
                 self.assertEqual(status, 1)
                 self.assertTrue(any(line.startswith(
                     "include/shale/planted.hpp: drags in boost") for line in lines), lines)
+
+
+class Commits(Scratch):
+    """On a history of its own."""
+
+    LONG = "A subject that goes on and on, until no line of a terminal can hold all of it"
+
+    @classmethod
+    def populate(cls):
+        shutil.copytree(HERE, cls.root / "tests/tidy", ignore=shutil.ignore_patterns("__pycache__"))
+        cls.git("init", "-q", "-b", "main")
+        cls.commit(cls.LONG + " (before)")
+        base = cls.git("rev-parse", "HEAD").strip()
+        path = cls.root / "tests/tidy/commits.py"
+        path.write_text(re.sub(r'SUBJECTS_SINCE = "\w+"', f'SUBJECTS_SINCE = "{base}"',
+                               path.read_text()))
+
+    @classmethod
+    def git(cls, *arguments, folder=None):
+        # Whoever runs this may sign commits, or name branches otherwise.
+        environment = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
+        return subprocess.run(["git", "-C", str(folder or cls.root), "-c", "user.name=Tidy",
+                               "-c", "user.email=tidy@example.org", *arguments],
+                              env=environment, check=True, capture_output=True, text=True).stdout
+
+    @classmethod
+    def commit(cls, subject):
+        cls.git("commit", "-q", "--allow-empty", "-m", subject + "\n\n" + 80 * "a body is free ")
+
+    def subjects(self):
+        return self.tidy("subjects", self.root / "tests/tidy/tidy.py")
+
+    def setUp(self):
+        base = self.git("rev-list", "--max-parents=0", "HEAD").strip()
+        self.git("reset", "-q", "--soft", base)
+
+    def test_subjects_of_72_columns_pass(self):
+        self.commit(71 * "é" + "s")
+        self.assertEqual(self.subjects(), (0, []))
+
+    def test_longer_subjects_since_the_base_are_found(self):
+        self.commit(self.LONG)
+        self.commit("A short one")
+        status, lines = self.subjects()
+        self.assertEqual((status, len(lines)), (1, 1), lines)
+        self.assertIn(f"its subject has {len(self.LONG)} columns, at most 72 allowed: {self.LONG}",
+                      lines[0])
+
+    def shallow(self, depth):
+        """What is found in a clone of so many commits."""
+        with tempfile.TemporaryDirectory(prefix="shale-tidy-") as folder:
+            self.git("clone", "-q", "--depth", str(depth), f"file://{self.root}", folder)
+            run = subprocess.run([sys.executable, str(self.root / "tests/tidy/tidy.py"),
+                                  "--root", folder, "--only", "subjects"],
+                                 capture_output=True, text=True)
+        self.assertEqual(run.stderr, "")
+        return run.returncode, run.stdout.splitlines()
+
+    def test_history_without_the_base_is_its_last_commit(self):
+        self.commit(self.LONG)
+        self.commit("A short one")
+        self.commit("The last one")
+        self.assertEqual(self.shallow(2), (0, []))
+        self.commit(self.LONG)
+        status, lines = self.shallow(2)
+        self.assertEqual((status, len(lines)), (1, 1), lines)
+        self.assertIn(self.LONG, lines[0])
+
+    def test_merges_pass(self):
+        self.commit("A short one")
+        self.git("checkout", "-q", "-b", "side", "HEAD~1")
+        self.commit("Another short one")
+        self.git("merge", "-q", "--no-ff", "-m", self.LONG, "main")
+        self.git("checkout", "-q", "-B", "main")
+        self.git("branch", "-q", "-D", "side")
+        self.assertEqual(self.subjects(), (0, []))
+        self.assertEqual(self.shallow(1), (0, []))
+
+    def test_tree_without_history_passes(self):
+        self.commit(self.LONG)
+        (self.root / ".git").rename(self.root / "elsewhere")
+        try:
+            self.assertEqual(self.subjects(), (0, []))
+        finally:
+            (self.root / "elsewhere").rename(self.root / ".git")
+
+
+class Snippets(Scratch):
+    """snippets.py, on a library of one function."""
+
+    @classmethod
+    def populate(cls):
+        (cls.root / "include/shale").mkdir(parents=True)
+        (cls.root / "include/shale/shale.hpp").write_text("""// A library.
+//
+//   const int four = twice(2);
+//
+//   $ twice words
+//
+// No code: it says more than code does
+//   and goes on.
+#pragma once
+namespace shale {
+class tensor; class container; class memory_pool; class executor;
+
+/// Twice a number, as `int eight = twice(4);` and `twice(4) + words` say. Or:
+///
+///   if (twice(1) == 2) { … }
+///
+///   | four | twice(2) |
+int twice(int number);
+}  // namespace shale
+""")
+
+    def snippets(self):
+        run = subprocess.run([sys.executable, str(HERE / "snippets.py"), "--root", str(self.root),
+                              "--compiler", self.compiler], capture_output=True, text=True)
+        self.assertEqual(run.stderr, "")
+        for line in run.stdout.splitlines():
+            print(f"  [snippets] {line}")
+        return run.returncode, re.findall(r"^(\S+:\d+):\d+: error: ", run.stdout, re.M), run.stdout
+
+    def test_code_that_compiles_passes(self):
+        self.assertIn("3 snippets in 1 files", self.snippets()[2])
+        with self.planted("docs/sound.md", """
+<!-- cpp
+extern int hidden;
+-->
+
+Written `int one = twice(hidden);`, called `thrice(1)`.
+
+```cpp
+const int two = twice(1);
+return argc + two + hidden;
+```
+
+```text
+thrice(2)
+```
+
+```cpp
+#include <vector>
+
+template <class T>
+std::vector<T> all() {
+  return {shale::twice(1), …};
+}
+```
+"""), self.planted("docs/calls.md", """
+<!-- cpp calls
+extern int hidden;
+-->
+
+| `thrice(1)` | `twice(hidden)`, `twice`, `thrice(1, …)` |
+"""):
+            status, errors, text = self.snippets()
+            self.assertEqual((status, errors), (0, []))
+            self.assertIn("7 snippets in 3 files", text)
+
+    def test_code_that_does_not_is_found(self):
+        with self.planted("docs/block.md", "```cpp\nint one = twice(1);\nplanted(one);\n```\n"), \
+                self.planted("docs/hidden.md", "<!-- cpp\nextern int hidden;\n-->\n"), \
+                self.planted("docs/other.md", "Say\n`twice(hidden);` there.\n"), \
+                self.planted("docs/calls.md", "<!-- cpp calls\n-->\n| a | `planted(1)` |\n"), \
+                self.planted("include/shale/opening.hpp", "// A header.\n//\n//   planted(1);\n"), \
+                self.planted("include/shale/function.hpp", "/// A function, as `auto one =\n"
+                             "/// planted(1);` says.\n"), \
+                self.planted("include/shale/member.hpp", "class one {\n  /// A member:\n  ///\n"
+                             "  ///   twice(1)\n  ///\n  /// of one.\n"):
+            status, errors, _ = self.snippets()
+            self.assertEqual(status, 1)
+            self.assertEqual(sorted(set(errors)), [
+                "docs/block.md:3", "docs/calls.md:3", "docs/other.md:2",
+                "include/shale/function.hpp:1", "include/shale/member.hpp:4",
+                "include/shale/opening.hpp:3"])
+
+    def test_tree_without_code_fails(self):
+        with self.planted("include/shale/shale.hpp"):
+            (self.root / "include/shale/shale.hpp").write_text("#pragma once\n")
+            status, _, text = self.snippets()
+            self.assertEqual(status, 1)
+            self.assertIn("0 snippets in 0 files", text)
 
 
 class Skipped(Scratch):
@@ -356,32 +636,36 @@ class NewConcept(Copy):
 
     def entries(self, name):
         """The sources in the lists of a CMake file."""
-        return re.findall(r"^ {4}(\w+\.cpp)\)?$", (self.root / name).read_text(), re.M)
+        return re.findall(r"^ {4}([\w/]+\.cpp)\)?$", (self.root / name).read_text(), re.M)
 
     def test_new_files_are_built_tested_and_in_order(self):
-        for options, floor, name in (((), "core", "zebra"), ((), "array", "aardvark"),
-                                     (("--public",), "tensor", "mole")):
+        for options, floor, room, name in (((), "core", "", "zebra"),
+                                           ((), "array", "elements/", "aardvark"),
+                                           (("--public",), "tensor", "", "mole")):
             before = self.entries(f"src/{floor}/CMakeLists.txt")
-            status, text = self.new(*options, floor, name, "What it is.")
+            status, text = self.new(*options, f"{floor}/{room}".rstrip("/"), name, "What it is.")
             self.assertEqual(status, 0, text)
             self.assertEqual(self.entries(f"src/{floor}/CMakeLists.txt"),
-                             sorted([*before, f"{name}.cpp"]))
+                             sorted([*before, f"{room}{name}.cpp"]))
             self.assertIn(f"{name}_test.cpp", self.entries(f"tests/{floor}/CMakeLists.txt"))
-            header = self.root / ("include/shale" if options else f"src/{floor}") / f"{name}.hpp"
+            folder = "include/shale" if options else f"src/{floor}/{room}"
+            header = self.root / folder / f"{name}.hpp"
             self.assertTrue(header.read_text().startswith("// What it is.\n#pragma once\n"))
             run = subprocess.run([self.compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Werror",
                                   f"-I{self.root}/include", f"-I{self.root}/src",
-                                  str(self.root / f"src/{floor}/{name}.cpp"),
+                                  str(self.root / f"src/{floor}/{room}{name}.cpp"),
                                   str(self.root / f"tests/{floor}/{name}_test.cpp")],
                                  capture_output=True, text=True)
             self.assertEqual((run.returncode, run.stderr), (0, ""))
-        self.assertEqual(self.tidy("floors,tested,references,documented",
+        self.assertEqual(self.tidy("floors,tested,references,contracts",
                                    self.root / "tests/tidy/tidy.py"), (0, []))
 
     def test_what_cannot_be_made_changes_nothing(self):
         before = (self.root / "src/core/CMakeLists.txt").read_text()
         for arguments, reason in (
                 (("cellar", "zebra", "What it is."), "there is no floor 'cellar'; there are array,"),
+                (("array", "zebra", "What it is."), "those of array are array/elements, array/"),
+                (("core/attic", "zebra", "What it is."), "core has no rooms: give 'core'"),
                 (("core", "Zebra", "What it is."), "'Zebra' is not in snake_case"),
                 (("core", "striped", "What it is"), "a sentence"),
                 (("core", "dims", "What it is."), "src/core/dims.cpp exists")):

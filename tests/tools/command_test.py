@@ -4,10 +4,14 @@
 Usage: command_test.py PATH/TO/shale [unittest arguments]
 """
 
+import ctypes
+import json
 import os
 import pathlib
 import re
+import resource
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -15,7 +19,7 @@ import zlib
 
 import numpy as np
 
-sys.dont_write_bytecode = True  # testing leaves nothing in the tree
+sys.dont_write_bytecode = True  # a test run leaves no files in the tree
 
 from shale_case import ShaleCase, main
 
@@ -118,6 +122,130 @@ class Command(ShaleCase):
                 self.assertIn("cannot open file: No such file or directory [not_found]\n"
                               f"  file {name}\n", self.shale(*arguments, code=3).err)
 
+    def test_names_that_ls_prints_are_addresses(self):
+        np.savez(self.path / "odd.npz", **{"con[1]": self.dem, "a[": self.dem, "plain": self.dem})
+        self.shale("convert", "odd.npz", "odd.shale")
+        for file in ("odd.npz", "odd.shale"):
+            plain = self.shale("ls", file).out.split()
+            long = [line.split()[-1] for line in self.shale("ls", "-l", file).out.splitlines()[1:]]
+            self.assertEqual(sorted(plain), ["a[[", "con[[1]", "plain"])
+            self.assertEqual(sorted(long), sorted(plain))
+            for name in plain:
+                self.assert_same(self.load(f"{file}:{name}"), self.dem)
+                self.assertEqual(self.shale("ls", f"{file}:{name}").out, name + "\n")
+        for name in self.shale("ls", "odd.shale").out.split():
+            self.shale("rm", f"odd.shale:{name}")
+
+    def test_infinities_are_told_in_json(self):
+        np.save(self.path / "inf.npy", np.array([1, np.inf]))
+        found = self.shale("stats", "inf.npy", "--json").json()
+        self.assertEqual((found["min"], found["max"]), (1, "Infinity"))
+        value = self.shale("eval", "--json", "0 - min(-a)", "--let", "a=inf.npy").json()["value"]
+        self.assertEqual(float(value), np.inf)
+        value = self.shale("eval", "--json", "min(-a)", "--let", "a=inf.npy").json()["value"]
+        self.assertEqual(float(value), -np.inf)
+        self.assertIsNone(self.shale("eval", "--json", "sum(a - a)", "--let", "a=inf.npy").json()["value"])
+
+    def test_numbers_that_are_none_are_refused(self):
+        for option in ("--percentile", "--min", "--max"):
+            for value in ("nan", "inf", "-inf"):
+                self.shale("plot", "dem.npz:dem", "-o", "dem.png", f"{option}={value}", code=2)
+                self.assertNotIn("dem.png", self.files())
+
+    def test_targets_that_cannot_be_are_refused_before_the_work_and_alike(self):
+        for suffix in ("npy", "npz", "raw", "shale", "png"):
+            (self.path / f"folder.{suffix}").mkdir()
+            os.mkfifo(self.path / f"pipe.{suffix}")
+        before = self.files()
+        # A name with one byte too many, and a path with one byte too many.
+        name, path = "{:x>256}", "./" * 2048 + "y{}"
+        for place, code, says in (
+                (name, 2, "File name too long"), ("folder.npy/" + name, 2, "File name too long"),
+                ("x" * 256 + "/y{}", 2, "File name too long"), (path, 2, "File name too long"),
+                ("nosuch/" + name, 3, "mkdir -p nosuch"), ("nosuch/y{}", 3, "mkdir -p nosuch"),
+                ("dem.npz/y{}", 3, "Not a directory"), ("folder{}", 2, ""), ("pipe{}", 2, "regular")):
+            for suffix in ("npy", "npz", "raw", "shale", "png"):
+                file = place.format("." + suffix)
+                target = file + (":a" if suffix == "shale" else "")
+                for force in ([], ["-f"]):
+                    # Each of these would take hours.
+                    work = ["eval", f"sum({self.ENDLESS})", "-o", target]
+                    if suffix == "png":
+                        work = ["plot", "dem.npz:dem", "-o", target]
+                    with self.subTest((file[-20:], force)):
+                        err = self.shale(*work, *force, code=code).err
+                        self.assertIn(says, err)
+                        self.assertIn(f"file {file}\n", err)
+                        self.assertNotIn("-f replaces", err)
+                        if suffix in ("npz", "shale"):
+                            self.shale("convert", "dem.npz", file, *force, code=code)
+                        if suffix == "shale":
+                            self.shale("create", target, "--shape", "3", *force, code=code)
+                        self.assertEqual(self.files(), before)
+        # The longest name that the file system allows.
+        longest = "x" * 249 + ".shale"
+        self.shale("convert", "dem.npz:dem", f"{longest}:a")
+        self.assertEqual(self.shale("ls", longest).out, "a\n")
+
+    def test_empty_values_of_options_are_refused(self):
+        for words in (["eval", "1+1", "-o", ""], ["stats", "dem.npz:dem", "--mem", ""],
+                      ["convert", "dem.npz:dem", "x.npy", "--dtype", ""]):
+            with self.subTest(words):
+                self.assertIn("is empty", self.shale(*words, code=2).err)
+
+    def test_any_number_of_threads_up_to_the_limit_works(self):
+        np.save(self.path / "large.npy", np.ones(3_000_000, np.float32))
+        for threads in (1, 2, 300, 1024):
+            done = self.shale("eval", "sum(a * 2)", "--let", "a=large.npy", "--threads", threads,
+                              "--json")
+            self.assertEqual(done.err, "")
+            self.assertEqual(done.json()["value"], 6_000_000)
+            self.assertEqual(done.json()["cost"]["threads"], threads)
+            said = self.shale("convert", "large.npy", "copy.npy", "-f", "--threads", threads).err
+            self.assertIn(f"on {threads} thread" + ("s" if threads > 1 else ""), said)
+            self.assertEqual(len(said.splitlines()), 3)
+        for threads in ("1025", "0", "-1", "2147483647", "2147483648", "99999999999999999999", "1.5",
+                        "many", ""):
+            err = self.shale("eval", "sum(a)", "--let", "a=large.npy", "--threads", threads, code=2).err
+            self.assertIn("not in range 1 to 1024", err)
+
+    def test_replaced_files_lose_rights_of_their_owner(self):
+        for name in ("t.npy", "t.npz", "t.raw", "t.png"):
+            (self.path / name).write_bytes(b"old")
+            os.chmod(self.path / name, 0o6755)
+            if name == "t.png":
+                self.shale("plot", "dem.npz:dem", "-o", name, "-f")
+            else:
+                self.shale("convert", "dem.npz:dem", name, "-f")
+            self.assertEqual((self.path / name).stat().st_mode & 0o7777, 0o755)
+
+    def test_replaced_files_keep_their_owner(self):
+        if os.geteuid() != 0:
+            return  # only root may change a file's owner
+        for name in ("t.npy", "t.npz", "t.raw", "t.png"):
+            (self.path / name).write_bytes(b"old")
+            os.chown(self.path / name, 1234, 2345)
+            os.chmod(self.path / name, 0o640)
+            work = ["plot", "dem.npz:dem", "-o"] if name == "t.png" else ["convert", "dem.npz:dem"]
+            self.shale(*work, name, "-f")
+            after = (self.path / name).stat()
+            self.assertEqual((after.st_uid, after.st_gid, after.st_mode & 0o7777),
+                             (1234, 2345, 0o640), name)
+
+    def test_messages_do_not_mislead(self):
+        err = self.shale("eval", "1 + 1", "--mem", "1048575", code=2).err
+        self.assertIn("1048576 bytes", err)
+        self.assertIn("which is 1048575 bytes", err)
+        os.mkfifo(self.path / "pipe.shale")
+        for arguments in (["ls", "pipe.shale"], ["info", "pipe.shale"], ["verify", "pipe.shale"],
+                          ["create", "pipe.shale:a", "--shape", "3"]):
+            self.assertIn("not a regular file", self.shale(*arguments, code=2).err)
+        large = "99999999999999999999"
+        err = self.shale("eval", f"a[{large}]", "--let", "a=dem.npz:dem", code=2).err
+        self.assertNotIn("float", err)
+        self.assertIn("axis", err)
+        self.assertIn("1e20", self.shale("eval", f"a[0] + {large}", "--let", "a=dem.npz:dem", code=2).err)
+
     def test_full_standard_output_is_a_failure(self):
         with open("/dev/full", "w") as full:
             done = subprocess.run([self.command, "version"], stdout=full, stderr=subprocess.PIPE, text=True)
@@ -150,7 +278,7 @@ class Command(ShaleCase):
                          "survey.shale:\n" + self.shale("ls", "-l", "survey.shale").out +
                          "\nempty.shale:\n" + self.shale("ls", "-l", "empty.shale").out)
         both = self.shale("ls", "--json", "survey.shale", "empty.shale").json()
-        self.assertEqual([each["file"] for each in both], ["survey.shale", "empty.shale"])
+        self.assertEqual([listing["file"] for listing in both], ["survey.shale", "empty.shale"])
         self.assertEqual(both[0]["arrays"], self.shale("ls", "--json", "survey.shale").json())
 
     def test_ls_goes_on_behind_a_file_that_cannot_be_read(self):
@@ -164,7 +292,7 @@ class Command(ShaleCase):
             self.assertIn(name, listed.err)
         self.shale("ls", "broken.shale", "nosuch.shale", "dem.npz", code=4)
         both = self.shale("ls", "--json", "nosuch.shale", "dem.npz", code=3).json()
-        self.assertEqual([each["file"] for each in both], ["nosuch.shale", "dem.npz"])
+        self.assertEqual([listing["file"] for listing in both], ["nosuch.shale", "dem.npz"])
         self.assertIsNone(both[0]["arrays"])
         self.assertEqual(len(both[1]["arrays"]), 3)
 
@@ -182,7 +310,7 @@ class Command(ShaleCase):
                                                         "--json").json()["generation"])
         self.assertRegex(info["uuid"], r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
         self.assertEqual(info["file_bytes"], (self.path / "survey.shale").stat().st_size)
-        arrays = {each["name"]: each for each in info["arrays"]}
+        arrays = {array["name"]: array for array in info["arrays"]}
         self.assertEqual(sorted(arrays), ["dem", "dx", "packed", "wave"])
         self.assertEqual(arrays["dem"]["kind"], "dense")
         self.assertEqual(arrays["dem"]["shape"], [60, 83])
@@ -193,6 +321,8 @@ class Command(ShaleCase):
         packed = arrays["packed"]
         self.assertEqual(packed["kind"], "chunked")
         self.assertEqual(packed["chunk_shape"], [16, 32])
+        self.assertEqual(packed["chunks"], 4 * 3)
+        self.assertNotIn("chunks", arrays["dem"])
         self.assertEqual(packed["codec"], "delta,shuffle,zstd:3")
         self.assertGreater(packed["modified"], arrays["dem"]["modified"])
         text = self.shale("info", "survey.shale:packed").out
@@ -266,7 +396,7 @@ class Command(ShaleCase):
                        np.array([1.5, 65504], np.float16), np.array([2**63], np.uint64)):
             np.save(self.path / "few.npy", values)
             printed = self.shale("cat", "--csv", "few.npy").out.split()
-            self.assertEqual([eval(each) for each in printed], values.tolist())
+            self.assertEqual([eval(number) for number in printed], values.tolist())
 
     def test_cat_shows_the_corners_of_many_axes(self):
         np.save(self.path / "cube.npy", np.arange(40 * 30 * 20).reshape(40, 30, 20))
@@ -278,7 +408,7 @@ class Command(ShaleCase):
         self.assertEqual({int(n) for n in re.findall(r"\d+", printed.split("]]]")[0])}, wanted)
 
     def test_cat_shows_the_ends_of_large_arrays_only(self):
-        # Eight tebibytes could not be read, and need not be.
+        # The command could not read eight tebibytes, and it does not need to.
         self.shale("create", "big.shale:z", "--shape", "4194304,1048576", "--dtype", "int16",
                    "--chunk", "1024,1024", "--fill", "7")
         out = self.shale("cat", "big.shale:z").out
@@ -332,7 +462,7 @@ class Command(ShaleCase):
         self.survey()
         done = self.shale("eval", "sum(a) + b", "--let", "a=survey.shale:dem", "--let",
                           "b=dem.npz:dx", "--json", "--disk-speed").json()
-        self.assertEqual(sorted(each["file"] for each in done["cost"]["disks"]),
+        self.assertEqual(sorted(disk["file"] for disk in done["cost"]["disks"]),
                          ["dem.npz", "survey.shale"])
         self.assertEqual(done["value"], int(self.dem.sum()) + 0.25)
         said = self.shale("eval", "sum(a)", "--let", "a=survey.shale:dem", "--disk-speed").err
@@ -409,7 +539,8 @@ class Command(ShaleCase):
                         err = self.shale(*arguments, *force, code=3).err
                         self.assertIn("'dem.npz' holds other arrays: ", err)
                         self.assertIn("wave", err)
-                        self.assertIn("-f replaces all of it if the target is dem.npz alone", err)
+                        self.assertIn("-f replaces the whole archive if the target is dem.npz "
+                                      "without a name", err)
                         self.assertEqual((self.path / "dem.npz").read_bytes(), before)
         self.shale("convert", "a.npy", "dem.npz", code=3)
         self.shale("convert", "a.npy", "dem.npz", "-f")
@@ -455,7 +586,7 @@ class Command(ShaleCase):
                 self.assertEqual(got.dtype.kind, wanted.dtype.kind)
                 np.testing.assert_allclose(got, wanted, rtol=3e-6, atol=1e-6)
 
-    # Every function with the calls that show what it does; NumPy's name where ours is none of NumPy 1.
+    # Calls of every function. The name is NumPy's if NumPy 1 does not have ours.
     CALLS = {
         **{name: ["{}(p)", "{}(0.3)"] for name in
            "sqrt exp log log2 log10 sin cos tan sinh cosh tanh arctan atan".split()},
@@ -486,6 +617,8 @@ class Command(ShaleCase):
         "full": ["{}((2, 3), 1.5)", "{}(4, 7, dtype=int16)"],
         **{name: ["{}((2, 3))", "{}(4, dtype=int16)"] for name in "zeros ones".split()},
         **{name: ["{}(f)", "{}(i, dtype=float32)"] for name in "zeros_like ones_like".split()},
+        "full_like": ["{}(i, 7)", "{}(f, 2, dtype=float32)"],
+        "diagonal": ["{}(f)", "{}(f, 1)", "{}(f[None], 0, 2, 1)"],
         "tile": ["{}(f, (2, 3))", "{}(f, (2, 1, 2))"],
         "repeat": ["{}(f, 3, axis=1)", "{}(f, 2)"],
         **{name: ["{}((f, p))", "{}((f, i), axis=1)"] for name in "concatenate concat".split()},
@@ -501,9 +634,16 @@ class Command(ShaleCase):
                    "permute_dims": "transpose", "cast": "astype"}
 
     def test_every_function_is_numpys(self):
-        listed = [line.split("(")[0] for line in self.shale("eval", "--functions").out.splitlines()
-                  if re.match(r"\w+\(", line)]
+        listed = []
+        for line in self.shale("eval", "--functions").out.splitlines():
+            if re.match(r"\w+\(", line):
+                listed.append(line.split("(")[0])
+                listed += line.partition("   also called ")[2].split(", ") if "also called" in line else []
         self.assertEqual(sorted(listed), sorted(self.CALLS))
+        told = json.loads(self.shale("eval", "--functions", "--json").out)
+        self.assertEqual(sorted(name for function in told
+                                for name in [function["name"], *function["synonyms"]]),
+                         sorted(self.CALLS))
         rng = np.random.default_rng(11)
         arrays = {"f": np.round(rng.normal(0, 3, (4, 6)) * 2) / 2, "p": rng.uniform(0.1, 5, (4, 6)),
                   "u": rng.uniform(-1, 1, (4, 6)), "i": rng.integers(-5, 6, (4, 6)),
@@ -542,7 +682,7 @@ class Command(ShaleCase):
 
     def test_scalar_results_of_every_kind_are_json(self):
         for text, wanted in (("a[0] > 3", False), ("a[0] + 0.5", 2.5), ("a[1]", 2**64 - 1),
-                             ("a[0] / 0.0", None)):
+                             ("a[0] / 0.0", "Infinity"), ("(a[0] - a[0]) / 0.0", None)):
             np.save(self.path / "a.npy", np.array([2, 2**64 - 1], np.uint64))
             self.assertEqual(self.shale("eval", text, "--let", "a=a.npy", "--json").json()["value"],
                              wanted)
@@ -567,7 +707,7 @@ class Command(ShaleCase):
                 self.assertIn(f"in {len(touched)} tile", self.shale(*arguments, "--plan").out)
                 cost = self.shale(*arguments, "-o", "y.npy", "-f", "--json").json()["cost"]
                 self.assertEqual((cost["tiles_decoded"], cost["bytes_read"]), (len(touched), decoded))
-                # Raw chunks are stored whole, those at the edge too.
+                # Raw chunks are stored whole, even at the edges of the array.
                 self.assertEqual(cost["stored_bytes_read"], len(touched) * 32 * 64 * 8)
                 self.assert_same(np.load(self.path / "y.npy"),
                                  eval(f"values[{rows}, {columns}]") + 0)
@@ -626,7 +766,7 @@ class Command(ShaleCase):
         self.assertIn("float64 (4,)", self.shale("convert", "h.npy", "k.shale:h", "-f", "--as",
                                                  "float64").err)
         self.assert_same(self.load("k.shale:h"), np.load(self.path / "h.npy"))
-        # Integers fit float64; and what is said is what is stored.
+        # float64 can hold the integers, and the message tells what is stored.
         done = self.shale("eval", "arange(4)", "-o", "k.shale:h", "-f", "--json").json()
         self.assertEqual(done["dtype"], "float64")
         self.assert_same(self.load("k.shale:h"), np.arange(4.0))
@@ -656,7 +796,7 @@ class Command(ShaleCase):
         return (int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big"), head[25])
 
     def pixels(self, name):
-        """The rows of an RGB picture, each of (red, green, blue)."""
+        """The rows of an RGB picture; a pixel is (red, green, blue)."""
         data = (self.path / name).read_bytes()
         at, packed = 8, b""
         while at < len(data):
@@ -671,7 +811,7 @@ class Command(ShaleCase):
             for x, value in enumerate(line, 3):
                 left, above, corner = rows[y, x - 3], rows[y - 1, x], rows[y - 1, x - 3]
                 near = left + above - corner
-                paeth = min((left, above, corner), key=lambda each: abs(near - each))
+                paeth = min((left, above, corner), key=lambda value: abs(near - value))
                 rows[y, x] = (value + [0, left, above, (left + above) // 2, paeth][kind]) % 256
         return [[tuple(row[x:x + 3]) for x in range(3, len(row), 3)] for row in rows[1:].tolist()]
 
@@ -683,6 +823,23 @@ class Command(ShaleCase):
         self.assertEqual(self.png("small.png"), (21, 15, 2))
         self.shale("plot", "survey.shale:dem", "-o", "large.png", "--width", "200")
         self.assertEqual(self.png("large.png"), (166, 120, 2))
+
+    def test_plot_makes_one_file_beside_its_target(self):
+        libc = ctypes.CDLL(None, use_errno=True)
+        events = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        in_moved_to, in_create = 0x80, 0x100
+        libc.inotify_add_watch(events, os.fsencode(self.path), in_create | in_moved_to)
+        self.shale("plot", "dem.npz:dem", "-o", "dem.png")
+        made = []
+        rest = os.read(events, 1 << 16)
+        os.close(events)
+        while rest:
+            _, _, _, length = struct.unpack("iIII", rest[:16])
+            made.append(os.fsdecode(rest[16:16 + length].rstrip(b"\0")))
+            rest = rest[16 + length:]
+        self.assertEqual(len(made), 2, made)
+        self.assertRegex(made[0], r"^\.dem\.png\.[0-9a-f]{16}\.partial$")
+        self.assertEqual(made[1], "dem.png")
 
     def test_plot_tells_large_numbers_apart(self):
         for values in (1e9 + np.arange(12.0), 20000000 + np.arange(12), 1e300 * np.arange(-6.0, 6)):
@@ -731,7 +888,8 @@ class Command(ShaleCase):
                 self.assertIn("-f", self.shale(*command, code=3).err)
                 done = self.shale(*command, "-f")
                 if "--json" in command:
-                    converted = {each["target"]: each["shape"] for each in done.json()["converted"]}
+                    made = done.json()["converted"]
+                    converted = {array["target"]: array["shape"] for array in made}
                     self.assertEqual(converted["t.shale:wave"], [17, 40])
 
     def corrupt_chunk(self):
@@ -774,6 +932,25 @@ class Command(ShaleCase):
         self.shale("verify", "survey.shale")
         self.assertGreaterEqual(len((self.path / "survey.shale").read_bytes()), len(content))
 
+    def test_lost_commit_is_refused_or_salvaged(self):
+        self.survey()
+        path = self.path / "survey.shale"
+        generation = self.shale("info", "survey.shale", "--json").json()["generation"]
+        self.shale("eval", "a + 1", "--let", "a=survey.shale:dem", "-o", "survey.shale:dem", "-f")
+        content = bytearray(path.read_bytes())
+        slot = [16384, 32768][generation % 2]  # of generation + 1
+        content[slot:slot + 512] = bytes(512)
+        path.write_bytes(content)
+        for arguments in (["cat", "survey.shale:dem"], ["set", "survey.shale:dem", "a=b"],
+                          ["ls", "survey.shale"], ["convert", "survey.shale", "copy.shale"]):
+            err = self.shale(*arguments, code=4).err
+            self.assertIn("--salvage", err)
+            self.assertIn(f"byte {slot}", err)
+        self.assertIn("was committed", self.shale("verify", "survey.shale", code=1).out)
+        self.assertEqual(path.read_bytes(), content)
+        self.shale("convert", "--salvage", "survey.shale", "copy.shale")
+        self.assert_same(self.load("copy.shale:dem"), self.dem)
+
     def test_verify_accounts_for_every_byte(self):
         self.survey()
         self.shale("eval", "a + 1", "--let", "a=survey.shale:dem", "-o", "survey.shale:dem", "-f")
@@ -804,11 +981,12 @@ class Command(ShaleCase):
     # ---- interruption ----------------------------------------------------------------------------
 
     def interrupt(self, *arguments, number=signal.SIGINT):
-        """Starts what would take minutes, interrupts it when it has begun, returns its end."""
+        """Starts a command that would take minutes and interrupts it after it has begun. Returns
+        the finished process."""
         with subprocess.Popen([self.command, *map(str, arguments)], cwd=self.path, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             status = pathlib.Path(f"/proc/{process.pid}/status")
-            # Once it blocks the signal, it reads it; a little later it computes.
+            # A process that blocks the signal is ready to read it. It computes shortly afterwards.
             while not int(re.search(r"SigBlk:\s*(\w+)", status.read_text()).group(1), 16):
                 self.assertIsNone(process.poll())
                 time.sleep(0.01)
@@ -844,6 +1022,49 @@ class Command(ShaleCase):
                                      "-o", target)
             self.assertEqual(code, 130)
             self.assertEqual(self.files(), before)
+
+    # ---- without threads -------------------------------------------------------------------------
+
+    def without_threads(self):
+        """Options for the command as a user who may start no thread."""
+        if os.geteuid() != 0:
+            self.skipTest("only root can become another user")
+        self.path.chmod(0o777)
+        user = 40000 + os.getpid() % 20000
+        def begin():
+            resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+        options = {"user": user, "group": user, "extra_groups": [], "preexec_fn": begin}
+        try:
+            subprocess.run([self.command, "version"], check=True, capture_output=True, **options)
+        except (PermissionError, subprocess.CalledProcessError):
+            self.skipTest("the command cannot be run by another user from where it was built")
+        return options
+
+    def test_without_threads_it_computes(self):
+        options = self.without_threads()
+        np.save(self.path / "long.npy", np.ones(3_000_000, np.float32))
+        stats = self.shale("stats", "long.npy", "--json", **options).json()
+        self.assertEqual(stats["mean"], 1)
+        self.shale("eval", "a * 2", "--let", "a=long.npy", "-o", "new.shale:a", "--chunked", **options)
+        self.assert_same(self.load("new.shale:a"), np.full(3_000_000, 2, np.float32))
+        checks = self.shale("doctor", "--json", **options).json()["checks"]
+        self.assertIn(("threads", "note"), [(check["name"], check["verdict"]) for check in checks])
+
+    def test_without_threads_it_is_interrupted(self):
+        options = self.without_threads()
+        before = self.files()
+        with subprocess.Popen([self.command, "eval", f"sum({self.ENDLESS}) * w", "--let",
+                               "w=dem.npz:wave", "-o", "new.npy"], cwd=self.path, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options) as process:
+            status = pathlib.Path(f"/proc/{process.pid}/status")
+            while not int(re.search(r"SigCgt:\s*(\w+)", status.read_text()).group(1), 16) & 2:
+                self.assertIsNone(process.poll())
+                time.sleep(0.01)
+            time.sleep(0.5)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, err)
+        self.assertEqual(self.files(), before)
 
     # ---- versions --------------------------------------------------------------------------------
 

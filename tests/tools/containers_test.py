@@ -1,32 +1,35 @@
 #!/usr/bin/python3
-"""What the built `shale` command does to arrays in containers as a whole: copies that keep their
-form, replacing, removing, renaming, attributes, names. NumPy is the oracle of values.
+"""Tests the built `shale` command on whole arrays of containers: copies that keep their form,
+replacing, removing, renaming, attributes and names. NumPy is the oracle for values.
 
 Usage: containers_test.py PATH/TO/shale [unittest arguments]
 """
 
 import json
+import os
 import pathlib
+import signal
+import subprocess
 import sys
 
 import numpy as np
 
-sys.dont_write_bytecode = True  # testing leaves nothing in the tree
+sys.dont_write_bytecode = True  # a test run leaves no files in the tree
 
 from shale_case import ShaleCase, main
 
-USAGE, FAILED = 2, 3
+USAGE, FAILED, CORRUPT = 2, 3, 4
 ODD_NAMES = ["/a", "a/", "a//b", ".", "..", "a/../b", "/", "a\x01", "a\x7f"]
 
 
 class Containers(ShaleCase):
-    def facts(self, address, *which):
-        """What `info` says of one array; of the fields `which` alone if there are any."""
+    def facts(self, address, *keys):
+        """The facts that `info` prints about one array; with `keys`, these facts alone."""
         array = self.shale("info", address, "--json").json()["arrays"][0]
-        return [array.get(each) for each in which] if which else array
+        return [array.get(key) for key in keys] if keys else array
 
     def form(self, address):
-        """All that makes an array what it is, but its elements."""
+        """All properties of an array except its elements."""
         return self.facts(address, "dtype", "shape", "kind", "chunk_shape", "codec", "fill_value",
                           "attributes")
 
@@ -35,8 +38,8 @@ class Containers(ShaleCase):
 
     def refused(self, code, *arguments, says=()):
         err = self.shale(*arguments, code=code).err
-        for each in [says] if isinstance(says, str) else says:
-            self.assertIn(each, err)
+        for text in [says] if isinstance(says, str) else says:
+            self.assertIn(text, err)
         return err
 
     def forms(self):
@@ -64,7 +67,7 @@ class Containers(ShaleCase):
         values = self.forms()
         def converted(source, target):
             made = self.shale("convert", source, target, "--json").json()["converted"]
-            return {each["target"]: each["stored_bytes"] for each in made}
+            return {array["target"]: array["stored_bytes"] for array in made}
 
         told = converted("forms.shale", "all.shale")
         self.assertEqual(self.names("all.shale"), sorted(values))
@@ -80,6 +83,28 @@ class Containers(ShaleCase):
                 self.shale("rm", "one.shale:other/name")
         self.shale("verify", "all.shale")
 
+    def test_copies_carry_no_damage_on(self):
+        self.survey()
+        bytes_now = bytearray((self.path / "survey.shale").read_bytes())
+        at = bytes_now.find(self.dem.tobytes())
+        self.assertGreater(at, 0)
+        bytes_now[at + 1000] ^= 16
+        (self.path / "survey.shale").write_bytes(bytes_now)
+        says = ["[corrupt]", "segment 0 of 'dem' in survey.shale", f"at byte {at} "]
+        for target in ("new.shale", "new.npz", "new.npy", "new.shale:dem"):
+            source = "survey.shale" if target in ("new.shale", "new.npz") else "survey.shale:dem"
+            with self.subTest(target):
+                self.refused(CORRUPT, "convert", source, target, says=says)
+                self.assertEqual([file for file in self.files() if file.startswith("new")], [])
+        # The undamaged arrays of the same file are still copied.
+        self.shale("convert", "survey.shale:wave", "wave.npy")
+        self.assert_same(np.load(self.path / "wave.npy"), self.wave)
+        for command in (["eval", "sum(a)", "--let", "a=survey.shale:dem"], ["stats", "survey.shale:dem"],
+                        ["cat", "survey.shale:dem"]):
+            with self.subTest(command):
+                self.shale(*command)
+                self.refused(CORRUPT, *command, "--check", says=says)
+
     def test_copies_of_containers_leave_free_space_out(self):
         noise = np.random.default_rng(3).integers(0, 256, (1024, 1024)).astype(np.uint8)
         np.save(self.path / "noise.npy", noise)
@@ -91,6 +116,78 @@ class Containers(ShaleCase):
         self.assertGreater(full, 3 * noise.nbytes)
         self.assertLess(compact, 1.2 * noise.nbytes)
         self.assert_same(self.load("compact.shale:b"), noise)
+
+    def test_a_container_is_written_anew_in_its_place(self):
+        before = self.forms()
+        (self.path / "forms.shale").chmod(0o640)
+        (self.path / "link.shale").symlink_to("forms.shale")
+        self.shale("rm", "forms.shale:wide")
+        size = (self.path / "forms.shale").stat().st_size
+        self.shale("convert", "link.shale", "--replace")
+        after = (self.path / "forms.shale").stat()
+        self.assertLess(after.st_size, size)
+        self.assertEqual(after.st_mode & 0o7777, 0o640)
+        self.assertTrue((self.path / "link.shale").is_symlink())
+        for name, values in before.items():
+            if name != "wide":
+                self.assert_same(self.load(f"forms.shale:{name}"), values)
+        self.shale("verify", "forms.shale")
+        self.assertEqual([file.name for file in self.path.glob(".*partial*")], [])
+        self.refused(USAGE, "convert", "forms.shale", "other.shale", "--replace", says="no target")
+        self.refused(USAGE, "convert", "forms.shale:dense", "--replace", says="whole")
+        self.refused(USAGE, "convert", "forms.shale", says="--replace")
+
+    def test_a_container_that_is_written_anew_keeps_its_owner(self):
+        if os.geteuid() != 0:
+            return  # only root may change a file's owner
+        self.forms()
+        place = self.path / "forms.shale"
+        place.chmod(0o640)
+        os.chown(place, 1234, 2345)
+        self.assertNotIn("not kept", self.shale("convert", "forms.shale", "--replace").err)
+        after = place.stat()
+        self.assertEqual((after.st_uid, after.st_gid, after.st_mode & 0o7777), (1234, 2345, 0o640))
+        # A user who may write the file, but may not change its owner.
+        place.chmod(0o666)
+        self.path.chmod(0o777)
+        nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+        try:
+            subprocess.run([self.command, "version"], check=True, capture_output=True, **nobody)
+        except (PermissionError, subprocess.CalledProcessError):
+            return  # the command cannot be run by another user from where it was built
+        said = self.shale("convert", "forms.shale", "--replace", **nobody).err
+        self.assertIn("not kept: owner 1234: the file is user 65534's now\n", said)
+        self.assertIn("not kept: group 2345: the file is group 65534's now\n", said)
+        after = place.stat()
+        self.assertEqual((after.st_uid, after.st_gid, after.st_mode & 0o7777), (65534, 65534, 0o666))
+
+    def test_a_container_is_changed_beside_others_that_compact_it(self):
+        self.shale("create", "busy.shale:a", "--shape", "3")
+        again = "while :; do \"$1\" convert -q busy.shale --replace || exit 1; done"
+        with subprocess.Popen(["sh", "-c", again, "sh", self.command], cwd=self.path,
+                              start_new_session=True) as compacting:
+            try:
+                for number in range(25):
+                    self.shale("set", "-q", "busy.shale:a", f"n={number}")
+                self.assertIsNone(compacting.poll())
+            finally:
+                os.killpg(compacting.pid, signal.SIGKILL)
+        self.assertEqual(self.facts("busy.shale:a", "attributes"), [{"n": 24}])
+
+    def test_a_container_that_is_written_to_is_not_replaced(self):
+        self.forms()
+        holder = subprocess.Popen(
+            [sys.executable, "-c",
+             "import fcntl,sys\nf=open(sys.argv[1],'r+')\nfcntl.lockf(f,fcntl.LOCK_EX,1,2**60)\n"
+             "print(flush=True)\nsys.stdin.read()", str(self.path / "forms.shale")],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            holder.stdout.readline()
+            inode = (self.path / "forms.shale").stat().st_ino
+            self.refused(FAILED, "convert", "forms.shale", "--replace", says=f"process {holder.pid}")
+            self.assertEqual((self.path / "forms.shale").stat().st_ino, inode)
+        finally:
+            holder.communicate(b"")
 
     def test_chunks_that_were_never_written_stay_so(self):
         self.shale("create", "s.shale:a", "--shape", "4096,4096", "--chunk", "512,512", "--fill",
@@ -141,7 +238,7 @@ class Containers(ShaleCase):
     def test_what_does_not_suit_a_dtype_is_named(self):
         self.forms()
         err = self.shale("convert", "forms.shale:packed", "o.shale:a", "--as", "float32").err
-        self.assertIn("not kept: codec stage delta: float32 is no integer type", err)
+        self.assertIn("not kept: codec stage delta: float32 is not an integer type", err)
         self.assertEqual(self.facts("o.shale:a", "chunk_shape", "codec"),
                          [[16, 32], "bitshuffle,zstd:7"])
         self.assert_same(self.load("o.shale:a"), self.dem.astype(np.float32))
@@ -149,9 +246,80 @@ class Containers(ShaleCase):
                    "--codec", "bitround:0,zstd:1")
         done = self.shale("convert", "o.shale:holes", "o.shale:b", "--as", "int8", "--json").json()
         lost = done["converted"][0]["not_kept"]
-        self.assertEqual([each.split(":")[0] for each in lost],
+        self.assertEqual([line.split(":")[0] for line in lost],
                          ["fill value nan", "codec stage bitround"])
         self.assert_same(self.load("o.shale:b"), np.zeros(9, np.int8))
+
+    # ---- names that are typed differently from how they are stored -------------------------------
+
+    def odd_names(self):
+        np.savez(self.path / "odd.npz", **{"con[1]": self.dem, "a[": self.wave, "plain": self.dem})
+        self.shale("convert", "odd.npz", "odd.shale", "-f")
+        return {"con[1]": "con[[1]", "a[": "a[[", "plain": "plain"}
+
+    def test_json_has_names_as_they_are_and_addresses_to_type(self):
+        names = self.odd_names()
+        for file in ("odd.npz", "odd.shale"):
+            for found in (self.shale("ls", "--json", file).json(),
+                          self.shale("info", "--json", file).json()["arrays"]):
+                self.assertEqual({array["name"]: array["address"] for array in found},
+                                 {name: f"{file}:{typed}" for name, typed in names.items()})
+            for name, typed in names.items():
+                one, = self.shale("info", "--json", f"{file}:{typed}").json()["arrays"]
+                self.assertEqual((one["name"], one["address"]), (name, f"{file}:{typed}"))
+                self.assertEqual(self.load(one["address"]).shape, tuple(one["shape"]))
+        np.save(self.path / "x.npy", self.dem)
+        self.dem.tofile(self.path / "x.raw")
+        for address in ("x.npy", "x.raw:int16(60,83)"):
+            for one, in (self.shale("ls", "--json", address).json(),
+                         self.shale("info", "--json", address).json()["arrays"]):
+                self.assertEqual(one["address"], address)
+                self.assert_same(self.load(address), self.dem)
+        said = self.shale("set", "odd.shale:con[[1]", "unit=m", "--json").json()
+        self.assertEqual((said["array"], said["address"]), ("con[1]", "odd.shale:con[[1]"))
+        said = self.shale("mv", "odd.shale:con[[1]", "b[2]", "--json").json()
+        self.assertEqual((said["to"], said["address"]), ("b[2]", "odd.shale:b[[2]"))
+        said = self.shale("rm", said["address"], "--json").json()["removed"][0]
+        self.assertEqual((said["array"], said["address"]), ("b[2]", "odd.shale:b[[2]"))
+
+    def test_texts_have_names_as_they_are_typed(self):
+        names = self.odd_names()
+        for file in ("odd.npz", "odd.shale"):
+            titles = [part.splitlines()[0] for part in self.shale("info", file).out.split("\n\n")[1:]]
+            self.assertEqual(sorted(titles), sorted(names.values()))
+            one = self.shale("info", f"{file}:con[[1]").out.splitlines()
+            self.assertEqual([line.split()[1] for line in one if line.startswith("array")],
+                             ["con[[1]"])
+            err = self.refused(USAGE, "cat", file, says="does not say which array")
+            listed = err.split("there are ")[1].strip().split(", ")
+            self.assertEqual(sorted(listed), sorted(names.values()))
+        err = self.refused(FAILED, "convert", "odd.shale:plain", "odd.npz:new", says="holds other arrays")
+        self.assertEqual(sorted(err.split("other arrays: ")[1].split(" [already")[0].split(", ")),
+                         sorted(names.values()))
+
+    def test_suggestions_can_be_typed(self):
+        self.odd_names()
+        for typed in ("con[[2]", "con[[1", "kon[[1]"):
+            for arguments in (["cat", f"odd.shale:{typed}"], ["info", f"odd.shale:{typed}"],
+                              ["stats", f"odd.shale:{typed}"], ["rm", f"odd.shale:{typed}"],
+                              ["rm", "odd.shale:plain", f"odd.shale:{typed}"],
+                              ["mv", f"odd.shale:{typed}", "new"],
+                              ["set", f"odd.shale:{typed}", "unit=m"],
+                              ["set", f"odd.shale:{typed}", "--unset", "unit"],
+                              ["eval", "a", "--let", f"a=odd.shale:{typed}"],
+                              ["convert", f"odd.shale:{typed}", "new.npy"]):
+                with self.subTest(arguments):
+                    err = self.refused(FAILED, *arguments, says="did you mean 'con[1]'?")
+                    suggested, = [line.split("typed as ")[1] for line in err.splitlines()
+                                  if "typed as" in line]
+                    self.assertEqual(suggested, "odd.shale:con[[1]")
+        self.assert_same(self.load(suggested), self.dem)
+        # Names that are typed as they are stored need no advice, and neither do other errors.
+        for arguments in (["cat", "odd.shale:plane"], ["set", "odd.shale:con[[1]", "--unset", "unit"],
+                          ["mv", "odd.shale:plai", "new"]):
+            self.assertNotIn("typed as", self.refused(FAILED, *arguments))
+        for arguments in (["cat", "odd.npz:con1"], ["info", "odd.npz:con1"]):
+            self.refused(FAILED, *arguments, says=["con[1]", "a '[' in a name is typed '[['"])
 
     # ---- replacing -------------------------------------------------------------------------------
 
@@ -223,7 +391,8 @@ class Containers(ShaleCase):
         self.shale("rm", "survey.shale:dem")
         self.assertEqual(self.names("survey.shale"), ["dx", "wave"])
         done = self.shale("rm", "survey.shale:dx", "other.shale:dem", "survey.shale:wave", "--json")
-        self.assertEqual([(each["file"], each["array"]) for each in done.json()["removed"]],
+        removed = done.json()["removed"]
+        self.assertEqual([(removal["file"], removal["array"]) for removal in removed],
                          [("survey.shale", "dx"), ("survey.shale", "wave"), ("other.shale", "dem")])
         self.assertEqual(self.names("survey.shale"), [])
         self.assertEqual(self.names("other.shale"), ["dx", "wave"])
@@ -388,7 +557,7 @@ class Containers(ShaleCase):
     def test_names_with_brackets_are_addressed_with_doubled_ones(self):
         np.savez(self.path / "b.npz", **{"x[0]": self.dem, "x": self.wave, "[": self.dem[0]})
         self.shale("convert", "b.npz", "b.shale")
-        self.assertEqual(self.names("b.shale"), ["[", "x", "x[0]"])
+        self.assertEqual(self.names("b.shale"), ["[[", "x", "x[[0]"])
         for file in ("b.shale", "b.npz"):
             self.assert_same(self.load(f"{file}:x[0]"), self.wave[0])
             self.assert_same(self.load(f"{file}:x[[0]"), self.dem)
@@ -401,7 +570,7 @@ class Containers(ShaleCase):
         self.shale("mv", "b.shale:y[[1]", "z[2]")
         self.shale("mv", "b.shale:x[[0]", "b.shale:w[[3]")
         self.shale("rm", "b.shale:z[[2]")
-        self.assertEqual(self.names("b.shale"), ["[", "w[3]", "x"])
+        self.assertEqual(self.names("b.shale"), ["[[", "w[[3]", "x"])
 
     def test_slices_that_may_be_names_are_explained(self):
         self.shale("convert", "dem.npz:dem", "b.shale:x[[0]")

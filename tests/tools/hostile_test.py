@@ -1,14 +1,16 @@
 #!/usr/bin/python3
-"""What the built `shale` command makes of hostile input and of a system that fails under it.
+"""How the built `shale` command handles hostile input and failures of the system.
 
 Usage: hostile_test.py PATH/TO/shale [unittest arguments]
 """
 
+import ctypes
 import json
 import os
 import pathlib
 import re
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -21,6 +23,39 @@ import numpy as np
 
 SHALE = None
 USAGE, FAILED, CORRUPT, UNSUPPORTED, INTERRUPTED = 2, 3, 4, 5, 130
+
+
+class Checksum(ctypes.Structure):
+    _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
+
+
+def checksum128(data):
+    """The checksum of a container's metadata, as docs/container-format.md stores it."""
+    hash_of = ctypes.CDLL("libxxhash.so.0").XXH3_128bits
+    hash_of.argtypes, hash_of.restype = [ctypes.c_char_p, ctypes.c_size_t], Checksum
+    return bytes(hash_of(bytes(data), len(data)))
+
+
+def rename_in_catalog(path, old, new):
+    """Changes the name of an array in a container to any bytes of the same length, and corrects
+    every checksum above it. The catalog has to be one page."""
+    data = bytearray(path.read_bytes())
+
+    def number(at):
+        return int.from_bytes(data[at:at + 8], "little")
+
+    superblock = max((16384, 32768), key=lambda at: number(at + 32))
+    root = number(superblock + 40)
+    catalog = number(root + 32)
+    page = data[catalog:catalog + 4096]
+    assert page.count(old) >= 1 and len(old) == len(new)
+    data[catalog:catalog + 4096] = page.replace(old, new)
+    data[root + 40:root + 56] = checksum128(data[catalog:catalog + 4096])
+    data[superblock + 56:superblock + 72] = checksum128(data[root:root + 4096])
+    block = data[superblock:superblock + 496]
+    data[superblock + 496:superblock + 512] = checksum128(
+        block[16:32] + block[12:16] + block[0:12] + block[32:496])
+    path.write_bytes(data)
 
 
 class Hostile(unittest.TestCase):
@@ -40,7 +75,7 @@ class Hostile(unittest.TestCase):
         return subprocess.Popen([SHALE, *map(str, arguments)], **options)
 
     def shale(self, *arguments, code=0, **options):
-        """Runs to its end; a crash has another code, and a hang runs into the time-out."""
+        """Runs the command to its end. A crash has another code, a hang reaches the time-out."""
         with self.start(*arguments, **options) as process:
             out, err = process.communicate(timeout=120)
         self.out, self.err = (text.decode(errors="replace") if text is not None else ""
@@ -50,7 +85,8 @@ class Hostile(unittest.TestCase):
         return self.out
 
     def refused(self, code, *arguments, names=(), **options):
-        """Fails with that code and a message that has every word of `names`, and prints no data."""
+        """Runs a command that must fail with this code, print no data, and name every word of `names`
+        in its message."""
         self.shale(*arguments, code=code, **options)
         self.assertEqual(self.out, "")
         self.assertRegex(self.err, r"^shale[ a-z]*: ")
@@ -66,7 +102,7 @@ class Hostile(unittest.TestCase):
         return sorted(p.name for p in (folder or self.path).iterdir())
 
     def readers(self, address):
-        """Every command that reads elements, and where it would write them."""
+        """Every command that reads elements, with the target that it would write."""
         return (["info", address], ["ls", "-l", address], ["cat", address], ["stats", address],
                 ["plot", address, "-o", "x.png"], ["convert", address, "x.raw"],
                 ["convert", address, "y.shale:x"],
@@ -95,9 +131,18 @@ class Hostile(unittest.TestCase):
                                 ("e.shale", b"", 0)):
             (self.path / name).write_bytes(whole[:at])
             address = name if name.endswith(".npy") else name + ":dem"
-            # An .npy file's header says what it holds, whether or not it is there.
             self.all_refuse(CORRUPT, address, names=[name, "[corrupt]"],
                             skip=("info", "ls") if name == "c.npy" else ())
+        # The header of an .npy file tells the size of the array, even if elements are missing.
+        self.shale("info", "c.npy", code=CORRUPT)
+        self.assertIn("the file has 4872", self.err)
+        self.assertRegex(self.out, r"unreadable +elements are missing \[corrupt\]")
+        self.assertRegex(self.out, "stored +4.8 KiB of these are present")
+        told = json.loads(self.shale("info", "--json", "c.npy", code=CORRUPT))["arrays"][0]
+        self.assertEqual((told["code"], told["dtype"], told["stored_bytes"]),
+                         ("corrupt", "int16", 4872))
+        self.shale("ls", "-l", "c.npy", code=CORRUPT)
+        self.assertRegex(self.out, r"int16 +\(60, 83\)")
         self.shale("verify", "c.shale", code=1)
         self.shale("verify", "e.shale", code=1)
 
@@ -151,7 +196,7 @@ class Hostile(unittest.TestCase):
                     self.assertIn(word, self.out)
                 self.assertIn("'objects' of mixed.npz: Python objects", self.err)
                 self.assertIn("'records' of mixed.npz: structured", self.err)
-        listed = {each["name"]: each for each in json.loads(self.out)}
+        listed = {member["name"]: member for member in json.loads(self.out)}
         self.assertEqual(listed["good"]["shape"], [60, 83])
         self.assertEqual(listed["records"]["code"], "unsupported")
         self.assertIn("structured", listed["records"]["problem"])
@@ -193,7 +238,7 @@ class Hostile(unittest.TestCase):
                       "(-1,)", "(18446744073709551617,)", "(1.5,)"):
             self.header("a.npy", shape)
             self.all_refuse(CORRUPT, "a.npy", names=["a.npy"])
-        self.header("a.npy", "(1099511627776, 1024)")  # declared, not there
+        self.header("a.npy", "(1099511627776, 1024)")  # the elements are missing
         self.all_refuse(CORRUPT, "a.npy", names=["a.npy", "4503599627370496", "has 4"],
                         skip=("info", "ls"))
         self.header("a.npy", "(" + "1, " * 33 + ")")
@@ -207,7 +252,7 @@ class Hostile(unittest.TestCase):
                      names=["new.shale", "[out_of_space]"])
         self.assertNotIn("new.shale", self.files())
 
-    # ---- files that are none ---------------------------------------------------------------------
+    # ---- directories, devices and missing files --------------------------------------------------
 
     def test_what_is_no_regular_file_is_an_error_not_a_wait(self):
         for suffix in ("npy", "npz", "raw", "shale"):
@@ -220,11 +265,11 @@ class Hostile(unittest.TestCase):
             for kind in ("folder", "pipe", "null", "loop", "dangling"):
                 file = f"{kind}.{suffix}"
                 with self.subTest(file):
-                    # Reading from a device of endless zeros as raw bytes would never end.
-                    wanted = FAILED if suffix == "shale" or kind in ("loop", "dangling") else USAGE
+                    # A device of endless zeros has no end as raw bytes.
+                    wanted = FAILED if kind in ("loop", "dangling") else USAGE
                     self.refused(wanted, "cat", file + inside, names=[file])
                     self.refused(wanted, "convert", file + inside, "new.shale:a", names=[file])
-        self.refused(FAILED, "verify", "pipe.shale", names=["pipe.shale"])
+        self.refused(USAGE, "verify", "pipe.shale", names=["pipe.shale"])
 
     def test_only_regular_files_are_replaced(self):
         os.mkfifo(self.path / "pipe.png")
@@ -261,7 +306,7 @@ class Hostile(unittest.TestCase):
         self.assertEqual(self.shale("ls", "real.shale"), "b\ndem\n")
 
     def as_nobody(self):
-        """Options that start a command without root's rights; none are needed by whoever has none."""
+        """Options that start a command without root's rights; empty if this process has none."""
         if os.geteuid() != 0:
             return {}
         self.path.chmod(0o755)
@@ -300,7 +345,7 @@ class Hostile(unittest.TestCase):
             address = name if name.endswith(".npy") else name + ":dem"
             self.all_refuse(FAILED, address, names=[name, "[not_found]"])
 
-    # ---- text from strangers ---------------------------------------------------------------------
+    # ---- untrusted text --------------------------------------------------------------------------
 
     def test_attributes_and_names_cannot_drive_the_terminal(self):
         self.shale("create", "a.shale:a", "--shape", "3", "--attribute", "title=\x1b[2J\x07",
@@ -315,16 +360,27 @@ class Hostile(unittest.TestCase):
             archive.writestr("e\x1b[2J.npy", (self.path / "dem.npy").read_bytes())
         for arguments in (["ls"], ["ls", "-l"], ["info"]):
             self.assertNotIn("\x1b", self.shale(*arguments, "a.npz"))
-            self.assertIn("\\x1b[2J", self.out)
+            # Lists show names as addresses write them.
+            self.assertIn("\\x1b[[2J", self.out)
         self.assertEqual(json.loads(self.shale("ls", "--json", "a.npz"))[0]["name"], "e\x1b[2J")
         self.shale("convert", "a.npz", "b.npz")
         self.assertIn("b.npz:e\\x1b[[2J: int16", self.err)
         self.refused(USAGE, "convert", "a.npz", "b.shale", names=["e\\x1b[2J"])
+        with zipfile.ZipFile(self.path / "lines.npz", "w") as archive:
+            archive.writestr("g\nh.npy", (self.path / "dem.npy").read_bytes())
+        self.refused(USAGE, "convert", "lines.npz", "b.shale",
+                     names=["convert lines.npz:g\\nh: create 'g\\x0ah' in b.shale: not a name"])
         with zipfile.ZipFile(self.path / "two.npz", "w") as archive:
             for name in ("e\x1b[2J.npy", "f\xc2\x9b.npy"):
                 archive.writestr(name, (self.path / "dem.npy").read_bytes())
-        self.refused(USAGE, "cat", "two.npz", names=["e\\x1b[2J"])
+        self.refused(USAGE, "cat", "two.npz", names=["e\\x1b[[2J"])
         self.assertNotRegex(self.err, r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+
+    def test_names_in_a_made_up_catalog_cannot_drive_the_terminal(self):
+        self.shale("create", "a.shale:e_2J", "--shape", "3")
+        self.assertEqual(self.shale("ls", "a.shale"), "e_2J\n")
+        rename_in_catalog(self.path / "a.shale", b"e_2J", b"e\x1b2J")
+        self.assertEqual(self.shale("ls", "a.shale"), "e\\x1b2J\n")
 
     # ---- usage -----------------------------------------------------------------------------------
 
@@ -357,7 +413,7 @@ class Hostile(unittest.TestCase):
         with open(self.path / "two.npy", "wb") as two:
             np.save(two, self.dem)
             np.save(two, self.dem)
-        self.refused(CORRUPT, "cat", "two.npy", names=["behind the last element", "np.savez"])
+        self.refused(CORRUPT, "cat", "two.npy", names=["after the last element", "np.savez"])
         self.assertNotIn("::", self.err)
         self.refused(CORRUPT, "cat", "dem.raw:bool", names=["dem.raw", "x.raw:uint8"])
         self.refused(FAILED, "create", "survey.shale:dem", "--shape", "3", names=["dem", "-f"])
@@ -369,7 +425,7 @@ class Hostile(unittest.TestCase):
     # ---- streams ---------------------------------------------------------------------------------
 
     def big(self):
-        """Eight tebibytes, which could not be printed, of rows that are printed soon."""
+        """An array of eight tebibytes, too large to print. Its first rows are printed soon."""
         self.shale("create", "big.shale:z", "--shape", "17179869184,256", "--dtype", "int16",
                    "--chunk", "4096,256", "--fill", "7")
 
@@ -388,6 +444,86 @@ class Hostile(unittest.TestCase):
             process.stdout.close()
             self.assertIn(b"standard output", process.stderr.read())
             self.assertEqual(process.wait(timeout=60), FAILED)
+
+    def for_long(self, target):
+        """Arguments of a command that makes the partial file of its target at once, then computes
+        for many seconds and reports its progress every second."""
+        if not (self.path / "long.shale").exists():
+            self.shale("create", "long.shale:z", "--shape", "8388608,256", "--dtype", "int16",
+                       "--chunk", "4096,256", "--fill", "7")
+        return ["eval", "sum(sin(cos(astype(z, float64))))", "--let", "z=long.shale:z", "-o", target,
+                "-f", "--progress"]
+
+    def test_a_reader_of_progress_that_goes_away_ends_it_without_a_trace(self):
+        for target in ("t.npy", "t.npz", "t.raw", "t.shale:a", "old.shale:a"):
+            arguments = self.for_long(target)
+            (self.path / "t.npy").write_bytes(b"precious")
+            if target.startswith("old"):
+                self.shale("create", "old.shale:b", "--shape", "3", "-f")
+                generation = json.loads(self.shale("info", "--json", "old.shale"))["generation"]
+            before = self.files()
+            # Both streams go to the pipe, as in `2>&1 | head -c1`.
+            with self.subTest(target), self.start(*arguments, stderr=subprocess.STDOUT) as process:
+                self.assertEqual(len(process.stdout.read(1)), 1)
+                process.stdout.close()
+                self.assertEqual(process.wait(timeout=60), -signal.SIGPIPE)
+                self.assertEqual(self.files(), before)
+                self.assertEqual((self.path / "t.npy").read_bytes(), b"precious")
+                if target.startswith("old"):
+                    self.shale("verify", "old.shale")
+                    after = json.loads(self.shale("info", "--json", "old.shale"))["generation"]
+                    self.assertEqual(after, generation)
+
+    def test_a_pipe_that_is_closed_from_the_start_ends_it_without_a_trace(self):
+        arguments = self.for_long("t.npy")
+        before = self.files()
+        reader, writer = os.pipe()
+        os.close(reader)
+        self.shale(*arguments, code=-signal.SIGPIPE, stderr=writer)
+        self.assertEqual(self.files(), before)
+        # A command that prints nothing does not notice the broken pipe.
+        self.shale("convert", "dem.npy", "t.npy", stdout=writer)
+        os.close(writer)
+
+    def test_shells_see_the_signal(self):
+        arguments = shlex.join(self.for_long("t.npy"))
+        before = self.files()
+        done = subprocess.run(["bash", "-c", f"set -o pipefail; '{SHALE}' {arguments} 2>&1 | head -c1"],
+                              cwd=self.path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=120, restore_signals=True)
+        self.assertEqual((done.returncode, len(done.stdout), done.stderr), (128 + signal.SIGPIPE, 1, b""))
+        self.assertEqual(self.files(), before)
+
+    def test_progress_that_nobody_reads_is_no_matter_where_the_signal_is_ignored(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        self.shale("convert", "dem.npy", "new.npy", "--progress", stderr=writer, restore_signals=False)
+        os.close(writer)
+        np.testing.assert_array_equal(np.load(self.path / "new.npy"), self.dem)
+
+    def test_progress_onto_a_full_disk_is_no_matter(self):
+        with open("/dev/full", "w") as full:
+            self.shale("convert", "dem.npy", "new.npy", "--progress", stderr=full)
+        np.testing.assert_array_equal(np.load(self.path / "new.npy"), self.dem)
+
+    def test_the_signal_that_somebody_sends_leaves_nothing_behind(self):
+        arguments = self.for_long("t.npy")[:-1]
+        before = self.files()
+        with self.start(*arguments) as process:
+            while not any(name.endswith(".partial") for name in self.files()):
+                self.assertIsNone(process.poll(), "it ended before it could be interrupted")
+                time.sleep(0.001)
+            process.send_signal(signal.SIGPIPE)
+            self.assertEqual(process.communicate(timeout=60), (b"", b""))
+        self.assertEqual(process.returncode, -signal.SIGPIPE)
+        self.assertEqual(self.files(), before)
+
+    def test_a_summary_that_nobody_reads_keeps_the_finished_file(self):
+        with self.start("convert", "dem.npy", "new.npy", "--json") as process:
+            process.stdout.close()
+            self.assertEqual(process.stderr.read(), b"")
+            self.assertEqual(process.wait(timeout=60), -signal.SIGPIPE)
+        np.testing.assert_array_equal(np.load(self.path / "new.npy"), self.dem)
 
     def test_output_that_is_full_is_an_error_at_once(self):
         self.big()
@@ -412,7 +548,7 @@ class Hostile(unittest.TestCase):
 
     def test_closed_descriptors_are_not_given_to_files(self):
         for closed in ([2], [1, 2], [0, 1, 2]):
-            close = lambda: [os.close(each) for each in closed]
+            close = lambda: [os.close(descriptor) for descriptor in closed]
             self.shale("convert", "dem.npy", "new.shale:dem", "-f", preexec_fn=close)
             self.shale("convert", "dem.npy", "new.npy", "-f", preexec_fn=close)
             self.shale("plot", "dem.npy", "-o", "new.png", "-f", preexec_fn=close)
@@ -425,7 +561,7 @@ class Hostile(unittest.TestCase):
     # ---- full disks ------------------------------------------------------------------------------
 
     def writers(self, to):
-        """Every way of writing more than a MiB, and the target that it would replace."""
+        """Every command that writes more than a MiB, with the target that it would replace."""
         noise = self.path / "noise.npy"
         if not noise.exists():
             np.save(noise, np.random.default_rng(1).standard_normal((1200, 1400)))
@@ -450,7 +586,8 @@ class Hostile(unittest.TestCase):
         self.shale("plot", small, "-o", to / "a.png")
 
     def contents(self, to):
-        """What targets hold: containers by their arrays, since free space in them may have changed."""
+        """The contents of targets. A container is represented by its arrays, because its free space
+        may have changed."""
         found = {name: (to / name).read_bytes() for name in self.files(to) if name != "a.shale"}
         found["a.shale"] = self.shale("cat", "-a", f"{to}/a.shale:dem")
         found["names"] = self.shale("ls", to / "a.shale")
@@ -465,7 +602,7 @@ class Hostile(unittest.TestCase):
                 self.assertRegex(self.err, codes)
                 self.assertEqual(self.contents(to), before)
         self.shale("verify", to / "a.shale")
-        # What failed has given its space back.
+        # A failed command frees the space that it took.
         self.shale("convert", self.path / "dem.npy", to / "new.npy")
 
     def test_a_full_disk_leaves_targets_as_they_were(self):
@@ -481,14 +618,14 @@ class Hostile(unittest.TestCase):
     def test_a_limit_on_file_sizes_leaves_targets_as_they_were(self):
         target = self.path / "limited"
         target.mkdir()
-        # The command itself ignores the signal that would end it.
+        # The command ignores the signal SIGXFSZ, which would end it.
         limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))
         self.expect_targets_to_survive(target, r"\[out_of_space\]", preexec_fn=limit)
 
     # ---- interruption ----------------------------------------------------------------------------
 
     def interrupt(self, began, *arguments):
-        """Interrupts it as soon as `began` says so; it would run for long after that."""
+        """Interrupts a long command as soon as `began` is true."""
         with self.start(*arguments) as process:
             while not began():
                 self.assertIsNone(process.poll(), "it ended before it could be interrupted")
@@ -501,7 +638,7 @@ class Hostile(unittest.TestCase):
 
     def test_an_interrupted_conversion_leaves_the_old_target(self):
         with open(self.path / "zeros.raw", "wb") as zeros:
-            zeros.truncate(1 << 30)  # a hole: reading it takes no disk
+            zeros.truncate(1 << 30)  # a hole, which is read without the disk
         for target in ("t.npy", "t.npz", "t.raw"):
             (self.path / target).write_bytes(b"precious")
             before = self.files()
@@ -522,9 +659,10 @@ class Hostile(unittest.TestCase):
                 while not any(unfinished.fullmatch(name) for name in self.files()):
                     self.assertIsNone(process.poll(), "it ended before it could be interrupted")
                     time.sleep(0.001)
-                # Both are there when it goes on, so that nothing is cleaned up between them.
-                for each in (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT):
-                    process.send_signal(each)
+                # Both signals are pending when the process continues, so it cannot clean up
+                # between them.
+                for number in (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT):
+                    process.send_signal(number)
                 process.communicate(timeout=60)
                 self.assertEqual(process.returncode, INTERRUPTED)
                 self.assertEqual(self.files(), before)
@@ -551,7 +689,7 @@ class Hostile(unittest.TestCase):
         self.big()
         self.survey()
         before = json.loads(self.shale("info", "--json", "survey.shale"))
-        # Chunks of the fill value alone are not stored, however many are gone through.
+        # Chunks with the fill value alone are not stored, whatever their number.
         busy = lambda: (self.path / "survey.shale").stat().st_mtime_ns != modified
         for target in ("survey.shale:dem", "new.shale:dem"):
             files = self.files()

@@ -1,4 +1,4 @@
-"""What the tests of the built `shale` command share: a folder with data in it, and verbs."""
+"""The base of the tests of the built `shale` command: a folder with data, and verbs."""
 
 import json
 import os
@@ -20,7 +20,7 @@ class Result:
 
 
 class ShaleCase(unittest.TestCase):
-    command = None  # the built one
+    command = None  # the path of the built command
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory(prefix="shale-command-")
@@ -46,7 +46,7 @@ class ShaleCase(unittest.TestCase):
         return sorted(p.name for p in self.path.iterdir())
 
     def load(self, address):
-        """What an address holds, by way of an .npy file that NumPy reads."""
+        """The elements of an address: the command converts them to .npy, which NumPy reads."""
         self.shale("convert", address, "back.npy", "-f")
         return np.load(self.path / "back.npy")
 

@@ -1,5 +1,5 @@
-// From facts to verdicts: what makes Shale slow or fail, and what to do about it. Asks nothing of
-// the system.
+// Turns facts into verdicts: what makes Shale slow or fail, and what the user can do about it.
+// These functions do not query the system.
 #pragma once
 
 #include <vector>

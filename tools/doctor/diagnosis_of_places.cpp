@@ -1,8 +1,8 @@
-// The verdicts on shared memory and on the places that files lie in.
+// The verdicts on shared memory and on the places where files lie.
 #include <fmt/format.h>
 
 #include "doctor/diagnosis.hpp"
-#include "units.hpp"
+#include "terminal/units.hpp"
 
 namespace shale::tools {
 
@@ -10,13 +10,13 @@ namespace {
 
 constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
 
-// The word as a shell reads it.
+// The word with the quotes that a shell needs.
 std::string quoted(const std::string& word) {
   constexpr std::string_view plain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+.,:@%/";
   if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
   std::string text = "'";
-  for (const char each : word) text += each == '\'' ? std::string("'\\''") : std::string(1, each);
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return text + "'";
 }
 
@@ -57,12 +57,13 @@ void judge_segment(findings& list, const shared_segment& segment) {
                   lifetime_text(segment.lifetime));
   if (segment.dead)
     list.problem("segment", fmt::format("{}: {}, its owner was killed", segment.name, bytes),
-                 segment.attached ? "Its name can go; its memory stays until the last process that "
-                                    "uses it ends."
-                                  : "Its memory can be given back.",
+                 segment.attached ? "Its name can be removed. Its memory stays until the last "
+                                    "process that uses it ends."
+                                  : "Its memory can be freed.",
                  "shale doctor --gc");
   else if (!segment.attached)
-    list.note("segment", living, "Nobody uses it, and it is meant to stay: remove_shared ends it.");
+    list.note("segment", living,
+              "No process uses it, and it stays until remove_shared removes it.");
   else list.ok("segment", living);
 }
 
@@ -87,13 +88,13 @@ void judge_mapping(findings& list, const place_facts& facts) {
                        "Arrays take as much memory as they have bytes. Put large files on a local "
                        "disk; in Docker, on a volume.");
     case mapping_support::refused:
-      return list.problem("mapping", "the kernel makes these files up while they are read",
+      return list.problem("mapping", "the kernel generates these files while they are read",
                           "Copy them to a disk.");
   }
 }
 
 void judge_space(findings& list, const place_facts& facts) {
-  // No room is meant to be there.
+  // Such a file system is not meant to have free space.
   if (facts.size_bytes == 0 || (facts.mount && facts.mount->read_only)) return;
   const std::string value =
       fmt::format("{} of {}", format_bytes(facts.free_bytes), format_bytes(facts.size_bytes));
@@ -107,6 +108,7 @@ void judge_space(findings& list, const place_facts& facts) {
                  "The file system has no room for more files (inodes): remove some.");
 }
 
+// An operation of the file system, with the texts for its presence and its absence.
 struct ability {
   const char* name;
   const char* present;
@@ -115,11 +117,12 @@ struct ability {
 };
 
 void judge_ability(findings& list, const known<bool>& works, verdict otherwise,
-                   const ability& what) {
-  if (!works) list.unknown(what.name, works.why);
-  else if (*works) list.ok(what.name, what.present);
-  else if (otherwise == verdict::problem) list.problem(what.name, what.absent, what.advice);
-  else list.note(what.name, what.absent, what.advice);
+                   const ability& checked) {
+  if (!works) list.unknown(checked.name, works.why);
+  else if (*works) list.ok(checked.name, checked.present);
+  else if (otherwise == verdict::problem)
+    list.problem(checked.name, checked.absent, checked.advice);
+  else list.note(checked.name, checked.absent, checked.advice);
 }
 
 void judge_huge_mapping(findings& list, const place_facts& facts) {
@@ -139,9 +142,11 @@ void judge_huge_mapping(findings& list, const place_facts& facts) {
 
 void judge_place_trial(findings& list, const place_facts& facts) {
   if (!facts.failure.empty()) {
-    if (facts.mount && facts.mount->read_only) list.ok("writing", facts.failure);
-    else list.note("writing", facts.failure, "What works there could not be tried.");
-    return;
+    const bool is_read_only = facts.mount && facts.mount->read_only;
+    return list.note("writing", facts.failure,
+                     is_read_only ? "Files there can be read. To write, mount it read-write or use "
+                                    "another place."
+                                  : "Shale could not try which operations work there.");
   }
   const place_trial& trial = facts.trial;
   judge_ability(list, trial.locks, verdict::problem,
@@ -166,7 +171,7 @@ void judge_leftover(findings& list, const place_facts& facts, const leftover& fi
     case leftover_state::written:
       return list.ok("being written", value);
     case leftover_state::unclear:
-      return list.note("leftover", value, "If nobody is writing it any more, remove it.");
+      return list.note("leftover", value, "If no process is writing it any more, remove it.");
   }
 }
 
@@ -182,7 +187,7 @@ std::vector<check> diagnose(const segment_facts& facts) {
   if (!facts.segments) list.unknown("segments", facts.segments.why);
   else if (facts.segments->empty()) list.ok("segments", "none");
   else
-    for (const shared_segment& each : *facts.segments) judge_segment(list, each);
+    for (const shared_segment& segment : *facts.segments) judge_segment(list, segment);
   return list.done();
 }
 
@@ -196,7 +201,7 @@ std::vector<check> diagnose(const place_facts& facts) {
   if (!facts.leftovers) list.unknown("leftovers", facts.leftovers.why);
   else if (facts.leftovers->empty()) list.ok("leftovers", "none of killed writers");
   else
-    for (const leftover& each : *facts.leftovers) judge_leftover(list, facts, each);
+    for (const leftover& file : *facts.leftovers) judge_leftover(list, facts, file);
   return list.done();
 }
 

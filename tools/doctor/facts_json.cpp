@@ -59,7 +59,7 @@ template <class T>
 json list_json(const known<std::vector<T>>& list) {
   if (!list) return nullptr;
   json result = json::array();
-  for (const T& each : *list) result.push_back(facts_json(each));
+  for (const T& item : *list) result.push_back(facts_json(item));
   return result;
 }
 
@@ -96,10 +96,12 @@ json facts_json(const processor_facts& facts) {
           {"isa", known_json(facts.kernels)},
           {"forced_isa", facts.forced.empty() ? json(nullptr) : json(facts.forced)},
           {"features", facts.features},
+          {"blas", facts.blas},
           {"online", facts.online},
           {"usable", facts.usable},
           {"quota", known_json(facts.quota)},
-          {"threads", facts.threads}};
+          {"threads", facts.threads},
+          {"starts_threads", facts.starts_threads}};
 }
 
 json facts_json(const memory_facts& facts) {
@@ -142,7 +144,7 @@ json facts_json(const huge_page_facts& facts) {
 
 json facts_json(const pool_trial& trial) {
   json steps = json::array();
-  for (const pool_step& each : trial.steps) steps.push_back(step_json(each));
+  for (const pool_step& step : trial.steps) steps.push_back(step_json(step));
   return {{"bytes", trial.bytes},
           {"huge_bytes", known_json(trial.huge_bytes)},
           {"first_seconds", trial.first_seconds},

@@ -1,4 +1,4 @@
-// Facts as JSON. Scripts rely on these keys: null is a limit that is not set, or not known.
+// Facts as JSON. Scripts rely on these keys. A limit that is not set and an unknown fact are null.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "units.hpp"
+#include "terminal/units.hpp"
 
 namespace shale::tools {
 
-std::string_view name(verdict which) noexcept {
-  switch (which) {
+std::string_view name(verdict found) noexcept {
+  switch (found) {
     case verdict::ok:
       return "ok";
     case verdict::unknown:

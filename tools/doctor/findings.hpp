@@ -1,4 +1,4 @@
-// Facts with a verdict, as they are shown.
+// Facts with their verdicts, as the command shows them.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@ namespace shale::tools {
 
 enum class verdict {
   ok,
-  unknown,  ///< the system does not say
-  note,     ///< slower, or less, than it could be
-  problem,  ///< something fails, or is about to
+  unknown,  ///< the system does not tell
+  note,     ///< something is slower or smaller than it could be
+  problem,  ///< something fails, or will fail soon
 };
-std::string_view name(verdict which) noexcept;
+std::string_view name(verdict found) noexcept;
 
 struct check {
   std::string topic;  ///< "memory", or a path
   std::string name;
   verdict found = verdict::ok;
   std::string value;
-  std::string advice;   ///< what it means and what to do; "" for what is ok
-  std::string command;  ///< for a shell, that does it; often ""
+  std::string advice;   ///< what the fact means and what the user can do; empty if all is well
+  std::string command;  ///< a shell command that does it; empty if there is none
 };
 
 /// Collects the checks of one topic.

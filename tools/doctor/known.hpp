@@ -1,4 +1,4 @@
-// What the system may leave unsaid: a value, or the reason why there is none.
+// A fact that the system may not tell: a value, or the reason why the value is unknown.
 #pragma once
 
 #include <limits>
@@ -9,14 +9,14 @@
 
 namespace shale::tools {
 
-/// A value, or why it is not known.
+/// A value, or the reason why it is unknown.
 template <class T>
 struct known {
   std::optional<T> value = std::nullopt;
-  std::string why = "nobody asked";  ///< there is no value
+  std::string why = "nobody asked";  ///< the reason, if there is no value
 
   known() = default;
-  known(T what) : value(std::move(what)), why() {}
+  known(T found) : value(std::move(found)), why() {}
 
   static known unknown(const std::string& reason) {
     known result;
@@ -28,7 +28,7 @@ struct known {
   const T& operator*() const { return *value; }
   const T* operator->() const { return &*value; }
 
-  /// What `make` makes of the value, or the same reason.
+  /// The result of `make` for the value, or the same reason.
   template <class Make>
   auto then(Make make) const -> known<std::invoke_result_t<Make, const T&>> {
     if (!value) return known<std::invoke_result_t<Make, const T&>>::unknown(why);
@@ -36,7 +36,7 @@ struct known {
   }
 };
 
-/// Limits that are not set.
+/// The value of a limit that is not set.
 template <class T>
 inline constexpr T no_limit = std::numeric_limits<T>::has_infinity
                                   ? std::numeric_limits<T>::infinity()

@@ -31,7 +31,7 @@ bool is_decimal(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// The 64 random bits that keep writers apart which share no process table.
+// Whether the text is 64 random bits. They distinguish writers of different process tables.
 bool is_random(std::string_view text) {
   return text.size() == 16 && std::all_of(text.begin(), text.end(), [](char c) {
            return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
@@ -44,24 +44,26 @@ std::uint64_t number_of(std::string_view text) {
   return number;
 }
 
-// Cuts what follows the last `mark` off `text`; nothing without a mark that something precedes.
-std::optional<std::string_view> cut_behind(std::string_view& text, std::string_view mark) {
+// Removes the last `mark` and the text after it from `text`. Returns the text after the mark;
+// nothing if there is no mark or no text before it.
+std::optional<std::string_view> cut_after(std::string_view& text, std::string_view mark) {
   const std::size_t at = text.rfind(mark);
   if (at == std::string_view::npos || at == 0) return std::nullopt;
-  const std::string_view behind = text.substr(at + mark.size());
+  const std::string_view rest = text.substr(at + mark.size());
   text = text.substr(0, at);
-  return behind;
+  return rest;
 }
 
-// Long names are cut before they are prolonged.
+// The target may be longer than the name tells, because temporary names contain a bounded part of
+// it.
 bool is_for(const leftover_name& name, std::string_view target) {
   constexpr std::size_t longest_kept = 200;
   return target.empty() || name.target == target ||
          (name.target.size() >= longest_kept && target.starts_with(name.target));
 }
 
-// Whether a process of that number runs that may have written what was last changed `then`.
-bool may_be_writing(std::uint64_t process, const struct timespec& then) {
+// Whether a process with this number runs and began before `changed`, the last change of the file.
+bool may_be_writing(std::uint64_t process, const struct timespec& changed) {
   if (::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH) return false;
   const known<std::string> stat = system_tree().text(fmt::format("/proc/{}/stat", process));
   const auto ticks = stat ? parse_start_ticks(*stat) : std::nullopt;
@@ -73,22 +75,24 @@ bool may_be_writing(std::uint64_t process, const struct timespec& then) {
   const auto per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
   const auto start = now.tv_sec - since_boot.tv_sec + static_cast<time_t>(*ticks / per_second);
   constexpr time_t rounding_seconds = 2;
-  return start <= then.tv_sec + rounding_seconds;
+  return start <= changed.tv_sec + rounding_seconds;
 }
 
-// 0 if no process of this machine has the file open but us, whatever namespace it is in; else why
-// that is not known, EAGAIN if one has. A lease is granted to the only opener.
-int ask_for_openers(int file) {
-  // Breaking a lease sends a signal: one that nothing heeds.
+// Finds out whether another process of this machine, in any namespace, has the file open: the
+// kernel grants a lease only if no other process has. Returns 0 if none has, EAGAIN if one has, and
+// another error number if that is unknown.
+int find_openers(int file) {
+  // Breaking a lease sends a signal. The default action of SIGURG is to do nothing.
   ::fcntl(file, F_SETSIG, SIGURG);
   if (::fcntl(file, F_SETLEASE, F_WRLCK) != 0) return errno;
   ::fcntl(file, F_SETLEASE, F_UNLCK);
   return 0;
 }
 
-// Whether other machines may have files open there, of which this one knows nothing.
+// Whether processes of other machines may have the file open, which this machine cannot see.
 bool is_shared_with_others(int file, const std::string& path) {
-  constexpr std::uint32_t fuse = 0x65735546;  // virtiofs, sshfs: some are, and none say so
+  // virtiofs and sshfs are shared, and the system does not tell which FUSE file systems are.
+  constexpr std::uint32_t fuse = 0x65735546;
   struct statfs about {};
   return ::fstatfs(file, &about) != 0 || static_cast<std::uint32_t>(about.f_type) == fuse ||
          mapping_support_at(path, access::read_write) == mapping_support::refused;
@@ -101,20 +105,20 @@ bool begins_like_a_container(int file) {
          std::memcmp(found, magic, sizeof magic) == 0;
 }
 
-void judge(leftover& each, int file, const struct stat& status) {
+void judge(leftover& found, int file, const struct stat& status) {
   const auto settle = [&](leftover_state state, std::string why) {
-    each.state = state;
-    each.why = std::move(why);
+    found.state = state;
+    found.why = std::move(why);
   };
-  if (is_shared_with_others(file, each.path))
+  const std::optional<std::uint64_t>& process = found.name.process;
+  if (is_shared_with_others(file, found.path))
     return settle(leftover_state::unclear, "a process of another machine may be writing it");
-  if (each.name.process && may_be_writing(*each.name.process, status.st_mtim))
-    return settle(leftover_state::written, fmt::format("process {} is alive", *each.name.process));
-  switch (const int failure = ask_for_openers(file)) {
+  if (process && may_be_writing(*process, status.st_mtim))
+    return settle(leftover_state::written, fmt::format("process {} is alive", *process));
+  switch (const int failure = find_openers(file)) {
     case 0:
-      return settle(leftover_state::abandoned,
-                    each.name.process ? fmt::format("process {} is gone", *each.name.process)
-                                      : "no process has it open");
+      return settle(leftover_state::abandoned, process ? fmt::format("process {} is gone", *process)
+                                                       : "no process has it open");
     case EAGAIN:
       return settle(leftover_state::written, "a process has it open");
     case EACCES:
@@ -125,7 +129,7 @@ void judge(leftover& each, int file, const struct stat& status) {
   }
 }
 
-// Nothing for what is no regular file, somebody else's, or gone by now.
+// Examines one file; nothing if it is not a regular file, is not Shale's, or is gone.
 std::optional<leftover> look_at(std::string path, leftover_name name) {
   leftover result{std::move(path), std::move(name), 0, leftover_state::unclear, {}};
   const open_file file(result.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
@@ -148,21 +152,21 @@ std::optional<leftover_name> parse_leftover(std::string_view file_name) {
   std::string_view rest = file_name;
   if (rest.starts_with('.') && rest.ends_with(".partial")) {
     rest = rest.substr(1, rest.size() - 1 - std::string_view(".partial").size());
-    const auto tag = cut_behind(rest, ".");
+    const auto tag = cut_after(rest, ".");
     if (tag && is_random(*tag)) return leftover_name{std::string(rest), std::nullopt, false};
     if (tag && is_decimal(*tag)) return leftover_name{std::string(rest), number_of(*tag), false};
     return std::nullopt;
   }
   if (rest.ends_with(".tmp")) {
     rest.remove_suffix(4);
-    const auto tag = cut_behind(rest, ".");
+    const auto tag = cut_after(rest, ".");
     if (tag && is_random(*tag)) return leftover_name{std::string(rest), std::nullopt, true};
     return std::nullopt;
   }
-  const auto numbers = cut_behind(rest, ".new-");
+  const auto numbers = cut_after(rest, ".new-");
   if (!numbers) return std::nullopt;
   std::string_view process = *numbers;
-  const auto serial = cut_behind(process, "-");
+  const auto serial = cut_after(process, "-");
   if (!serial || !is_decimal(*serial) || !is_decimal(process)) return std::nullopt;
   return leftover_name{std::string(rest), number_of(process), false};
 }
@@ -172,11 +176,11 @@ std::vector<leftover> find_leftovers(const std::string& folder, std::string_view
   if (!open)
     throw error::from_errno(code_for_errno(errno), "list files", errno, {"directory " + folder});
   std::vector<leftover> found;
-  while (const dirent* const each = ::readdir(open.get())) {
-    auto name = parse_leftover(each->d_name);
+  while (const dirent* const entry = ::readdir(open.get())) {
+    auto name = parse_leftover(entry->d_name);
     if (!name || !is_for(*name, target)) continue;
     const std::string slash = folder.ends_with('/') ? "" : "/";
-    if (auto seen = look_at(folder + slash + each->d_name, *std::move(name)))
+    if (auto seen = look_at(folder + slash + entry->d_name, *std::move(name)))
       found.push_back(*std::move(seen));
   }
   std::sort(found.begin(), found.end(),
@@ -185,20 +189,21 @@ std::vector<leftover> find_leftovers(const std::string& folder, std::string_view
 }
 
 std::vector<leftover> remove_leftovers(const std::vector<leftover>& found) {
-  std::vector<leftover> gone;
-  const auto is_abandoned = [](const leftover& each) {
-    return each.state == leftover_state::abandoned;
+  std::vector<leftover> removed;
+  const auto is_abandoned = [](const leftover& file) {
+    return file.state == leftover_state::abandoned;
   };
-  if (std::none_of(found.begin(), found.end(), is_abandoned)) return gone;
-  // A writer whose process cannot be seen from here closes the file for an instant before it gives
-  // it its name: by the second look it has.
+  if (std::none_of(found.begin(), found.end(), is_abandoned)) return removed;
+  // A writer closes the file shortly before it renames the file. If its process is invisible from
+  // here, the file seems abandoned in between. The second examination comes after the rename.
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  for (const leftover& each : found) {
-    if (!is_abandoned(each)) continue;
-    const auto again = look_at(each.path, each.name);
-    if (again && is_abandoned(*again) && ::unlink(each.path.c_str()) == 0) gone.push_back(*again);
+  for (const leftover& file : found) {
+    if (!is_abandoned(file)) continue;
+    const auto again = look_at(file.path, file.name);
+    if (again && is_abandoned(*again) && ::unlink(file.path.c_str()) == 0)
+      removed.push_back(*again);
   }
-  return gone;
+  return removed;
 }
 
 }  // namespace shale::tools

@@ -1,7 +1,7 @@
-// Files that killed writers left beside what they were writing.
+// Finds and removes files that killed writers left beside their targets.
 //
-// Shale writes under a name that begins or ends with the target's, and moves the file when it is
-// whole. Where the writer was killed, that name stays.
+// Shale writes a file under a temporary name, which contains the target's name, and renames the
+// file when it is complete. If the writer is killed, the file with the temporary name remains.
 #pragma once
 
 #include <cstdint>
@@ -12,36 +12,36 @@
 
 namespace shale::tools {
 
-/// What the name of such a file says.
+/// The parts of a temporary name.
 struct leftover_name {
-  std::string target;                    ///< the name of what was to be written
-  std::optional<std::uint64_t> process;  ///< who wrote it
-  bool is_container = false;             ///< so that its first bytes tell whether it is Shale's
+  std::string target;                    ///< the name of the target
+  std::optional<std::uint64_t> process;  ///< the number of the writer's process
+  bool is_container = false;             ///< whether its first bytes show that Shale wrote it
 };
 
-/// Nothing for the names of other files.
+/// Parses a temporary name; nothing for the name of another file.
 std::optional<leftover_name> parse_leftover(std::string_view file_name);
 
 enum class leftover_state {
   abandoned,  ///< the writer is gone and no process on this machine has the file open
-  written,    ///< somebody writes it
-  unclear,    ///< the system does not say
+  written,    ///< a process is writing the file
+  unclear,    ///< the system does not tell
 };
 
 struct leftover {
   std::string path;
   leftover_name name;
-  std::uint64_t bytes = 0;  ///< of disk
+  std::uint64_t bytes = 0;  ///< on the disk
   leftover_state state = leftover_state::unclear;
-  std::string why;  ///< how the state is known
+  std::string why;  ///< the reason for the state
 };
 
-/// Those in `folder`; with a `target`, those that were to become it. Sorted by path.
-/// Cost     reads the folder, and opens what has such a name
+/// The leftovers in `folder`, sorted by path; with a `target`, only the leftovers of that target.
+/// Cost     reads the folder, and opens each file with a temporary name
 /// Throws   access_denied, io
 std::vector<leftover> find_leftovers(const std::string& folder, std::string_view target = {});
 
-/// Removes what is abandoned, having looked once more. Returns what went.
+/// Examines the abandoned files again and removes them. Returns the files that were removed.
 std::vector<leftover> remove_leftovers(const std::vector<leftover>& found);
 
 }  // namespace shale::tools

@@ -9,17 +9,20 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <system_error>
+#include <thread>
 
+#include "doctor/versions.hpp"
 #include "shale/error.hpp"
 #include "shale/executor.hpp"
+#include "shale/linalg.hpp"
 #include "shale/version.hpp"
-#include "versions.hpp"
 
 namespace shale::tools {
 
 namespace {
 
-// What `parse` finds in the file; the reason where there is no file, or nothing in it.
+// The value that `parse` finds in the file. It is unknown if the file or the value is missing.
 template <class Parse>
 auto read_as(const system_tree& system, const std::string& path, Parse parse) {
   using value = typename decltype(parse(std::string_view()))::value_type;
@@ -43,7 +46,7 @@ struct group_setting {
   bool unified = false;
 };
 
-// The lowest of what `read(folder, is_unified)` finds.
+// The lowest value that `read(folder, is_unified)` finds in the control groups.
 template <class Number, class Read>
 known<group_setting<Number>> lowest_of_groups(const system_tree& system,
                                               std::string_view controller, Read read) {
@@ -61,7 +64,8 @@ known<group_setting<Number>> lowest_of_groups(const system_tree& system,
 
 using group_bytes = group_setting<std::uint64_t>;
 
-// `file` is version 1's name of the setting, "" if it has none.
+// `unified_file` is the name of the setting in version 2, `file` its name in version 1, which is
+// empty if version 1 does not have the setting.
 known<group_bytes> lowest_group_bytes(const system_tree& system, const std::string& unified_file,
                                       const std::string& file) {
   return lowest_of_groups<std::uint64_t>(
@@ -69,9 +73,9 @@ known<group_bytes> lowest_group_bytes(const system_tree& system, const std::stri
         const std::string& name = unified ? unified_file : file;
         if (name.empty()) return known<std::uint64_t>::unknown("version 1 has none");
         auto found = read_as(system, fmt::format("{}/{}", folder, name), parse_count);
-        // Version 1 says "none" with a number of whole pages that nothing reaches.
-        constexpr std::uint64_t beyond = std::uint64_t{1} << 62;
-        if (found && *found >= beyond) found = no_limit<std::uint64_t>;
+        // Version 1 writes an unreachable number of pages for a limit that is not set.
+        constexpr std::uint64_t unreachable = std::uint64_t{1} << 62;
+        if (found && *found >= unreachable) found = no_limit<std::uint64_t>;
         return found;
       });
 }
@@ -130,6 +134,15 @@ std::uint64_t usable_processors(std::uint64_t online) {
   return static_cast<std::uint64_t>(CPU_COUNT(&allowed));
 }
 
+bool can_start_thread() {
+  try {
+    std::thread([] {}).join();
+    return true;
+  } catch (const std::system_error&) {
+    return false;
+  }
+}
+
 processor_facts look_at_processor(const system_tree& system) {
   processor_facts facts;
   facts.model = read_as(system, "/proc/cpuinfo",
@@ -138,10 +151,12 @@ processor_facts look_at_processor(const system_tree& system) {
   const char* const forced = std::getenv("SHALE_ISA");
   facts.forced = forced != nullptr ? forced : "";
   facts.features = cpu_features();
+  facts.blas = blas_name();
   facts.online = static_cast<std::uint64_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
   facts.usable = usable_processors(facts.online);
   facts.quota = group_quota(system);
   facts.threads = static_cast<std::uint64_t>(executor::shared().threads());
+  facts.starts_threads = can_start_thread();
   return facts;
 }
 
@@ -161,9 +176,9 @@ memory_facts look_at_memory(const system_tree& system) {
   return facts;
 }
 
-std::uint64_t soft_limit(decltype(RLIMIT_AS) which) {
+std::uint64_t soft_limit(decltype(RLIMIT_AS) resource) {
   struct rlimit limit {};
-  const bool is_unlimited = ::getrlimit(which, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY;
+  const bool is_unlimited = ::getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY;
   return is_unlimited ? no_limit<std::uint64_t> : limit.rlim_cur;
 }
 
@@ -192,7 +207,7 @@ huge_page_facts look_at_huge_pages(const system_tree& system) {
   const std::string folder = "/sys/kernel/mm/transparent_hugepage";
   huge_page_facts facts;
   facts.enabled = read_as(system, folder + "/enabled", parse_choice);
-  // Newer kernels have a setting for each size, which may leave it to the one for all.
+  // Newer kernels have a setting for each page size; "inherit" refers to the common setting.
   const auto own = read_as(system, folder + "/hugepages-2048kB/enabled", parse_choice);
   if (facts.enabled && own && *own != "inherit") facts.enabled = own;
   facts.defrag = read_as(system, folder + "/defrag", parse_choice);

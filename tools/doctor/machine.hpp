@@ -1,4 +1,4 @@
-// Facts about the machine and this process's share of it. Gathers; judges nothing.
+// Gathers facts about the machine and about this process's share of it, without verdicts.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,24 @@ namespace shale::tools {
 
 struct processor_facts {
   known<std::string> model;
-  known<std::string> kernels;         ///< the instruction set that was chosen
-  std::string forced;                 ///< SHALE_ISA, or ""
-  std::vector<std::string> features;  ///< of the CPU, as far as kernels ask for them
-  std::uint64_t online = 0;
-  std::uint64_t usable = 0;   ///< by affinity
-  known<double> quota;        ///< processors' worth of time, of the control group
-  std::uint64_t threads = 0;  ///< of an executor by default
+  known<std::string> kernels;         ///< the chosen instruction set
+  std::string forced;                 ///< SHALE_ISA; empty if it is not set
+  std::vector<std::string> features;  ///< instructions of the processor that kernels use
+  std::string blas;                   ///< the library, ", ", the processor that its kernels are for
+  std::uint64_t online = 0;           ///< processors of the machine
+  std::uint64_t usable = 0;           ///< processors that the affinity mask allows
+  known<double> quota;                ///< processor time of the control group, in processors
+  std::uint64_t threads = 0;          ///< default number of threads of an executor
+  bool starts_threads = true;         ///< whether a thread could be started
 };
 
 struct memory_facts {
   known<std::uint64_t> total_bytes;
   known<std::uint64_t> available_bytes;
-  known<std::uint64_t> group_limit_bytes;     ///< memory.max: the lowest of all groups above
-  known<std::uint64_t> group_throttle_bytes;  ///< memory.high, likewise
-  known<std::uint64_t> group_used_bytes;      ///< in the group with that limit
-  std::uint64_t budget_bytes = 0;             ///< of an executor by default
+  known<std::uint64_t> group_limit_bytes;     ///< lowest memory.max of the group and its parents
+  known<std::uint64_t> group_throttle_bytes;  ///< lowest memory.high of the group and its parents
+  known<std::uint64_t> group_used_bytes;      ///< use of the group with the lowest memory.max
+  std::uint64_t budget_bytes = 0;             ///< default memory budget of an executor
   known<memory_pressure> pressure;
   known<std::uint64_t> overcommit;  ///< vm.overcommit_memory: 0, 1 or 2
   known<std::uint64_t> commit_limit_bytes;
@@ -49,8 +51,8 @@ struct limit_facts {
 
 struct huge_page_facts {
   known<std::string> enabled;         ///< "always", "madvise" or "never", for pages of 2 MiB
-  known<std::string> defrag;          ///< how hard the kernel tries to make one
-  bool disabled_for_process = false;  ///< by prctl, inherited from a parent
+  known<std::string> defrag;          ///< when the kernel compacts memory to get a huge page
+  bool disabled_for_process = false;  ///< by prctl, which processes inherit
 };
 
 struct version_facts {
@@ -69,7 +71,7 @@ struct machine_facts {
   huge_page_facts huge_pages;
 };
 
-/// Cost     some ten small files
+/// Cost     reads about ten small files
 machine_facts look_at_machine(const system_tree& system = system_tree());
 
 }  // namespace shale::tools

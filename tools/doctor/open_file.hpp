@@ -1,4 +1,4 @@
-// A descriptor that closes itself.
+// Owns a file descriptor and closes it.
 #pragma once
 
 #include <fcntl.h>
@@ -10,7 +10,7 @@ namespace shale::tools {
 
 class open_file {
  public:
-  /// Where it cannot be opened `get` is -1 and errno says why.
+  /// If the file cannot be opened, get() is -1 and errno tells the reason.
   explicit open_file(const std::string& path, int flags, mode_t mode = 0)
       : number_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {}
   ~open_file() {

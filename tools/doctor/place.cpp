@@ -24,7 +24,7 @@ known<bool> works(int result) {
   return known<bool>::unknown(std::strerror(errno));
 }
 
-// Whether a lock of one opening keeps another one out.
+// Whether a lock on one descriptor excludes another descriptor of the same file.
 known<bool> try_locks(int file) {
   const open_file other(fmt::format("/proc/self/fd/{}", file), O_RDWR);
   if (other.get() < 0)
@@ -73,7 +73,7 @@ void try_folder(place_facts& facts, const system_tree& system) {
     facts.trial.punches = known<bool>::unknown(std::strerror(errno));
     return;
   }
-  // Without space behind it, storing could fill the disk of somebody else.
+  // Without reserved space, writing could fill a disk that others use.
   if (is_reserved) {
     facts.trial.mapped_bytes = trial_bytes;
     facts.trial.huge_bytes = try_mapping(file.get(), system);
@@ -141,7 +141,7 @@ place_facts look_at_place(const std::string& path, const system_tree& system) {
   facts.files = space.f_files;
   facts.free_files = space.f_favail;
   if (facts.reading && *facts.reading == mapping_support::refused)
-    facts.failure = "the kernel makes its files up";
+    facts.failure = "the kernel generates its files";
   else try_folder(facts, system);
   facts.leftovers = leftovers_of(facts);
   return facts;

@@ -1,4 +1,4 @@
-// Facts about a place where files of the user lie: its file system, and what works there.
+// Gathers facts about a place of the user's files: its file system, and the operations that work.
 #pragma once
 
 #include <cstdint>
@@ -11,27 +11,27 @@
 
 namespace shale::tools {
 
-/// What a file without a name, which nobody else ever sees, showed to work in a folder.
+/// The results of operations on a nameless file of a folder, which no other process can see.
 struct place_trial {
-  known<bool> reserves;             ///< space beforehand (fallocate)
-  known<bool> punches;              ///< gives space inside files back
-  known<bool> locks;                ///< two openings of one file exclude each other
-  std::uint64_t mapped_bytes = 0;   ///< that were mapped and stored into
-  known<std::uint64_t> huge_bytes;  ///< of them on huge pages
+  known<bool> reserves;             ///< whether space can be reserved (fallocate)
+  known<bool> punches;              ///< whether space inside a file can be freed
+  known<bool> locks;                ///< whether a lock excludes another descriptor of the file
+  std::uint64_t mapped_bytes = 0;   ///< bytes that were mapped and written
+  known<std::uint64_t> huge_bytes;  ///< mapped bytes that lie on huge pages
 };
 
 struct place_facts {
-  std::string path;    ///< as asked for
-  std::string folder;  ///< where files are made: the path or what it lies in
+  std::string path;    ///< as the caller gives it
+  std::string folder;  ///< the path, or the folder of the file
   bool is_folder = false;
   known<mount_point> mount;
   known<mapping_support> reading;
-  known<mapping_support> writing;  ///< through shared mappings
+  known<mapping_support> writing;  ///< for shared mappings
   std::uint64_t size_bytes = 0;
-  std::uint64_t free_bytes = 0;  ///< for this user
-  std::uint64_t files = 0;       ///< that fit; 0: as many as there is space for
+  std::uint64_t free_bytes = 0;  ///< that this user may take
+  std::uint64_t files = 0;       ///< most files; 0 if only the space limits them
   std::uint64_t free_files = 0;
-  std::string failure;  ///< why nothing can be tried here, "" if it could
+  std::string failure;  ///< the reason why nothing could be tried; empty if it could
   place_trial trial;
   known<std::vector<leftover>> leftovers;
 };

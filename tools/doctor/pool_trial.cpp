@@ -4,8 +4,8 @@
 
 #include <cstddef>
 
-#include "report.hpp"
 #include "shale/error.hpp"
+#include "terminal/stopwatch.hpp"
 
 namespace shale::tools {
 
@@ -17,11 +17,12 @@ void touch_pages(std::byte* bytes, std::size_t count) {
     *static_cast<volatile std::byte*>(bytes + at) = std::byte{1};
 }
 
-// Takes and touches memory; `look` at it before it is given back. Returns the seconds it took.
+// Takes and touches memory, calls `look` with it and returns it. Returns the seconds without
+// `look`.
 template <class Look>
 double take(memory_pool& pool, std::uint64_t bytes, Look look) {
   const stopwatch clock;
-  const auto block = pool.make_unique_for_overwrite<std::byte>(bytes);
+  const auto block = pool.make_unique_for_overwrite<std::byte[]>(bytes);
   touch_pages(block.get(), bytes);
   const double seconds = clock.seconds();
   look(block.get());

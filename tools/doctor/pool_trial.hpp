@@ -1,4 +1,4 @@
-// What really happens when memory is taken from a pool: pages, times, statistics.
+// Takes memory from a pool and records pages, times and statistics.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@ struct pool_step {
 };
 
 struct pool_trial {
-  std::uint64_t bytes = 0;          ///< taken; 0: nothing was tried
-  known<std::uint64_t> huge_bytes;  ///< of them on huge pages
-  double first_seconds = 0;         ///< to take and touch them, fresh from the system
-  double again_seconds = 0;         ///< the same from what the pool keeps
+  std::uint64_t bytes = 0;          ///< bytes taken; 0 if nothing was tried
+  known<std::uint64_t> huge_bytes;  ///< bytes on huge pages
+  double first_seconds = 0;         ///< time to take and touch fresh memory of the system
+  double again_seconds = 0;         ///< time to take and touch memory that the pool has kept
   std::vector<pool_step> steps;
-  bool all_clear = true;  ///< everything has come back
-  std::string failure;    ///< why nothing could be taken; "" if it could, or was not tried
+  bool all_clear = true;  ///< whether all memory has been returned
+  std::string failure;    ///< the reason why no memory could be taken; empty if there is none
 };
 
-/// Takes `bytes` from `pool`, touches them and gives them back, twice; then trims.
+/// Takes `bytes` from `pool`, touches them and returns them, twice. Then trims the pool.
 pool_trial try_pool(memory_pool& pool, std::uint64_t bytes,
                     const system_tree& system = system_tree());
 

@@ -21,8 +21,9 @@ constexpr const char* shared_folder = "/dev/shm";
 // The reason why no segment can be made, or "".
 std::string try_segment() {
   try {
-    // Goes with its handle or, if this process is killed, as every dead segment does.
-    // The random part is for processes of other namespaces, which may have our number.
+    // The segment is removed with its handle. If this process is killed, it is reclaimed as every
+    // dead segment is. The random part distinguishes processes of other namespaces with the same
+    // number.
     create_shared(fmt::format("doctor-{}-{:08x}", ::getpid(), std::random_device()()), 1);
     return {};
   } catch (const error& failure) {
@@ -59,12 +60,12 @@ segment_facts look_at_segments() {
 
 std::vector<shared_segment> reclaim_segments() {
   std::vector<shared_segment> dead = list_shared();
-  std::erase_if(dead, [](const shared_segment& each) { return !each.dead; });
+  std::erase_if(dead, [](const shared_segment& segment) { return !segment.dead; });
   reclaim_shared();
   const std::vector<shared_segment> left = list_shared();
-  std::erase_if(dead, [&](const shared_segment& each) {
+  std::erase_if(dead, [&](const shared_segment& segment) {
     return std::any_of(left.begin(), left.end(), [&](const shared_segment& other) {
-      return other.name == each.name && other.dead;
+      return other.name == segment.name && other.dead;
     });
   });
   return dead;

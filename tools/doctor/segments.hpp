@@ -1,4 +1,4 @@
-// What shared memory there is, and what of it nobody owns any more.
+// Gathers facts about shared memory, and removes segments without an owner.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ struct segment_facts {
   known<std::string> file_system;  ///< of /dev/shm
   known<std::uint64_t> size_bytes;
   known<std::uint64_t> free_bytes;
-  std::string failure;  ///< why no segment can be made here; "" if one was
+  std::string failure;  ///< the reason why no segment can be created; empty if one could
   known<std::vector<shared_segment>> segments;
 };
 
-/// Makes a segment of a page to see whether that works, and lists what there is.
+/// Creates a segment of one page to see whether that works, and lists all segments.
 segment_facts look_at_segments();
 
-/// Removes the names of segments that no living process owns. Returns what went.
+/// Removes the names of segments that no living process owns. Returns the removed segments.
 /// Throws   access_denied, io, busy
 std::vector<shared_segment> reclaim_segments();
 

@@ -22,7 +22,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(blank) - first + 1);
 }
 
-// Cuts the text up to `end` off, and `end` with it.
+// Removes the text up to `end`, and `end` itself, from `text`. Returns the text before `end`.
 std::string_view take_until(std::string_view& text, char end) {
   const std::size_t at = std::min(text.find(end), text.size());
   const std::string_view piece = text.substr(0, at);
@@ -50,7 +50,7 @@ std::optional<double> decimal(std::string_view text) {
   return number;
 }
 
-// The number behind `key` (as in "avg10=") in a line of words.
+// The number after `key` (as in "avg10=") in a line of words.
 std::optional<double> decimal_of(std::string_view line, std::string_view key) {
   while (!line.empty()) {
     const std::string_view word = take_word(line);
@@ -59,7 +59,7 @@ std::optional<double> decimal_of(std::string_view line, std::string_view key) {
   return std::nullopt;
 }
 
-// mountinfo writes blanks, tabs, line feeds and backslashes of names as \ and three octal digits.
+// mountinfo writes blanks, tabs, line feeds and backslashes in names as \ and three octal digits.
 std::string unescaped(std::string_view text) {
   std::string result;
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -77,7 +77,7 @@ struct address_range {
   std::uintptr_t end = 0;
 };
 
-// "7f1eee200000-7f1eee600000 r--s …", the head of a mapping in smaps.
+// The first line of a mapping in smaps, as in "7f1eee200000-7f1eee600000 r--s …".
 std::optional<address_range> range_of(std::string_view line) {
   std::string_view word = take_until(line, ' ');
   const auto first = whole<std::uintptr_t>(take_until(word, '-'), 16);
@@ -97,7 +97,7 @@ known<std::string> system_tree::text(const std::string& path) const {
   std::string text;
   char piece[16384];
   ssize_t got;
-  // smaps comes in pieces: reading ends where there is nothing more.
+  // The kernel returns smaps in pieces, so only an empty piece is the end.
   while ((got = ::read(file, piece, sizeof piece)) > 0 || (got < 0 && errno == EINTR))
     text.append(piece, static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
   known<std::string> result = got < 0 ? failed() : known<std::string>(std::move(text));
@@ -110,8 +110,8 @@ known<std::uint64_t> system_tree::entries(const std::string& path) const {
   if (!folder)
     return known<std::uint64_t>::unknown(fmt::format("{}: {}", path, std::strerror(errno)));
   std::uint64_t count = 0;
-  while (const dirent* const each = ::readdir(folder.get()))
-    if (each->d_name[0] != '.') ++count;
+  while (const dirent* const entry = ::readdir(folder.get()))
+    if (entry->d_name[0] != '.') ++count;
   return count;
 }
 
@@ -185,7 +185,7 @@ std::vector<group_folders> parse_groups(std::string_view groups, std::string_vie
     for (std::string_view path = line; !path.empty() && path != "/";
          path = path.substr(0, std::min(path.rfind('/'), path.size())))
       group.folders.push_back(root + std::string(path));
-    // In a container the path may be that of the host, while only its own group is mounted.
+    // In a container, the path may be the host's, while only the container's group is mounted.
     group.folders.push_back(root);
     found.push_back(std::move(group));
   }
@@ -205,7 +205,7 @@ std::optional<double> parse_quota(std::string_view text) {
 std::optional<std::uint64_t> parse_huge_bytes(std::string_view smaps, std::uintptr_t address,
                                               std::size_t bytes) {
   std::uint64_t huge = 0;
-  std::uint64_t inside = 0;  // of the mapping that the lines are about
+  std::uint64_t inside = 0;  // bytes of the current mapping in the range
   bool is_found = false;
   while (!smaps.empty()) {
     const std::string_view line = take_until(smaps, '\n');

@@ -1,4 +1,4 @@
-// The texts of /proc and /sys: finding them, and what they say. Parsers take text alone.
+// Reads and parses the files of /proc and /sys. The parsers depend on the text alone.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,16 @@
 
 namespace shale::tools {
 
-/// Where /proc and /sys are; tests put texts of their own elsewhere.
+/// The tree of /proc and /sys. Tests have a tree of their own in another folder.
 class system_tree {
  public:
-  /// `root` stands before every path.
+  /// `root` precedes every path.
   explicit system_tree(std::string root = {}) : root_(std::move(root)) {}
 
-  /// The whole file. Never throws for what is not there: the reason names the file.
+  /// The content of a file. If the file cannot be read, the reason names it.
   known<std::string> text(const std::string& path) const;
 
-  /// How many entries a directory has.
+  /// The number of entries of a folder.
   known<std::uint64_t> entries(const std::string& path) const;
 
  private:
@@ -31,7 +31,7 @@ class system_tree {
 /// "12345\n" as a number; "max" and -1 as no_limit.
 std::optional<std::uint64_t> parse_count(std::string_view text);
 
-/// The bytes of a line "Key:   123 kB"; nothing if there is none.
+/// The bytes of a line "Key:   123 kB"; nothing without such a line.
 std::optional<std::uint64_t> parse_field(std::string_view text, std::string_view key);
 
 /// The value of a line "Key\t: value", as in /proc/cpuinfo.
@@ -49,23 +49,25 @@ struct memory_pressure {
 };
 std::optional<memory_pressure> parse_pressure(std::string_view text);
 
-/// Folders of a control group's settings, from this process's own to the root's.
-/// `groups` is /proc/self/cgroup, `controller` as version 1 calls it ("memory", "cpu").
+/// The folders with the settings of this process's control group and of its parents, up to the
+/// root. `groups` is the text of /proc/self/cgroup, `controller` a name of version 1 ("cpu").
 struct group_folders {
   bool unified = false;  ///< version 2
   std::vector<std::string> folders;
 };
 std::vector<group_folders> parse_groups(std::string_view groups, std::string_view controller);
 
-/// Processors' worth of time that "200000 100000" (cpu.max) allows; no_limit for "max 100000".
+/// The processor time that "200000 100000" (cpu.max) allows, in processors. "max 100000" is
+/// no_limit.
 std::optional<double> parse_quota(std::string_view text);
 
-/// Bytes of [address, address + bytes) that lie on huge pages of any kind, as /proc/self/smaps
-/// tells it: mappings that reach beyond the range count as if their huge pages were inside first.
+/// The bytes of [address, address + bytes) that lie on huge pages, from the text of
+/// /proc/self/smaps. The huge pages of a mapping that extends beyond the range count as inside the
+/// range, as far as they fit.
 std::optional<std::uint64_t> parse_huge_bytes(std::string_view smaps, std::uintptr_t address,
                                               std::size_t bytes);
 
-/// A line of /proc/self/mountinfo.
+/// A mount, from its line in /proc/self/mountinfo.
 struct mount_point {
   std::string folder;
   std::string type;
@@ -74,7 +76,7 @@ struct mount_point {
 };
 std::optional<mount_point> parse_mount(std::string_view mountinfo, std::uint64_t mount_id);
 
-/// Clock ticks after boot at which the process of /proc/PID/stat began.
+/// The start of a process in clock ticks after the boot, from the text of /proc/PID/stat.
 std::optional<std::uint64_t> parse_start_ticks(std::string_view stat);
 
 }  // namespace shale::tools

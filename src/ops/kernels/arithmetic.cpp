@@ -1,4 +1,4 @@
-// Arithmetic, extrema, bits and selection.
+// Kernels of arithmetic, extrema, bit operations and selection.
 #include <math.h>
 
 #include "ops/kernels/loops.hpp"
@@ -8,8 +8,10 @@ namespace {
 
 // ---- integers ----------------------------------------------------------------------------------
 
-/// A type in which the quotient of two T rounds to nothing beyond its whole part: a float with more
-/// than twice the bits of T. Vectors divide floats, not integers.
+/// The floating type in which integers of type T are divided, because vector units divide floats
+/// only. Its mantissa has more bits than T. Truncating the rounded quotient then gives the exact
+/// one: if a / b is not whole, it lies at least 1 / b below the next whole number, and its rounding
+/// error is smaller than that, as a is below 2 to the number of mantissa bits.
 template <class T>
 using divides_in = std::conditional_t<sizeof(T) <= 2, float, double>;
 
@@ -19,7 +21,8 @@ struct quotient_and_remainder {
   T remainder;
 };
 
-/// Rounded towards minus infinity; by zero both are 0. lowest / -1 wraps.
+/// Quotient rounded towards minus infinity, and its remainder. Both are 0 if b is 0. lowest / -1
+/// wraps.
 template <class T>
 inline quotient_and_remainder<T> divide_floor(T a, T b) {
   using Word = word<T>;
@@ -30,7 +33,7 @@ inline quotient_and_remainder<T> divide_floor(T a, T b) {
     using Float = divides_in<T>;
     const Float exact = static_cast<Float>(a) / static_cast<Float>(divisor);
     if constexpr (std::is_same_v<T, std::int32_t>) {
-      // The one quotient beyond int32: 2^31, which wraps to lowest.
+      // Only one quotient lies outside int32: 2^31, which wraps to lowest.
       const Float inside = exact > 2147483647.0 ? -2147483648.0 : exact;
       quotient = static_cast<T>(inside);
     } else {
@@ -52,6 +55,8 @@ inline quotient_and_remainder<T> divide_floor(T a, T b) {
   return {by_zero ? T{0} : quotient, by_zero ? T{0} : remainder};
 }
 
+/// base^exponent modulo 2^bits, by repeated squaring. A negative exponent gives 0, or ±1 for bases
+/// ±1.
 template <class T>
 inline T power_of_integers(T base, T exponent) {
   if constexpr (is_signed<T>) {
@@ -75,7 +80,7 @@ inline T power_of_integers(T base, T exponent) {
 template <class T>
 void fill_integers(kernel_table& table) {
   using Word = word<T>;
-  // Wrapping arithmetic does not see signs: the kernel of the unsigned type serves both.
+  // Wrapping arithmetic gives the same bits for signed and unsigned types, so both use one kernel.
   using Bits = std::make_unsigned_t<T>;
   constexpr dtype type = type_of<T>;
   table.set(operation::add, type, kernel_for<Bits, Bits, Bits>([](Bits a, Bits b) {
@@ -115,7 +120,7 @@ void fill_integers(kernel_table& table) {
             }));
 }
 
-// bool: + and | are "or", * and & "and", as in NumPy and PyTorch.
+// For bool, + and | mean "or", and * and & mean "and", as in NumPy and PyTorch.
 void fill_boolean(kernel_table& table) {
   constexpr dtype type = dtype::boolean;
   const auto conjunction = kernel_for<boolean, boolean, boolean>([](boolean a, boolean b) {
@@ -146,7 +151,7 @@ void fill_boolean(kernel_table& table) {
 template <class T>
 using bits_of = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 
-/// NaN if either is NaN; -0 is below +0.
+/// The minimum: NaN if either is NaN; -0 is below +0.
 template <class T>
 inline T minimum_of(T a, T b) {
   using Bits = bits_of<T>;
@@ -161,15 +166,22 @@ inline T maximum_of(T a, T b) {
   return a > b ? a : b > a ? b : a == b ? equal : a + b;
 }
 
-/// A zero with the sign of `of`.
+/// A zero with the sign of `value`.
 template <class T>
-inline T zero_like(T of) {
+inline T zero_like(T value) {
   using Bits = bits_of<T>;
-  return as_bits<T>(static_cast<Bits>(as_bits<Bits>(of) & ~(~Bits{0} >> 1)));
+  return as_bits<T>(static_cast<Bits>(as_bits<Bits>(value) & ~(~Bits{0} >> 1)));
 }
 
-// Division with remainder, as Python's `//` and `%`: the floor of the exact quotient; a remainder
-// with the sign of the divisor, on zeros too; by zero what `/` gives, and NaN.
+// Division with remainder has the rules of Python's `//` and `%`. The quotient is the floor of the
+// exact quotient. The remainder has the divisor's sign, even if it is zero. Division by zero gives
+// the result of `/`, and NaN as the remainder.
+//
+// `fmod` is exact but slow and not vectorised. Most pairs have a quotient of few bits. For those,
+// the product quotient * divisor has few enough bits to be exact in double, so dividend - quotient
+// * divisor is the exact remainder (`divide_fast`). A first loop computes a block that way and
+// notes whether some pair is outside the range; only then a second loop repairs those pairs by
+// `divide_slowly`.
 
 template <class T>
 struct float_division {
@@ -177,7 +189,7 @@ struct float_division {
   T remainder;
 };
 
-/// What the fast way does not cover.
+/// Divides by `fmod`. It serves pairs outside the range of `divide_fast`.
 template <class T>
 inline float_division<T> divide_slowly(T a, T b) {
   const T divided = a / b;
@@ -197,13 +209,14 @@ inline float_division<T> divide_slowly(T a, T b) {
           rest == 0 ? zero_like<T>(b) : static_cast<T>(rest)};
 }
 
-/// The whole number nearest to a double below 2^51.
+/// The whole number nearest to a double below 2^51. The sum with 1.5 * 2^52 has no bits for a
+/// fraction.
 inline double nearest(double value) {
   constexpr double shifter = 0x1.8p52;
   return (value + shifter) - shifter;
 }
 
-/// Whether `divide_fast` is exact: quotients of few bits, and no term that over- or underflows.
+/// Whether `divide_fast` is exact: the quotient has few bits, and no term over- or underflows.
 inline bool divides_fast(float a, float b) {
   const double quotient = static_cast<double>(a) / static_cast<double>(b);
   return (quotient < 0x1p28) & (quotient > -0x1p28) & (b - b == 0);
@@ -219,7 +232,7 @@ inline double rest_of(float a, float b, double quotient) {
   return static_cast<double>(a) - quotient * static_cast<double>(b);  // 28 + 24 bits
 }
 inline double rest_of(double a, double b, double quotient) {
-  // b in two halves, so that the products have at most 22 + 27 bits.
+  // b is split into two halves, so that each product has at most 22 + 27 bits and is exact.
   const auto high = as_bits<double>(as_bits<std::uint64_t>(b) & ~((std::uint64_t{1} << 27) - 1));
   return (a - quotient * high) - quotient * (b - high);
 }
@@ -307,7 +320,8 @@ void fill_floats(kernel_table& table) {
 // ---- complex -----------------------------------------------------------------------------------
 
 inline float magnitude(complex_of<float> a) {
-  // No overflow in double, one rounding more than exact; an infinite part wins over NaN.
+  // In double the squares do not overflow, and the result has one rounding more than the exact one.
+  // The result is infinite if one part is, even if the other is NaN.
   const double real = a.real, imaginary = a.imaginary;
   const auto length = static_cast<float>(__builtin_sqrt(real * real + imaginary * imaginary));
   const float infinite = __builtin_inff();
@@ -317,7 +331,8 @@ inline float magnitude(complex_of<float> a) {
 }
 inline double magnitude(complex_of<double> a) { return hypot(a.real, a.imaginary); }
 
-/// Scales by the divisor's larger part, so that nothing overflows early.
+/// Divides numerator and denominator by the divisor's larger part first, so that no intermediate
+/// result overflows if the quotient does not.
 /// Source   R. L. Smith, Algorithm 116, Communications of the ACM 5 (1962)
 template <class T>
 inline complex_of<T> divide_complex(complex_of<T> a, complex_of<T> b) {
@@ -345,7 +360,7 @@ inline complex_of<float> direction(complex_of<float> a) {
           zero ? 0 : static_cast<float>(imaginary / length)};
 }
 inline complex_of<double> direction(complex_of<double> a) {
-  // Scaled by powers of two, so that the length neither overflows nor loses bits as a subnormal.
+  // Both parts are scaled by a power of two, so that the length neither overflows nor is subnormal.
   const double size = fmax(fabs(a.real), fabs(a.imaginary));
   if (size == 0) return {0, 0};
   const double scale = size > 0x1p1000 ? 0x1p-100 : size < 0x1p-900 ? 0x1p100 : 1;

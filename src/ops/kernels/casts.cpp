@@ -1,4 +1,4 @@
-// Every dtype to every other.
+// Kernels that convert every dtype to every other.
 #include "ops/kernels/loops.hpp"
 
 namespace shale::ops::kernels::SHALE_KERNEL_ISA {
@@ -27,7 +27,7 @@ constexpr kernel cast_kernel() {
     using Word = unsigned_of<sizeof(To)>;
     return kernel_for<Word, Word>([](Word value) { return value; });
   } else if constexpr (is_integer<To> && is_integer<From>) {
-    // Modulo 2^n: only a widened sign matters.
+    // Integers convert modulo 2^n. Narrowing does not depend on the sign; widening extends it.
     using Source = std::conditional_t<sizeof(To) <= sizeof(From), std::make_unsigned_t<From>, From>;
     using Target = std::make_unsigned_t<To>;
     return kernel_for<Target, Source>([](Source value) { return static_cast<Target>(value); });

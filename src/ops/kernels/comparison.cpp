@@ -1,4 +1,4 @@
-// Comparisons and predicates: results are bool.
+// Kernels of comparisons and predicates, whose results are bool.
 #include "ops/kernels/loops.hpp"
 
 namespace shale::ops::kernels::SHALE_KERNEL_ISA {
@@ -35,7 +35,7 @@ void fill_order(kernel_table& table, dtype type) {
             kernel_for<boolean, T, T>([](T a, T b) { return truth(number(a) >= number(b)); }));
 }
 
-/// By the bits of one part: `exponent` all ones is not finite, with a mantissa NaN.
+/// Tests the bits of a float: if all bits of the exponent are set, the value is infinite or NaN.
 template <class Bits>
 inline bool finite(Bits bits, Bits exponent) {
   return (bits & exponent) != exponent;

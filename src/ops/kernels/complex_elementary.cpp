@@ -1,5 +1,5 @@
-// Elementary functions of complex numbers, through the C library: there is nothing to vectorise in
-// its special cases, so these exist for the baseline only.
+// Kernels of the elementary functions of complex numbers. They call the C library, whose special
+// cases cannot be vectorised, so they exist for the baseline only.
 #include <complex>
 
 #include "ops/kernels/loops.hpp"
@@ -8,9 +8,9 @@ namespace shale::ops::kernels::SHALE_KERNEL_ISA {
 namespace {
 
 template <class Part, class Function>
-void set_unary(kernel_table& table, operation which, Function) {
+void set_unary(kernel_table& table, operation op, Function) {
   using Complex = complex_of<Part>;
-  table.set(which, type_of<Complex>, kernel_for<Complex, Complex>([](Complex a) {
+  table.set(op, type_of<Complex>, kernel_for<Complex, Complex>([](Complex a) {
               const std::complex<Part> result = Function{}(std::complex<Part>(a.real, a.imaginary));
               return Complex{result.real(), result.imag()};
             }));
@@ -44,7 +44,8 @@ void fill(kernel_table& table) {
   table.set(operation::power, type_of<complex_of<Part>>,
             kernel_for<complex_of<Part>, complex_of<Part>, complex_of<Part>>(
                 [](complex_of<Part> a, complex_of<Part> b) {
-                  // 0^0 = 1, as for floats; the general formula would take the logarithm of 0.
+                  // x^0 = 1, also for x = 0, as for floats; the general formula takes the logarithm
+                  // of 0.
                   if (b.real == 0 && b.imaginary == 0) return complex_of<Part>{1, 0};
                   const Value result =
                       std::pow(Value(a.real, a.imaginary), Value(b.real, b.imaginary));

@@ -1,7 +1,9 @@
-// Elementary functions of floats, within 1 ulp of the exact value (docs/numerics.md).
+// Kernels of the elementary functions of floats, within 1 ulp of the exact value
+// (docs/numerics.md).
 //
-// SLEEF where vectors are wide: its `finz` functions give the same bits for AVX2 and AVX-512. The C
-// library for the baseline, by way of the next wider type where its own function is not that exact.
+// Units with wide vectors call SLEEF, whose `finz` functions give the same bits for AVX2 and
+// AVX-512. The baseline calls the C library. If the C library's function is not within 1 ulp, the
+// baseline calls the function of the next wider type and rounds.
 #include <math.h>
 
 #include "ops/kernels/loops.hpp"
@@ -15,20 +17,20 @@ namespace shale::ops::kernels::SHALE_KERNEL_ISA {
 namespace {
 
 template <class T, class Function>
-void set_unary(kernel_table& table, operation which, Function function) {
-  table.set(which, type_of<T>, kernel_for<T, T>(function));
+void set_unary(kernel_table& table, operation op, Function function) {
+  table.set(op, type_of<T>, kernel_for<T, T>(function));
 }
 
 template <class T, class Function>
-void set_binary(kernel_table& table, operation which, Function function) {
-  table.set(which, type_of<T>, kernel_for<T, T, T>(function));
+void set_binary(kernel_table& table, operation op, Function function) {
+  table.set(op, type_of<T>, kernel_for<T, T, T>(function));
 }
 
 #if defined(SHALE_X86_KERNELS)
 
 // ---- vectors -----------------------------------------------------------------------------------
 
-// The library's names end in the vector's element, width and instruction set.
+// SLEEF's function names end in the vector's element type, its width and the instruction set.
 #if defined(__AVX512F__)
 struct floats {
   using element = float;
@@ -67,17 +69,18 @@ template <class Lanes>
 inline constexpr int width_of = sizeof(typename Lanes::vector) / sizeof(typename Lanes::element);
 
 template <class Lanes>
-inline typename Lanes::vector load(const typename Lanes::element* from) {
+inline typename Lanes::vector load(const typename Lanes::element* address) {
   typename Lanes::vector result;
-  __builtin_memcpy(&result, from, sizeof(result));
+  __builtin_memcpy(&result, address, sizeof(result));
   return result;
 }
 
-/// The last `count` (< width) elements; the rest of the vector repeats the first of them.
+/// Loads the last `count` (< width) elements. The other lanes repeat the first of them, so that
+/// they cause no slow special case.
 template <class Lanes>
-inline typename Lanes::vector load_tail(const typename Lanes::element* from, index_t count) {
+inline typename Lanes::vector load_tail(const typename Lanes::element* address, index_t count) {
   typename Lanes::element values[width_of<Lanes>];
-  for (int i = 0; i < width_of<Lanes>; ++i) values[i] = from[i < count ? i : 0];
+  for (int i = 0; i < width_of<Lanes>; ++i) values[i] = address[i < count ? i : 0];
   return load<Lanes>(values);
 }
 
@@ -86,7 +89,7 @@ inline void store(typename Lanes::vector values, typename Lanes::element* to, in
   __builtin_memcpy(to, &values, static_cast<std::size_t>(count) * sizeof(*to));
 }
 
-/// `Function` maps a vector to a vector, each lane by itself.
+/// Applies `Function`, which maps each lane of a vector on its own.
 template <class Lanes, class Function>
 void unary_vectors(std::byte* const* data, index_t count) {
   using T = typename Lanes::element;
@@ -115,15 +118,15 @@ void binary_vectors(std::byte* const* data, index_t count) {
 }
 
 template <class Lanes, class Function>
-void set_vector(kernel_table& table, operation which, Function) {
+void set_vector(kernel_table& table, operation op, Function) {
   using T = typename Lanes::element;
-  table.set(which, type_of<T>, &run<&unary_vectors<Lanes, Function>, sizeof(T), sizeof(T)>);
+  table.set(op, type_of<T>, &run<&unary_vectors<Lanes, Function>, sizeof(T), sizeof(T)>);
 }
 
 template <class Lanes, class Function>
-void set_vectors(kernel_table& table, operation which, Function) {
+void set_vectors(kernel_table& table, operation op, Function) {
   using T = typename Lanes::element;
-  table.set(which, type_of<T>,
+  table.set(op, type_of<T>,
             &run<&binary_vectors<Lanes, Function>, sizeof(T), sizeof(T), sizeof(T)>);
 }
 
@@ -141,7 +144,7 @@ inline bool any(Mask mask) {
 #endif
 }
 
-/// Where tan, sinh and tanh are their argument to the last bit; the library may be 1 ulp off there.
+/// Below these limits tan(x), sinh(x) and tanh(x) round to x. SLEEF may be 1 ulp off there.
 inline constexpr float tiny_float = 0x1p-13f;
 inline constexpr double tiny_double = 0x1p-27;
 
@@ -150,8 +153,8 @@ inline Vector unless_tiny(Vector x, Element limit, Vector otherwise) {
   return ((x < limit) & (x > -limit)) ? x : otherwise;
 }
 
-/// sinh and cosh: the library overflows where the result is almost infinite, so there the C
-/// library's wider function answers.
+/// Computes sinh or cosh. SLEEF overflows to infinity already if the result is nearly infinite, so
+/// lanes beyond `limit` are computed by the C library's function of the next wider type.
 template <class Vector, class Element, class Function, class Wider>
 inline Vector with_ends(Vector x, Element limit, Function function, Wider wider) {
   Vector result = function(x);
@@ -184,9 +187,10 @@ void fill_double_hyperbolic(kernel_table& table) {
 
 #if defined(SHALE_X86_KERNELS) && defined(__AVX2__)
 
-/// sin, cos and tan choose how to reduce their angles by the largest one in the vector, so a lane's
-/// last bit would depend on its neighbours. Here the lanes below `limit` and the others (NaN too)
-/// are computed apart, each beside stand-ins of its own kind.
+/// SLEEF's sin, cos and tan choose the method of argument reduction by the largest angle in the
+/// vector. So the last bit of a lane would depend on its neighbours, and results on the layout.
+/// This function calls them twice: for the lanes below `limit`, with zeros in the other lanes, and
+/// for the other lanes (also NaN), with a large angle in the lanes below.
 template <class Vector, class Element, class Small, class Large>
 inline Vector by_size(Vector x, Element limit, Small small, Large large) {
   const auto is_small = (x < limit) & (x > -limit);
@@ -196,7 +200,7 @@ inline Vector by_size(Vector x, Element limit, Small small, Large large) {
   return is_small ? result : large(is_small ? Vector{} + 2 * limit : x);
 }
 
-// The library's limits, which its interface does not name.
+// The limits at which SLEEF changes the method. Its interface does not name them.
 inline constexpr float float_limit = 125;
 inline constexpr double double_limit = 15, double_second_limit = 1e14;
 
@@ -284,7 +288,7 @@ void fill_double(kernel_table& table) {
 
 // ---- one by one --------------------------------------------------------------------------------
 
-// Through double where the C library's float function may be off by more than 1 ulp.
+// Computes in double if the C library's float function may be off by more than 1 ulp.
 void fill_float(kernel_table& table) {
   using T = float;
   set_unary<T>(table, operation::exponential, [](T a) { return expf(a); });
@@ -331,7 +335,7 @@ void fill_double(kernel_table& table) {
 #if defined(SHALE_X86_KERNELS)
   fill_double_hyperbolic(table);
 #else
-  // Within 3 ulp: there is no wider type to go through that is not far slower.
+  // These are within 3 ulp only, because every wider type is far slower here.
   set_unary<T>(table, operation::logarithm_10, [](T a) { return log10(a); });
   set_unary<T>(table, operation::hyperbolic_sine, [](T a) { return sinh(a); });
   set_unary<T>(table, operation::hyperbolic_cosine, [](T a) { return cosh(a); });

@@ -1,8 +1,9 @@
-// Elements as the kernels see them, and their conversions in forms that compilers vectorise.
+// Defines the element types of kernels, and their conversions in forms that compilers vectorise:
+// without branches, as selections between values that are all computed.
 //
-// Everything is in an anonymous namespace: units built for different instruction sets include this
-// (rule isa.1 in table.hpp), so it uses neither shale's own inline functions nor the standard
-// library's. The rules are those of shale/convert.hpp; tests compare the two.
+// Units built for different instruction sets include this file. So everything is in an anonymous
+// namespace (isa.1 in table.hpp), and neither shale's inline functions nor the standard library's
+// are used. The rules of conversion are those of shale/convert.hpp; tests compare the two.
 #pragma once
 
 #include <cstddef>
@@ -66,7 +67,7 @@ inline constexpr dtype type_of<complex_of<float>> = dtype::complex64;
 template <>
 inline constexpr dtype type_of<complex_of<double>> = dtype::complex128;
 
-/// Calls `function` with a value of every type, for its type.
+/// Calls `function` once for every type, with a value of the type.
 template <class... Types, class Function>
 void for_types(type_list<Types...>, Function function) {
   (function(Types{}), ...);
@@ -96,8 +97,8 @@ inline To as_bits(From value) {
   return __builtin_bit_cast(To, value);
 }
 
-/// -x, spelled so that no compiler makes a - b and a + b of neighbouring parts one fused
-/// multiply-and-add-or-subtract: GCC 12 does so in spite of -ffp-contract=off.
+/// -x. It is written with bits, because GCC 12 joins a - b and a + b of neighbouring parts to a
+/// fused multiply-add-subtract instruction, in spite of -ffp-contract=off.
 inline float flipped(float value) {
   return as_bits<float>(as_bits<std::uint32_t>(value) ^ 0x80000000u);
 }
@@ -107,7 +108,10 @@ inline double flipped(double value) {
 
 // ---- small floats ------------------------------------------------------------------------------
 
-/// A float of `exponent_bits` and `mantissa_bits` as float32. Exact, without subnormal operands.
+/// Converts a float of `exponent_bits` and `mantissa_bits` to float32, exactly. The exponent and
+/// mantissa bits are moved to their places in a float32, and the bias of the exponent is corrected.
+/// No operation has a subnormal operand, which could be flushed to zero. If `finite`, the type has
+/// no infinities, and its only NaN has all bits set.
 template <int exponent_bits, int mantissa_bits, bool finite>
 inline float widen(std::uint32_t bits) {
   constexpr int shift = 23 - mantissa_bits;
@@ -118,7 +122,8 @@ inline float widen(std::uint32_t bits) {
   const std::uint32_t sign = (bits >> (exponent_bits + mantissa_bits)) << 31;
   const std::uint32_t moved = (bits & magnitude_mask) << shift;
   const std::uint32_t exponent = moved & exponent_mask;
-  // Subnormal: the mantissa below the smallest normal number's, minus that number.
+  // For a subnormal number, the mantissa is placed in the smallest normal number; subtracting that
+  // number leaves the value.
   constexpr std::uint32_t smallest = rebias + (1u << 23);
   const auto subnormal =
       as_bits<std::uint32_t>(as_bits<float>(moved + smallest) - as_bits<float>(smallest));
@@ -128,7 +133,9 @@ inline float widen(std::uint32_t bits) {
   return as_bits<float>(sign | wide);
 }
 
-/// float32 rounded to such a float, ties to even.
+/// Rounds a float32 to such a float, ties to even. A normal result is rounded in integers: adding
+/// half of the last kept bit carries into it. A subnormal result is rounded by a float addition,
+/// see below.
 template <int exponent_bits, int mantissa_bits, bool finite>
 inline std::uint32_t narrow(float value) {
   constexpr int shift = 23 - mantissa_bits;
@@ -138,7 +145,8 @@ inline std::uint32_t narrow(float value) {
   constexpr std::uint32_t nan = finite ? (1u << (exponent_bits + mantissa_bits)) - 1
                                        : exponent_ones | (1u << (mantissa_bits - 1));
   constexpr std::uint32_t overflow = finite ? nan : exponent_ones;
-  // The power of two whose last bit is worth the target's smallest subnormal: adding it rounds.
+  // A power of two whose last mantissa bit has the value of the target's smallest subnormal number.
+  // The sum with it is rounded to a multiple of that number.
   constexpr auto rounder_bits = static_cast<std::uint32_t>(127 + 24 - bias - mantissa_bits) << 23;
 
   const auto bits = as_bits<std::uint32_t>(value);
@@ -151,7 +159,7 @@ inline std::uint32_t narrow(float value) {
       rounder_bits;
   std::uint32_t rounded = magnitude < rebias + (1u << 23) ? subnormal : normal;
   rounded = rounded > overflow ? overflow : rounded;
-  // A NaN keeps what fits of its payload; the quiet bit keeps it a NaN.
+  // A NaN keeps the upper bits of its payload. The quiet bit is set, so that it stays a NaN.
   const std::uint32_t payload = (magnitude >> shift) & ((1u << mantissa_bits) - 1);
   rounded = magnitude > 0x7f800000u ? nan | payload : rounded;
   return sign | rounded;
@@ -180,8 +188,11 @@ inline To narrow_to(float value) {
   }
 }
 
-/// The float32 next to `value` towards zero, with its last bit set unless it is exact: rounding it
-/// again, to fewer bits, gives what rounding once would have.
+/// Rounds to odd: the float32 next to `value` towards zero, with its last bit set unless it is
+/// exact. Rounding this result again, to at least two bits fewer, gives the same as rounding
+/// `value` once, because a result that looks like a tie is an exact tie.
+/// Source   S. Boldo, G. Melquiond, Emulation of FMA and correctly rounded sums: proved algorithms
+///          using rounding to odd, IEEE Transactions on Computers 57 (2008)
 inline float to_odd(double value) {
   const auto near = static_cast<float>(value);
   const auto back = static_cast<double>(near);
@@ -194,7 +205,7 @@ inline float to_odd(double value) {
   return as_bits<float>(bits);
 }
 
-/// An integer as a double rounded to odd, so that what follows rounds only once.
+/// Rounds an integer to odd as a double. A later rounding then gives the same as a single one.
 template <class From>
 inline double to_odd_double(From value) {
   if constexpr (sizeof(From) < 8) {
@@ -223,28 +234,29 @@ inline bool is_nonzero(From value) {
   else return value != 0;
 }
 
-/// What a value counts as: a bool 0 or 1, whatever its byte; any other value itself.
+/// The number that a value stands for: 0 or 1 for a bool, even if its byte is larger; else the
+/// value.
 template <class T>
 inline auto number(T value) {
-  // A minimum stays a byte in vectors; a comparison would be widened first.
+  // Compilers compute a minimum in vectors of bytes; they would widen a comparison first.
   if constexpr (is_boolean<T>) return value.byte < 1 ? value.byte : std::uint8_t{1};
   else return value;
 }
 
-/// Truncates, saturates, NaN -> 0.
+/// Converts a float to an integer: truncates, saturates, and gives 0 for NaN.
 template <class To, class From>
 inline To saturate(From value) {
   constexpr auto low = static_cast<From>(lowest<To>);
   constexpr From beyond = static_cast<From>(highest<To> / 2 + 1) * 2;
-  // Only values in range reach the conversion proper, so that both sides of a select may be
-  // evaluated.
+  // Values out of range are replaced before the conversion, which would be undefined for them. So
+  // the compiler may evaluate both sides of each selection.
   From inside = value >= beyond ? From{0} : value;
   inside = inside > low ? inside : (inside <= low ? low : From{0});
   To whole;
   if constexpr (sizeof(To) < 4) {
     whole = static_cast<To>(static_cast<std::int32_t>(inside));
   } else if constexpr (std::is_same_v<To, std::uint32_t>) {
-    // Through int32, for which every instruction set has a conversion.
+    // This converts through int32, because every instruction set has that conversion.
     constexpr From middle = 2147483648.0;
     const bool upper = inside >= middle;
     const auto part = static_cast<std::int32_t>(upper ? inside - middle : inside);
@@ -255,7 +267,7 @@ inline To saturate(From value) {
   return value >= beyond ? highest<To> : whole;
 }
 
-/// The rules of `shale::convert`.
+/// Converts by the rules of `shale::convert`.
 template <class To, class From>
 inline To to(From value) {
   if constexpr (std::is_same_v<To, From>) {

@@ -1,4 +1,4 @@
-// Minimum and maximum. NaN wins; -0 is below +0.
+// Reducers of minimum and maximum. The result is NaN if any value is NaN; -0 is below +0.
 #include "ops/kernels/folds.hpp"
 
 namespace shale::ops::kernels::SHALE_KERNEL_ISA {
@@ -29,13 +29,16 @@ struct integer_extremum {
   static void begin(Columns& columns, index_t count) {
     for (index_t i = 0; i < count; ++i) columns.best[i] = empty().value;
   }
-  static void row(Columns& columns, const T* values, index_t count, index_t) {
+  template <int height>
+  static void rows(Columns& columns, const stacked_rows<T, height>& stack, index_t count, index_t) {
     SHALE_INDEPENDENT
     for (index_t i = 0; i < count; ++i)
-      columns.best[i] = better(columns.best[i], number(values[i]));
+      columns.best[i] = stack.fold(i, columns.best[i], [](Number best, T value, int) {
+        return better(best, number(value));
+      });
   }
-  static State column(const Columns& columns, index_t which, index_t) {
-    return {columns.best[which]};
+  static State column(const Columns& columns, index_t index, index_t) {
+    return {columns.best[index]};
   }
 };
 
@@ -44,7 +47,7 @@ typedef double vector_of_double __attribute__((vector_size(vector_bytes)));
 
 template <class T, bool largest>
 struct float_extremum {
-  /// float16 and bfloat16 are compared as float32.
+  /// The type in which values are compared; float16 and bfloat16 are compared as float32.
   using Wide = lane_type<T>;
   using Bits = std::conditional_t<sizeof(Wide) == 4, std::uint32_t, std::uint64_t>;
   using Vector = std::conditional_t<std::is_same_v<Wide, float>, vector_of_float, vector_of_double>;
@@ -71,8 +74,9 @@ struct float_extremum {
 
   static State empty() { return {worst()}; }
 
-  // Lanes find the value up to NaN and the sign of zero, which need a second look only where there
-  // are any; so the width of the vectors does not show.
+  // The lanes find the extremum without regard to NaN and to the sign of zero, and note whether a
+  // NaN was seen. If the extremum is zero, a second loop finds its sign. An extremum does not
+  // depend on the order of comparisons, so vectors of any width give the same bits.
   static void run(State& state, const T* values, index_t count) {
     alignas(64) Wide room[std::is_same_v<T, Wide> ? 1 : run_elements];
     const Wide* numbers = widened(values, count, room);
@@ -108,7 +112,8 @@ struct float_extremum {
     state.value = better(state.value, found);
   }
 
-  /// -0 is the minimum of zeros if there is any, +0 the maximum.
+  /// The extremum of a run whose extremum is zero: -0 is the minimum if the run contains it, and +0
+  /// is the maximum if the run contains it.
   static Wide zero(const Wide* numbers, index_t count) {
     const Bits wanted = largest ? 0 : sign;
     Bits found = 0;
@@ -121,13 +126,16 @@ struct float_extremum {
   static void begin(Columns& columns, index_t count) {
     for (index_t i = 0; i < count; ++i) columns.best[i] = worst();
   }
-  static void row(Columns& columns, const T* values, index_t count, index_t) {
+  template <int height>
+  static void rows(Columns& columns, const stacked_rows<T, height>& stack, index_t count, index_t) {
     SHALE_INDEPENDENT
     for (index_t i = 0; i < count; ++i)
-      columns.best[i] = better(columns.best[i], to<Wide>(values[i]));
+      columns.best[i] = stack.fold(i, columns.best[i], [](Wide best, T value, int) {
+        return better(best, to<Wide>(value));
+      });
   }
-  static State column(const Columns& columns, index_t which, index_t) {
-    return {columns.best[which]};
+  static State column(const Columns& columns, index_t index, index_t) {
+    return {columns.best[index]};
   }
 };
 

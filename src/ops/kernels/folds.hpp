@@ -1,9 +1,15 @@
-// What the reducers share: virtual lanes, compensated sums, and the way from a fold to a reducer.
+// Provides the parts that reducers share: virtual lanes, compensated sums, and a template that
+// makes a reducer from a fold.
 //
-// Floating-point folds run in a fixed number of virtual lanes: value i of a run belongs to lane
-// i mod lanes, and lanes are combined by a fixed tree. Vectors of any width compute the same lanes,
-// so every instruction set gives the same bits.
+// Floating-point addition is not associative, so the order of additions decides the bits of a sum.
+// Vector code adds in several lanes at once, and wider vectors have more lanes. To make the order
+// independent of the width, folds use 16 *virtual lanes*: value i of a run belongs to lane i mod
+// 16, and the lanes are combined by a fixed tree of halves at the end of the run. AVX-512 computes
+// the 16 lanes of doubles in two vectors, AVX2 in four, the baseline in eight; all give the same
+// bits.
 #pragma once
+
+#include <utility>
 
 #include "ops/kernels/loops.hpp"
 #include "ops/kernels/reduce_strided.hpp"
@@ -26,18 +32,18 @@ inline constexpr int vectors = lanes / vector_doubles;
 typedef double doubles __attribute__((vector_size(vector_bytes)));
 typedef float narrow_floats __attribute__((vector_size(vector_bytes / 2)));
 
-inline doubles load(const double* from) {
+inline doubles load(const double* address) {
   doubles result;
-  __builtin_memcpy(&result, from, sizeof(result));
+  __builtin_memcpy(&result, address, sizeof(result));
   return result;
 }
-inline doubles load(const float* from) {
+inline doubles load(const float* address) {
   narrow_floats narrow;
-  __builtin_memcpy(&narrow, from, sizeof(narrow));
+  __builtin_memcpy(&narrow, address, sizeof(narrow));
   return __builtin_convertvector(narrow, doubles);
 }
 
-/// One value a virtual lane.
+/// One double for each virtual lane.
 struct lane_array {
   doubles part[vectors];
 
@@ -53,19 +59,21 @@ inline lane_array spread(double value) {
 
 // ---- compensated sums --------------------------------------------------------------------------
 
-/// A sum and the rounding errors left out of it, as far as doubles hold them.
+/// A sum in about twice the precision of double: `high` is the rounded sum, and `low` is the sum of
+/// the rounding errors that the additions to `high` made.
 struct exact_sum {
   double high;
   double low;
 
-  /// The compensation means nothing once the plain sum is infinite or NaN.
+  /// The sum. If `high` is infinite or NaN, `low` has no meaning and is left out.
   double value() const {
     const double total = high + low;
     return total - total == 0 ? total : high;
   }
 };
 
-/// a + b = sum + error, exactly.
+/// Returns the error of sum = a + b. The result is exact: a + b == sum + error without rounding, if
+/// nothing overflows. The method needs no assumption on the sizes of a and b.
 /// Source   D. E. Knuth, The Art of Computer Programming 2, section 4.2.2
 template <class Number>
 inline Number rounding_error(Number a, Number b, Number sum) {
@@ -79,14 +87,15 @@ inline exact_sum add(exact_sum a, exact_sum b) {
 }
 inline exact_sum add(exact_sum a, double b) { return add(a, exact_sum{b, 0}); }
 
-/// Lanes to `parts` totals (lane i to total i mod parts), by halves.
+/// Combines the lanes to `parts` totals, by halves; lane i goes to total i mod parts. Complex
+/// numbers have two parts, so their real and imaginary parts lie in alternating lanes.
 template <int parts>
 inline void combine(double* values) {
   for (int half = lanes / 2; half >= parts; half /= 2)
     for (int i = 0; i < half; ++i) values[i] += values[i + half];
 }
 
-/// The values of a run as doubles or floats, in place or converted into `room`.
+/// Returns the values of a run as type Wide: in place, or converted into `room`.
 template <class T, class Wide>
 inline const Wide* widened(const T* values, index_t count, Wide* room) {
   if constexpr (std::is_same_v<T, Wide>) {
@@ -98,11 +107,11 @@ inline const Wide* widened(const T* values, index_t count, Wide* room) {
   }
 }
 
-/// The real type that holds a T exactly and is summed in lanes.
+/// The floating type that holds every T exactly, from which lanes are loaded.
 template <class T>
 using lane_type = std::conditional_t<is_small<T> || std::is_same_v<T, float>, float, double>;
 
-/// T, or the type of a complex T's parts; and how many of them.
+/// The type of the parts of T, and their number: 1 for real types, 2 for complex ones.
 template <class T>
 struct parts_of {
   using type = T;
@@ -116,14 +125,44 @@ struct parts_of<complex_of<Part>> {
 
 // ---- from a fold to a reducer ------------------------------------------------------------------
 
-// A Fold has
+/// The same columns of several rows.
+template <class Value, int height>
+struct stacked_rows {
+  const Value* row[height];
+
+  /// The rows with every value seen as so many parts, such as those of complex values.
+  template <class Part>
+  stacked_rows<Part, height> of() const {
+    stacked_rows<Part, height> parts;
+    for (int k = 0; k < height; ++k) parts.row[k] = reinterpret_cast<const Part*>(row[k]);
+    return parts;
+  }
+
+  /// Folds column i, from the first row to the last: `total = step(total, value, k)` for row k.
+  template <class Total, class Step>
+  [[gnu::always_inline]] Total fold(index_t i, Total total, Step step) const {
+    [&]<int... k>(std::integer_sequence<int, k...>) __attribute__((always_inline)) {
+      ((total = step(total, row[k][i], k)), ...);
+    }
+    (std::make_integer_sequence<int, height>{});
+    return total;
+  }
+};
+
+// A Fold is written for two shapes of memory. `run` folds a run of contiguous values into one
+// state. `begin`, `rows` and `column` fold rows of values into a row of accumulators, one for each
+// column, and make a state of each. `rows` folds several rows at once, so that an accumulator is
+// loaded and stored once for all of them. A Fold has
 //   State, Value, Columns (accumulators of a tile of columns, at most column_bytes)
 //   static State empty();
 //   static void run(State&, const Value*, index_t count);
 //   static void merge(State& into, const State& from);
 //   static void begin(Columns&, index_t count);
-//   static void row(Columns&, const Value*, index_t count, index_t before);
-//   static State column(const Columns&, index_t which, index_t rows);
+//   static void rows(Columns&, const stacked_rows<Value, height>&, index_t count, index_t before);
+//   static State column(const Columns&, index_t index, index_t rows);
+
+/// The rows that are folded at once.
+inline constexpr index_t stack_rows = 4;
 
 template <class Fold>
 struct folding {
@@ -133,8 +172,8 @@ struct folding {
   static_assert(sizeof(State) % 8 == 0 && sizeof(Columns) <= column_bytes);
 
   static void start(std::byte* states, index_t count) {
-    auto* each = reinterpret_cast<State*>(states);
-    for (index_t i = 0; i < count; ++i) each[i] = Fold::empty();
+    auto* empty = reinterpret_cast<State*>(states);
+    for (index_t i = 0; i < count; ++i) empty[i] = Fold::empty();
   }
 
   static void merge(std::byte* into, const std::byte* from, index_t count) {
@@ -153,9 +192,20 @@ struct folding {
 
   static void rows(std::byte* columns, const std::byte* values, index_t row_stride, index_t count,
                    index_t rows, index_t before) {
-    for (index_t row = 0; row < rows; ++row)
-      Fold::row(*reinterpret_cast<Columns*>(columns),
-                reinterpret_cast<const Value*>(values + row * row_stride), count, before + row);
+    index_t row = 0;
+    for (; row + stack_rows <= rows; row += stack_rows)
+      fold_stack<stack_rows>(columns, values + row * row_stride, row_stride, count, before + row);
+    for (; row < rows; ++row)
+      fold_stack<1>(columns, values + row * row_stride, row_stride, count, before + row);
+  }
+
+  template <int height>
+  static void fold_stack(std::byte* columns, const std::byte* values, index_t row_stride,
+                         index_t count, index_t before) {
+    stacked_rows<Value, height> stack;
+    for (int k = 0; k < height; ++k)
+      stack.row[k] = reinterpret_cast<const Value*>(values + k * row_stride);
+    Fold::rows(*reinterpret_cast<Columns*>(columns), stack, count, before);
   }
 
   static void end(const std::byte* columns, std::byte* states, index_t state_stride, index_t count,
@@ -172,12 +222,12 @@ struct folding {
   }
 };
 
-/// `Finish{}(state, parameter)` is the result, converted to Out.
+/// Writes the results: `Finish{}(state, parameter)`, converted to Out.
 template <class Fold, class Out, class Finish>
 void finish(const std::byte* states, std::byte* results, index_t count, double parameter) {
-  const auto* each = reinterpret_cast<const typename Fold::State*>(states);
+  const auto* state = reinterpret_cast<const typename Fold::State*>(states);
   auto* out = reinterpret_cast<Out*>(results);
-  for (index_t i = 0; i < count; ++i) out[i] = to<Out>(Finish{}(each[i], parameter));
+  for (index_t i = 0; i < count; ++i) out[i] = to<Out>(Finish{}(state[i], parameter));
 }
 
 template <class Fold, class Out, class Finish>

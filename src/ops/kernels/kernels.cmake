@@ -4,21 +4,19 @@
 
 set(SHALE_KERNEL_FAMILIES arithmetic casts comparison elementary extrema moments sums)
 set(SHALE_KERNEL_SOURCES
-  dispatch.cpp
-  gemm.cpp
-  linalg.cpp
-  products.cpp
   kernels/complex_elementary.cpp
+  kernels/dispatch.cpp
+  kernels/operations.cpp
   kernels/reduce_strided.cpp
   kernels/strided.cpp)
 
-# What the vectoriser needs to take both sides of a select; -O3 also in debug builds, so that
-# inline functions are inlined (rule isa.1).
-# Kernels throw nothing, and tables for unwinding would be weak symbols.
+# The two -fno options let the vectoriser compute both sides of a selection. -O3 is used in debug builds,
+# too, so that inline functions are inlined (rule isa.1). Kernels throw nothing, and the tables for
+# exceptions would be weak symbols.
 set(SHALE_KERNEL_OPTIONS -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off
     -fno-exceptions ${SHALE_UNGUIDED})
 
-# shale_add_kernels(ISA OPTIONS…): a unit for each family, which includes the family's source.
+# shale_add_kernels(ISA OPTIONS…) makes a unit for each family, which includes the family's source.
 function(shale_add_kernels isa)
   foreach(family IN LISTS SHALE_KERNEL_FAMILIES)
     set(unit ${CMAKE_CURRENT_BINARY_DIR}/kernels/${family}_${isa}.cpp)
@@ -32,8 +30,6 @@ function(shale_add_kernels isa)
 endfunction()
 
 set(SHALE_KERNEL_LIBRARIES ${OPENBLAS_SERIAL_LIBRARY})
-set_source_files_properties(gemm.cpp PROPERTIES
-  COMPILE_OPTIONS "-isystem;${OPENBLAS_SERIAL_INCLUDE_DIR};-O3;${SHALE_UNGUIDED}")  # -O3: its integer loops
 set(SHALE_KERNEL_DEFINITIONS)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   set(SHALE_KERNEL_DEFINITIONS SHALE_X86_KERNELS)
@@ -41,7 +37,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   option(SHALE_WIDE_KERNELS "Build kernels for AVX2 and AVX-512 too" ON)
 endif()
 if(SHALE_WIDE_KERNELS)
-  set_source_files_properties(dispatch.cpp PROPERTIES COMPILE_DEFINITIONS SHALE_WIDE_KERNELS)
+  set_source_files_properties(kernels/dispatch.cpp PROPERTIES COMPILE_DEFINITIONS SHALE_WIDE_KERNELS)
   shale_add_kernels(avx2 -mavx2)
   shale_add_kernels(avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl
                     -mprefer-vector-width=512)

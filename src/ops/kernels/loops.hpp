@@ -1,12 +1,13 @@
-// From a function of elements to a kernel.
+// Makes a kernel from a function of single elements.
 #pragma once
 
 #include "ops/kernels/elements.hpp"
 #include "ops/kernels/strided.hpp"
 #include "ops/kernels/table.hpp"
 
-// The loop below it has no dependence between iterations: an output overlaps an input only element
-// on element (the contract of `kernel`).
+// Tells the compiler that the next loop has no dependence between iterations. The contract of
+// `kernel` guarantees it: an output shares an element only with the input element of the same
+// index.
 #if defined(__clang__)
 #define SHALE_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -43,7 +44,7 @@ void contiguous(std::byte* const* data, index_t count) {
   for (index_t i = 0; i < count; ++i) out[i] = Function{}(a[i], b[i], c[i]);
 }
 
-/// The kernel of a contiguous loop over operands of these widths.
+/// The kernel that runs a contiguous loop over operands of these widths, for any strides.
 template <contiguous_loop loop, std::size_t... widths>
 void run(std::byte* const* data, const index_t* strides_bytes, index_t inner, index_t outer) {
   constexpr int count = sizeof...(widths);

@@ -1,11 +1,11 @@
-// Variance and standard deviation.
+// Reducers of variance and standard deviation.
 #include "ops/kernels/folds.hpp"
 
 namespace shale::ops::kernels::SHALE_KERNEL_ISA {
 namespace {
 
-/// A value as a double. A bool in steps that stay bytes in vectors, where a comparison would be made
-/// as wide as the double.
+/// Converts a value to double. A bool is converted in steps that compilers compute in vectors of
+/// bytes; they would widen a comparison to the size of a double first.
 template <class T>
 inline double wide(T value) {
   if constexpr (is_boolean<T>) {
@@ -16,10 +16,18 @@ inline double wide(T value) {
   }
 }
 
-/// Count, mean and summed squared distance from it. The mean is held in two doubles: the distance
-/// between two means may be far below the rounding of either.
-/// Source   merging: T. F. Chan, G. H. Golub, R. J. LeVeque, Updating formulae and a pairwise
-///          algorithm for computing sample variances (1979); columns: B. P. Welford (1962)
+/// Folds values into their count, their mean, and the sum of squared distances from the mean. The
+/// textbook formula, mean of squares minus square of mean, cancels nearly all digits if the mean is
+/// large against the deviation; distances from the mean do not cancel.
+///
+/// There are three steps. A run computes its mean in a first loop and the distances from it in a
+/// second one. Two states are merged by the formula of Chan, Golub and LeVeque, which adds a term
+/// for the distance between the two means. Columns use Welford's update, which corrects mean and
+/// squares after each row. The mean has two doubles, because the distance between two means may be
+/// far smaller than the rounding error of either.
+/// Source   T. F. Chan, G. H. Golub, R. J. LeVeque, Updating formulae and a pairwise algorithm for
+///          computing sample variances (1979); B. P. Welford, Note on a method for calculating
+///          corrected sums of squares and products, Technometrics 4 (1962)
 template <class T>
 struct moments {
   static constexpr int parts = parts_of<T>::count;
@@ -31,8 +39,9 @@ struct moments {
     double squares;
   };
   using Value = T;
-  /// Welford's mean and squares of the distances from the first row, which are exact or nearly so
-  /// where values lie close together.
+  /// Mean and squares by Welford's update. They are computed for the distances from the first row,
+  /// not for the values themselves: these differences are exact or nearly so if values are close
+  /// together.
   struct Columns {
     double first[tile_columns * parts];
     double mean[tile_columns * parts];
@@ -41,8 +50,9 @@ struct moments {
 
   static State empty() { return {}; }
 
-  // Two passes over a run, which is in the cache: its mean, then the distances from it. What the
-  // distances sum to corrects the mean's rounding.
+  // Two loops over a run, which is in the cache: the first computes the mean, the second the
+  // distances from it. The distances would sum to zero if the mean were exact. Their sum corrects
+  // the mean's rounding error, and its effect on the squares.
   static void run(State& state, const T* values, index_t count) {
     alignas(64) Lane room[std::is_same_v<Part, Lane> ? 1 : run_elements * parts];
     const index_t total = count * parts;
@@ -67,8 +77,12 @@ struct moments {
     for (int lane = 0; lane < lanes; ++lane) centres[lane] = here.mean[lane % parts].high;
     lane_array distance = spread(0), square = spread(0), centre;
     __builtin_memcpy(centre.part, centres, sizeof(centres));
+    const auto* const next = reinterpret_cast<const std::byte*>(values + count);
     i = 0;
     for (; i + lanes <= total; i += lanes) {
+      // This loop works in the cache, so the next run can be brought in meanwhile.
+      for (index_t at = 0; at < lanes * static_cast<index_t>(sizeof(Part)); at += 64)
+        __builtin_prefetch(next + i * static_cast<index_t>(sizeof(Part)) + at);
       for (int k = 0; k < vectors; ++k) {
         const doubles away = load(numbers + i + k * vector_doubles) - centre.part[k];
         distance.part[k] += away;
@@ -116,31 +130,44 @@ struct moments {
     for (index_t i = 0; i < count * parts; ++i) columns.mean[i] = columns.squares[i] = 0;
   }
 
-  static void row(Columns& columns, const T* values, index_t count, index_t before) {
-    const auto* numbers = reinterpret_cast<const Part*>(values);
+  template <int height>
+  static void rows(Columns& columns, const stacked_rows<T, height>& stack, index_t count,
+                   index_t before) {
+    const auto numbers = stack.template of<Part>();
     if (before == 0)
-      for (index_t i = 0; i < count * parts; ++i) columns.first[i] = wide(numbers[i]);
-    const double share = 1.0 / static_cast<double>(before + 1);
+      for (index_t i = 0; i < count * parts; ++i) columns.first[i] = wide(numbers.row[0][i]);
+    double share[height];
+    for (int k = 0; k < height; ++k) share[k] = 1.0 / static_cast<double>(before + k + 1);
+    struct so_far {
+      double mean;
+      double squares;
+    };
     SHALE_INDEPENDENT
     for (index_t i = 0; i < count * parts; ++i) {
-      const double number = wide(numbers[i]) - columns.first[i];
-      const double distance = number - columns.mean[i];
-      columns.mean[i] += distance * share;
-      columns.squares[i] += distance * (number - columns.mean[i]);
+      const double origin = columns.first[i];
+      const so_far folded = numbers.fold(
+          i, so_far{columns.mean[i], columns.squares[i]}, [&](so_far column, Part value, int k) {
+            const double number = wide(value) - origin;
+            const double distance = number - column.mean;
+            const double mean = column.mean + distance * share[k];
+            return so_far{mean, column.squares + distance * (number - mean)};
+          });
+      columns.mean[i] = folded.mean;
+      columns.squares[i] = folded.squares;
     }
   }
 
-  static State column(const Columns& columns, index_t which, index_t rows) {
+  static State column(const Columns& columns, index_t index, index_t rows) {
     State state{rows, {}, 0};
     for (int part = 0; part < parts; ++part) {
-      state.mean[part] = add(exact_sum{columns.first[which * parts + part], 0},
-                             columns.mean[which * parts + part]);
-      state.squares += columns.squares[which * parts + part];
+      state.mean[part] = add(exact_sum{columns.first[index * parts + part], 0},
+                             columns.mean[index * parts + part]);
+      state.squares += columns.squares[index * parts + part];
     }
     return state;
   }
 
-  /// NaN unless more than `correction` values were seen.
+  /// The variance; NaN if at most `correction` values were folded.
   static double variance(const State& state, double correction) {
     const double freedom = static_cast<double>(state.count) - correction;
     return freedom > 0 ? state.squares / freedom : __builtin_nan("");

@@ -11,7 +11,7 @@ namespace {
 
 constexpr index_t widest_value = 16;
 
-/// Below this many values, a run costs more to start and end than to fold.
+/// A run of fewer values costs more to start and end than to fold.
 constexpr index_t short_run = 8;
 
 struct axis {
@@ -24,9 +24,9 @@ struct axis {
 
 void fold_run(const fold_shape& fold, std::byte* state, const std::byte* values, axis row) {
   alignas(64) std::byte packed[run_elements * widest_value];
-  for (index_t at = 0; at < row.extent; at += run_elements) {
-    const index_t count = std::min(run_elements, row.extent - at);
-    const std::byte* run = values + at * row.value_stride;
+  for (index_t first_element = 0; first_element < row.extent; first_element += run_elements) {
+    const index_t count = std::min(run_elements, row.extent - first_element);
+    const std::byte* run = values + first_element * row.value_stride;
     if (row.value_stride != fold.value_bytes && count > 1) {
       pack(packed, run, fold.value_bytes, row.value_stride, 0, count, 1);
       run = packed;
@@ -35,7 +35,7 @@ void fold_run(const fold_shape& fold, std::byte* state, const std::byte* values,
   }
 }
 
-// Both axes into one state: short rows are joined into longer runs.
+// Folds both axes into one state. Short rows are joined to longer runs.
 void fold_block(const fold_shape& fold, std::byte* state, const std::byte* values, axis inner,
                 axis outer) {
   const index_t together = std::max<index_t>(1, run_elements / inner.extent);
@@ -59,14 +59,14 @@ void fold_block(const fold_shape& fold, std::byte* state, const std::byte* value
   }
 }
 
-// Along the outer axis, side by side for the inner one.
+// Folds along the outer axis. The columns along the inner axis are folded side by side.
 void fold_columns(const fold_shape& fold, std::byte* states, const std::byte* values, axis inner,
                   axis outer) {
   alignas(64) std::byte columns[column_bytes];
   alignas(64) std::byte packed[tile_columns * widest_value];
-  for (index_t at = 0; at < inner.extent; at += tile_columns) {
-    const index_t count = std::min(tile_columns, inner.extent - at);
-    const std::byte* first = values + at * inner.value_stride;
+  for (index_t first_column = 0; first_column < inner.extent; first_column += tile_columns) {
+    const index_t count = std::min(tile_columns, inner.extent - first_column);
+    const std::byte* first = values + first_column * inner.value_stride;
     fold.begin(columns, count);
     if (inner.value_stride == fold.value_bytes || count == 1) {
       fold.rows(columns, first, outer.value_stride, count, outer.extent, 0);
@@ -77,7 +77,8 @@ void fold_columns(const fold_shape& fold, std::byte* states, const std::byte* va
         fold.rows(columns, packed, 0, count, 1, row);
       }
     }
-    fold.end(columns, states + at * inner.state_stride, inner.state_stride, count, outer.extent);
+    fold.end(columns, states + first_column * inner.state_stride, inner.state_stride, count,
+             outer.extent);
   }
 }
 
@@ -87,11 +88,12 @@ void reduce_strided(const fold_shape& fold, std::byte* const* data, const index_
                     index_t inner_extent, index_t outer_extent) {
   axis inner{inner_extent, strides_bytes[0], strides_bytes[1]};
   axis outer{outer_extent, strides_bytes[2], strides_bytes[3]};
-  // An axis of one element may count as folded, whatever its stride.
+  // An axis of one element counts as folded, because its stride is never used.
   if (inner.extent == 1) inner.state_stride = 0;
   if (outer.extent == 1) outer.state_stride = 0;
   if (inner.extent == 1) std::swap(inner, outer);
-  // A few long columns, or many short rows, go faster the other way round.
+  // A few long columns are faster as runs along the outer axis, and many short rows are faster as
+  // columns side by side. Both are the same block with its axes swapped.
   const bool few_columns =
       !inner.folded() && outer.folded() && inner.extent < short_run && outer.extent >= short_run;
   const bool short_rows =

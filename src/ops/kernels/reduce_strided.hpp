@@ -1,8 +1,13 @@
-// Runs folds over contiguous elements on states and values with any strides.
+// Runs folds, which are written for contiguous values, on states and values with any strides.
 //
 // A fold is written for two shapes: a run of values into one state, and rows of values into a row
-// of states. What is strided is packed first. Runs are cut every `run_elements` values, at places
-// that depend on the block's shape alone, so a result's bits do not depend on the layout.
+// of states. Strided values are packed first. Which shape is used depends on the axes along which
+// the states have stride 0, the folded ones:
+//   both axes      runs over whole rows; short rows are joined to one run
+//   the inner one  a run for each row, into that row's state
+//   the outer one  rows, side by side into the states of the columns
+// Runs are cut after every `run_elements` values. All cuts depend on the block's shape alone, so
+// the bits of a result do not depend on the layout.
 #pragma once
 
 #include <cstddef>
@@ -11,23 +16,25 @@
 
 namespace shale::ops::kernels {
 
-/// Most values of one run.
+/// The most values of one run.
 inline constexpr index_t run_elements = 2048;
 
-/// Most columns folded side by side.
-inline constexpr index_t tile_columns = 512;
+/// The most columns that are folded side by side. More are read faster, as long as their
+/// accumulators stay in the caches.
+inline constexpr index_t tile_columns = 1024;
 
-/// Room for the accumulators of a tile of columns.
+/// The most bytes of the accumulators of a tile of columns.
 inline constexpr index_t column_bytes = tile_columns * 6 * 8;
 
 struct fold_shape {
   index_t value_bytes;
 
-  /// `count` (1 … run_elements) contiguous values into one state.
+  /// Folds `count` (1 … run_elements) contiguous values into one state.
   void (*run)(std::byte* state, const std::byte* values, index_t count);
 
-  // A tile of columns: `begin` empties the accumulators, `rows` may come several times (`before`:
-  // the rows so far), `end` merges them into the states, which lie `state_stride` bytes apart.
+  // These three fold a tile of columns. `begin` empties the accumulators. `rows` adds rows and may
+  // be called several times; `before` is the number of rows added earlier. `end` merges the
+  // accumulators into the states, which lie `state_stride` bytes apart.
   void (*begin)(std::byte* columns, index_t count);
   void (*rows)(std::byte* columns, const std::byte* values, index_t row_stride, index_t count,
                index_t rows, index_t before);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "parallel/transposed_block.hpp"
+#include "parallel/blocks/transposed_block.hpp"
 
 namespace shale::ops::kernels {
 
@@ -13,7 +13,7 @@ struct pair_of_words {
   std::uint64_t first, second;
 };
 
-// A copy of one element through memory of any declared type.
+// Copies one element. memcpy may access memory of any declared type.
 template <class Word>
 void copy_element(std::byte* to, const std::byte* from) {
   std::memcpy(to, from, sizeof(Word));
@@ -65,7 +65,7 @@ void unpack(std::byte* to, const std::byte* from, index_t width, index_t inner_s
   }
 }
 
-// One operand of a run: how it reaches the contiguous loop.
+// One operand of a run. `block` is its memory for packed elements.
 struct operand {
   std::byte* first;
   index_t inner_stride;
@@ -108,11 +108,11 @@ void run_strided(const loop_shape& loop, std::byte* const* data, const index_t* 
   }
   const index_t most = block_bytes / widest;
 
-  // A piece is part of one row, or several whole rows when they are short.
+  // A piece is a part of one row, or several whole rows if they are short.
   const index_t columns = std::min(inner, most);
   const index_t rows = columns < inner ? 1 : std::min(outer, std::max<index_t>(1, most / inner));
 
-  // What never changes is repeated once for all pieces.
+  // An operand that is a single element is repeated once for all pieces.
   for (int k = 1; k < count; ++k)
     if (operands[k].constant())
       pack(operands[k].block, operands[k].first, operands[k].width, 0, 0, columns * rows, 1);
@@ -124,17 +124,19 @@ void run_strided(const loop_shape& loop, std::byte* const* data, const index_t* 
       const index_t piece_columns = std::min(columns, inner - column);
       bool scatters = false;
       for (int k = 0; k < count; ++k) {
-        operand& each = operands[k];
-        std::byte* at = each.first + row * each.outer_stride + column * each.inner_stride;
-        if (each.dense_row() && (piece_rows == 1 || each.dense(inner))) {
-          pieces[k] = at;
+        operand& current = operands[k];
+        std::byte* address =
+            current.first + row * current.outer_stride + column * current.inner_stride;
+        if (current.dense_row() && (piece_rows == 1 || current.dense(inner))) {
+          pieces[k] = address;
           continue;
         }
-        pieces[k] = each.block;
+        pieces[k] = current.block;
         if (k == 0) scatters = true;
-        else if (!each.constant() && !(each.inner_stride == 0 && piece_rows == 1 && column != 0))
-          pack(each.block, at, each.width, each.inner_stride, each.outer_stride, piece_columns,
-               piece_rows);
+        else if (!current.constant() &&
+                 !(current.inner_stride == 0 && piece_rows == 1 && column != 0))
+          pack(current.block, address, current.width, current.inner_stride, current.outer_stride,
+               piece_columns, piece_rows);
       }
       loop.run(pieces, piece_columns * piece_rows);
       if (scatters) {

@@ -1,9 +1,9 @@
 // Runs a loop over contiguous elements on operands with any strides.
 //
-// A kernel is written once, for contiguous operands. What is strided is first packed, and what is
-// broadcast first repeated, into blocks on the stack that stay in the L1 cache; results for a
-// strided output are scattered from there. So every layout runs the same vector code, and an
-// element's value does not depend on where it lies.
+// A kernel is written once, for contiguous operands. Elements of a strided operand are first
+// copied, and elements of a broadcast operand repeated, into blocks on the stack, which stay in the
+// L1 cache. Results for a strided output are written to such a block and copied from there. So
+// every layout runs the same vector code, and the bits of a result do not depend on the layout.
 #pragma once
 
 #include <cstddef>
@@ -18,16 +18,16 @@ inline constexpr index_t block_bytes = 4096;
 
 inline constexpr int most_operands = 4;
 
-/// `count` elements of every operand, the output first, all contiguous.
+/// A loop over `count` contiguous elements of every operand. data[0] is the output.
 using contiguous_loop = void (*)(std::byte* const* data, index_t count);
 
 struct loop_shape {
   contiguous_loop run;
-  std::uint8_t operands;               ///< the output included
-  std::uint8_t widths[most_operands];  ///< bytes of an element of each
+  std::uint8_t operands;               ///< number of operands with the output
+  std::uint8_t widths[most_operands];  ///< bytes of an element, by operand
 };
 
-/// The same contract as `kernel`.
+/// Runs `loop` on a block, with the contract of `kernel`.
 void run_strided(const loop_shape& loop, std::byte* const* data, const index_t* strides_bytes,
                  index_t inner, index_t outer);
 

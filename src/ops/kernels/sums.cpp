@@ -1,4 +1,4 @@
-// Sums, means, products and counts.
+// Reducers of sums, means, products and counts.
 #include "ops/kernels/folds.hpp"
 
 namespace shale::ops::kernels::SHALE_KERNEL_ISA {
@@ -6,7 +6,8 @@ namespace {
 
 // ---- sums of floats ----------------------------------------------------------------------------
 
-/// Types narrower than float64: doubles add their sums with 29 bits to spare.
+/// Sums of types narrower than float64. The sum is a double, which has at least 29 bits more than
+/// the values, so its rounding errors are far below the precision of the result.
 template <class T>
 struct sum_in_double {
   static constexpr int parts = parts_of<T>::count;
@@ -31,11 +32,11 @@ struct sum_in_double {
     index_t i = 0;
     for (; i + lanes <= total; i += lanes)
       for (int k = 0; k < vectors; ++k) sums.part[k] += load(floats + i + k * vector_doubles);
-    double each[lanes];
-    sums.store(each);
-    for (int lane = 0; i < total; ++i, ++lane) each[lane] += static_cast<double>(floats[i]);
-    combine<parts>(each);
-    for (int part = 0; part < parts; ++part) state.sum[part] += each[part];
+    double totals[lanes];
+    sums.store(totals);
+    for (int lane = 0; i < total; ++i, ++lane) totals[lane] += static_cast<double>(floats[i]);
+    combine<parts>(totals);
+    for (int part = 0; part < parts; ++part) state.sum[part] += totals[part];
     state.count += count;
   }
 
@@ -48,24 +49,27 @@ struct sum_in_double {
     for (index_t i = 0; i < count * parts; ++i) columns.sum[i] = 0;
   }
 
-  static void row(Columns& columns, const T* values, index_t count, index_t) {
-    const auto* source = reinterpret_cast<const Part*>(values);
+  template <int height>
+  static void rows(Columns& columns, const stacked_rows<T, height>& stack, index_t count, index_t) {
+    const auto numbers = stack.template of<Part>();
     SHALE_INDEPENDENT
     for (index_t i = 0; i < count * parts; ++i)
-      columns.sum[i] += static_cast<double>(to<float>(source[i]));
+      columns.sum[i] = numbers.fold(i, columns.sum[i], [](double sum, Part value, int) {
+        return sum + static_cast<double>(to<float>(value));
+      });
   }
 
-  static State column(const Columns& columns, index_t which, index_t rows) {
+  static State column(const Columns& columns, index_t index, index_t rows) {
     State state{rows, {}};
-    for (int part = 0; part < parts; ++part) state.sum[part] = columns.sum[which * parts + part];
+    for (int part = 0; part < parts; ++part) state.sum[part] = columns.sum[index * parts + part];
     return state;
   }
 
   static double total(const State& state, int part) { return state.sum[part]; }
 };
 
-/// float64: the errors of the additions are summed beside, so that the result is as if added in
-/// about twice the precision.
+/// Sums of float64. The rounding error of each addition is computed exactly and summed in a
+/// second number, so the result is nearly as accurate as a sum in twice the precision.
 /// Source   T. Ogita, S. M. Rump, S. Oishi, Accurate sum and dot product (2005), algorithm Sum2
 template <class T>
 struct compensated_sum {
@@ -96,24 +100,24 @@ struct compensated_sum {
         high.part[k] = after;
       }
     }
-    double each[lanes], errors[lanes];
-    high.store(each);
+    double totals[lanes], errors[lanes];
+    high.store(totals);
     low.store(errors);
     for (int lane = 0; i < total; ++i, ++lane) {
-      const double after = each[lane] + doubles_in[i];
-      errors[lane] += rounding_error(each[lane], doubles_in[i], after);
-      each[lane] = after;
+      const double after = totals[lane] + doubles_in[i];
+      errors[lane] += rounding_error(totals[lane], doubles_in[i], after);
+      totals[lane] = after;
     }
     for (int half = lanes / 2; half >= parts; half /= 2) {
       for (int lane = 0; lane < half; ++lane) {
-        const exact_sum both = add(exact_sum{each[lane], errors[lane]},
-                                   exact_sum{each[lane + half], errors[lane + half]});
-        each[lane] = both.high;
+        const exact_sum both = add(exact_sum{totals[lane], errors[lane]},
+                                   exact_sum{totals[lane + half], errors[lane + half]});
+        totals[lane] = both.high;
         errors[lane] = both.low;
       }
     }
     for (int part = 0; part < parts; ++part)
-      state.sum[part] = add(state.sum[part], exact_sum{each[part], errors[part]});
+      state.sum[part] = add(state.sum[part], exact_sum{totals[part], errors[part]});
     state.count += count;
   }
 
@@ -126,21 +130,25 @@ struct compensated_sum {
     for (index_t i = 0; i < count * parts; ++i) columns.high[i] = columns.low[i] = 0;
   }
 
-  static void row(Columns& columns, const T* values, index_t count, index_t) {
-    const auto* source = reinterpret_cast<const double*>(values);
+  template <int height>
+  static void rows(Columns& columns, const stacked_rows<T, height>& stack, index_t count, index_t) {
+    const auto numbers = stack.template of<double>();
     SHALE_INDEPENDENT
     for (index_t i = 0; i < count * parts; ++i) {
-      const double before = columns.high[i];
-      const double after = before + source[i];
-      columns.low[i] += rounding_error(before, source[i], after);
-      columns.high[i] = after;
+      const exact_sum sum = numbers.fold(
+          i, exact_sum{columns.high[i], columns.low[i]}, [](exact_sum so_far, double value, int) {
+            const double high = so_far.high + value;
+            return exact_sum{high, so_far.low + rounding_error(so_far.high, value, high)};
+          });
+      columns.high[i] = sum.high;
+      columns.low[i] = sum.low;
     }
   }
 
-  static State column(const Columns& columns, index_t which, index_t rows) {
+  static State column(const Columns& columns, index_t index, index_t rows) {
     State state{rows, {}};
     for (int part = 0; part < parts; ++part)
-      state.sum[part] = {columns.high[which * parts + part], columns.low[which * parts + part]};
+      state.sum[part] = {columns.high[index * parts + part], columns.low[index * parts + part]};
     return state;
   }
 
@@ -165,7 +173,7 @@ void fill_float_sums(kernel_table& table) {
 
 // ---- sums of integers --------------------------------------------------------------------------
 
-/// Modulo 2^64. bool counts as 0 and 1.
+/// Sums modulo 2^64. A bool counts as 0 or 1.
 template <class T>
 struct integer_sum {
   using State = std::uint64_t;
@@ -173,7 +181,8 @@ struct integer_sum {
   struct Columns {
     std::uint64_t sum[tile_columns];
   };
-  /// Holds the sum of a run; narrow where it can be, for the vectors' sake.
+  /// The type of a run's sum. It is narrow for narrow values, since a vector then has more lanes; a
+  /// run of 2048 values cannot overflow it.
   using Run = std::conditional_t<(sizeof(T) < 4), std::int32_t, std::uint64_t>;
 
   static State empty() { return 0; }
@@ -186,15 +195,19 @@ struct integer_sum {
   static void begin(Columns& columns, index_t count) {
     for (index_t i = 0; i < count; ++i) columns.sum[i] = 0;
   }
-  static void row(Columns& columns, const T* values, index_t count, index_t) {
+  template <int height>
+  static void rows(Columns& columns, const stacked_rows<T, height>& stack, index_t count, index_t) {
     SHALE_INDEPENDENT
     for (index_t i = 0; i < count; ++i)
-      columns.sum[i] += static_cast<std::uint64_t>(number(values[i]));
+      columns.sum[i] = stack.fold(i, columns.sum[i], [](std::uint64_t sum, T value, int) {
+        return sum + static_cast<std::uint64_t>(number(value));
+      });
   }
-  static State column(const Columns& columns, index_t which, index_t) { return columns.sum[which]; }
+  static State column(const Columns& columns, index_t index, index_t) { return columns.sum[index]; }
 };
 
-/// The exact sum, for means: 64-bit values are summed as two halves, so that no run overflows.
+/// The exact sum, for means. The lower and the upper 32 bits of 64-bit values are summed
+/// separately, so that neither sum overflows in a run or in a tile of columns.
 template <class T>
 struct integer_mean {
   struct State {
@@ -218,7 +231,7 @@ struct integer_mean {
     else return 0;
   }
   static exact_sum whole(std::int64_t low, std::int64_t high) {
-    // Each conversion is split too: a double holds 53 bits.
+    // A double holds 53 bits, so a 64-bit sum is converted in two halves, which are exact.
     const exact_sum upper = add(exact_sum{static_cast<double>(high >> 32) * 0x1p64, 0},
                                 static_cast<double>(high & 0xffffffff) * 0x1p32);
     return add(add(upper, static_cast<double>(low >> 32) * 0x1p32),
@@ -246,21 +259,22 @@ struct integer_mean {
     if constexpr (halves)
       for (index_t i = 0; i < count; ++i) columns.high[i] = 0;
   }
-  static void row(Columns& columns, const T* values, index_t count, index_t) {
-    if constexpr (halves) {
-      SHALE_INDEPENDENT
-      for (index_t i = 0; i < count; ++i) {
-        columns.low[i] += low_half(values[i]);
-        columns.high[i] += high_half(values[i]);
-      }
-    } else {
-      SHALE_INDEPENDENT
-      for (index_t i = 0; i < count; ++i)
-        columns.low[i] += static_cast<std::int64_t>(number(values[i]));
+  template <int height>
+  static void rows(Columns& columns, const stacked_rows<T, height>& stack, index_t count, index_t) {
+    SHALE_INDEPENDENT
+    for (index_t i = 0; i < count; ++i) {
+      columns.low[i] = stack.fold(i, columns.low[i], [](std::int64_t sum, T value, int) {
+        if constexpr (halves) return sum + low_half(value);
+        else return sum + static_cast<std::int64_t>(number(value));
+      });
+      if constexpr (halves)
+        columns.high[i] = stack.fold(i, columns.high[i], [](std::int64_t sum, T value, int) {
+          return sum + high_half(value);
+        });
     }
   }
-  static State column(const Columns& columns, index_t which, index_t rows) {
-    return {rows, whole(columns.low[which], halves ? columns.high[halves ? which : 0] : 0)};
+  static State column(const Columns& columns, index_t index, index_t rows) {
+    return {rows, whole(columns.low[index], halves ? columns.high[halves ? index : 0] : 0)};
   }
 };
 
@@ -296,27 +310,31 @@ struct float_product {
     index_t i = 0;
     for (; i + lanes <= count; i += lanes)
       for (int k = 0; k < vectors; ++k) products.part[k] *= load(numbers + i + k * vector_doubles);
-    double each[lanes];
-    products.store(each);
-    for (int lane = 0; i < count; ++i, ++lane) each[lane] *= static_cast<double>(numbers[i]);
+    double totals[lanes];
+    products.store(totals);
+    for (int lane = 0; i < count; ++i, ++lane) totals[lane] *= static_cast<double>(numbers[i]);
     for (int half = lanes / 2; half >= 1; half /= 2)
-      for (int lane = 0; lane < half; ++lane) each[lane] *= each[lane + half];
-    state *= each[0];
+      for (int lane = 0; lane < half; ++lane) totals[lane] *= totals[lane + half];
+    state *= totals[0];
   }
   static void merge(State& into, const State& from) { into *= from; }
   static void begin(Columns& columns, index_t count) {
     for (index_t i = 0; i < count; ++i) columns.product[i] = 1;
   }
-  static void row(Columns& columns, const T* values, index_t count, index_t) {
+  template <int height>
+  static void rows(Columns& columns, const stacked_rows<T, height>& stack, index_t count, index_t) {
     SHALE_INDEPENDENT
-    for (index_t i = 0; i < count; ++i) columns.product[i] *= to<double>(values[i]);
+    for (index_t i = 0; i < count; ++i)
+      columns.product[i] = stack.fold(i, columns.product[i], [](double so_far, T value, int) {
+        return so_far * to<double>(value);
+      });
   }
-  static State column(const Columns& columns, index_t which, index_t) {
-    return columns.product[which];
+  static State column(const Columns& columns, index_t index, index_t) {
+    return columns.product[index];
   }
 };
 
-/// In order, in doubles: complex products are rare.
+/// Multiplies in order, in doubles, without lanes: complex products are rare.
 template <class T>
 struct complex_product {
   using State = complex_of<double>;
@@ -337,16 +355,19 @@ struct complex_product {
   static void begin(Columns& columns, index_t count) {
     for (index_t i = 0; i < count; ++i) columns.product[i] = {1, 0};
   }
-  static void row(Columns& columns, const T* values, index_t count, index_t) {
+  template <int height>
+  static void rows(Columns& columns, const stacked_rows<T, height>& stack, index_t count, index_t) {
     for (index_t i = 0; i < count; ++i)
-      columns.product[i] = times(columns.product[i], to<complex_of<double>>(values[i]));
+      columns.product[i] = stack.fold(i, columns.product[i], [](State so_far, T value, int) {
+        return times(so_far, to<complex_of<double>>(value));
+      });
   }
-  static State column(const Columns& columns, index_t which, index_t) {
-    return columns.product[which];
+  static State column(const Columns& columns, index_t index, index_t) {
+    return columns.product[index];
   }
 };
 
-/// Modulo 2^64.
+/// Products modulo 2^64.
 template <class T>
 struct integer_product {
   using State = std::uint64_t;
@@ -365,13 +386,17 @@ struct integer_product {
   static void begin(Columns& columns, index_t count) {
     for (index_t i = 0; i < count; ++i) columns.product[i] = 1;
   }
-  static void row(Columns& columns, const T* values, index_t count, index_t) {
+  template <int height>
+  static void rows(Columns& columns, const stacked_rows<T, height>& stack, index_t count, index_t) {
     SHALE_INDEPENDENT
     for (index_t i = 0; i < count; ++i)
-      columns.product[i] *= static_cast<std::uint64_t>(number(values[i]));
+      columns.product[i] =
+          stack.fold(i, columns.product[i], [](std::uint64_t so_far, T value, int) {
+            return so_far * static_cast<std::uint64_t>(number(value));
+          });
   }
-  static State column(const Columns& columns, index_t which, index_t) {
-    return columns.product[which];
+  static State column(const Columns& columns, index_t index, index_t) {
+    return columns.product[index];
   }
 };
 
@@ -386,7 +411,7 @@ void fill_integer_product(kernel_table& table, dtype type) {
 
 // ---- counts ------------------------------------------------------------------------------------
 
-/// How many values are nonzero, or zero.
+/// Counts the values that are nonzero, or those that are zero.
 template <class T, bool nonzero>
 struct count_of {
   using State = std::int64_t;
@@ -405,13 +430,16 @@ struct count_of {
   static void begin(Columns& columns, index_t count) {
     for (index_t i = 0; i < count; ++i) columns.count[i] = 0;
   }
-  static void row(Columns& columns, const T* values, index_t count, index_t) {
+  template <int height>
+  static void rows(Columns& columns, const stacked_rows<T, height>& stack, index_t count, index_t) {
     SHALE_INDEPENDENT
     for (index_t i = 0; i < count; ++i)
-      columns.count[i] += is_nonzero(values[i]) == nonzero ? 1 : 0;
+      columns.count[i] = stack.fold(i, columns.count[i], [](std::int64_t found, T value, int) {
+        return found + (is_nonzero(value) == nonzero ? 1 : 0);
+      });
   }
-  static State column(const Columns& columns, index_t which, index_t) {
-    return columns.count[which];
+  static State column(const Columns& columns, index_t index, index_t) {
+    return columns.count[index];
   }
 };
 

@@ -1,9 +1,11 @@
-// What one instruction set offers: every kernel, filled family by family.
+// Defines the table of all kernels for one instruction set. Families of kernels fill it.
 //
-// Each family (arithmetic, casts, …) is one source text, compiled once per instruction set into its
-// own namespace. A unit compiled for more than the baseline must not define anything that the
-// linker could take in place of a baseline definition, so those units are optimised in every build
-// type (even their own lambdas are inlined) and keep to two rules:
+// Each family (arithmetic, casts, …) is one source text. It is compiled once per instruction set,
+// into a namespace of that set. The linker keeps one definition of each inline function of the
+// program. If it kept one that was compiled for AVX-512, the baseline code would run it on a CPU
+// without AVX-512. So units above the baseline must define no symbol that other units define as
+// well. They are optimised in every build type, so that their own lambdas are inlined, and they
+// keep two rules:
 //   isa.1  the only external symbol is the family's `fill_…`; all else is in anonymous namespaces;
 //   isa.2  no inline function or template of a header outside src/ops/kernels is used.
 // tests/ops/kernels/isa_test.cpp checks isa.1 on the object files.
@@ -11,7 +13,7 @@
 
 #include <cstddef>
 
-#include "ops/kernels.hpp"
+#include "ops/kernels/operations.hpp"
 
 namespace shale::ops::kernels {
 
@@ -24,20 +26,21 @@ inline constexpr int dtype_limit = 18;
 struct kernel_table {
   kernel operations[operation_count][dtype_limit];  ///< by operand dtype
   kernel casts[dtype_limit][dtype_limit];           ///< [from][to]
-  reducer reducers[reduction_count][dtype_limit];   ///< absent where `accumulate` is null
+  reducer reducers[reduction_count][dtype_limit];   ///< absent if `accumulate` is null
 
-  constexpr void set(operation which, dtype type, kernel run) noexcept {
-    operations[static_cast<int>(which)][static_cast<int>(type)] = run;
+  constexpr void set(operation op, dtype type, kernel run) noexcept {
+    operations[static_cast<int>(op)][static_cast<int>(type)] = run;
   }
   constexpr void set_cast(dtype from, dtype to, kernel run) noexcept {
     casts[static_cast<int>(from)][static_cast<int>(to)] = run;
   }
-  constexpr void set(reduction which, dtype type, const reducer& how) noexcept {
-    reducers[static_cast<int>(which)][static_cast<int>(type)] = how;
+  constexpr void set(reduction kind, dtype type, const reducer& fold) noexcept {
+    reducers[static_cast<int>(kind)][static_cast<int>(type)] = fold;
   }
 };
 
-// Each overwrites the entries it has, so a table is filled from the baseline upwards.
+// Each function overwrites the entries of its family. A table is filled from the baseline upwards,
+// so entries that a wider instruction set lacks keep the kernels of the set below.
 namespace baseline {
 void fill_arithmetic(kernel_table& table);
 void fill_comparison(kernel_table& table);

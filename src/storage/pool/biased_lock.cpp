@@ -17,8 +17,9 @@ bool membarrier(int command) noexcept { return ::syscall(SYS_membarrier, command
 
 void biased_lock::catch_up() noexcept {
   if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return;
-  // A sandbox has taken it away: from here on owners pay, and what they stored until now arrives
-  // meanwhile, which takes a processor less than a microsecond.
+  // membarrier no longer works, because a sandbox forbids it. From now on owners use the atomic
+  // exchange. The pause lets their earlier plain stores become visible, which takes a processor
+  // less than a microsecond.
   if (others_catch_us_up_.exchange(false))
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
 }

@@ -1,7 +1,13 @@
-// The lock of what one thread uses all the time and others look at now and then. Its owner takes it
-// by two plain accesses; the others pay with a system call that makes every running thread catch up
-// (membarrier). An atomic exchange in the owner's path would wait for all stores before it to reach
-// the caches: more than the rest of an allocation, when a block has just been written.
+// A lock for data that one thread, its owner, uses all the time and other threads seldom. The owner
+// takes it with two plain memory accesses. Other threads pay with a system call that acts as a
+// memory barrier on every running thread (membarrier). An atomic exchange by the owner would wait
+// until all its earlier stores reach the cache: if a block has just been written, this costs more
+// than the rest of an allocation.
+//
+// Why it is right: both sides first announce themselves (`held_`, `wanted_`) and then look at the
+// other's announcement. Without a barrier the processor could delay the owner's store until after
+// its load. The membarrier call of the other side orders the two. So if both come at once, at least
+// one sees the other: the owner then withdraws, and the other side waits until `held_` is false.
 #pragma once
 
 #include <sched.h>
@@ -10,7 +16,8 @@
 
 namespace shale::detail {
 
-/// Threads  lock, unlock: the owner; the rest: any other thread, one at a time over all locks
+/// Threads  lock, unlock: the owner; other members: any other thread, one at a time for all locks
+///          together
 class biased_lock {
  public:
   void lock() noexcept {
@@ -28,29 +35,30 @@ class biased_lock {
   }
   void unlock() noexcept { held_.store(false, std::memory_order_release); }
 
-  /// Taking some from outside: want all of them, `catch_up` once, await each.
+  /// To take locks from another thread: call `want` on all of them, `catch_up` once, then `await`
+  /// on each.
   void want() noexcept { wanted_.exchange(true, std::memory_order_seq_cst); }
   void await() const noexcept {
     while (held_.load(std::memory_order_acquire)) ::sched_yield();
   }
   void release() noexcept { wanted_.store(false, std::memory_order_release); }
 
-  /// What owners stored before is seen by the caller.
+  /// Makes earlier stores of the owners visible to the caller.
   static void catch_up() noexcept;
 
-  /// Must have been called in this process before any lock is used, also in a child of fork().
+  /// Must be called in a process before any lock is used, also in a child of fork().
   static void prepare() noexcept;
 
-  /// Whether owners pay for an exchange, as membarrier is missing; for tests.
+  /// Whether owners use an atomic exchange because membarrier is missing; for tests.
   static bool owners_pay() noexcept { return !others_catch_us_up_.load(std::memory_order_relaxed); }
 
-  /// As on a system without membarrier, before any lock is used; for tests.
+  /// Simulates a system without membarrier. Call it before any lock is used; for tests.
   static void do_without_membarrier() noexcept {
     others_catch_us_up_.store(false, std::memory_order_relaxed);
   }
 
  private:
-  // Without membarrier (Linux before 4.14, some sandboxes) owners pay for the exchange.
+  // False without membarrier (Linux before 4.14, some sandboxes): owners then use the exchange.
   static inline std::atomic<bool> others_catch_us_up_ = false;
 
   std::atomic<bool> held_ = false;

@@ -12,7 +12,7 @@ bool block_supply::grow() noexcept {
   auto* const fresh = new (std::nothrow) slab;
   if (fresh == nullptr) return false;
   fresh->next = std::exchange(slabs_, fresh);
-  for (pool_block& each : fresh->blocks) put(each);
+  for (pool_block& block : fresh->blocks) put(block);
   return true;
 }
 

@@ -12,7 +12,8 @@ constexpr std::size_t slots_min = 64;
 
 }  // namespace
 
-// Twice as many slots; where there is no memory for them, a fuller table is slower, but right.
+// Doubles the number of slots. If there is no memory for that, the present table is filled up to
+// seven eighths: it is slower then, but correct.
 bool block_table::grow() noexcept {
   const std::size_t before = slots_ == nullptr ? 0 : last_ + 1;
   const std::size_t wanted = std::max(2 * before, slots_min);
@@ -22,8 +23,8 @@ bool block_table::grow() noexcept {
   last_ = wanted - 1;
   shift_ = 64 - std::countr_zero(wanted);
   roomy_ = wanted / 2;
-  for (std::size_t at = 0; at < before; ++at)
-    if (larger[at].block != nullptr) place(larger[at]);
+  for (std::size_t i = 0; i < before; ++i)
+    if (larger[i].block != nullptr) place(larger[i]);
   return true;
 }
 

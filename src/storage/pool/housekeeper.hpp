@@ -1,35 +1,38 @@
-// The one thread that ages the idle memory of all pools, and the list of the pools that live.
-// Starts with the first idle block, sleeps while nothing ages.
+// The list of living pools, the housekeeper thread, and the caches of the calling thread. The
+// thread ages the idle memory of all pools by the rule in idle_memory.hpp. It starts with the first
+// idle block and sleeps while nothing ages.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
-#include "storage/system_memory.hpp"
+#include "storage/system/system_memory.hpp"
 
 namespace shale::detail {
 
 class pool_state;
 class thread_cache;
 
-/// Enters a pool into the list, and takes it off again; after `leave` nobody looks at it.
+/// Adds a pool to the list and removes it; after `leave_pools` no other thread accesses it.
 void join_pools(pool_state& pool);
 void leave_pools(pool_state& pool) noexcept;
 
-/// Whether the housekeeper ticks, or is about to.
+/// Whether the housekeeper is ticking or about to tick.
 inline std::atomic<bool> housekeeper_awake = false;
 void wake_housekeeper() noexcept;
 
-/// Tells the housekeeper that some pool has idle memory. Cheap when it knows.
-inline void mind_idle_memory() noexcept {
+/// Tells the housekeeper that some pool has idle memory. Cheap if it is awake.
+inline void announce_idle_memory() noexcept {
   if (!housekeeper_awake.load(std::memory_order_relaxed)) wake_housekeeper();
 }
 
-/// Where the housekeeper reads whether memory is short; returns what it was before. For tests.
+/// Replaces the function by which the housekeeper reads the state of memory; returns the previous
+/// one. For tests.
 using memory_probe = system_memory (*)();
 memory_probe exchange_memory_probe(memory_probe probe) noexcept;
 
-/// The cache that the calling thread used last, and whose it is: pools' numbers start at 1.
+/// The cache that the calling thread used last and the number of its pool; numbers of pools start
+/// at 1.
 struct recent_cache {
   std::uint64_t pool_id = 0;
   thread_cache* cache = nullptr;
@@ -38,8 +41,8 @@ struct recent_cache {
 
 thread_cache* find_cache_of_this_thread(pool_state& pool) noexcept;
 
-/// The calling thread's cache in the pool of that number; null while the thread ends, or if there
-/// is no memory for it.
+/// The calling thread's cache in the pool with that number; null while the thread ends, or if there
+/// is no memory for a cache.
 inline thread_cache* cache_of_this_thread(pool_state& pool, std::uint64_t pool_id) noexcept {
   return recent.pool_id == pool_id ? recent.cache : find_cache_of_this_thread(pool);
 }

@@ -1,4 +1,5 @@
-// How many bytes a pool holds from the system or has set aside, and how many it may.
+// Counts the bytes that a pool holds from the system or has set aside, and compares them with its
+// limit.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +14,7 @@ class memory_quota {
  public:
   explicit memory_quota(std::size_t limit_bytes) noexcept : limit_bytes_(limit_bytes) {}
 
-  /// Counts `bytes` more, unless that exceeds the limit.
+  /// Counts `bytes` more and returns true, unless that would exceed the limit.
   bool take(std::size_t bytes) noexcept {
     const std::size_t limit = limit_or(std::numeric_limits<std::size_t>::max());
     std::size_t held = held_bytes_.load(std::memory_order_relaxed);
@@ -23,8 +24,8 @@ class memory_quota {
     return true;
   }
 
-  /// Counts as many of `bytes` as the limit has room for; returns them. Without a limit half of what
-  /// can be counted: the rest is more than all memory that anybody could take.
+  /// Counts as many of `bytes` as fit in the limit and returns that number. Without a limit, half
+  /// of the largest countable number is the limit, which is more than any machine's memory.
   std::size_t take_up_to(std::size_t bytes) noexcept {
     const std::size_t limit = limit_or(std::numeric_limits<std::size_t>::max() / 2);
     std::size_t held = held_bytes_.load(std::memory_order_relaxed);
@@ -38,7 +39,7 @@ class memory_quota {
 
   std::size_t held_bytes() const noexcept { return held_bytes_.load(std::memory_order_relaxed); }
 
-  /// 0: none.
+  /// The limit; 0 means none.
   std::size_t limit_bytes() const noexcept { return limit_bytes_.load(std::memory_order_relaxed); }
   void set_limit_bytes(std::size_t bytes) noexcept {
     limit_bytes_.store(bytes, std::memory_order_relaxed);

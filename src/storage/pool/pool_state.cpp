@@ -6,38 +6,26 @@
 #include <cstdlib>
 
 #include "shale/error.hpp"
-#include "storage/pages.hpp"
 #include "storage/pool/housekeeper.hpp"
 #include "storage/pool/poison.hpp"
+#include "storage/pool/small_block.hpp"
+#include "storage/system/pages.hpp"
 
 namespace shale::detail {
 
 namespace {
 
-// Idle memory that a pool may keep whatever is live.
-constexpr std::size_t idle_bytes_kept = std::size_t{64} << 20;
+// By how much the bytes in a thread's cache may change before the thread reports them to the pool.
+constexpr std::int64_t reported_step = std::int64_t{256} << 10;
 
-// How long more may be idle before it is given back out of turn.
-constexpr std::chrono::milliseconds over_allowed{1000};
-
-// What a thread keeps of blocks of classes when it comes for more, and what it may come to keep in
-// between.
-constexpr std::size_t thread_bytes_kept = std::size_t{1} << 20;
-constexpr std::size_t thread_bytes_max = 2 * thread_bytes_kept;
-
-// The largest block that a thread keeps because it freed it last.
-constexpr std::size_t large_bytes_kept = std::size_t{64} << 20;
-
-// By how much more or less a thread keeps before the pool hears of it.
-constexpr std::int64_t declared_step = std::int64_t{256} << 10;
-
-// What threads keep is collected before new memory is touched if it comes to this part of what is
-// live.
+// Before new memory is touched, caches of threads are emptied if they hold at least this fraction
+// (1/32) of the live bytes.
 constexpr std::int64_t part_worth_collecting = 32;
 
-// What a thread allocates or frees besides its last block before it says so: the pool's counts are
-// everybody's.
-constexpr std::int64_t settled_bytes = std::int64_t{4} << 20;
+// A thread adds its count of live bytes to the pool's after it allocated or freed this many bytes
+// net. It does not do so for each block, because all threads share the pool's counts. The last
+// block is not counted towards this limit.
+constexpr std::int64_t unflushed_bytes_max = std::int64_t{4} << 20;
 
 std::uint64_t next_id() noexcept {
   static std::atomic<std::uint64_t> last = 0;
@@ -52,14 +40,14 @@ void raise(std::atomic<std::int64_t>& peak, std::int64_t to) noexcept {
 
 }  // namespace
 
-pool_state::pool_state(const pool_options& options, tending who)
-    : id_(next_id()), tended_(who), quota_(options.limit_bytes) {
+pool_state::pool_state(const pool_options& options, aged_by who)
+    : id_(next_id()), who_ages_(who), quota_(options.limit_bytes) {
   join_pools(*this);
 }
 
 pool_state::~pool_state() {
-  leave_pools(*this);  // after this no ending thread and no housekeeper looks here
-  empty_caches(which_blocks::all);
+  leave_pools(*this);  // after this no ending thread and no housekeeper accesses the pool
+  empty_caches(cached_blocks::all);
 }
 
 // ---- allocation ---------------------------------------------------------------------------------
@@ -105,18 +93,19 @@ void* pool_state::serve(const block_request& wanted) noexcept {
     }
     if (void* const block = fetch(*mine, wanted, memory_wanted::backed)) return block;
   }
-  // New memory is touched only when what threads keep does not help.
-  if (is_worth_collecting()) empty_caches(which_blocks::all);
+  // New memory is touched only if the caches of other threads do not help.
+  if (is_worth_collecting()) empty_caches(cached_blocks::all);
   const std::lock_guard lock(mine->lock);
   return fetch(*mine, wanted, memory_wanted::any);
 }
 
 void* pool_state::allocate_small(const block_request& wanted) noexcept {
   if (!quota_.take(wanted.bytes)) return nullptr;
-  void* address = nullptr;
-  if (::posix_memalign(&address, std::max(wanted.alignment, block_alignment), wanted.bytes) == 0) {
+  void* const block =
+      allocate_small_block(wanted.bytes, std::max(wanted.alignment, block_alignment));
+  if (block != nullptr) {
     count_in(wanted.bytes);
-    return address;
+    return block;
   }
   quota_.give(wanted.bytes);
   return nullptr;
@@ -131,37 +120,38 @@ void* pool_state::allocate_from(segment_heap& heap, const block_request& wanted)
   return found->address;
 }
 
-// One block for the caller; of a class the more besides the more often the thread had none, as far
-// as that needs no new memory. What the thread keeps too much of goes first: it may make the place.
-void* pool_state::fetch(thread_cache& of, const block_request& wanted,
-                        memory_wanted which) noexcept {
+// Gets one block for the caller. For a size class it also gets extra blocks for the cache, more
+// with each miss, as long as they need no new memory. Before that, the thread gives back what it
+// keeps too much of, because this may free the needed memory.
+void* pool_state::fetch(thread_cache& cache, const block_request& wanted,
+                        memory_wanted memory) noexcept {
   const std::lock_guard lock(central_);
-  if (wanted.route == block_route::heap) give_large_back(of);
-  if (of.bytes_of_classes() > thread_bytes_kept) shrink(of, thread_bytes_kept);
+  if (wanted.route == block_route::heap) give_large_back(cache);
+  if (cache.bytes_of_classes() > thread_bytes_kept) shrink(cache, thread_bytes_kept);
   auto* first = segments_.reuse_dirty(wanted.bytes, wanted.alignment);
   bool mapped = false;
-  if (first == nullptr && which == memory_wanted::any) {
+  if (first == nullptr && memory == memory_wanted::any) {
     const auto got = segments_.allocate(wanted.bytes, wanted.alignment, pool_clock::now());
-    first = got.where;
+    first = got.found;
     mapped = got.mapped;
   }
   if (first == nullptr) return nullptr;
   if (mapped) misses_.fetch_add(1, std::memory_order_relaxed);
-  else ++of.hits;
+  else ++cache.hits;
   if (wanted.route == block_route::magazine)
-    for (auto ahead = of.blocks_ahead(wanted.size_class); ahead > 0; --ahead) {
-      if (of.bytes_of_classes() + wanted.bytes > thread_bytes_kept) break;
+    for (auto ahead = cache.blocks_ahead(wanted.size_class); ahead > 0; --ahead) {
+      if (cache.bytes_of_classes() + wanted.bytes > thread_bytes_kept) break;
       auto* const more = segments_.reuse_dirty(wanted.bytes, natural_alignment);
       if (more == nullptr) break;
-      of.keep(more->address, wanted);
+      cache.keep(more->address, wanted);
     }
-  declare(of);
-  count(of, 1, wanted.bytes);
+  report_cached_bytes(cache);
+  count(cache, 1, wanted.bytes);
   return first->address;
 }
 
 bool pool_state::is_worth_collecting() const noexcept {
-  const std::int64_t kept = declared_bytes_.load(std::memory_order_relaxed);
+  const std::int64_t kept = reported_bytes_.load(std::memory_order_relaxed);
   return kept > 0 && kept >= live_bytes_.load(std::memory_order_relaxed) / part_worth_collecting;
 }
 
@@ -171,28 +161,29 @@ void pool_state::count_in(std::size_t bytes) noexcept {
   raise(peak_live_bytes_, live_bytes_.fetch_add(more, std::memory_order_relaxed) + more);
 }
 
-// What a thread did with the block happens before the pool is found to be clear.
+// The release order makes a thread's last accesses to the block happen before all_clear() returns
+// true.
 void pool_state::count_out(std::size_t bytes) noexcept {
   live_blocks_.fetch_sub(1, std::memory_order_relaxed);
   live_bytes_.fetch_sub(static_cast<std::int64_t>(bytes), std::memory_order_release);
 }
 
-[[gnu::always_inline]] inline void pool_state::count(thread_cache& of, std::int64_t blocks,
+[[gnu::always_inline]] inline void pool_state::count(thread_cache& cache, std::int64_t blocks,
                                                      std::size_t bytes) noexcept {
   const auto size = static_cast<std::int64_t>(bytes);
-  of.live_blocks += blocks;
-  of.live_bytes += blocks * size;
+  cache.live_blocks += blocks;
+  cache.live_bytes += blocks * size;
   if (blocks > 0)
-    of.peak_live_bytes =
-        std::max(of.peak_live_bytes, live_bytes_.load(std::memory_order_relaxed) + of.live_bytes);
-  if (std::abs(of.live_bytes) > settled_bytes + size) [[unlikely]]
-    settle(of);
+    cache.peak_live_bytes = std::max(
+        cache.peak_live_bytes, live_bytes_.load(std::memory_order_relaxed) + cache.live_bytes);
+  if (std::abs(cache.live_bytes) > unflushed_bytes_max + size) [[unlikely]]
+    flush_counts(cache);
 }
 
-void pool_state::settle(thread_cache& of) noexcept {
-  live_bytes_.fetch_add(of.live_bytes, std::memory_order_acq_rel);
-  raise(peak_live_bytes_, of.peak_live_bytes);
-  of.live_bytes = 0;
+void pool_state::flush_counts(thread_cache& cache) noexcept {
+  live_bytes_.fetch_add(cache.live_bytes, std::memory_order_acq_rel);
+  raise(peak_live_bytes_, cache.peak_live_bytes);
+  cache.live_bytes = 0;
 }
 
 // ---- deallocation -------------------------------------------------------------------------------
@@ -200,7 +191,7 @@ void pool_state::settle(thread_cache& of) noexcept {
 void pool_state::deallocate(void* address, std::size_t bytes, std::size_t alignment) noexcept {
   const block_request freed = request_for(bytes, alignment);
   if (freed.route == block_route::system) {
-    std::free(address);
+    free_small_block(address);
     quota_.give(freed.bytes);
     count_out(freed.bytes);
     return;
@@ -215,101 +206,102 @@ void pool_state::deallocate(void* address, std::size_t bytes, std::size_t alignm
     if (!mine->has_place(freed) || mine->bytes_of_classes() + freed.bytes > thread_bytes_max)
       make_room(*mine, freed);
     mine->keep(address, freed);
-    declare(*mine);
+    report_cached_bytes(*mine);
   } else {
     count_out(freed.bytes);
     const std::lock_guard lock(central_);
     auto& to = freed.route == block_route::dedicated ? mappings_ : segments_;
     to.free(to.find(address), backing::dirty, pool_clock::now());
   }
-  if (tended_ == tending::by_housekeeper) mind_idle_memory();
+  if (who_ages_ == aged_by::housekeeper) announce_idle_memory();
 }
 
-// ---- what threads keep --------------------------------------------------------------------------
+// ---- the caches of threads ----------------------------------------------------------------------
 
-void pool_state::make_room(thread_cache& of, const block_request& freed) noexcept {
+void pool_state::make_room(thread_cache& cache, const block_request& freed) noexcept {
   const std::lock_guard lock(central_);
-  if (freed.route == block_route::heap) return give_large_back(of);
-  if (!of.has_place(freed)) give_half_back(of, freed.size_class);
-  shrink(of, thread_bytes_kept);
+  if (freed.route == block_route::heap) return give_large_back(cache);
+  if (!cache.has_place(freed)) give_half_back(cache, freed.size_class);
+  shrink(cache, thread_bytes_kept);
 }
 
-// Of the class of which most is kept, until no more than so much is kept of all.
-void pool_state::shrink(thread_cache& of, std::size_t bytes) noexcept {
-  while (of.bytes_of_classes() > bytes) give_half_back(of, of.fullest_class());
+// Gives back blocks of the class with the most kept bytes, until at most `bytes` are kept in all.
+void pool_state::shrink(thread_cache& cache, std::size_t bytes) noexcept {
+  while (cache.bytes_of_classes() > bytes) give_half_back(cache, cache.fullest_class());
 }
 
-void pool_state::give_half_back(thread_cache& of, std::size_t size_class) noexcept {
+void pool_state::give_half_back(thread_cache& cache, std::size_t size_class) noexcept {
   const auto now = pool_clock::now();
-  of.drop(size_class, (of.blocks_of(size_class) + 1) / 2,
-          [&](void* block) { give_back(block, now); });
+  cache.drop(size_class, (cache.blocks_of(size_class) + 1) / 2,
+             [&](void* block) { give_back(block, now); });
 }
 
-void pool_state::give_large_back(thread_cache& of) noexcept {
-  if (void* const block = of.drop_large()) give_back(block, pool_clock::now());
+void pool_state::give_large_back(thread_cache& cache) noexcept {
+  if (void* const block = cache.drop_large()) give_back(block, pool_clock::now());
 }
 
 void pool_state::give_back(void* block, pool_clock::time_point now) noexcept {
   segments_.free(segments_.find(block), backing::dirty, now);
 }
 
-void pool_state::empty(thread_cache& of, which_blocks which) noexcept {
+void pool_state::empty(thread_cache& cache, cached_blocks blocks) noexcept {
   const std::lock_guard lock(central_);
-  of.drop_unused([&, now = pool_clock::now()](void* block) { give_back(block, now); });
-  if (which == which_blocks::all) {
-    give_large_back(of);
-    shrink(of, 0);
+  cache.drop_unused([&, now = pool_clock::now()](void* block) { give_back(block, now); });
+  if (blocks == cached_blocks::all) {
+    give_large_back(cache);
+    shrink(cache, 0);
   }
-  declare(of);
+  report_cached_bytes(cache);
 }
 
-// Not every block, or all processors would write the same number all the time.
-void pool_state::declare(thread_cache& of) noexcept {
+// Reports the bytes in a thread's cache to the pool, but not for every block: otherwise all
+// processors would write the same number all the time.
+void pool_state::report_cached_bytes(thread_cache& cache) noexcept {
   const auto more =
-      static_cast<std::int64_t>(of.bytes()) - static_cast<std::int64_t>(of.declared_bytes);
-  if (more < declared_step && (more > -declared_step || of.bytes() > 0)) [[likely]]
+      static_cast<std::int64_t>(cache.bytes()) - static_cast<std::int64_t>(cache.reported_bytes);
+  if (more < reported_step && (more > -reported_step || cache.bytes() > 0)) [[likely]]
     return;
-  declared_bytes_.fetch_add(more, std::memory_order_relaxed);
-  of.declared_bytes = of.bytes();
+  reported_bytes_.fetch_add(more, std::memory_order_relaxed);
+  cache.reported_bytes = cache.bytes();
 }
 
 // ---- threads ------------------------------------------------------------------------------------
 
 void pool_state::remove_thread(thread_cache& gone) noexcept {
   thread_caches::hold all(caches_);
-  empty(gone, which_blocks::all);
-  settle(gone);
+  empty(gone, cached_blocks::all);
+  flush_counts(gone);
   hits_.fetch_add(gone.hits, std::memory_order_relaxed);
   live_blocks_.fetch_add(gone.live_blocks, std::memory_order_relaxed);
   all.remove(gone);
 }
 
-// What all threads and the pool count, at one moment.
+// The sum of the counts of all threads and the pool, at one moment.
 pool_state::totals pool_state::count_all() const noexcept {
   const thread_caches::hold all(caches_);
   totals sum{.hits = hits_.load(std::memory_order_relaxed),
              .live_blocks = live_blocks_.load(std::memory_order_relaxed),
              .live_bytes = live_bytes_.load(std::memory_order_acquire),
              .peak_live_bytes = peak_live_bytes_.load(std::memory_order_relaxed)};
-  for (const auto& each : all) {
-    sum.cached_bytes += each->bytes();
-    sum.hits += each->hits;
-    sum.live_blocks += each->live_blocks;
-    sum.live_bytes += each->live_bytes;
-    sum.peak_live_bytes = std::max(sum.peak_live_bytes, each->peak_live_bytes);
+  for (const auto& cache : all) {
+    sum.cached_bytes += cache->bytes();
+    sum.hits += cache->hits;
+    sum.live_blocks += cache->live_blocks;
+    sum.live_bytes += cache->live_bytes;
+    sum.peak_live_bytes = std::max(sum.peak_live_bytes, cache->peak_live_bytes);
   }
   return sum;
 }
 
-void pool_state::empty_caches(which_blocks which) noexcept {
-  for (const thread_caches::hold all(caches_); const auto& each : all) empty(*each, which);
+void pool_state::empty_caches(cached_blocks blocks) noexcept {
+  for (const thread_caches::hold all(caches_); const auto& cache : all) empty(*cache, blocks);
 }
 
 // ---- giving back --------------------------------------------------------------------------------
 
 std::size_t pool_state::trim() noexcept {
-  const std::lock_guard chores(chores_);
-  empty_caches(which_blocks::all);
+  const std::lock_guard maintenance(maintenance_lock_);
+  empty_caches(cached_blocks::all);
   const std::lock_guard lock(central_);
   return segments_.trim() + mappings_.trim();
 }
@@ -334,9 +326,8 @@ void pool_state::end_reservation(std::size_t bytes) noexcept {
   quota_.give(bytes);
 }
 
-std::size_t pool_state::idle_bytes_allowed() const noexcept {
-  const std::int64_t live = live_bytes_.load(std::memory_order_relaxed);
-  return std::max(static_cast<std::size_t>(std::max<std::int64_t>(live, 0)) / 2, idle_bytes_kept);
+std::size_t pool_state::allowed_bytes() const noexcept {
+  return idle_bytes_allowed(live_bytes_.load(std::memory_order_relaxed));
 }
 
 std::size_t pool_state::idle_bytes() const {
@@ -345,33 +336,29 @@ std::size_t pool_state::idle_bytes() const {
   return segments_.dirty_bytes() + mappings_.dirty_bytes() + in_caches;
 }
 
-// What threads keep, then the oldest first, until no more is idle than may be.
+// Empties the caches of threads, then ages the oldest blocks first, until no more memory is idle
+// than allowed.
 void pool_state::lower_idle_bytes() noexcept {
-  empty_caches(which_blocks::all);
-  for (segment_heap* const each : {&mappings_, &segments_}) {
-    while (idle_bytes() > idle_bytes_allowed()) {
+  empty_caches(cached_blocks::all);
+  for (segment_heap* const heap : {&mappings_, &segments_}) {
+    while (idle_bytes() > allowed_bytes()) {
       const std::lock_guard lock(central_);
-      if (!each->age_oldest()) break;
+      if (!heap->age_oldest()) break;
     }
   }
 }
 
-bool pool_state::tend(pool_clock::time_point now) noexcept {
-  const std::lock_guard chores(chores_);
-  empty_caches(which_blocks::unused);
-  for (segment_heap* const each : {&segments_, &mappings_}) {
+bool pool_state::age_idle_memory(pool_clock::time_point now) noexcept {
+  const std::lock_guard maintenance(maintenance_lock_);
+  empty_caches(cached_blocks::unused);
+  for (segment_heap* const heap : {&segments_, &mappings_}) {
     std::byte* cursor = nullptr;
     for (bool more = true; more;) {
       const std::lock_guard lock(central_);
-      more = each->age(cursor, now, ages_);
+      more = heap->age(cursor, now, ages_);
     }
   }
-  if (idle_bytes() <= idle_bytes_allowed()) {
-    over_since_.reset();
-  } else {
-    if (!over_since_) over_since_ = now;
-    if (now - *over_since_ >= over_allowed) lower_idle_bytes();
-  }
+  if (excess_.lasts(idle_bytes(), allowed_bytes(), now)) lower_idle_bytes();
   if (count_all().cached_bytes > 0) return true;
   const std::lock_guard lock(central_);
   return segments_.is_ageing() || mappings_.is_ageing();
@@ -389,7 +376,8 @@ pool_statistics pool_state::statistics() const {
   now.live_bytes = bytes(all.live_bytes);
   now.live_blocks = bytes(all.live_blocks);
   now.peak_live_bytes = std::max(bytes(all.peak_live_bytes), now.live_bytes);
-  // Blocks on their way in or out of another thread may be counted on one side only.
+  // A block that another thread is allocating or freeing may be counted on one side only, so the
+  // values are clamped.
   now.reserved_bytes = reserved_bytes_.load(std::memory_order_relaxed);
   const std::size_t held = quota_.held_bytes();
   now.mapped_bytes = std::max(held - std::min(now.reserved_bytes, held), now.live_bytes);
@@ -406,9 +394,9 @@ pool_statistics pool_state::statistics() const {
 bool pool_state::all_clear() const noexcept { return count_all().live_bytes == 0; }
 
 void pool_state::reset_peak() noexcept {
-  for (const thread_caches::hold all(caches_); const auto& each : all) {
-    settle(*each);
-    each->peak_live_bytes = 0;
+  for (const thread_caches::hold all(caches_); const auto& cache : all) {
+    flush_counts(*cache);
+    cache->peak_live_bytes = 0;
   }
   peak_live_bytes_.store(live_bytes_.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
@@ -421,7 +409,7 @@ bool pool_state::is_consistent() const {
 // ---- fork ---------------------------------------------------------------------------------------
 
 void pool_state::lock_all() noexcept {
-  chores_.lock();
+  maintenance_lock_.lock();
   held_for_fork_.emplace(caches_);
   central_.lock();
 }
@@ -429,7 +417,7 @@ void pool_state::lock_all() noexcept {
 void pool_state::unlock_all() noexcept {
   central_.unlock();
   held_for_fork_.reset();
-  chores_.unlock();
+  maintenance_lock_.unlock();
 }
 
 }  // namespace shale::detail

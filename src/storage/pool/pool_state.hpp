@@ -1,8 +1,12 @@
-// What a memory_pool is made of: the system allocator for small blocks, a heap of segments with
-// a cache a thread in front of it, and mappings that stay whole; one quota over all.
+// Implements memory_pool. It combines the system allocator for small blocks, a heap of segments
+// with a cache for each thread in front of it, and whole mappings for large blocks. One quota
+// limits all of them.
 //
-// Locks, in the order in which they are taken: the list of pools (housekeeper.hpp), `chores_`,
-// the hold of all caches, `central_`. A thread in its own cache takes `central_` only.
+// idle_memory.hpp has the rule by which idle memory goes back to the system. `age_idle_memory`
+// applies it, twice a second; `trim` gives everything back at once.
+//
+// Locks are taken in this order: the list of pools (housekeeper.hpp), `maintenance_lock_`, the hold
+// of all caches, `central_`. A thread that holds its own cache takes only `central_`.
 #pragma once
 
 #include <array>
@@ -15,6 +19,7 @@
 #include <vector>
 
 #include "shale/memory_pool.hpp"
+#include "storage/pool/idle_memory.hpp"
 #include "storage/pool/memory_quota.hpp"
 #include "storage/pool/segment_heap.hpp"
 #include "storage/pool/size_classes.hpp"
@@ -25,10 +30,11 @@ namespace shale::detail {
 
 class pool_state {
  public:
-  /// Who calls `tend`: the process's housekeeper, or a test.
-  enum class tending : std::uint8_t { by_housekeeper, by_caller };
+  /// The caller of `age_idle_memory`: the housekeeper thread of the process, or the owner of the
+  /// pool (a test).
+  enum class aged_by : std::uint8_t { housekeeper, caller };
 
-  explicit pool_state(const pool_options& options, tending who = tending::by_housekeeper);
+  explicit pool_state(const pool_options& options, aged_by who = aged_by::housekeeper);
   ~pool_state();
   pool_state(const pool_state&) = delete;
   pool_state& operator=(const pool_state&) = delete;
@@ -44,25 +50,27 @@ class pool_state {
   std::size_t limit_bytes() const noexcept { return quota_.limit_bytes(); }
   void set_limit_bytes(std::size_t bytes) noexcept;
 
-  /// Counts bytes as held that are not the pool's; returns how many the limit had room for.
+  /// Counts bytes that do not belong to the pool towards its limit; returns how many of them fit in
+  /// the limit.
   std::size_t reserve(std::size_t bytes) noexcept;
   void end_reservation(std::size_t bytes) noexcept;
 
-  /// One tick of the housekeeping: gives back what has been idle long enough, and more while the
-  /// idle bytes exceed what a pool may keep. Returns whether time alone still changes something.
-  bool tend(pool_clock::time_point now) noexcept;
+  /// One tick of the rule in idle_memory.hpp: gives back memory that has been idle long enough, and
+  /// more if the pool has had too much idle memory for a second. Returns whether further ticks can
+  /// still change something.
+  bool age_idle_memory(pool_clock::time_point now) noexcept;
 
-  /// Bytes that only this pool can use and nobody uses.
+  /// Idle bytes: resident memory that only this pool can use and that is not live.
   std::size_t idle_bytes() const;
 
-  /// Distinguishes pools for ever, unlike their addresses.
+  /// A number that is never used again for another pool, unlike an address.
   std::uint64_t id() const noexcept { return id_; }
-  tending tended() const noexcept { return tended_; }
+  aged_by who_ages() const noexcept { return who_ages_; }
 
   thread_cache& add_thread() { return caches_.add(); }
   void remove_thread(thread_cache& gone) noexcept;
 
-  /// Around fork(): nothing is half done in the child.
+  /// Called around fork(), so that the child finds no operation half done.
   void lock_all() noexcept;
   void unlock_all() noexcept;
 
@@ -73,55 +81,55 @@ class pool_state {
   void* allocate_small(const block_request& wanted) noexcept;
   void* allocate_from(segment_heap& heap, const block_request& wanted) noexcept;
   enum class memory_wanted : std::uint8_t { backed, any };
-  void* fetch(thread_cache& of, const block_request& wanted, memory_wanted which) noexcept;
+  void* fetch(thread_cache& cache, const block_request& wanted, memory_wanted memory) noexcept;
   [[noreturn]] void throw_out_of_memory(std::size_t wanted_bytes) const;
   bool is_worth_collecting() const noexcept;
 
-  void make_room(thread_cache& of, const block_request& freed) noexcept;
-  void shrink(thread_cache& of, std::size_t bytes) noexcept;
-  void give_half_back(thread_cache& of, std::size_t size_class) noexcept;
-  void give_large_back(thread_cache& of) noexcept;
+  void make_room(thread_cache& cache, const block_request& freed) noexcept;
+  void shrink(thread_cache& cache, std::size_t bytes) noexcept;
+  void give_half_back(thread_cache& cache, std::size_t size_class) noexcept;
+  void give_large_back(thread_cache& cache) noexcept;
   void give_back(void* block, pool_clock::time_point now) noexcept;
 
   void count_in(std::size_t bytes) noexcept;
   void count_out(std::size_t bytes) noexcept;
-  void count(thread_cache& of, std::int64_t blocks, std::size_t bytes) noexcept;
-  void settle(thread_cache& of) noexcept;
-  void declare(thread_cache& of) noexcept;
+  void count(thread_cache& cache, std::int64_t blocks, std::size_t bytes) noexcept;
+  void flush_counts(thread_cache& cache) noexcept;
+  void report_cached_bytes(thread_cache& cache) noexcept;
   struct totals {
-    std::size_t cached_bytes = 0;  // by threads
+    std::size_t cached_bytes = 0;  // in caches of threads
     std::uint64_t hits = 0;
     std::int64_t live_blocks = 0;
     std::int64_t live_bytes = 0;
     std::int64_t peak_live_bytes = 0;
   };
   totals count_all() const noexcept;
-  enum class which_blocks : std::uint8_t { all, unused };  // unused since the last tick
-  void empty(thread_cache& of, which_blocks which) noexcept;
-  void empty_caches(which_blocks which) noexcept;
+  enum class cached_blocks : std::uint8_t { all, unused };  // unused since the last tick
+  void empty(thread_cache& cache, cached_blocks blocks) noexcept;
+  void empty_caches(cached_blocks blocks) noexcept;
+  std::size_t allowed_bytes() const noexcept;
   void lower_idle_bytes() noexcept;
-  std::size_t idle_bytes_allowed() const noexcept;
 
   const std::uint64_t id_;
-  const tending tended_;
+  const aged_by who_ages_;
   const decay_ages ages_;
   memory_quota quota_;
 
-  std::mutex chores_;  // one tick or trim at a time
+  std::mutex maintenance_lock_;  // guards ticks and trims: one at a time
   mutable thread_caches caches_;
   std::optional<thread_caches::hold> held_for_fork_;
   mutable spinning_mutex central_;  // guards the heaps
   segment_heap segments_{quota_, segment_heap::cutting::to_size};
   segment_heap mappings_{quota_, segment_heap::cutting::never};
-  std::optional<pool_clock::time_point> over_since_;  // under chores_: too much is idle
+  idle_excess excess_;  // under maintenance_lock_
 
-  // What no thread's cache counts.
+  // Counts that are in no thread's cache.
   std::atomic<std::int64_t> live_bytes_ = 0;
   std::atomic<std::int64_t> live_blocks_ = 0;
   std::atomic<std::int64_t> peak_live_bytes_ = 0;
   std::atomic<std::uint64_t> hits_ = 0;
   std::atomic<std::uint64_t> misses_ = 0;
-  std::atomic<std::int64_t> declared_bytes_ = 0;  // kept by threads, about
+  std::atomic<std::int64_t> reported_bytes_ = 0;  // approximate bytes in caches of threads
   std::atomic<std::size_t> reserved_bytes_ = 0;
 };
 

@@ -7,14 +7,14 @@
 #include <utility>
 
 #include "shale/index.hpp"
-#include "storage/pages.hpp"
 #include "storage/pool/poison.hpp"
+#include "storage/system/pages.hpp"
 
 namespace shale::detail {
 
 namespace {
 
-// Whole huge pages of new memory; null if the system has none.
+// Maps new memory at a multiple of `alignment` and advises huge pages; null if the system has none.
 std::byte* map_memory(std::size_t bytes, std::size_t alignment) noexcept {
   const auto padded = checked_add(bytes, alignment - page_bytes());
   if (!padded) return nullptr;
@@ -34,7 +34,7 @@ std::byte* map_memory(std::size_t bytes, std::size_t alignment) noexcept {
 bool unmap_memory(std::byte* address, std::size_t bytes) noexcept {
   unpoison(address, bytes);
   if (::munmap(address, bytes) == 0) return true;
-  poison(address, bytes);  // cutting a mapping in two can exceed the limit on their number
+  poison(address, bytes);  // splitting a mapping can exceed the limit on their number
   return false;
 }
 
@@ -42,16 +42,16 @@ std::uintptr_t number(const std::byte* address) noexcept {
   return reinterpret_cast<std::uintptr_t>(address);
 }
 
-std::size_t whole_granules(std::size_t bytes) noexcept {
-  return align_up(std::max(bytes, granule_bytes), granule_bytes);
+std::size_t whole_units(std::size_t bytes) noexcept {
+  return align_up(std::max(bytes, block_unit_bytes()), block_unit_bytes());
 }
 
-// What lies before the first multiple of `alignment` in a block.
+// The bytes before the first multiple of `alignment` in a block.
 std::size_t lead_bytes(const segment_heap::block& in, std::size_t alignment) noexcept {
   return align_up(number(in.address), alignment) - number(in.address);
 }
 
-// The huge pages wholly inside a block.
+// The first huge page that lies completely inside a block, and the bytes of all such pages.
 std::byte* first_huge_page(const segment_heap::block& in) noexcept {
   return in.address + lead_bytes(in, huge_page_bytes);
 }
@@ -64,10 +64,10 @@ std::size_t huge_pages_bytes(const segment_heap::block& in) noexcept {
 }  // namespace
 
 segment_heap::~segment_heap() {
-  // A block that is still live belongs to somebody who broke the pool's contract; its memory goes.
-  for (const block* each = first_; each != nullptr; each = each->after) {
-    unmap_memory(each->address, each->bytes);
-    quota_.give(each->bytes);
+  // A block that is still live breaks the pool's contract; its memory is unmapped too.
+  for (const block* part = first_; part != nullptr; part = part->after) {
+    unmap_memory(part->address, part->bytes);
+    quota_.give(part->bytes);
   }
 }
 
@@ -76,7 +76,7 @@ segment_heap::allocation segment_heap::allocate(std::size_t bytes, std::size_t a
   if (bytes > size_bins::bytes_max || alignment > size_bins::bytes_max) return {};
   if (block* const found = reuse(bytes, alignment)) return {found, false};
   if (!live_.reserve()) return {};
-  bytes = whole_granules(bytes);
+  bytes = whole_units(bytes);
   block* const fresh = map_segment(bytes, alignment, now);
   if (fresh == nullptr) return {};
   return {take(*fresh, bytes, alignment), true};
@@ -93,28 +93,30 @@ segment_heap::block* segment_heap::reuse_dirty(std::size_t bytes, std::size_t al
   });
 }
 
-// `suits` is asked about a block and how much of its front would be cut off and used.
+// Reuses a free block for which `suits(block, bytes)` is true; `bytes` is how much of the block's
+// front would be cut off or used.
 template <class Suits>
 segment_heap::block* segment_heap::reuse_where(std::size_t bytes, std::size_t alignment,
                                                Suits suits) noexcept {
   if (bytes > size_bins::bytes_max || alignment > size_bins::bytes_max) return nullptr;
-  bytes = whole_granules(bytes);
+  bytes = whole_units(bytes);
   const auto fits = [this, bytes, alignment, suits](const block& idle) {
     const std::size_t lead = lead_bytes(idle, alignment);
-    // A mapping that stays whole would waste what it has too much of.
+    // A whole mapping must not be larger than the request by more than an eighth, because the rest
+    // would be wasted.
     if (how_ == cutting::never && (lead > 0 || idle.bytes > bytes + bytes / 8)) return false;
     return lead <= idle.bytes && bytes <= idle.bytes - lead && suits(idle, lead + bytes);
   };
   block* found = bins_.good_fit(bytes, fits);
-  // Wherever a block of this size begins, it has an aligned part that is large enough.
+  // A block of this size contains an aligned part that is large enough, wherever it begins.
   if (found == nullptr && alignment > granule_bytes)
     found = bins_.good_fit(bytes + (alignment - granule_bytes), fits);
   if (found == nullptr || !live_.reserve()) return nullptr;
   return take(*found, bytes, alignment);
 }
 
-// The first aligned `bytes` of a free block; what is left stays free. Null if its front cannot be
-// cut off without memory for the books.
+// Takes the first aligned `bytes` of a free block; the rest stays free. Null if the front cannot be
+// cut off because there is no memory for a descriptor.
 segment_heap::block* segment_heap::take(block& found, std::size_t bytes,
                                         std::size_t alignment) noexcept {
   delist(found);
@@ -124,14 +126,14 @@ segment_heap::block* segment_heap::take(block& found, std::size_t bytes,
     enlist(found);
     if (taken == nullptr) return nullptr;
   }
-  // Without memory for the books of the rest, the block stays larger than it need be.
+  // If there is no memory for a descriptor of the rest, the block stays larger than necessary.
   if (how_ == cutting::to_size && taken->bytes > bytes)
     if (block* const rest = cut(*taken, bytes)) enlist(*rest);
   live_.insert(*taken);
   return taken;
 }
 
-// A free mapping of at least `bytes`; null if there is none to be had.
+// Maps a free block of at least `bytes`; null if the system or the limit has no room.
 segment_heap::block* segment_heap::map_segment(std::size_t bytes, std::size_t alignment,
                                                pool_clock::time_point now) noexcept {
   const std::size_t coarse = std::max(alignment, huge_page_bytes);
@@ -140,7 +142,7 @@ segment_heap::block* segment_heap::map_segment(std::size_t bytes, std::size_t al
                                needed, bytes};
   block* const fresh = supply_.get();
   if (fresh == nullptr) return nullptr;
-  // Less than a segment where the limit leaves no room for one.
+  // Maps less than a segment if the limit has no room for one.
   for (const std::size_t size : sizes) {
     if (!quota_.take(size)) continue;
     std::byte* const address = map_memory(size, coarse);
@@ -158,20 +160,20 @@ segment_heap::block* segment_heap::map_segment(std::size_t bytes, std::size_t al
   return nullptr;
 }
 
-// Makes what lies behind the first `bytes` a block of its own; neither is enlisted. Null without
-// memory for the books.
-segment_heap::block* segment_heap::cut(block& from, std::size_t bytes) noexcept {
+// Splits off everything after the first `bytes` as a block of its own and returns it; neither
+// block is enlisted. Null if there is no memory for a descriptor.
+segment_heap::block* segment_heap::cut(block& whole, std::size_t bytes) noexcept {
   block* const rest = supply_.get();
   if (rest == nullptr) return nullptr;
-  const std::uint32_t dirty = from.dirty_granules;
-  from.estimate_dirty(std::min<std::size_t>(dirty, bytes / granule_bytes));
-  *rest = {.address = from.address + bytes,
-           .bytes = from.bytes - bytes,
-           .since = from.since,
-           .dirty_granules = dirty - from.dirty_granules,
-           .behind = from.behind};
-  from.bytes = bytes;
-  link(*rest, &from);
+  const std::uint32_t dirty = whole.dirty_granules;
+  whole.estimate_dirty(std::min<std::size_t>(dirty, bytes / granule_bytes));
+  *rest = {.address = whole.address + bytes,
+           .bytes = whole.bytes - bytes,
+           .since = whole.since,
+           .dirty_granules = dirty - whole.dirty_granules,
+           .backed_by = whole.backed_by};
+  whole.bytes = bytes;
+  link(*rest, &whole);
   ++splits_;
   return rest;
 }
@@ -205,18 +207,19 @@ void segment_heap::delist(block& idle) noexcept {
   if (sweep_.part == &idle) sweep_.part = nullptr;
 }
 
-void segment_heap::free(block& which, backing behind, pool_clock::time_point now) noexcept {
-  live_.erase(which);
-  which.behind = behind;
-  which.estimate_dirty(behind == backing::dirty ? which.bytes / granule_bytes : 0);
-  which.since = now;
-  poison(which.address, which.bytes);
-  enlist_coalesced(which);
+void segment_heap::free(block& used, backing backed_by, pool_clock::time_point now) noexcept {
+  live_.erase(used);
+  used.backed_by = backed_by;
+  used.estimate_dirty(backed_by == backing::dirty ? used.bytes / granule_bytes : 0);
+  used.since = now;
+  poison(used.address, used.bytes);
+  enlist_coalesced(used);
 }
 
-// Joins what becomes free with free neighbours of its mapping: joined to the untouched end of
-// another one it would be the last to be used again. Whichever part is larger says how long it has
-// been idle: a small block that comes and goes must not keep a large one young.
+// Joins a freed block with its free neighbours of the same mapping. It is not joined with blocks of
+// other mappings, because a touched block that is joined with the untouched end of another mapping
+// would be the last to be used again. The larger part determines the age of the result, so that a
+// small block that is used again and again does not keep a large one young.
 void segment_heap::enlist_coalesced(block& idle) noexcept {
   block* whole = &idle;
   if (how_ == cutting::to_size) {
@@ -235,7 +238,7 @@ void segment_heap::enlist_coalesced(block& idle) noexcept {
 
 void segment_heap::absorb(block& into, block& next) noexcept {
   into.since = next.bytes > into.bytes ? next.since : into.since;
-  into.behind = std::min(into.behind, next.behind);
+  into.backed_by = std::min(into.backed_by, next.backed_by);
   into.bytes += next.bytes;
   into.estimate_dirty(std::size_t{into.dirty_granules} + next.dirty_granules);
   unlink(next);
@@ -250,25 +253,26 @@ segment_heap::block& segment_heap::find(const void* address) noexcept {
 
 // ---- ageing -------------------------------------------------------------------------------------
 
-// A step of a part of a block towards having less behind it: dirty, lazy, none. The block has taken
-// it when its last part has.
+// Moves a part of a block one step towards less backing: dirty, lazy, none. The state of the block
+// changes when its last part is done.
 void segment_heap::lose_backing(block& idle, std::size_t first, std::size_t bytes) noexcept {
-  std::byte* const from = idle.address + first;
-  const bool lazily = idle.behind == backing::dirty && ::madvise(from, bytes, MADV_FREE) == 0;
-  if (!lazily) ::madvise(from, bytes, MADV_DONTNEED);
+  std::byte* const begin = idle.address + first;
+  const bool lazily = idle.backed_by == backing::dirty && ::madvise(begin, bytes, MADV_FREE) == 0;
+  if (!lazily) ::madvise(begin, bytes, MADV_DONTNEED);
   if (first + bytes < idle.bytes) return;
-  idle.behind = idle.behind == backing::dirty ? backing::lazy : backing::none;
+  idle.backed_by = idle.backed_by == backing::dirty ? backing::lazy : backing::none;
   dirty_bytes_ -= idle.dirty_bytes();
   idle.dirty_granules = 0;
 }
 
-// Only whole huge pages: a mapping full of small holes costs the system more than it returns.
+// Only whole huge pages are unmapped: a mapping full of small holes costs the system more than it
+// gains.
 bool segment_heap::can_unmap(const block& idle) const noexcept {
   return how_ == cutting::never || huge_pages_bytes(idle) > 0;
 }
 
-// Unmaps the first whole huge pages of a block, at most a step of them. Returns where what was
-// tried ends.
+// Unmaps the first whole huge pages of a block, at most `step_bytes`. Returns the end of the part
+// that it tried to unmap.
 std::byte* segment_heap::unmap_first(block& idle) noexcept {
   delist(idle);
   sweep_.next = idle.after;
@@ -297,7 +301,7 @@ std::byte* segment_heap::unmap_first(block& idle) noexcept {
   return end;
 }
 
-// What comes behind memory that is not there any more begins what is mapped in one piece.
+// Removes an unmapped block. The block after it now begins a contiguous mapping.
 void segment_heap::forget(block& unmapped) noexcept {
   quota_.give(unmapped.bytes);
   if (unmapped.after != nullptr) unmapped.after->leads = true;
@@ -306,22 +310,25 @@ void segment_heap::forget(block& unmapped) noexcept {
 
 bool segment_heap::age(std::byte*& cursor, pool_clock::time_point now,
                        const decay_ages& ages) noexcept {
+  // Goes along the list of blocks from the place where the last step ended. A step ends after one
+  // system call, or after `step_blocks` blocks without work. `sweep_` remembers the place; `delist`
+  // and `unlink` correct it when the owner uses that block between two steps.
   if (cursor == nullptr) sweep_ = {nullptr, 0, first_};
   int looks = step_blocks;
-  block* each = sweep_.part != nullptr ? sweep_.part : sweep_.next;
-  for (; each != nullptr; each = each->after) {
-    block& idle = *each;
+  block* visited = sweep_.part != nullptr ? sweep_.part : sweep_.next;
+  for (; visited != nullptr; visited = visited->after) {
+    block& idle = *visited;
     if (looks-- == 0) {
-      sweep_ = {nullptr, 0, each};
+      sweep_ = {nullptr, 0, visited};
       cursor = idle.address;
       return true;
     }
     if (!idle.free) continue;
-    const auto due = idle.behind == backing::dirty  ? ages.lazy
-                     : idle.behind == backing::lazy ? ages.drop
-                                                    : ages.unmap;
+    const auto due = idle.backed_by == backing::dirty  ? ages.lazy
+                     : idle.backed_by == backing::lazy ? ages.drop
+                                                       : ages.unmap;
     if (now - idle.since < due) continue;
-    if (idle.behind == backing::none) {
+    if (idle.backed_by == backing::none) {
       if (!can_unmap(idle)) continue;
       cursor = unmap_first(idle);
       return true;
@@ -339,9 +346,9 @@ bool segment_heap::age(std::byte*& cursor, pool_clock::time_point now,
 
 bool segment_heap::age_oldest() noexcept {
   block* oldest = nullptr;
-  bins_.for_each([&oldest](block& each) {
-    if (each.behind == backing::dirty && (oldest == nullptr || each.since < oldest->since))
-      oldest = &each;
+  bins_.for_each([&oldest](block& idle) {
+    if (idle.backed_by == backing::dirty && (oldest == nullptr || idle.since < oldest->since))
+      oldest = &idle;
   });
   if (oldest == nullptr) return false;
   lose_backing(*oldest, 0, oldest->bytes);
@@ -361,7 +368,7 @@ std::size_t segment_heap::trim() noexcept {
 
 bool segment_heap::is_ageing() const noexcept {
   return bins_.any_of(
-      [this](const block& each) { return each.behind != backing::none || can_unmap(each); });
+      [this](const block& idle) { return idle.backed_by != backing::none || can_unmap(idle); });
 }
 
 bool segment_heap::is_consistent() const noexcept {
@@ -371,26 +378,26 @@ bool segment_heap::is_consistent() const noexcept {
   std::size_t live_blocks = 0;
   std::size_t idle_blocks = 0;
   const block* before = nullptr;
-  for (const block* each = first_; each != nullptr; before = each, each = each->after) {
-    if (each->before != before) return false;
-    if (!each->leads) {
-      if (before == nullptr || before->end() != each->address) return false;
-      if (before->free && each->free) return false;
+  for (const block* part = first_; part != nullptr; before = part, part = part->after) {
+    if (part->before != before) return false;
+    if (!part->leads) {
+      if (before == nullptr || before->end() != part->address) return false;
+      if (before->free && part->free) return false;
     }
-    if (each->bytes == 0 || each->bytes % granule_bytes != 0) return false;
-    all += each->bytes;
-    if (!each->free) {
+    if (part->bytes == 0 || part->bytes % block_unit_bytes() != 0) return false;
+    all += part->bytes;
+    if (!part->free) {
       ++live_blocks;
-      if (live_.find(each->address) != each) return false;
+      if (live_.find(part->address) != part) return false;
       continue;
     }
     ++idle_blocks;
-    idle += each->bytes;
-    dirty += each->dirty_bytes();
-    if (each->dirty_bytes() > (each->behind == backing::dirty ? each->bytes : 0)) return false;
+    idle += part->bytes;
+    dirty += part->dirty_bytes();
+    if (part->dirty_bytes() > (part->backed_by == backing::dirty ? part->bytes : 0)) return false;
   }
   std::size_t in_bins = 0;
-  bins_.for_each([&in_bins](const block& each) { in_bins += each.free ? 1 : 0; });
+  bins_.for_each([&in_bins](const block& binned) { in_bins += binned.free ? 1 : 0; });
   return before == last_ && idle == free_bytes_ && dirty == dirty_bytes_ &&
          live_blocks == live_.size() && idle_blocks == in_bins && all <= quota_.held_bytes();
 }

@@ -1,39 +1,32 @@
-// Blocks cut from large mappings on huge pages: good fit, split and eagerly coalesced; and what
-// becomes of the memory behind free ones as they age. Handing a block out and taking it back cost
-// the same however many there are, and touch few cache lines: each may have been another
-// processor's last.
+// A heap of blocks that are cut from large mappings on huge pages. It searches by good fit, splits
+// blocks and coalesces free ones at once, and gives the memory of free blocks back to the system as
+// they age. The cost of allocating and freeing does not depend on the number of blocks. Both touch
+// few cache lines, because each line may have to come from another processor's cache.
 //
-// Not synchronised: its owner holds one lock around every call.
+// Not synchronised: the owner holds one lock around every call.
 //
 // Invariants
 //   heap.1  every mapped byte belongs to exactly one block; the blocks of a mapping follow each
-//           other in order of their addresses, and no two neighbours are both free (a heap that
-//           splits); blocks of different mappings are never joined
+//           other in order of their addresses; in a heap that splits blocks, no two neighbours are
+//           both free; blocks of different mappings are never joined
 //   heap.2  freeing allocates nothing
-//   heap.3  the memory behind a free block only loses backing (dirty -> lazy -> none) until it is
-//           handed out again; blocks that coalesce age as the most backed of them
+//   heap.3  the memory of a free block only loses backing (dirty -> lazy -> none) until it is
+//           allocated again; coalesced blocks have the backing of the most backed of them
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
 #include "storage/pool/block.hpp"
 #include "storage/pool/block_supply.hpp"
 #include "storage/pool/block_table.hpp"
+#include "storage/pool/idle_memory.hpp"
 #include "storage/pool/memory_quota.hpp"
 #include "storage/pool/size_bins.hpp"
 
 namespace shale::detail {
 
-/// How old idle memory is when it gives up more.
-struct decay_ages {
-  std::chrono::milliseconds lazy{1000};     ///< the system may take it (MADV_FREE)
-  std::chrono::milliseconds drop{10'000};   ///< the system has it (MADV_DONTNEED)
-  std::chrono::milliseconds unmap{28'000};  ///< gone within 30 s, caches and ticks and all
-};
-
-/// Shares no cache line with the lock around it, which others watch while they wait.
+/// Aligned so that it shares no cache line with the lock around it, which waiting threads poll.
 class alignas(64) segment_heap {
  public:
   using block = pool_block;
@@ -42,7 +35,7 @@ class alignas(64) segment_heap {
   static constexpr std::size_t step_bytes = std::size_t{16} << 20;
   static constexpr int step_blocks = 1024;
 
-  /// Whether blocks are cut to size from segments, or each is a mapping that stays whole.
+  /// Whether blocks are cut to size from segments, or each block is a whole mapping.
   enum class cutting : std::uint8_t { to_size, never };
 
   segment_heap(memory_quota& quota, cutting how) noexcept : quota_(quota), how_(how) {}
@@ -51,46 +44,48 @@ class alignas(64) segment_heap {
   segment_heap& operator=(const segment_heap&) = delete;
 
   struct allocation {
-    block* where = nullptr;  ///< null: neither free memory nor the system's was to be had
-    bool mapped = false;     ///< new memory from the system
+    block* found = nullptr;  ///< null: neither the heap nor the system had memory
+    bool mapped = false;     ///< whether it is new memory from the system
   };
 
   /// A block of at least `bytes`, its address a multiple of `alignment` (a power of two).
   allocation allocate(std::size_t bytes, std::size_t alignment,
                       pool_clock::time_point now) noexcept;
 
-  /// The same without asking the system for memory; null if there is none at hand. A good fit is
-  /// found where there is one; of aligned ones not every possible place is looked at.
+  /// Like allocate, but without asking the system for memory; null if no free block fits. It finds
+  /// a good fit if there is one; with a larger alignment it does not try every possible place.
   block* reuse(std::size_t bytes, std::size_t alignment) noexcept;
 
-  /// The same if touching the first `bytes` of it brings in no new page, as far as the heap knows;
-  /// null if no block is found to be so: it looks at larger ones, but not at all of them.
+  /// Like reuse, but only a block whose first `bytes` are resident already, as far as the heap
+  /// knows. Null if it finds none; it looks at some larger blocks, but not at all of them.
   block* reuse_dirty(std::size_t bytes, std::size_t alignment) noexcept;
 
-  /// `behind` says what is known about its memory.
-  void free(block& which, backing behind, pool_clock::time_point now) noexcept;
+  /// Frees the block; `backed_by` is the known state of its memory.
+  void free(block& used, backing backed_by, pool_clock::time_point now) noexcept;
 
-  /// The live block that begins at the address.
+  /// The live block at the address.
   block& find(const void* address) noexcept;
 
-  /// Lets a free block that is old enough lose backing, the next one in the heap's order: one
-  /// system call for at most `step_bytes`, or a look at `step_blocks`, so long is the owner's lock
-  /// held. A sweep begins with a null `cursor` and ends when the result is false, as nothing was
-  /// left to do; `cursor` says where its last step ended. A new sweep ends the one before it.
+  /// One step of a sweep over the heap: the next free block that is old enough loses backing. To
+  /// limit how long the owner's lock is held, a step makes one system call for at most
+  /// `step_bytes`, or looks at `step_blocks` blocks.
+  /// The caller begins a sweep with a null `cursor` and repeats the call while it returns true. The
+  /// heap remembers where the sweep is (`sweep_`). `cursor` is only the address at which the last
+  /// step ended: it tells a new sweep, which replaces an unfinished one, from the next step.
   bool age(std::byte*& cursor, pool_clock::time_point now, const decay_ages& ages) noexcept;
 
-  /// Lets the block that has been dirty longest lose all its backing to the system's needs, old
-  /// enough or not; false if none is dirty.
+  /// Offers the system the memory of the block that has been dirty for the longest time; false if
+  /// no block is dirty.
   bool age_oldest() noexcept;
 
-  /// Unmaps every free block. Returns the bytes.
+  /// Unmaps every free block. Returns the number of bytes.
   std::size_t trim() noexcept;
 
-  /// Whether time alone would still change something.
+  /// Whether ageing can still change something.
   bool is_ageing() const noexcept;
 
   std::size_t free_bytes() const noexcept { return free_bytes_; }
-  /// Of the free, as their blocks estimate it.
+  /// The dirty bytes of free blocks, as estimated by the blocks.
   std::size_t dirty_bytes() const noexcept { return dirty_bytes_; }
   std::size_t largest_free_bytes() const noexcept { return bins_.largest_bytes(); }
   std::uint64_t splits() const noexcept { return splits_; }
@@ -100,7 +95,9 @@ class alignas(64) segment_heap {
   bool is_consistent() const noexcept;
 
  private:
-  // Where a sweep goes on: at what is left of a block that is done in part, or at the next one.
+  // The place where a sweep continues: in `part`, of which `part_bytes` are done, or, if `part` is
+  // null, at the block `next`. Other calls between two steps may use or remove these blocks:
+  // `delist` then clears `part`, and `unlink` moves `next` on.
   struct sweep {
     block* part = nullptr;
     std::size_t part_bytes = 0;
@@ -111,7 +108,7 @@ class alignas(64) segment_heap {
   block* reuse_where(std::size_t bytes, std::size_t alignment, Suits suits) noexcept;
   block* take(block& found, std::size_t bytes, std::size_t alignment) noexcept;
   block* map_segment(std::size_t bytes, std::size_t alignment, pool_clock::time_point now) noexcept;
-  block* cut(block& from, std::size_t bytes) noexcept;
+  block* cut(block& whole, std::size_t bytes) noexcept;
   void enlist(block& idle) noexcept;
   void delist(block& idle) noexcept;
   void enlist_coalesced(block& idle) noexcept;
@@ -125,7 +122,7 @@ class alignas(64) segment_heap {
 
   memory_quota& quota_;
   const cutting how_;
-  block* first_ = nullptr;  // mapping by mapping, as they came
+  block* first_ = nullptr;  // mapping by mapping, in the order in which they were made
   block* last_ = nullptr;
   std::size_t free_bytes_ = 0;
   std::size_t dirty_bytes_ = 0;

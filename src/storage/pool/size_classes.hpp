@@ -1,5 +1,5 @@
-// Which part of the pool serves a block, and the sizes of the blocks that threads keep at hand:
-// four a doubling from 32 KiB to 1 MiB, so that rounding up adds less than a quarter.
+// Decides which part of the pool serves a block, and defines the size classes of cached blocks:
+// four per doubling from 32 KiB to 1 MiB, so that rounding up adds less than a quarter.
 #pragma once
 
 #include <array>
@@ -8,21 +8,26 @@
 #include <cstdint>
 #include <limits>
 
-#include "storage/pages.hpp"
+#include "storage/system/pages.hpp"
 
 namespace shale::detail {
 
-/// Every block is aligned to this, and its size rounded to it.
+/// Every block is aligned to this number of bytes, and its size is rounded up to a multiple of it.
 inline constexpr std::size_t block_alignment = 64;
 
 inline constexpr std::size_t class_bytes_min = std::size_t{32} << 10;
 inline constexpr std::size_t class_bytes_max = std::size_t{1} << 20;
 
-/// The alignment that class blocks and heap blocks have by themselves.
+/// The alignment that class blocks and heap blocks always have.
 inline constexpr std::size_t natural_alignment = 4096;
 
-/// Blocks of the heap are multiples of this, and so are those of all classes.
+/// The unit in which block sizes are counted; the nominal sizes of all classes are multiples of it.
 inline constexpr std::size_t granule_bytes = std::size_t{8} << 10;
+
+/// Size and address of a heap block are multiples of this number of bytes: a granule, or a page if
+/// pages are larger. The system takes memory back by whole pages, so two blocks must never share a
+/// page.
+std::size_t block_unit_bytes() noexcept;
 
 /// Blocks above this get mappings of their own.
 inline constexpr std::size_t dedicated_bytes_min = (std::size_t{256} << 20) + 1;
@@ -38,7 +43,7 @@ constexpr std::size_t class_of(std::size_t bytes) noexcept {
   return (doubling - 15) * 4 + quarter;
 }
 
-/// Bytes of the blocks of a class.
+/// Bytes of the blocks of a class, before they are rounded to whole pages.
 constexpr std::size_t class_bytes(std::size_t index) noexcept {
   if (index == 0) return class_bytes_min;
   const std::size_t doubling = 15 + (index - 1) / 4;
@@ -46,35 +51,42 @@ constexpr std::size_t class_bytes(std::size_t index) noexcept {
   return (std::size_t{1} << doubling) + quarter * (std::size_t{1} << (doubling - 2));
 }
 
-/// Blocks that a thread keeps of a class at most.
+/// Bytes of the blocks of a class. With pages of 64 KiB, the five smallest classes have 64 KiB.
+inline std::size_t block_bytes_of_class(std::size_t index) noexcept {
+  return align_up(class_bytes(index), block_unit_bytes());
+}
+
+/// The largest number of blocks of a class that a thread keeps.
 constexpr std::size_t magazine_blocks(std::size_t index) noexcept {
   const std::size_t fitting = (std::size_t{512} << 10) / class_bytes(index);
   return fitting < 4 ? 4 : fitting;
 }
 inline constexpr std::size_t magazine_blocks_max = magazine_blocks(0);
 
-/// Who serves a block.
+/// The part of the pool that serves a block.
 enum class block_route : std::uint8_t { system, magazine, heap, dedicated };
 
-/// What is asked for, as the pool sees it; the same when the block comes back.
+/// A request as the pool sees it. It is computed from size and alignment, so it is the same when
+/// the block is freed.
 struct block_request {
   block_route route;
-  std::size_t bytes;  ///< rounded: what counts as live
+  std::size_t bytes;  ///< rounded up; this number counts as live
   std::size_t alignment;
-  std::size_t size_class;  ///< of route `magazine`
+  std::size_t size_class;  ///< only for route `magazine`
 };
 
-constexpr block_request request_for(std::size_t bytes, std::size_t alignment) noexcept {
+inline block_request request_for(std::size_t bytes, std::size_t alignment) noexcept {
   if (bytes < class_bytes_min)
     return {block_route::system, align_up(bytes == 0 ? 1 : bytes, block_alignment), alignment, 0};
   if (bytes >= dedicated_bytes_min) {
     const bool absurd = bytes > std::numeric_limits<std::size_t>::max() / 2;
-    return {block_route::dedicated, absurd ? bytes : align_up(bytes, granule_bytes), alignment, 0};
+    return {block_route::dedicated, absurd ? bytes : align_up(bytes, block_unit_bytes()), alignment,
+            0};
   }
   if (bytes > class_bytes_max || alignment > natural_alignment)
-    return {block_route::heap, align_up(bytes, granule_bytes), alignment, 0};
+    return {block_route::heap, align_up(bytes, block_unit_bytes()), alignment, 0};
   const std::size_t size_class = class_of(bytes);
-  return {block_route::magazine, class_bytes(size_class), natural_alignment, size_class};
+  return {block_route::magazine, block_bytes_of_class(size_class), natural_alignment, size_class};
 }
 
 }  // namespace shale::detail

@@ -1,12 +1,13 @@
-// A mutex for sections of some hundred nanoseconds: who finds it taken looks again for a
-// microsecond or so before it sleeps. Sleeping and being woken costs fifty times the section.
+// A mutex for critical sections of some hundred nanoseconds. A thread that finds it locked spins
+// for about a microsecond before it sleeps, because sleeping and waking cost fifty times such a
+// section.
 #pragma once
 
 #include <pthread.h>
 
 namespace shale::detail {
 
-/// Meets the standard's Lockable, except try_lock.
+/// Meets the standard's Lockable requirements, except for try_lock.
 class spinning_mutex {
  public:
   spinning_mutex() noexcept = default;

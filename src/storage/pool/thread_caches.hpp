@@ -1,4 +1,4 @@
-// The caches of all threads of one pool, and holding them all still.
+// The caches of all threads of one pool, and a way to lock all of them.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,8 @@
 
 namespace shale::detail {
 
-/// Threads  each thread uses its own cache under that cache's lock; the rest may be called from any
+/// Threads  each thread uses its own cache under that cache's lock; other members may be called
+///          from any thread
 class thread_caches {
  public:
   thread_cache& add() {
@@ -19,17 +20,17 @@ class thread_caches {
     return *caches_.back();
   }
 
-  /// Keeps every thread out of its cache, and everybody else from holding them. Costs a system call
+  /// While it lives, no thread can use its cache, and no other hold exists. Costs a system call
   /// (membarrier, some microseconds).
   class hold {
    public:
-    explicit hold(thread_caches& which) : lock_(which.lock_), caches_(which.caches_) {
-      for (const auto& each : caches_) each->lock.want();
+    explicit hold(thread_caches& all) : lock_(all.lock_), caches_(all.caches_) {
+      for (const auto& cache : caches_) cache->lock.want();
       biased_lock::catch_up();
-      for (const auto& each : caches_) each->lock.await();
+      for (const auto& cache : caches_) cache->lock.await();
     }
     ~hold() {
-      for (const auto& each : caches_) each->lock.release();
+      for (const auto& cache : caches_) cache->lock.release();
     }
     hold(const hold&) = delete;
     hold& operator=(const hold&) = delete;
@@ -37,9 +38,9 @@ class thread_caches {
     auto begin() const noexcept { return caches_.begin(); }
     auto end() const noexcept { return caches_.end(); }
 
-    /// The cache of a thread that ends.
+    /// Removes the cache of a thread that ends.
     void remove(const thread_cache& gone) noexcept {
-      std::erase_if(caches_, [&](const auto& each) { return each.get() == &gone; });
+      std::erase_if(caches_, [&](const auto& cache) { return cache.get() == &gone; });
     }
 
    private:

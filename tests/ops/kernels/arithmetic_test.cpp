@@ -1,8 +1,12 @@
-// Every kernel but the elementary functions, for every dtype, layout and instruction set, against
-// loops over single elements in wider arithmetic.
+// Tests every kernel but the elementary functions, for every dtype, layout and instruction set. The
+// oracles are loops over single elements in wider arithmetic.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "ops/kernels/blocks.hpp"
+#include "ops/kernels/operation_facts.hpp"
 
 namespace shale::test {
 namespace {
@@ -11,9 +15,9 @@ using ops::operation;
 
 __extension__ typedef __int128 wide_integer;
 
-/// What a test knows of an operation, without its types: one body serves them all.
+/// An operation without its C++ types, so that one test body serves all.
 struct expectation {
-  operation which;
+  operation op;
   dtype in, out;
   void (*draw)(std::byte* to, generator& random);
   void (*oracle)(std::byte* out, const std::byte* a, const std::byte* b);
@@ -23,66 +27,69 @@ struct expectation {
   std::string (*show_out)(const std::byte*);
 };
 
-void fill(block& which, const expectation& of, generator& random) {
-  for (index_t row = 0; row < which.outer(); ++row)
-    for (index_t column = 0; column < which.inner(); ++column)
-      of.draw(which.element(column, row), random);
+void fill(block& target, const expectation& tested, generator& random) {
+  for (index_t row = 0; row < target.outer(); ++row)
+    for (index_t column = 0; column < target.inner(); ++column)
+      tested.draw(target.element(column, row), random);
 }
 
-/// Every element of `got`: against the oracle, or, given `first`, against another instruction set.
-void expect_elements(const expectation& of, ops::isa isa, const block& got, const block& a,
+/// Compares every element of `got` with the oracle, or with the results `first` of another
+/// instruction set.
+void expect_elements(const expectation& tested, ops::isa isa, const block& got, const block& a,
                      const block& b, const block* first) {
   std::byte wanted[16];
   for (index_t row = 0; row < got.outer(); ++row) {
     for (index_t column = 0; column < got.inner(); ++column) {
       const std::byte* value = got.element(column, row);
       if (first) {
-        ASSERT_TRUE(of.same_out(value, first->element(column, row)))
-            << "operation " << static_cast<int>(of.which) << ' ' << name(of.in) << ' ' << name(isa)
-            << " differs from the baseline: " << of.show_out(value);
+        ASSERT_TRUE(tested.same_out(value, first->element(column, row)))
+            << "operation " << static_cast<int>(tested.op) << ' ' << name(tested.in) << ' '
+            << name(isa) << " differs from the baseline: " << tested.show_out(value);
         continue;
       }
       const std::byte *x = a.element(column, row), *y = b.element(column, row);
-      of.oracle(wanted, x, y);
-      ASSERT_TRUE(of.agrees(value, wanted))
-          << "operation " << static_cast<int>(of.which) << ' ' << name(of.in) << " of "
-          << of.show_in(x) << " (and " << of.show_in(y) << "): got " << of.show_out(value)
-          << ", wanted " << of.show_out(wanted);
+      tested.oracle(wanted, x, y);
+      ASSERT_TRUE(tested.agrees(value, wanted))
+          << "operation " << static_cast<int>(tested.op) << ' ' << name(tested.in) << " of "
+          << tested.show_in(x) << " (and " << tested.show_in(y) << "): got "
+          << tested.show_out(value) << ", wanted " << tested.show_out(wanted);
     }
   }
 }
 
-void expect(const expectation& of) {
-  ASSERT_EQ(ops::result_dtype(of.which, of.in), of.out);
-  const bool two = ops::arity(of.which) == 2;
-  const std::size_t in = item_bytes(of.in), out = item_bytes(of.out);
-  generator random(static_cast<unsigned>(of.which) * 100 + static_cast<unsigned>(of.in));
-  for (const extents& each : some_extents()) {
+void expect(const expectation& tested) {
+  ASSERT_EQ(ops::result_dtype(tested.op, tested.in), tested.out);
+  const bool two = ops::arity(tested.op) == 2;
+  const std::size_t in = item_bytes(tested.in), out = item_bytes(tested.out);
+  generator random(static_cast<unsigned>(tested.op) * 100 + static_cast<unsigned>(tested.in));
+  for (const extents& size : some_extents()) {
     for (int variant = 0; variant < 3; ++variant) {
-      block a(in, input_layout(in, each, random), each.inner, each.outer);
-      block b(in, input_layout(in, each, random), each.inner, each.outer);
-      const block empty(out, distinct_layout(out, each, random), each.inner, each.outer);
-      fill(a, of, random);
-      fill(b, of, random);
+      block a(in, input_layout(in, size, random), size.inner, size.outer);
+      block b(in, input_layout(in, size, random), size.inner, size.outer);
+      const block empty(out, distinct_layout(out, size, random), size.inner, size.outer);
+      fill(a, tested, random);
+      fill(b, tested, random);
       block first = empty;
       for (const ops::isa isa : usable_isas()) {
         const ops::kernel kernel =
-            ops::kernels_for(isa).operations[static_cast<int>(of.which)][static_cast<int>(of.in)];
-        ASSERT_NE(kernel, nullptr) << static_cast<int>(of.which) << ' ' << name(of.in);
+            ops::kernels_for(isa)
+                .operations[static_cast<int>(tested.op)][static_cast<int>(tested.in)];
+        ASSERT_NE(kernel, nullptr) << static_cast<int>(tested.op) << ' ' << name(tested.in);
         block got = empty;
         if (two) run(kernel, {&got, &a, &b});
         else run(kernel, {&got, &a});
-        ASSERT_TRUE(got.untouched_between()) << static_cast<int>(of.which) << ' ' << name(of.in);
+        ASSERT_TRUE(got.untouched_between())
+            << static_cast<int>(tested.op) << ' ' << name(tested.in);
         const bool baseline = isa == ops::isa::baseline;
         if (baseline) first = got;
-        expect_elements(of, isa, got, a, b, baseline ? nullptr : &first);
+        expect_elements(tested, isa, got, a, b, baseline ? nullptr : &first);
         if (testing::Test::HasFatalFailure()) return;
       }
     }
   }
 }
 
-/// Both have the same bits, or are NaN.
+/// Whether both have the same bits, or both are NaN.
 struct same_values {
   template <class T>
   bool operator()(T got, T wanted) const {
@@ -90,11 +97,11 @@ struct same_values {
   }
 };
 
-// Oracles are lambdas without captures, so that they become plain functions.
+// Oracles are lambdas without captures, so that they convert to function pointers.
 
 template <class Out, class In, class Agrees>
-expectation expecting(operation which, Agrees) {
-  return {which,
+expectation expecting(operation op, Agrees) {
+  return {op,
           dtype_of<In>(),
           dtype_of<Out>(),
           [](std::byte* to, generator& random) { write(to, some_value<In>(random)); },
@@ -108,21 +115,21 @@ expectation expecting(operation which, Agrees) {
 }
 
 template <class Out, class In, class Oracle, class Agrees = same_values>
-void expect_binary(operation which, Oracle, Agrees agrees = {}) {
-  expectation of = expecting<Out, In>(which, agrees);
-  of.oracle = [](std::byte* out, const std::byte* a, const std::byte* b) {
+void expect_binary(operation op, Oracle, Agrees agrees = {}) {
+  expectation tested = expecting<Out, In>(op, agrees);
+  tested.oracle = [](std::byte* out, const std::byte* a, const std::byte* b) {
     write<Out>(out, Oracle{}(read<In>(a), read<In>(b)));
   };
-  expect(of);
+  expect(tested);
 }
 
 template <class Out, class In, class Oracle, class Agrees = same_values>
-void expect_unary(operation which, Oracle, Agrees agrees = {}) {
-  expectation of = expecting<Out, In>(which, agrees);
-  of.oracle = [](std::byte* out, const std::byte* a, const std::byte*) {
+void expect_unary(operation op, Oracle, Agrees agrees = {}) {
+  expectation tested = expecting<Out, In>(op, agrees);
+  tested.oracle = [](std::byte* out, const std::byte* a, const std::byte*) {
     write<Out>(out, Oracle{}(read<In>(a)));
   };
-  expect(of);
+  expect(tested);
 }
 
 // ---- integers ----------------------------------------------------------------------------------
@@ -141,7 +148,7 @@ wide_integer floor_of_quotient(T a, T b) {
   return quotient;
 }
 
-/// Most significant bit first.
+/// Computes the power from the exponent's most significant bit on.
 template <class T>
 T power(T base, T exponent) {
   if constexpr (std::is_signed_v<T>) {
@@ -206,7 +213,7 @@ TYPED_TEST(Integers, CompareAndCombineBits) {
   expect_unary<bool, T>(operation::is_finite, [](T) { return true; });
 }
 
-// ---- what every number can do ------------------------------------------------------------------
+// ---- operations of all numbers -----------------------------------------------------------------
 
 template <class T>
 class Numbers : public testing::Test {};
@@ -270,8 +277,7 @@ TYPED_TEST(Floats, RoundToWholeNumbers) {
 
 TYPED_TEST(Floats, DivideWithRemainderAsPython) {
   using T = TypeParam;
-  // Exact in long double: its remainder is, and then so is the quotient while it has fewer than 64
-  // bits.
+  // The remainder in long double is exact, and so is the quotient while it has fewer than 64 bits.
   const auto remainder = [](T a, T b) {
     long double rest = std::fmod(static_cast<long double>(a), static_cast<long double>(b));
     if (rest == 0) return std::copysign(T(0), b);
@@ -294,7 +300,7 @@ TYPED_TEST(Floats, DivideWithRemainderAsPython) {
       },
       [](T got, T wanted) {
         if (same(got, wanted)) return true;
-        // Beyond the whole numbers that T holds, the last bit is free.
+        // If the quotient exceeds the whole numbers that T holds exactly, its last bit may differ.
         return std::fabs(wanted) > T(1) / std::numeric_limits<T>::epsilon() / 8 &&
                std::fabs(got - wanted) <= std::numeric_limits<T>::epsilon() * std::fabs(wanted);
       });
@@ -355,8 +361,8 @@ TYPED_TEST(Complexes, FollowThePlainFormulas) {
                         [](T a) { return std::isfinite(a.real()) && std::isfinite(a.imag()); });
 }
 
-/// Whether two complex numbers differ by less than `ulps` of their size; infinities and NaN agree
-/// with one another.
+/// Whether two complex numbers differ by less than `ulps` of their size. Infinities and NaN count
+/// as equal.
 template <class Part>
 bool near(std::complex<Part> got, std::complex<Part> wanted, double ulps) {
   const auto finite = [](std::complex<Part> z) {
@@ -425,21 +431,21 @@ template <class T>
 void expect_select() {
   constexpr dtype type = dtype_of<T>();
   generator random(static_cast<unsigned>(type));
-  for (const extents& each : some_extents()) {
-    block condition(1, input_layout(1, each, random), each.inner, each.outer);
-    block a(sizeof(T), input_layout(sizeof(T), each, random), each.inner, each.outer);
-    block b(sizeof(T), input_layout(sizeof(T), each, random), each.inner, each.outer);
+  for (const extents& size : some_extents()) {
+    block condition(1, input_layout(1, size, random), size.inner, size.outer);
+    block a(sizeof(T), input_layout(sizeof(T), size, random), size.inner, size.outer);
+    block b(sizeof(T), input_layout(sizeof(T), size, random), size.inner, size.outer);
     condition.fill<bool>(random);
     a.fill<T>(random);
     b.fill<T>(random);
     for (const ops::isa isa : usable_isas()) {
-      block out(sizeof(T), distinct_layout(sizeof(T), each, random), each.inner, each.outer);
+      block out(sizeof(T), distinct_layout(sizeof(T), size, random), size.inner, size.outer);
       run(ops::kernels_for(isa)
               .operations[static_cast<int>(operation::select)][static_cast<int>(type)],
           {&out, &condition, &a, &b});
       ASSERT_TRUE(out.untouched_between());
-      for (index_t row = 0; row < each.outer; ++row)
-        for (index_t column = 0; column < each.inner; ++column) {
+      for (index_t row = 0; row < size.outer; ++row)
+        for (index_t column = 0; column < size.inner; ++column) {
           const T got = out.get<T>(column, row);
           const T wanted =
               condition.get<bool>(column, row) ? a.get<T>(column, row) : b.get<T>(column, row);
@@ -454,7 +460,8 @@ TEST(Select, TakesBytesOfEitherForEveryDtype) {
 }
 
 TEST(Kernels, WorkInPlace) {
-  // An output that is an input element on element: float32 and, of equal width, int32 to float32.
+  // The output is an input, element by element: of float32, and for a cast from int32 of equal
+  // width.
   for (const ops::isa isa : usable_isas()) {
     const auto& table = ops::kernels_for(isa);
     std::vector<float> values(1000);
@@ -482,10 +489,37 @@ TEST(Kernels, WorkInPlace) {
   }
 }
 
+// facts.1
+TEST(OperationFacts, DescribeEveryOperation) {
+  for (int number = 0; number < static_cast<int>(operation::count_); ++number) {
+    const auto op = static_cast<operation>(number);
+    EXPECT_EQ(ops::facts_of(op).op, op);
+    EXPECT_STRNE(ops::facts_of(op).word, "");
+    // Integers either have a kernel, or the rule says what becomes of them. The public function
+    // `isnan` answers for integers itself.
+    const bool takes_integers =
+        ops::kernels_for(ops::isa::baseline).operations[number][static_cast<int>(dtype::int32)];
+    const bool has_rule = ops::facts_of(op).operands != ops::operand_rule::same;
+    EXPECT_EQ(takes_integers, !has_rule && op != operation::is_nan) << "operation " << number;
+  }
+}
+
+TEST(Kernels, ExistForEveryOperationAndReduction) {
+  for (const ops::isa isa : usable_isas()) {
+    const auto& table = ops::kernels_for(isa);
+    for (const auto& by_dtype : table.operations)
+      EXPECT_TRUE(std::any_of(std::begin(by_dtype), std::end(by_dtype),
+                              [](ops::kernel run) { return run != nullptr; }))
+          << "operation " << &by_dtype - table.operations;
+    for (const auto& by_dtype : table.reducers)
+      EXPECT_TRUE(std::any_of(std::begin(by_dtype), std::end(by_dtype),
+                              [](const ops::reducer& fold) { return fold.accumulate != nullptr; }))
+          << "reduction " << &by_dtype - table.reducers;
+  }
+}
+
 TEST(Kernels, ExistExactlyWhereTheInterfaceSays) {
-  const auto has = [](operation which, dtype type) {
-    return ops::find_kernel(which, type) != nullptr;
-  };
+  const auto has = [](operation op, dtype type) { return ops::find_kernel(op, type) != nullptr; };
   EXPECT_FALSE(has(operation::divide, dtype::int32));
   EXPECT_FALSE(has(operation::subtract, dtype::boolean));
   EXPECT_FALSE(has(operation::negative, dtype::boolean));

@@ -1,4 +1,4 @@
-// Blocks of elements in every layout that a kernel may meet, for tests of kernels.
+// Makes blocks of elements in every layout that a kernel may meet, for tests of kernels.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/dispatch.hpp"
+#include "ops/kernels/dispatch.hpp"
 #include "shale/convert.hpp"
 #include "shale/dtype.hpp"
 
@@ -34,7 +34,7 @@ T bits_to(std::uint64_t bits) {
   return result;
 }
 
-/// Ends, zeros, denormals, infinities, NaN, small numbers, and any bits at all.
+/// A limit, a zero, a denormal, an infinity, a NaN, a small number, or arbitrary bits.
 template <class T>
 T some_value(generator& random) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -95,7 +95,7 @@ T some_value(generator& random) {
   }
 }
 
-/// Equal bits, or both NaN (whose sign and payload nothing promises).
+/// Whether both have equal bits, or both are NaN, whose sign and payload may differ.
 template <class T>
 bool same(T a, T b) {
   if constexpr (is_complex<T>) return same(a.real(), b.real()) && same(a.imag(), b.imag());
@@ -122,9 +122,9 @@ std::string show(T value) {
 
 /// A value from its bytes.
 template <class T>
-T read(const std::byte* from) {
+T read(const std::byte* address) {
   T value;
-  std::memcpy(static_cast<void*>(&value), from, sizeof(T));
+  std::memcpy(static_cast<void*>(&value), address, sizeof(T));
   return value;
 }
 
@@ -139,8 +139,8 @@ bool same_bytes(const std::byte* a, const std::byte* b) {
 }
 
 template <class T>
-std::string show_bytes(const std::byte* from) {
-  return show(read<T>(from));
+std::string show_bytes(const std::byte* value) {
+  return show(read<T>(value));
 }
 
 /// A two-dimensional layout in bytes.
@@ -149,7 +149,7 @@ struct block_layout {
   index_t outer_stride;
 };
 
-/// One operand: memory with room around its elements, which must stay as it was.
+/// One operand in memory with guard bytes around its elements, which must not change.
 class block {
  public:
   block(std::size_t item, block_layout layout, index_t inner, index_t outer)
@@ -158,7 +158,7 @@ class block {
     const index_t outer_span = layout.outer_stride * (outer - 1);
     const index_t low = std::min<index_t>(inner_span, 0) + std::min<index_t>(outer_span, 0);
     const index_t high = std::max<index_t>(inner_span, 0) + std::max<index_t>(outer_span, 0);
-    // 64 bytes of guard on both sides, and an address that is a multiple of the item only.
+    // There are 64 guard bytes on both sides. The address is a multiple of the item's size only.
     bytes_.assign(static_cast<std::size_t>(high - low) + item + 256, std::byte{0xa5});
     const auto address = reinterpret_cast<std::uintptr_t>(bytes_.data());
     first_ = (64 - address % 64) % 64 + 64 + std::min<std::size_t>(item, 8) +
@@ -194,7 +194,7 @@ class block {
       for (index_t column = 0; column < inner_; ++column) set(column, row, some_value<T>(random));
   }
 
-  /// Whether every byte that belongs to no element is as it was made.
+  /// Whether no byte outside the elements has changed.
   bool untouched_between() const {
     std::vector<bool> element(bytes_.size());
     for (index_t row = 0; row < outer_; ++row)
@@ -218,8 +218,8 @@ class block {
   std::size_t first_;
 };
 
-/// Extents that reach every way through the kernels: vectors and their tails, several blocks of
-/// packed elements, rows joined into blocks.
+/// Extents that reach every path through the kernels: vectors and their tails, several blocks of
+/// packed elements, rows joined to blocks.
 struct extents {
   index_t inner;
   index_t outer;
@@ -229,26 +229,26 @@ inline std::vector<extents> some_extents() {
 }
 
 /// A layout of distinct elements.
-inline block_layout distinct_layout(std::size_t item, extents of, generator& random) {
+inline block_layout distinct_layout(std::size_t item, extents size, generator& random) {
   const auto width = static_cast<index_t>(item);
   switch (random() % 6) {
     case 0:
-      return {2 * width, 2 * width * of.inner};
+      return {2 * width, 2 * width * size.inner};
     case 1:
-      return {-width, width * (of.inner + 3)};
+      return {-width, width * (size.inner + 3)};
     case 2:
-      return {width * of.outer, width};  // transposed
+      return {width * size.outer, width};  // transposed
     case 3:
-      return {width, -width * of.inner};
+      return {width, -width * size.inner};
     case 4:
-      return {width, width * (of.inner + 5)};
+      return {width, width * (size.inner + 5)};
     default:
-      return {width, width * of.inner};
+      return {width, width * size.inner};
   }
 }
 
 /// Any layout that an input may have.
-inline block_layout input_layout(std::size_t item, extents of, generator& random) {
+inline block_layout input_layout(std::size_t item, extents size, generator& random) {
   const auto width = static_cast<index_t>(item);
   switch (random() % 6) {
     case 0:
@@ -258,18 +258,18 @@ inline block_layout input_layout(std::size_t item, extents of, generator& random
     case 2:
       return {width, 0};
     default:
-      return distinct_layout(item, of, random);
+      return distinct_layout(item, size, random);
   }
 }
 
 inline std::vector<ops::isa> usable_isas() {
   std::vector<ops::isa> result;
-  for (const ops::isa each : {ops::isa::baseline, ops::isa::avx2, ops::isa::avx512})
-    if (ops::supports(each)) result.push_back(each);
+  for (const ops::isa candidate : {ops::isa::baseline, ops::isa::avx2, ops::isa::avx512})
+    if (ops::supports(candidate)) result.push_back(candidate);
   return result;
 }
 
-inline void run(ops::kernel which, std::vector<block*> operands) {
+inline void run(ops::kernel compute, std::vector<block*> operands) {
   std::byte* data[4];
   index_t strides[8];
   const std::size_t count = operands.size();
@@ -278,7 +278,7 @@ inline void run(ops::kernel which, std::vector<block*> operands) {
     strides[k] = operands[k]->layout().inner_stride;
     strides[count + k] = operands[k]->layout().outer_stride;
   }
-  which(data, strides, operands[0]->inner(), operands[0]->outer());
+  compute(data, strides, operands[0]->inner(), operands[0]->outer());
 }
 
 }  // namespace shale::test

@@ -1,4 +1,5 @@
-// Every pair of dtypes against `convert`, whose code the kernels do not share.
+// Tests the casts between every pair of dtypes. The oracle is `convert`, which shares no code with
+// the kernels.
 #include <gtest/gtest.h>
 
 #include "ops/kernels/blocks.hpp"
@@ -6,20 +7,20 @@
 namespace shale::test {
 namespace {
 
-/// Values that are hard for that target: its ends, its ties, the neighbours of both.
+/// Values that are hard to convert to the target: its limits, its ties, and the neighbours of both.
 template <class From>
 From hard_value(generator& random) {
   if constexpr (std::is_floating_point_v<From>) {
     switch (random() % 4) {
       case 0: {
-        // Powers of two and their neighbours: limits of the integers, of float16 and of float8.
+        // Powers of two and their neighbours are the limits of integers, of float16 and of float8.
         const From power = std::ldexp(From(1), static_cast<int>(random() % 100) - 30);
         const From steps[] = {power, std::nextafter(power, From(0)),
                               std::nextafter(power, std::numeric_limits<From>::infinity())};
         return random() % 2 ? steps[random() % 3] : -steps[random() % 3];
       }
       case 1: {
-        // Few significant bits: ties of every narrower float.
+        // Numbers of few significant bits include ties of every narrower float.
         const auto bits = static_cast<From>(random() % 8192);
         return std::ldexp(bits, static_cast<int>(random() % 60) - 40) * (random() % 2 ? 1 : -1);
       }
@@ -42,7 +43,7 @@ From hard_value(generator& random) {
   }
 }
 
-/// What a test knows of a cast, without its types: one body serves all pairs.
+/// A cast without its C++ types, so that one test body serves all pairs.
 struct expectation {
   dtype from, to;
   void (*draw)(std::byte* to, generator& random);
@@ -51,28 +52,28 @@ struct expectation {
   std::string (*show_to)(const std::byte*);
 };
 
-void expect(const expectation& of) {
-  generator random(static_cast<unsigned>(of.from) * 32 + static_cast<unsigned>(of.to));
-  const std::size_t from = item_bytes(of.from), to = item_bytes(of.to);
-  for (const extents each : {extents{1, 70}, extents{33, 20}, extents{1500, 2}}) {
-    block in(from, input_layout(from, each, random), each.inner, each.outer);
-    for (index_t row = 0; row < each.outer; ++row)
-      for (index_t column = 0; column < each.inner; ++column)
-        of.draw(in.element(column, row), random);
+void expect(const expectation& tested) {
+  generator random(static_cast<unsigned>(tested.from) * 32 + static_cast<unsigned>(tested.to));
+  const std::size_t from_bytes = item_bytes(tested.from), to_bytes = item_bytes(tested.to);
+  for (const extents size : {extents{1, 70}, extents{33, 20}, extents{1500, 2}}) {
+    block in(from_bytes, input_layout(from_bytes, size, random), size.inner, size.outer);
+    for (index_t row = 0; row < size.outer; ++row)
+      for (index_t column = 0; column < size.inner; ++column)
+        tested.draw(in.element(column, row), random);
     for (const ops::isa isa : usable_isas()) {
-      block out(to, distinct_layout(to, each, random), each.inner, each.outer);
-      run(ops::kernels_for(isa).casts[static_cast<int>(of.from)][static_cast<int>(of.to)],
+      block out(to_bytes, distinct_layout(to_bytes, size, random), size.inner, size.outer);
+      run(ops::kernels_for(isa).casts[static_cast<int>(tested.from)][static_cast<int>(tested.to)],
           {&out, &in});
-      ASSERT_TRUE(out.untouched_between()) << name(of.from) << " to " << name(of.to);
-      for (index_t row = 0; row < each.outer; ++row) {
-        for (index_t column = 0; column < each.inner; ++column) {
+      ASSERT_TRUE(out.untouched_between()) << name(tested.from) << " to " << name(tested.to);
+      for (index_t row = 0; row < size.outer; ++row) {
+        for (index_t column = 0; column < size.inner; ++column) {
           const std::byte *value = in.element(column, row), *got = out.element(column, row);
           std::byte wanted[16];
-          of.oracle(wanted, value);
-          ASSERT_EQ(std::memcmp(got, wanted, to), 0)
-              << name(of.from) << " to " << name(of.to) << " with " << name(isa) << " of "
-              << of.show_from(value) << ": got " << of.show_to(got) << ", wanted "
-              << of.show_to(wanted);
+          tested.oracle(wanted, value);
+          ASSERT_EQ(std::memcmp(got, wanted, to_bytes), 0)
+              << name(tested.from) << " to " << name(tested.to) << " with " << name(isa) << " of "
+              << tested.show_from(value) << ": got " << tested.show_to(got) << ", wanted "
+              << tested.show_to(wanted);
         }
       }
     }
@@ -96,7 +97,7 @@ TEST(Casts, FollowConvertForEveryPair) {
   [&]<class... From>(type_list<From...>) { (expect_casts_from<From>(), ...); }(all_types{});
 }
 
-/// All values of a small format, there and back.
+/// Converts all values of a small format, and converts them back.
 template <class Small, class Bits>
 void expect_exhaustive() {
   std::vector<Bits> all(std::size_t{1} << (8 * sizeof(Bits)));

@@ -1,5 +1,5 @@
-// Elementary functions: within 1 ulp of the next wider type's function, the same bits for AVX2 and
-// AVX-512, and independent of where an element lies.
+// Tests elementary functions: results are within 1 ulp of the next wider type's function, have the
+// same bits for AVX2 and AVX-512, and do not depend on the position of an element.
 #include <gtest/gtest.h>
 
 #include "ops/kernels/blocks.hpp"
@@ -12,8 +12,8 @@ using ops::operation;
 template <class T>
 using wider = std::conditional_t<std::is_same_v<T, float>, double, long double>;
 
-/// The distance of `got` from `exact` in units of the last place of T at `exact`; an infinity
-/// counts as the power of two it stands for.
+/// The distance of `got` from `exact` in units in the last place of T at `exact`. An infinity
+/// counts as the power of two above the largest number.
 template <class T>
 double ulps(T got, wider<T> exact) {
   using limits = std::numeric_limits<T>;
@@ -33,7 +33,7 @@ double ulps(T got, wider<T> exact) {
 }
 
 struct function {
-  operation which;
+  operation op;
   double (*in_double)(double);
   long double (*in_long_double)(long double);
 };
@@ -53,53 +53,53 @@ const function functions[] = {{operation::exponential, std::exp, std::exp},
                               {operation::hyperbolic_tangent, std::tanh, std::tanh}};
 
 template <class T>
-wider<T> exact(const function& which, T value) {
-  if constexpr (std::is_same_v<T, float>) return which.in_double(value);
-  else return which.in_long_double(value);
+wider<T> exact(const function& tested, T value) {
+  if constexpr (std::is_same_v<T, float>) return tested.in_double(value);
+  else return tested.in_long_double(value);
 }
 
-/// Arguments of every size; many near 0 and 1, some at the ends of what does not overflow.
+/// Arguments of every size: many near 0 and 1, some near the limits of overflow.
 template <class T>
 std::vector<T> arguments(std::size_t count, unsigned seed) {
   generator random(seed);
   std::vector<T> result(count);
   const double ends = std::is_same_v<T, float> ? 100 : 760;
-  for (T& each : result) {
+  for (T& value : result) {
     switch (random() % 4) {
       case 0:
-        each = some_value<T>(random);
+        value = some_value<T>(random);
         break;
       case 1:
-        each = bits_to<T>(random());
+        value = bits_to<T>(random());
         break;
       case 2:
-        each = static_cast<T>(std::uniform_real_distribution(-ends, ends)(random));
+        value = static_cast<T>(std::uniform_real_distribution(-ends, ends)(random));
         break;
       default:
-        each = static_cast<T>(std::uniform_real_distribution(-2.0, 2.0)(random));
+        value = static_cast<T>(std::uniform_real_distribution(-2.0, 2.0)(random));
     }
-    if (each != each) each = std::numeric_limits<T>::quiet_NaN();
+    if (value != value) value = std::numeric_limits<T>::quiet_NaN();
   }
   return result;
 }
 
 template <class T>
-std::vector<T> applied(ops::kernel which, const std::vector<T>& a,
+std::vector<T> applied(ops::kernel compute, const std::vector<T>& a,
                        const std::vector<T>* b = nullptr) {
   std::vector<T> out(a.size());
-  auto bytes = [](const std::vector<T>& of) {
-    return reinterpret_cast<std::byte*>(const_cast<T*>(of.data()));
+  auto bytes = [](const std::vector<T>& values) {
+    return reinterpret_cast<std::byte*>(const_cast<T*>(values.data()));
   };
   std::byte* data[] = {bytes(out), bytes(a), b ? bytes(*b) : nullptr};
   constexpr auto item = static_cast<index_t>(sizeof(T));
   const index_t one[] = {item, item, 0, 0};
   const index_t two[] = {item, item, item, 0, 0, 0};
-  which(data, b ? two : one, static_cast<index_t>(a.size()), 1);
+  compute(data, b ? two : one, static_cast<index_t>(a.size()), 1);
   return out;
 }
 
-ops::kernel find(ops::isa isa, operation which, dtype type) {
-  return ops::kernels_for(isa).operations[static_cast<int>(which)][static_cast<int>(type)];
+ops::kernel find(ops::isa isa, operation op, dtype type) {
+  return ops::kernels_for(isa).operations[static_cast<int>(op)][static_cast<int>(type)];
 }
 
 template <class T>
@@ -112,12 +112,12 @@ constexpr double most_ulps = 1;
 TYPED_TEST(Elementary, AreWithinOneUlp) {
   using T = TypeParam;
   const std::vector<T> values = arguments<T>(40001, 7);
-  for (const function& each : functions) {
+  for (const function& tested : functions) {
     for (const ops::isa isa : usable_isas()) {
-      const std::vector<T> got = applied(find(isa, each.which, dtype_of<T>()), values);
+      const std::vector<T> got = applied(find(isa, tested.op, dtype_of<T>()), values);
       for (std::size_t i = 0; i < values.size(); ++i)
-        ASSERT_LE(ulps<T>(got[i], exact<T>(each, values[i])), most_ulps)
-            << "operation " << static_cast<int>(each.which) << " with " << name(isa) << " of "
+        ASSERT_LE(ulps<T>(got[i], exact<T>(tested, values[i])), most_ulps)
+            << "operation " << static_cast<int>(tested.op) << " with " << name(isa) << " of "
             << show(values[i]) << ": got " << show(got[i]);
     }
   }
@@ -151,21 +151,21 @@ TYPED_TEST(Elementary, DoNotDependOnNeighbours) {
   const std::vector<T> values = arguments<T>(4001, 10);
   const std::vector<T> others = arguments<T>(4001, 11);
   for (const ops::isa isa : usable_isas()) {
-    for (const function& each : functions) {
-      const ops::kernel which = find(isa, each.which, dtype_of<T>());
-      const std::vector<T> together = applied(which, values);
+    for (const function& tested : functions) {
+      const ops::kernel kernel = find(isa, tested.op, dtype_of<T>());
+      const std::vector<T> together = applied(kernel, values);
       for (std::size_t i = 0; i < values.size(); ++i)
-        ASSERT_TRUE(same(applied(which, std::vector<T>{values[i]})[0], together[i]))
-            << "operation " << static_cast<int>(each.which) << " with " << name(isa) << " of "
+        ASSERT_TRUE(same(applied(kernel, std::vector<T>{values[i]})[0], together[i]))
+            << "operation " << static_cast<int>(tested.op) << " with " << name(isa) << " of "
             << show(values[i]);
     }
-    for (const operation each : {operation::power, operation::atan2, operation::hypotenuse}) {
-      const ops::kernel which = find(isa, each, dtype_of<T>());
-      const std::vector<T> together = applied(which, values, &others);
+    for (const operation tested : {operation::power, operation::atan2, operation::hypotenuse}) {
+      const ops::kernel kernel = find(isa, tested, dtype_of<T>());
+      const std::vector<T> together = applied(kernel, values, &others);
       for (std::size_t i = 0; i < values.size(); ++i) {
         const std::vector<T> b{others[i]};
-        ASSERT_TRUE(same(applied(which, std::vector<T>{values[i]}, &b)[0], together[i]))
-            << "operation " << static_cast<int>(each) << " with " << name(isa) << " of "
+        ASSERT_TRUE(same(applied(kernel, std::vector<T>{values[i]}, &b)[0], together[i]))
+            << "operation " << static_cast<int>(tested) << " with " << name(isa) << " of "
             << show(values[i]) << " and " << show(others[i]);
       }
     }
@@ -178,14 +178,14 @@ TYPED_TEST(Elementary, HaveTheSameBitsForAvx2AndAvx512) {
   const std::vector<T> others = arguments<T>(20001, 13);
   for (const ops::isa isa : usable_isas()) {
     if (isa <= ops::isa::avx2) continue;
-    const auto expect_same = [&](operation which, const std::vector<T>* b) {
-      const auto two = applied(find(ops::isa::avx2, which, dtype_of<T>()), values, b);
-      const auto more = applied(find(isa, which, dtype_of<T>()), values, b);
+    const auto expect_same = [&](operation op, const std::vector<T>* b) {
+      const auto two = applied(find(ops::isa::avx2, op, dtype_of<T>()), values, b);
+      const auto more = applied(find(isa, op, dtype_of<T>()), values, b);
       for (std::size_t i = 0; i < values.size(); ++i)
         ASSERT_TRUE(same(two[i], more[i]))
-            << "operation " << static_cast<int>(which) << " of " << show(values[i]);
+            << "operation " << static_cast<int>(op) << " of " << show(values[i]);
     };
-    for (const function& each : functions) expect_same(each.which, nullptr);
+    for (const function& tested : functions) expect_same(tested.op, nullptr);
     expect_same(operation::power, &others);
     expect_same(operation::atan2, &others);
     expect_same(operation::hypotenuse, &others);
@@ -193,23 +193,23 @@ TYPED_TEST(Elementary, HaveTheSameBitsForAvx2AndAvx512) {
 }
 
 template <class Part>
-void expect_complex(operation which,
+void expect_complex(operation op,
                     std::complex<long double> (*oracle)(const std::complex<long double>&)) {
   using T = std::complex<Part>;
   generator random(5);
   std::vector<T> values(2000);
-  for (T& each : values) {
+  for (T& value : values) {
     std::uniform_real_distribution<double> part(-3, 3);
-    each = T(static_cast<Part>(part(random)), static_cast<Part>(part(random)));
+    value = T(static_cast<Part>(part(random)), static_cast<Part>(part(random)));
   }
-  const std::vector<T> got = applied(ops::find_kernel(which, dtype_of<T>()), values);
+  const std::vector<T> got = applied(ops::find_kernel(op, dtype_of<T>()), values);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::complex<long double> wanted = oracle(
         {static_cast<long double>(values[i].real()), static_cast<long double>(values[i].imag())});
     const long double error =
         std::abs(std::complex<long double>(got[i].real(), got[i].imag()) - wanted);
     ASSERT_LE(error, 8 * std::numeric_limits<Part>::epsilon() * std::max(1.0L, std::abs(wanted)))
-        << static_cast<int>(which) << " of " << show(values[i]) << ": got " << show(got[i]);
+        << static_cast<int>(op) << " of " << show(values[i]) << ": got " << show(got[i]);
   }
 }
 

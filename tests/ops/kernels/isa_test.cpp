@@ -1,17 +1,15 @@
-// Choosing an instruction set, and what the object files of each may define.
+// Tests the choice of an instruction set, and the symbols that the object files of each set define.
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstddef>
-#include <cstdio>
 #include <map>
-#include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "ops/dispatch.hpp"
+#include "ops/kernels/dispatch.hpp"
 #include "shale/error.hpp"
+#include "support/command_lines.hpp"
 
 namespace shale::test {
 namespace {
@@ -31,14 +29,14 @@ TEST(Isa, IsTheBestOfTheCpuUnlessAsked) {
   EXPECT_EQ(ops::choose_isa("baseline"), ops::isa::baseline);
   const ops::isa best = ops::choose_isa(nullptr);
   EXPECT_EQ(ops::choose_isa(""), best);
-  for (const ops::isa each : {ops::isa::avx2, ops::isa::avx512}) {
-    const std::string text(ops::name(each));
-    if (ops::supports(each)) {
-      EXPECT_EQ(ops::choose_isa(text.c_str()), each);
-      EXPECT_GE(best, each);
+  for (const ops::isa candidate : {ops::isa::avx2, ops::isa::avx512}) {
+    const std::string text(ops::name(candidate));
+    if (ops::supports(candidate)) {
+      EXPECT_EQ(ops::choose_isa(text.c_str()), candidate);
+      EXPECT_GE(best, candidate);
     } else {
       EXPECT_EQ(code_of(text.c_str()), errc::unsupported);
-      EXPECT_LT(best, each);
+      EXPECT_LT(best, candidate);
     }
   }
 }
@@ -56,19 +54,10 @@ TEST(Isa, RefusesUnknownNamesAndListsTheKnown) {
   }
 }
 
-/// The lines of a command's output.
-std::vector<std::string> lines_of(const std::string& command) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
-  std::vector<std::string> result;
-  std::array<char, 4096> line;
-  while (pipe && std::fgets(line.data(), line.size(), pipe.get())) result.emplace_back(line.data());
-  return result;
-}
-
 TEST(Isa, FollowsTheEnvironment) {
   const auto report = [](const std::string& setting) {
-    const auto lines = lines_of("SHALE_ISA=" + setting + " '" SHALE_REPORT_ISA "'");
-    return lines.empty() ? std::string("no report") : lines[0].substr(0, lines[0].size() - 1);
+    const auto lines = lines_of("SHALE_ISA=" + setting + " '" SHALE_REPORT_KERNELS "'");
+    return lines.empty() ? std::string("no report") : lines[0];
   };
   const std::string best(ops::name(ops::choose_isa(nullptr)));
   EXPECT_EQ(report("baseline"), "baseline accepted");
@@ -79,16 +68,16 @@ TEST(Isa, FollowsTheEnvironment) {
   }
 }
 
-/// What an object file offers the linker.
+/// The symbols of an object file that other units can be linked to.
 struct offered {
-  int entries = 0;                 ///< `fill_…`, which every unit has one of
-  std::vector<std::string> leaks;  ///< all else that other units could be linked to
+  int entries = 0;                 ///< functions `fill_…`, of which every unit has one
+  std::vector<std::string> leaks;  ///< all other symbols
 };
 
 offered offered_by(const std::string& object) {
   offered result;
   for (const std::string& line : lines_of(SHALE_NM " -C --defined-only '" + object + "'")) {
-    // "address kind name": capitals are external, V, W and u are weak or unique.
+    // The format is "address kind name". Capital kinds are external; V, W and u are weak or unique.
     std::istringstream words(line);
     std::string address, kind, symbol;
     words >> address >> kind;
@@ -96,7 +85,7 @@ offered offered_by(const std::string& object) {
     if (kind.size() != 1) continue;
     const bool external = (kind >= "A" && kind <= "Z") || kind == "u" || kind == "v" || kind == "w";
     if (!external) continue;
-    // clang's sanitizer compares the types of functions that are called through pointers.
+    // clang's sanitizer adds symbols for functions that are called through pointers.
     if (symbol.starts_with(" typeinfo ")) continue;
     if (kind == "T" && symbol.find("::fill_") != std::string::npos) ++result.entries;
     else result.leaks.push_back(kind + symbol);
@@ -112,7 +101,7 @@ std::size_t wide_instructions_of(const std::string& object) {
   return count.empty() ? 0 : std::stoul(count[0]);
 }
 
-/// The object files of libshale's kernels and of what chooses among them, by file name.
+/// The object files of the kernels and of their dispatch, by file name.
 std::map<std::string, std::string> objects_of_ops() {
   std::map<std::string, std::string> result;
   std::istringstream objects(SHALE_OPS_OBJECTS);
@@ -123,7 +112,7 @@ std::map<std::string, std::string> objects_of_ops() {
 
 bool is_beyond_baseline(const std::string& file) { return file.find("_avx") != std::string::npos; }
 
-// isa.1; isa.2 where the compiler did not inline what was used.
+// isa.1, and isa.2 if the compiler did not inline the function that was used.
 TEST(Isa, UnitsBeyondTheBaselineDefineTheirEntryAlone) {
   int units = 0;
   for (const auto& [file, object] : objects_of_ops()) {
@@ -149,7 +138,7 @@ TEST(Isa, UnitsOfTheBaselineKeepToIt) {
   EXPECT_GT(units, 14 + 7);
 }
 
-// The two tests above, of a unit that leaks.
+// The two tests above detect a unit that breaks the rule.
 TEST(Isa, PlantedLeaksAreSeen) {
   const offered found = offered_by(SHALE_LEAKY_OBJECT);
   EXPECT_EQ(found.entries, 1);

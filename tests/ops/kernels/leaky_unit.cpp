@@ -1,5 +1,5 @@
-// A unit for AVX2 that breaks rule isa.1: beside its entry it emits an inline function, which the
-// linker may take in place of the baseline's. isa_test.cpp must see that.
+// A unit for AVX2 that breaks rule isa.1: beside its entry it defines an inline function, which the
+// linker may take in place of the baseline's. isa_test.cpp must detect that.
 
 namespace shale::ops {
 

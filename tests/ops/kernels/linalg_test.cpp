@@ -1,4 +1,4 @@
-// dot and matmul against sums of products, index by index, in wider arithmetic.
+// Tests dot and matmul. The oracle sums products index by index, in wider arithmetic.
 #include "shale/linalg.hpp"
 
 #include <gtest/gtest.h>
@@ -7,11 +7,12 @@
 
 #include "ops/kernels/blocks.hpp"
 #include "shale/error.hpp"
+#include "shale/executor.hpp"
 
 namespace shale::test {
 namespace {
 
-/// What products of T are summed in.
+/// The type in which products of T are summed.
 template <class T>
 struct wide_of {
   using type = std::conditional_t<std::is_integral_v<T>, std::uint64_t, long double>;
@@ -30,31 +31,31 @@ typename wide_of<T>::type widened(T value) {
 template <class T>
 tensor random_tensor(const dims& shape, generator& random) {
   tensor result = tensor::empty(shape, dtype_of<T>());
-  for (T& each : result.template elements<T>()) {
+  for (T& value : result.template elements<T>()) {
     if constexpr (is_complex<T>) {
       std::uniform_real_distribution<double> part(-1, 1);
       const auto real = static_cast<typename T::value_type>(part(random));
-      each = T(real, static_cast<typename T::value_type>(part(random)));
+      value = T(real, static_cast<typename T::value_type>(part(random)));
     } else if constexpr (std::is_integral_v<T>) {
-      each = static_cast<T>(random());
+      value = static_cast<T>(random());
     } else {
-      each = T(static_cast<float>(std::uniform_real_distribution<double>(-1, 1)(random)));
+      value = T(static_cast<float>(std::uniform_real_distribution<double>(-1, 1)(random)));
     }
   }
   return result;
 }
 
 template <class T>
-T element(const tensor& of, const dims& index) {
-  const index_t position = of.geometry().position(index);
+T element(const tensor& values, const dims& index) {
+  const index_t position = values.layout().position(index);
   T value;
   std::memcpy(static_cast<void*>(&value),
-              of.storage().data() + position * static_cast<index_t>(sizeof(T)), sizeof(T));
+              values.storage().data() + position * static_cast<index_t>(sizeof(T)), sizeof(T));
   return value;
 }
 
-/// Every element of `got` (shape batch + m + n) against the sum over k of a b, both already of
-/// rank >= 2; batch axes broadcast.
+/// Compares every element of `got`, of shape batch + (m, n), with the sum over k of a b. Both
+/// operands have rank 2 or more; batch axes are broadcast.
 template <class T>
 void expect_product(const tensor& got, const tensor& a, const tensor& b) {
   const index_t m = a.shape(-2), k = a.shape(-1), n = b.shape(-1);
@@ -63,15 +64,15 @@ void expect_product(const tensor& got, const tensor& a, const tensor& b) {
   ASSERT_EQ(got.rank(), rank);
   ASSERT_EQ(got.shape(-2), m);
   ASSERT_EQ(got.shape(-1), n);
-  const auto of = [&](const tensor& operand, index_t row, index_t column) {
-    dims at = dims::filled(operand.rank(), 0);
+  const auto element_of = [&](const tensor& operand, index_t row, index_t column) {
+    dims operand_index = dims::filled(operand.rank(), 0);
     for (index_t axis = 0; axis < operand.rank() - 2; ++axis) {
-      const index_t from = index[rank - operand.rank() + axis];
-      at[axis] = operand.shape()[axis] == 1 ? 0 : from;
+      const index_t position = index[rank - operand.rank() + axis];
+      operand_index[axis] = operand.shape()[axis] == 1 ? 0 : position;
     }
-    at[operand.rank() - 2] = row;
-    at[operand.rank() - 1] = column;
-    return widened(element<T>(operand, at));
+    operand_index[operand.rank() - 2] = row;
+    operand_index[operand.rank() - 1] = column;
+    return widened(element<T>(operand, operand_index));
   };
   for (index_t count = 0; count < got.size(); ++count) {
     index_t rest = count;
@@ -82,7 +83,8 @@ void expect_product(const tensor& got, const tensor& a, const tensor& b) {
     typename wide_of<T>::type sum = 0;
     long double sizes = 0;
     for (index_t inner = 0; inner < k; ++inner) {
-      const auto product = of(a, index[rank - 2], inner) * of(b, inner, index[rank - 1]);
+      const auto product =
+          element_of(a, index[rank - 2], inner) * element_of(b, inner, index[rank - 1]);
       if constexpr (std::is_same_v<T, bool>) sum |= product;
       else sum += product;
       if constexpr (!std::is_integral_v<T>) sizes += std::abs(product);
@@ -115,14 +117,14 @@ TYPED_TEST(Matmul, SumsProductsOverTheInnerAxis) {
   using T = TypeParam;
   generator random(1);
   const extents sizes[] = {{1, 1}, {5, 7}, {64, 3}};
-  for (const extents& each : sizes) {
+  for (const extents& size : sizes) {
     for (const index_t k : {1, 2, 33}) {
-      const tensor a = random_tensor<T>({each.outer, k}, random);
-      const tensor b = random_tensor<T>({k, each.inner}, random);
+      const tensor a = random_tensor<T>({size.outer, k}, random);
+      const tensor b = random_tensor<T>({k, size.inner}, random);
       expect_product<T>(matmul(a, b), a, b);
     }
   }
-  // More than one tile of the result.
+  // The result has more than one tile.
   const tensor a = random_tensor<T>({515, 6}, random), b = random_tensor<T>({6, 520}, random);
   expect_product<T>(matmul(a, b), a, b);
 }
@@ -133,18 +135,18 @@ TYPED_TEST(Matmul, ReadsOperandsOfAnyLayout) {
   const auto layouts = [&](index_t rows, index_t columns) {
     std::vector<tensor> result;
     result.push_back(random_tensor<T>({rows, columns}, random));
-    result.push_back(random_tensor<T>({columns, rows}, random).transpose(0, 1));
+    result.push_back(random_tensor<T>({columns, rows}, random).swapaxes(0, 1));
     result.push_back(
         random_tensor<T>({rows + 3, columns + 4}, random).narrow(0, 1, rows).narrow(1, 2, columns));
     result.push_back(random_tensor<T>({columns + 3, rows + 4}, random)
-                         .transpose(0, 1)
+                         .swapaxes(0, 1)
                          .narrow(0, 2, rows)
                          .narrow(1, 2, columns));
     result.push_back(random_tensor<T>({rows, 3 * columns}, random).sliced(1, slice{.step = 3}));
     result.push_back(random_tensor<T>({rows, columns}, random).flip({0}));
     result.push_back(random_tensor<T>({rows, columns}, random).flip({1}));
-    result.push_back(random_tensor<T>({1, columns}, random).expand({rows, columns}));
-    result.push_back(random_tensor<T>({rows, 1}, random).expand({rows, columns}));
+    result.push_back(random_tensor<T>({1, columns}, random).broadcast_to({rows, columns}));
+    result.push_back(random_tensor<T>({rows, 1}, random).broadcast_to({rows, columns}));
     return result;
   };
   for (const auto& [m, k, n] : {std::array<index_t, 3>{4, 5, 6}, {1, 5, 3}, {4, 1, 3}, {4, 5, 1}})
@@ -172,11 +174,12 @@ TYPED_TEST(Matmul, TakesVectorsAsRowsAndColumns) {
   const tensor left = matmul(row, a), right = matmul(a, column);
   EXPECT_EQ(left.shape(), (dims{2, 4}));
   EXPECT_EQ(right.shape(), (dims{2, 3}));
-  expect_product<T>(left.unsqueeze(1), row.unsqueeze(0), a);
-  expect_product<T>(right.unsqueeze(2), a, column.unsqueeze(1));
+  expect_product<T>(left.expand_dims(1), row.expand_dims(0), a);
+  expect_product<T>(right.expand_dims(2), a, column.expand_dims(1));
   const tensor both = matmul(row, row.flip({0}));
   EXPECT_EQ(both.rank(), 0);
-  expect_product<T>(both.unsqueeze(0).unsqueeze(0), row.unsqueeze(0), row.flip({0}).unsqueeze(1));
+  expect_product<T>(both.expand_dims(0).expand_dims(0), row.expand_dims(0),
+                    row.flip({0}).expand_dims(1));
 }
 
 TYPED_TEST(Matmul, DotSumsProducts) {
@@ -188,7 +191,7 @@ TYPED_TEST(Matmul, DotSumsProducts) {
     const tensor got = dot(a, b);
     ASSERT_EQ(got.rank(), 0);
     ASSERT_EQ(got.dtype(), dtype_of<T>());
-    expect_product<T>(got.unsqueeze(0).unsqueeze(0), a.unsqueeze(0), b.unsqueeze(1));
+    expect_product<T>(got.expand_dims(0).expand_dims(0), a.expand_dims(0), b.expand_dims(1));
   }
 }
 
@@ -196,7 +199,7 @@ TEST(MatmulRules, EmptyInnerAxesGiveZeros) {
   const tensor product =
       matmul(tensor::zeros({3, 0}, dtype::float64), tensor::zeros({0, 2}, dtype::float64));
   EXPECT_EQ(product.shape(), (dims{3, 2}));
-  for (const double each : product.elements<const double>()) EXPECT_EQ(each, 0);
+  for (const double value : product.elements<const double>()) EXPECT_EQ(value, 0);
   EXPECT_EQ(
       matmul(tensor::zeros({0, 4}, dtype::int32), tensor::zeros({4, 2}, dtype::int32)).shape(),
       (dims{0, 2}));
@@ -244,8 +247,12 @@ TEST(MatmulRules, HasTheSameBitsForAnyNumberOfThreads) {
                b = random_tensor<float>({70, 1100}, random);
   const tensor long_a = random_tensor<double>({300000}, random);
   executor one({.threads = 1}), four({.threads = 4});
-  EXPECT_TRUE(equal_bits(matmul(a, b, &one), matmul(a, b, &four)));
-  EXPECT_TRUE(equal_bits(dot(long_a, long_a, &one), dot(long_a, long_a, &four)));
+  const auto results = [&](const executor& on) {
+    const executor::scope within(on);
+    return std::pair(matmul(a, b), dot(long_a, long_a));
+  };
+  EXPECT_TRUE(equal_bits(results(one).first, results(four).first));
+  EXPECT_TRUE(equal_bits(results(one).second, results(four).second));
 }
 
 TEST(MatmulRules, NamesItsBlas) {

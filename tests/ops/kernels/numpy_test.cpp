@@ -1,4 +1,4 @@
-// A sample of kernels and reducers against NumPy, which recomputes from the same bytes.
+// Tests a sample of kernels and reducers. NumPy recomputes the results from the same bytes.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -30,7 +30,7 @@ class Numpy : public testing::Test {
         .write(static_cast<const char*>(bytes), static_cast<std::streamsize>(count));
   }
 
-  /// Runs `script` with `directory` defined and NumPy imported; its failures are the test's.
+  /// Runs `script` with `directory` defined and NumPy imported. The test fails if the script fails.
   void check(const std::string& script) {
     std::ofstream(directory_ + "/check.py")
         << "import numpy as np\nnp.seterr(all='ignore')\ndirectory = '" << directory_ << "'\n"
@@ -47,13 +47,13 @@ template <class T>
 std::vector<T> values(std::size_t count, unsigned seed) {
   generator random(seed);
   std::vector<T> result(count);
-  for (T& each : result) each = some_value<T>(random);
+  for (T& value : result) value = some_value<T>(random);
   return result;
 }
 
 template <class T>
-std::byte* bytes_of(const std::vector<T>& of) {
-  return reinterpret_cast<std::byte*>(const_cast<T*>(of.data()));
+std::byte* bytes_of(const std::vector<T>& list) {
+  return reinterpret_cast<std::byte*>(const_cast<T*>(list.data()));
 }
 
 TEST_F(Numpy, AgreesOnArithmetic) {
@@ -63,17 +63,17 @@ TEST_F(Numpy, AgreesOnArithmetic) {
     write("a", a.data(), count * sizeof(T));
     write("b", b.data(), count * sizeof(T));
     std::string script;
-    const auto add = [&](operation which, const char* formula) {
-      const ops::kernel kernel = ops::find_kernel(which, dtype_of<T>());
+    const auto add = [&](operation op, const char* formula) {
+      const ops::kernel kernel = ops::find_kernel(op, dtype_of<T>());
       ASSERT_NE(kernel, nullptr);
-      const std::size_t item = item_bytes(ops::result_dtype(which, dtype_of<T>()));
+      const std::size_t item = item_bytes(ops::result_dtype(op, dtype_of<T>()));
       std::vector<std::byte> out(count * item);
       std::byte* data[] = {out.data(), bytes_of(a), bytes_of(b)};
       const auto in = static_cast<index_t>(sizeof(T));
       const index_t two[] = {static_cast<index_t>(item), in, in, 0, 0, 0};
       const index_t one[] = {static_cast<index_t>(item), in, 0, 0};
-      kernel(data, ops::arity(which) == 2 ? two : one, count, 1);
-      const std::string file = "out" + std::to_string(static_cast<int>(which));
+      kernel(data, ops::arity(op) == 2 ? two : one, count, 1);
+      const std::string file = "out" + std::to_string(static_cast<int>(op));
       write(file, out.data(), out.size());
       script += "wanted = " + std::string(formula) + "\ngot = load('" + file +
                 "', wanted.dtype)\nnp.testing.assert_array_equal(got, wanted, '" + formula + "')\n";
@@ -120,15 +120,15 @@ TEST_F(Numpy, AgreesOnReductions) {
   generator random(4);
   constexpr index_t rows = 70, columns = 90;
   std::vector<double> in(rows * columns);
-  for (double& each : in) each = std::normal_distribution<double>(10, 3)(random);
+  for (double& value : in) value = std::normal_distribution<double>(10, 3)(random);
   write("in", in.data(), in.size() * 8);
   std::string script = "x = load('in', 'f8').reshape(70, 90)\n";
   const std::pair<reduction, const char*> all[] = {
       {reduction::sum, "sum"},      {reduction::product, "prod"}, {reduction::minimum, "min"},
       {reduction::maximum, "max"},  {reduction::mean, "mean"},    {reduction::variance, "var"},
       {reduction::deviation, "std"}};
-  for (const auto& [which, function] : all) {
-    const ops::reducer& how = *ops::find_reducer(which, dtype::float64);
+  for (const auto& [op, function] : all) {
+    const ops::reducer& how = *ops::find_reducer(op, dtype::float64);
     const auto bytes = static_cast<index_t>(how.state_bytes);
     for (const int axis : {0, 1}) {
       const index_t kept = axis == 0 ? columns : rows;

@@ -1,17 +1,18 @@
-# Tests of the kernels and of what stands directly on them; included by tests/ops.
+# Tests of the kernels, and of products, which call them directly. tests/ops includes this file.
 
-# A process chooses its kernels once, so the test asks others.
-shale_add_program(report_isa FLOOR ops SOURCES kernels/report_isa.cpp)
+# A process chooses its kernels once, so the tests start other processes.
+shale_add_program(report_kernels FLOOR ops SOURCES kernels/report_kernels.cpp)
 shale_add_test(kernels_test FLOOR ops OPTIMIZED
   SOURCES
     kernels/arithmetic_test.cpp
+    kernels/blas_kernels_test.cpp
     kernels/casts_test.cpp
     kernels/elementary_test.cpp
     kernels/isa_test.cpp
     kernels/linalg_test.cpp
     kernels/numpy_test.cpp
     kernels/reducers_test.cpp
-  EXECUTES report_isa)
+  EXECUTES report_kernels)
 set_source_files_properties(kernels/isa_test.cpp PROPERTIES
   COMPILE_DEFINITIONS
     "SHALE_NM=\"${CMAKE_NM}\";SHALE_OBJDUMP=\"${CMAKE_OBJDUMP}\";SHALE_OPS_OBJECTS=\"$<JOIN:$<TARGET_OBJECTS:shale_ops>,:>\"")

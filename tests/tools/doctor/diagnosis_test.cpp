@@ -1,4 +1,4 @@
-// Every verdict of `shale doctor`, from made-up facts.
+// Every verdict of `shale doctor` on made-up facts.
 #include "doctor/diagnosis.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ constexpr std::uint64_t gib = std::uint64_t{1} << 30;
 
 const check& find(const std::vector<check>& checks, std::string_view name) {
   const auto found = std::find_if(checks.begin(), checks.end(),
-                                  [&](const check& each) { return each.name == name; });
+                                  [&](const check& item) { return item.name == name; });
   static const check none{"", "", verdict::unknown, "no such check", "", ""};
   EXPECT_NE(found, checks.end()) << name;
   return found == checks.end() ? none : *found;
@@ -23,13 +23,13 @@ verdict verdict_on(const std::vector<check>& checks, std::string_view name) {
   return find(checks, name).found;
 }
 
-// Whoever is told that something is wrong is told what to do; what is fine needs no advice.
+// A verdict that something is wrong comes with advice; a verdict that all is well has none.
 void expect_advice(const std::vector<check>& checks) {
-  for (const check& each : checks) {
-    const bool is_quiet = each.found == verdict::ok || each.found == verdict::unknown;
-    EXPECT_EQ(each.advice.empty(), is_quiet) << each.topic << ": " << each.name;
-    EXPECT_TRUE(!is_quiet || each.command.empty()) << each.topic << ": " << each.name;
-    EXPECT_FALSE(each.value.empty()) << each.topic << ": " << each.name;
+  for (const check& item : checks) {
+    const bool is_quiet = item.found == verdict::ok || item.found == verdict::unknown;
+    EXPECT_EQ(item.advice.empty(), is_quiet) << item.topic << ": " << item.name;
+    EXPECT_TRUE(!is_quiet || item.command.empty()) << item.topic << ": " << item.name;
+    EXPECT_FALSE(item.value.empty()) << item.topic << ": " << item.name;
   }
 }
 
@@ -43,9 +43,9 @@ struct tally {
 
 tally count(const std::vector<check>& checks) {
   expect_advice(checks);
-  const auto of = [&](verdict which) {
+  const auto of = [&](verdict counted) {
     return std::count_if(checks.begin(), checks.end(),
-                         [&](const check& each) { return each.found == which; });
+                         [&](const check& item) { return item.found == counted; });
   };
   return {of(verdict::unknown), of(verdict::note), of(verdict::problem)};
 }
@@ -70,6 +70,7 @@ processor_facts good_processor() {
   facts.model = std::string("A processor");
   facts.kernels = std::string("avx512");
   facts.features = {"avx2", "fma"};
+  facts.blas = "OpenBLAS 0.3.21, Haswell";
   facts.online = facts.usable = facts.threads = 16;
   facts.quota = no_limit<double>;
   return facts;
@@ -182,12 +183,29 @@ TEST(Diagnosis, OfProcessors) {
       on("model", one_unknown, [](facts& f) { f.model = known<std::string>::unknown("no /proc"); }),
       verdict::unknown);
   EXPECT_EQ(on("kernels", one_note, [](facts& f) { f.forced = "avx2"; }), verdict::note);
+  EXPECT_EQ(on("threads", one_note, [](facts& f) { f.starts_threads = false; }), verdict::note);
   EXPECT_EQ(on("kernels", one_problem,
                [](facts& f) {
                  f.forced = "sse9";
                  f.kernels = known<std::string>::unknown("no such instruction set");
                }),
             verdict::problem);
+  const auto asked_for = [](facts& f) {
+    f.blas = "OpenBLAS 0.3.21, Core2 (OPENBLAS_CORETYPE is Core2)";
+  };
+  EXPECT_EQ(on("matrix products", one_note, asked_for), verdict::note);
+  processor_facts old_kernels = good_processor();
+  asked_for(old_kernels);
+  EXPECT_EQ(find(diagnose(old_kernels), "matrix products").command, "unset OPENBLAS_CORETYPE");
+  old_kernels.features.clear();  // a processor of that model's age
+  EXPECT_EQ(find(diagnose(old_kernels), "matrix products").found, verdict::ok);
+  EXPECT_EQ(on("matrix products", all_is_well,
+               [](facts& f) {
+                 f.blas =
+                     "OpenBLAS 0.3.21, Haswell (by the CPU's features; OpenBLAS would take "
+                     "Prescott)";
+               }),
+            verdict::ok);
   EXPECT_EQ(on("processors", one_note, [](facts& f) { f.usable = 2; }), verdict::note);
   EXPECT_EQ(on("processor time", one_note, [](facts& f) { f.quota = 1.5; }), verdict::note);
   EXPECT_EQ(on("processor time", all_is_well, [](facts& f) { f.quota = 16.0; }), verdict::ok);
@@ -320,7 +338,7 @@ TEST(Diagnosis, OfHugePages) {
     void (*change)(huge_page_facts&, pool_trial&);
   };
   using facts = huge_page_facts;
-  for (const row& each : {
+  for (const row& entry : {
            row{"huge pages",
                {0, 2, 0},
                verdict::note,
@@ -361,10 +379,10 @@ TEST(Diagnosis, OfHugePages) {
        }) {
     huge_page_facts settings = good_huge_pages();
     pool_trial trial = good_trial();
-    each.change(settings, trial);
+    entry.change(settings, trial);
     const std::vector<check> checks = diagnose(settings, trial);
-    EXPECT_EQ(count(checks), each.wanted) << each.name;
-    EXPECT_EQ(verdict_on(checks, each.name), each.found) << each.name;
+    EXPECT_EQ(count(checks), entry.wanted) << entry.name;
+    EXPECT_EQ(verdict_on(checks, entry.name), entry.found) << entry.name;
   }
 }
 
@@ -441,7 +459,8 @@ TEST(Diagnosis, OfSpace) {
   archive.mount = mount_point{"/data", "squashfs", "/dev/loop0", true};
   archive.free_bytes = archive.free_files = 0;
   archive.failure = "Read-only file system";
-  EXPECT_EQ(count(diagnose(archive)), all_is_well);
+  // A read-only file system need not have free space, but nothing can be written there.
+  EXPECT_EQ(count(diagnose(archive)), one_note);
   place_facts btrfs = good_place();
   btrfs.files = btrfs.free_files = 0;
   EXPECT_EQ(count(diagnose(btrfs)), all_is_well);
@@ -454,6 +473,12 @@ TEST(Diagnosis, OfWhatWorksInAPlace) {
   using facts = place_facts;
   const auto unknown = known<bool>::unknown("not tried");
   EXPECT_EQ(on("writing", one_note, [](facts& f) { f.failure = "Permission denied"; }),
+            verdict::note);
+  EXPECT_EQ(on("writing", one_note,
+               [](facts& f) {
+                 f.mount = mount_point{"/data", "ext4", "/dev/loop0", true};
+                 f.failure = "Read-only file system";
+               }),
             verdict::note);
   EXPECT_EQ(on("locks", one_problem, [](facts& f) { f.trial.locks = false; }), verdict::problem);
   EXPECT_EQ(on("locks", one_unknown, [&](facts& f) { f.trial.locks = unknown; }), verdict::unknown);
@@ -509,7 +534,7 @@ TEST(Diagnosis, OfLeftovers) {
 }
 
 TEST(Diagnosis, OfNothingKnownIsUnknownAndNoProblem) {
-  // As in a container without /proc and /sys: what is asked by system calls stays.
+  // In a container without /proc and /sys, only the facts from system calls remain.
   limit_facts limits;
   limits.address_space_bytes = limits.data_bytes = limits.file_bytes = no_limit<std::uint64_t>;
   limits.descriptors = 1024;

@@ -1,4 +1,5 @@
-// Files that killed writers left: known by their names, removed only when nobody can be writing.
+// Files that killed writers left: doctor knows them by their names and removes only those that no
+// process can be writing.
 #include "doctor/leftovers.hpp"
 
 #include <fcntl.h>
@@ -32,7 +33,7 @@ TEST(LeftoverName, IsOneOfThoseThatWritersUse) {
     std::optional<std::uint64_t> process;
     bool is_container;
   };
-  for (const row& each : {
+  for (const row& entry : {
            row{"dem.raw.new-123-0", "dem.raw", 123, false},
            row{"a.new-1-2.new-34-567", "a.new-1-2", 34, false},
            row{".dem.npy.4711.partial", "dem.npy", 4711, false},
@@ -40,11 +41,11 @@ TEST(LeftoverName, IsOneOfThoseThatWritersUse) {
            row{".dem.npy.0123456789012345.partial", "dem.npy", std::nullopt, false},
            row{"survey.shale.0123456789abcdef.tmp", "survey.shale", std::nullopt, true},
        }) {
-    const auto found = parse_leftover(each.file);
-    ASSERT_TRUE(found) << each.file;
-    EXPECT_EQ(found->target, each.target);
-    EXPECT_EQ(found->process, each.process) << each.file;
-    EXPECT_EQ(found->is_container, each.is_container) << each.file;
+    const auto found = parse_leftover(entry.file);
+    ASSERT_TRUE(found) << entry.file;
+    EXPECT_EQ(found->target, entry.target);
+    EXPECT_EQ(found->process, entry.process) << entry.file;
+    EXPECT_EQ(found->is_container, entry.is_container) << entry.file;
   }
   for (const char* file : {"",
                            ".",
@@ -124,14 +125,15 @@ TEST_F(Leftovers, OlderThanTheProcessOfTheirNumberAreAbandoned) {
 }
 
 TEST_F(Leftovers, ThatAnyProcessHasOpenAreLeftAlone) {
-  // Whatever their names say: a writer in another container has numbers of its own.
+  // The number in the name does not matter, because a writer in another container has other
+  // numbers.
   for (const int how : {O_RDONLY, O_RDWR}) {
     const std::string path = of_a_dead_process();
     const leftover before = only();
     const int held = ::open(path.c_str(), how);
     ASSERT_GE(held, 0);
     EXPECT_EQ(only().state, leftover_state::written);
-    EXPECT_TRUE(remove_leftovers({before}).empty());  // looks once more
+    EXPECT_TRUE(remove_leftovers({before}).empty());  // it examines the file again
     EXPECT_EQ(::access(path.c_str(), F_OK), 0);
     ::close(held);
     EXPECT_EQ(remove_leftovers({before}).size(), 1u);
@@ -141,7 +143,7 @@ TEST_F(Leftovers, ThatAnyProcessHasOpenAreLeftAlone) {
 TEST_F(Leftovers, ThatAreMappedAreLeftAlone) {
   const std::string path = of_a_dead_process();
   const storage mapped = map_file(path, {.access = access::read_write});
-  if (mapped.kind() != storage_kind::file) return;  // read, and closed
+  if (mapped.kind() != storage_kind::file) return;  // the file has been read and closed
   EXPECT_EQ(only().state, leftover_state::written);
 }
 
@@ -190,10 +192,10 @@ TEST_F(Leftovers, OfOthersAreLeftToThem) {
   EXPECT_TRUE(remove_leftovers(find_leftovers(directory.path())).empty());
 }
 
-// What is recognised is what the library's own writers leave when they are killed.
+// doctor recognises the files that writers of the library leave when they are killed.
 class LeftoversOfKilled : public Leftovers {
  protected:
-  // Ends a child in the middle of `write`, which never returns there.
+  // Ends a child process inside `write`, which does not return in the child.
   template <class Write>
   leftover after_killing(Write write) {
     const pid_t child = ::fork();

@@ -1,4 +1,4 @@
-// Facts from made-up texts of /proc and /sys, and from none at all.
+// Facts from made-up texts of /proc and /sys, and without these texts.
 #include "doctor/machine.hpp"
 
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ TEST_F(Machine, HasTheLowestLimitsOfItsControlGroups) {
 
 TEST_F(Machine, KnowsTheFirstVersionOfControlGroups) {
   put("/proc/self/cgroup", "5:memory:/docker/abc\n3:cpu,cpuacct:/docker/abc\n0::/\n");
-  // Only the group of the container is mounted, as the root.
+  // Only the container's group is mounted, and it is mounted as the root.
   put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "6000\n");
   put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "7\n");
   put("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "50000\n");
@@ -111,7 +111,7 @@ TEST_F(Machine, WithoutTextsIsUnknownForAReason) {
   EXPECT_EQ(look().memory.group_limit_bytes.why, "no control group says it");
   for (const auto& checks : {diagnose(facts.processor), diagnose(facts.memory),
                              diagnose(facts.limits), diagnose(facts.huge_pages, pool_trial())})
-    for (const check& each : checks) EXPECT_NE(each.value, "nobody asked") << each.name;
+    for (const check& item : checks) EXPECT_NE(item.value, "nobody asked") << item.name;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What is said of places: real folders, and /proc, which is none.
+// Facts about places: real folders, and /proc, where no files can be stored.
 #include "doctor/place.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace shale::tools {
 namespace {
 
-// In a chroot whose root is no mount point, what lies in it is on no mount that the kernel names.
+// In a chroot whose root is not a mount point, its files lie on no mount that the kernel names.
 bool is_on_a_listed_mount(const std::string& path) {
   std::ifstream lines("/proc/self/mountinfo");
   for (std::string line; std::getline(lines, line);) {

@@ -1,4 +1,4 @@
-// What is taken from the pool for a trial comes back, and the statistics show it.
+// A trial returns the memory that it takes from the pool, and the statistics show it.
 #include "doctor/pool_trial.hpp"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ TEST(PoolTrial, TakesMemoryTwiceAndGivesAllOfItBack) {
 
 TEST(PoolTrial, SeesWhatOthersHaveNotGivenBack) {
   memory_pool pool;
-  const auto kept = pool.make_unique<char>(100'000);
+  const auto kept = pool.make_unique<char[]>(100'000);
   EXPECT_FALSE(try_pool(pool, bytes).all_clear);
 }
 

@@ -1,4 +1,4 @@
-// What the texts of /proc and /sys say, and that texts which are not there have a reason.
+// The facts in texts of /proc and /sys, and the reason for a missing text.
 #include "doctor/system_text.hpp"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ TEST(SystemText, Fields) {
   const char* const text = "MemTotal:       24668560 kB\nMemAvailable:        7 kB\nPages:  12\n";
   EXPECT_EQ(parse_field(text, "MemTotal"), 24668560ull * 1024);
   EXPECT_EQ(parse_field(text, "MemAvailable"), 7ull * 1024);
-  EXPECT_EQ(parse_field(text, "Pages"), std::nullopt);  // no bytes
+  EXPECT_EQ(parse_field(text, "Pages"), std::nullopt);  // not in kB
   EXPECT_EQ(parse_field(text, "Mem"), std::nullopt);
   EXPECT_EQ(parse_field("", "MemTotal"), std::nullopt);
   EXPECT_EQ(parse_field("MemTotal: 99999999999999999 kB", "MemTotal"), std::nullopt);

@@ -1,0 +1,259 @@
+// The suite `engine`: work on tensors in memory, large and small, against bare loops over plain
+// arrays that move the same bytes.
+//
+//   bench_engine [--threads N] [--rounds N] [--only TEXT] [--elements N]
+//
+// Large work has 64 Mi elements (`--elements`) and runs on all threads. Its limit is the faster of
+// ordinary and non-temporal stores. Small work runs on one thread.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "shale/shale.hpp"
+#include "support/bare_loops.hpp"
+#include "support/contest.hpp"
+#include "support/row.hpp"
+#include "support/suite.hpp"
+
+namespace shale::bench {
+namespace {
+
+struct settings {
+  int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  int rounds = 7;
+  std::string only;
+  index_t elements = index_t{1} << 26;
+};
+
+// ---- large work ---------------------------------------------------------------------------------
+
+// What a loop at the limit moves: so many elements of float32 are read by each input.
+struct traffic {
+  std::size_t inputs = 0;
+  bool writes = true;
+};
+
+struct large_work {
+  std::string name;
+  traffic moved;
+  double reach;
+  std::function<void()> run;
+  double part = 1;  ///< the bytes that are moved, as a part of those of the limit's loop
+};
+
+// The limit's loops. They use the memory of tensors, so that pages are of one size for all.
+class limits {
+ public:
+  limits(const tensor& out, const std::vector<tensor>& in, int threads)
+      : crew_(threads), out_(out.elements<float>()) {
+    for (const tensor& values : in) in_.push_back(values.elements<float>());
+  }
+
+  double seconds(const traffic& moved, stores how) {
+    std::vector<std::span<const float>> inputs(in_.begin(),
+                                               in_.begin() + static_cast<long>(moved.inputs));
+    return seconds_of([&] {
+      if (moved.writes) bare_map(crew_, how, out_, inputs);
+      else sink_ = bare_read(crew_, inputs[0]);
+    });
+  }
+
+ private:
+  thread_crew crew_;
+  std::span<float> out_;
+  std::vector<std::span<const float>> in_;
+  volatile float sink_ = 0;
+};
+
+void measure(const large_work& work, limits& bare, const settings& chosen) {
+  std::vector<contender> contenders = {
+      {"shale", [&] { return seconds_of(work.run); }},
+      {"ordinary", [&] { return bare.seconds(work.moved, stores::ordinary); }}};
+  if (work.moved.writes)
+    contenders.push_back(
+        {"streaming", [&] { return bare.seconds(work.moved, stores::streaming); }});
+  const outcome seen = compete(contenders, chosen.rounds);
+  const std::string best =
+      work.moved.writes ? seen.best({"ordinary", "streaming"}) : std::string("ordinary");
+  const auto share_of = [&](const ratio& seconds) {
+    return ratio{work.part * seconds.median, work.part * seconds.low, work.part * seconds.high};
+  };
+  const double bytes = 4.0 * static_cast<double>(chosen.elements) *
+                       static_cast<double>(work.moved.inputs + (work.moved.writes ? 1 : 0));
+  row made{.work = work.name,
+           .bytes = static_cast<std::uint64_t>(work.part * bytes),
+           .seconds = seen.median("shale")};
+  made.limit = share_of(seen.of(best, "shale"));
+  made.reach = target{*made.limit, work.reach, true, best + " stores"};
+  if (!work.moved.writes) made.reach->against = "reading";
+  print(made);
+}
+
+void large(const settings& chosen) {
+  const index_t n = chosen.elements;
+  executor on({.threads = chosen.threads});
+  const executor::scope bound(on);
+  const index_t columns = 8192, rows = n / columns;
+  const auto filled = [&](dtype type) {
+    const tensor made = tensor::empty({rows, columns}, type);
+    eval_into(made, astype(arange(n) % 1000, type).reshape({rows, columns}) * 0.001);
+    return made;
+  };
+  const tensor a = filled(dtype::float32), b = filled(dtype::float32), c = filled(dtype::float32);
+  const tensor out = tensor::zeros({rows, columns}, dtype::float32);
+  const tensor row = a.narrow(0, 0, 1);
+  limits bare(out, {a, b, c}, chosen.threads);
+  const tensor bytes = eval(astype(expr(a) * 100, dtype::int8));
+  const tensor none = tensor::zeros({rows, columns}, dtype::boolean);
+  const expr x(a), y(b), z(c);
+  const index_t cube = static_cast<index_t>(std::cbrt(static_cast<double>(n)) + 0.5);
+  const tensor box = a.reshape({n}).narrow(0, 0, cube * cube * cube).reshape({cube, cube, cube});
+  const tensor box_out =
+      out.reshape({n}).narrow(0, 0, cube * cube * cube).reshape({cube, cube, cube});
+  const auto side = static_cast<index_t>(std::sqrt(static_cast<double>(n)));
+  const tensor square = a.reshape({n}).narrow(0, 0, side * side).reshape({side, side});
+  const tensor square_out = out.reshape({n}).narrow(0, 0, side * side).reshape({side, side});
+  const tensor quarter = tensor::zeros({rows / 2, columns / 2}, dtype::float32);
+  const auto every_second = [](const tensor& values) {
+    return values.index({slice{.step = 2}, slice{.step = 2}});
+  };
+  const tensor a2 = every_second(a), b2 = every_second(b);
+  const auto into = [&](const expr& value) { return [&out, value] { eval_into(out, value); }; };
+  const auto result = [](const expr& value) { return [value] { eval(value); }; };
+  const traffic read{1, false}, write{0, true}, unary{1, true}, binary{2, true}, ternary{3, true};
+  const std::vector<large_work> all = {
+      {"fill", write, 0.9, [&] { fill(out, 3); }},
+      {"copy", unary, 0.9, [&] { copy(out, a); }},
+      {"a + b", binary, 0.9, into(x + y)},
+      {"a * b + c", ternary, 0.9, into(x * y + z)},
+      {"a + row", unary, 0.9, into(x + expr(row))},
+      {"int8 -> float32", unary, 0.9, into(astype(bytes, dtype::float32)), 5.0 / 8},
+      {"sqrt(a*a + b*b) - c*d", ternary, 0.9, into(sqrt(x * x + y * y) - z * x)},
+      {"a + b, new tensor", binary, 0.85, result(x + y)},
+      {"sum", read, 0.9, result(sum(x))},
+      {"mean, axis 0", read, 0.9, result(mean(x, {0}))},
+      {"mean, axis 1", read, 0.9, result(mean(x, {1}))},
+      {"min", read, 0.9, result(min(x))},
+      {"max", read, 0.9, result(max(x))},
+      {"any", read, 0.9, result(any(none)), 0.25},
+      {"count_nonzero", read, 0.9, result(count_nonzero(x))},
+      {"var, axis 0", read, 0.85, result(var(x, {0}))},
+      {"var, axis 1", read, 0.85, result(var(x, {1}))},
+      {"stddev", read, 0.85, result(stddev(x))},
+      {"exp", unary, 0.85, into(exp(x))},
+      {"log", unary, 0.85, into(log(x))},
+      {"sqrt", unary, 0.85, into(sqrt(x))},
+      {"sin", unary, 0.6, into(sin(x))},
+      {"cos", unary, 0.6, into(cos(x))},
+      {"tanh", unary, 0.6, into(tanh(x))},
+      {"transposed copy", unary, 0.6,
+       [&] {
+         copy(square_out, square.permute_dims({1, 0}));
+       }},
+      {"permute (2, 0, 1)", unary, 0.55,
+       [&] {
+         copy(box_out, box.permute_dims({2, 0, 1}));
+       }},
+      // Every second row is moved, in whole cache lines: half of each input, a quarter of the output.
+      {"a[::2, ::2] + b[::2, ::2]", binary, 0.7, [&] { eval_into(quarter, expr(a2) + expr(b2)); },
+       1.25 / 3},
+  };
+  for (const large_work& work : all)
+    if (work.name.find(chosen.only) != std::string::npos) measure(work, bare, chosen);
+}
+
+// ---- small work ---------------------------------------------------------------------------------
+
+struct small_work {
+  std::string name;
+  double nanoseconds;  ///< at most so many, or 0
+  std::function<void()> run;
+  std::function<void()> loop{};  ///< the bare loop, if there is one
+};
+
+// Seconds of one call, from a series of calls that takes about two milliseconds.
+double seconds_of_one(const std::function<void()>& call) {
+  int calls = 1;
+  for (;;) {
+    const double taken = seconds_of([&] {
+      for (int k = 0; k < calls; ++k) call();
+    });
+    if (taken > 2e-3) return taken / calls;
+    calls *= 2;
+  }
+}
+
+void measure(const small_work& work, const settings& chosen) {
+  std::vector<contender> contenders = {{"shale", [&] { return seconds_of_one(work.run); }}};
+  if (work.loop) contenders.push_back({"loop", [&] { return seconds_of_one(work.loop); }});
+  const outcome seen = compete(contenders, std::max(chosen.rounds, 15));
+  row made{.work = work.name, .seconds = seen.median("shale")};
+  if (work.loop) {
+    made.reach = target{seen.of("shale", "loop"), 1.15, false, "a loop"};
+  } else {
+    const double taken = seen.median("shale") * 1e9;
+    made.reach = target{{taken, taken, taken}, work.nanoseconds, false, "1 ns"};
+  }
+  print(made);
+}
+
+void small(const settings& chosen) {
+  executor on({.threads = chosen.threads});
+  const executor::scope bound(on);
+  const tensor a = tensor::full({8}, 1.5, dtype::float32);
+  const tensor b = tensor::full({8}, 2.5, dtype::float32);
+  const tensor out = tensor::zeros({8}, dtype::float32);
+  const expr kept = expr(a) + expr(b);
+  constexpr index_t many = 16384;
+  const tensor x = tensor::full({many}, 1.5, dtype::float32);
+  const tensor y = tensor::full({many}, 2.5, dtype::float32);
+  const tensor to = tensor::zeros({many}, dtype::float32);
+  std::vector<float> xs(many, 1.5F), ys(many, 2.5F), zs(many);
+  volatile float sink = 0;
+  const auto add = [](float& z, float p, float q) { z = p + q; };
+  const std::vector<small_work> all = {
+      {"8 elements: apply", 150, [&] { apply(add, out, a, b); }},
+      {"8 elements: copy", 200, [&] { copy(out, a); }},
+      {"8 elements: fill", 200, [&] { fill(out, 3.0); }},
+      {"8 elements: a + b, built anew", 400, [&] { eval_into(out, expr(a) + expr(b)); }},
+      {"8 elements: a + b, kept", 200, [&] { eval_into(out, kept); }},
+      {"8 elements: sum", 400, [&] { eval(sum(expr(a))); }},
+      {"16 Ki elements: a + b", 0, [&] { eval_into(to, expr(x) + expr(y)); },
+       [&] { bare_add(zs, xs, ys); }},
+      {"16 Ki elements: copy", 0, [&] { copy(to, x); },
+       [&] { std::memcpy(zs.data(), xs.data(), many * sizeof(float)); }},
+      {"16 Ki elements: fill", 0, [&] { fill(to, 3.0); },
+       [&] { std::fill(zs.begin(), zs.end(), static_cast<float>(sink)); }},
+      {"16 Ki elements: sum", 0, [&] { eval(sum(expr(x))); }, [&] { sink = bare_sum(xs); }},
+  };
+  for (const small_work& work : all)
+    if (work.name.find(chosen.only) != std::string::npos) measure(work, chosen);
+}
+
+int run(std::span<char*> arguments) {
+  settings chosen;
+  for (std::size_t k = 1; k + 1 < arguments.size(); k += 2) {
+    const std::string option = arguments[k], value = arguments[k + 1];
+    if (option == "--threads") chosen.threads = std::stoi(value);
+    else if (option == "--rounds") chosen.rounds = std::stoi(value);
+    else if (option == "--only") chosen.only = value;
+    else if (option == "--elements") chosen.elements = std::stoll(value);
+    else throw std::invalid_argument("unknown option " + option);
+  }
+  small(chosen);
+  large(chosen);
+  return 0;
+}
+
+}  // namespace
+}  // namespace shale::bench
+
+int main(int count, char** arguments) {
+  return shale::bench::run_suite(shale::bench::run, count, arguments);
+}

@@ -1,0 +1,9 @@
+// Includes all functions that make expressions.
+#pragma once
+
+#include "shale/creation.hpp"
+#include "shale/elementwise.hpp"
+#include "shale/expr.hpp"
+#include "shale/linalg.hpp"
+#include "shale/manipulation.hpp"
+#include "shale/reductions.hpp"

@@ -1,0 +1,61 @@
+// Reductions of expressions along axes. (`reduce` in reduce.hpp takes your own function.)
+// Throws   invalid_argument (axes that do not exist or occur twice, dtypes for which the reduction
+//          is not defined), out_of_memory
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+
+#include "shale/expr.hpp"
+
+namespace [[gnu::visibility("default")]] shale {
+
+/// The axes that a reduction folds. `{}` means all axes, `dims{}` none, and a list means its
+/// entries, which may be negative.
+class axes_option {
+ public:
+  axes_option() = default;
+
+  /// The given axes. An empty optional means all of them.
+  /// Throws   invalid_argument for more than max_rank entries
+  axes_option(std::initializer_list<index_t> axes) : axes_(dims(axes)) {}
+  axes_option(const dims& axes) : axes_(axes) {}
+  axes_option(const std::optional<dims>& axes) : axes_(axes) {}
+
+  /// The axes of an operand of that rank, as they were given.
+  /// Throws   invalid_argument for a rank above max_rank
+  dims of_rank(index_t rank) const;
+
+ private:
+  std::optional<dims> axes_;
+};
+
+/// Whether the result keeps folded axes, with length 1.
+enum class keepdims : bool { no, yes };
+
+/// Sum and product. Integers and bool give int64 or uint64, which wrap. Float sums are at least as
+/// accurate as pairwise summation. The result has the same bits for any number of threads.
+expr sum(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no);
+expr prod(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no);
+
+/// The arithmetic mean. Integers give float64.
+expr mean(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no);
+
+/// Variance and standard deviation: the sum of squared distances is divided by n - correction. The
+/// result is NaN if that is <= 0. Integers give float64.
+expr var(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no,
+         double correction = 0);
+expr stddev(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no,
+            double correction = 0);
+
+/// NaN if any element is NaN. Not for complex.
+/// Throws   invalid_argument also if a folded axis has length 0 and the result has elements
+expr min(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no);
+expr max(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no);
+
+/// Whether any element is not zero, whether all are not (bool), and how many are not (int64).
+expr any(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no);
+expr all(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no);
+expr count_nonzero(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no);
+
+}  // namespace shale

@@ -1,0 +1,51 @@
+// Snapshots: one generation of a container, for readers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shale/array.hpp"
+
+namespace [[gnu::visibility("default")]] shale {
+
+/// One generation of a container. It never changes.
+/// Cost     finding an array reads O(log arrays) pages of metadata, and no element
+/// Throws   from every member: invalid_argument (it was moved from, or default-constructed),
+///          out_of_memory, io, corrupt (damaged metadata)
+/// Threads  every member may be called from any thread
+/// Lifetime pins its generation, also against writers in other processes, until the last copy,
+///          array and tensor from it is destroyed. Until then the file keeps the bytes of the
+///          generation
+class snapshot {
+ public:
+  /// The number of the generation. Later generations have larger numbers.
+  std::uint64_t generation() const;
+
+  /// The array of that name, or nothing.
+  std::optional<array> find(std::string_view name) const;
+
+  /// The array of that name.
+  /// Throws   as find; not_found, with names that are similar
+  array at(std::string_view name) const;
+
+  /// Up to three names that differ from `name` by few edits, the closest first. It compares the
+  /// first 4,096 names of the container, and skips names of more than 256 bytes.
+  std::vector<std::string> close_names(std::string_view name) const;
+
+  /// Up to `limit` names that begin with `prefix` and come after `after`, sorted by their bytes.
+  std::vector<std::string> names(std::string_view prefix = {}, std::string_view after = {},
+                                 std::size_t limit = SIZE_MAX) const;
+
+ private:
+  friend class container;
+  friend class transaction;
+  struct implementation;
+  implementation& state() const;
+  std::shared_ptr<implementation> implementation_;
+};
+
+}  // namespace shale

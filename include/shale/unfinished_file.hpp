@@ -1,0 +1,111 @@
+// Files that appear under their name only when they are complete. All writers of foreign formats
+// use this: they write beside the target under another name, make the bytes durable and then rename
+// the file. So the target is always the old file or the complete new one, even after a crash.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include "shale/error.hpp"
+
+namespace [[gnu::visibility("default")]] shale {
+
+/// The treatment of a file that already has the name.
+enum class existing_file : std::uint8_t {
+  replace,  ///< the new file replaces it when it is complete; mappings of it keep their bytes
+  refuse,   ///< throw already_exists, at the beginning and again at the end
+};
+
+/// A file of any format under a temporary name, in the folder of its target. `publish` gives it the
+/// target's name; without that, the destructor removes it. If the target is a symbolic link, the
+/// link's file is replaced.
+/// Threads  calls on one object must not overlap; different objects are independent
+/// Lifetime belongs to the process that made it. In a forked child its calls throw
+///          invalid_argument, and its destructor removes nothing
+class unfinished_file {
+ public:
+  /// Chooses a temporary name, but makes no file yet. A relative path is resolved now. The folder
+  /// is held open, so that the file is found again after the folder was renamed.
+  /// Throws   already_exists (unless the target may be replaced), invalid_argument (the target is
+  ///          no regular file; its name is empty, is too long or has a zero byte), not_found and
+  ///          access_denied (the folder), out_of_memory, io
+  unfinished_file(const std::string& target, existing_file existing);
+  ~unfinished_file();
+  unfinished_file(unfinished_file&& other) noexcept;
+  unfinished_file& operator=(unfinished_file&& other) noexcept;
+
+  /// The path that the file gets at the end, with symbolic links resolved.
+  const std::string& target() const noexcept { return target_; }
+
+  /// The temporary path, which no other writer uses. Make and write the file there. Empty after
+  /// `publish` and after a move.
+  const std::string& path() const noexcept { return path_; }
+
+  /// Delays `exit_without_unfinished_files` of other threads while the thread makes a file. Keep it
+  /// for a short time only. A thread may hold several at once.
+  class creation {
+   public:
+    /// Never throws. Does not return if another thread is ending the process.
+    creation();
+    ~creation();
+    creation(const creation&) = delete;
+    creation& operator=(const creation&) = delete;
+  };
+
+  /// Calls `body`, which makes the file at path(), inside a `creation`, and returns its result.
+  /// `body` may make other files too, and wait for threads that do.
+  /// Throws   invalid_argument (published, moved from, in a forked child; a null pointer or an
+  ///          empty function object), and whatever `body` throws
+  template <class Body>
+  std::invoke_result_t<Body&> create(Body&& body) const {
+    require_pending();
+    detail::require_callable(body);
+    const creation held;
+    const struct watch {
+      const unfinished_file& made;
+      ~watch() { made.look(); }
+    } watched{*this};
+    return body();
+  }
+
+  /// Makes the bytes durable, gives the file the name of the target, and makes the name durable.
+  /// The file gets the permissions of a file that it replaces, without set-user-ID, set-group-ID
+  /// and sticky bits, and its owner and group if this process may set them. The system reports a
+  /// failed write only once. If the file was made in `create` or by `create_file`, `publish` finds
+  /// such a failure even if a flush or another process got the report. For other files it misses a
+  /// failure that was already reported to somebody else.
+  /// Cost     a sync of the file and one of the folder
+  /// Throws   invalid_argument (published, moved from, in a forked child); already_exists
+  ///          (with `refuse`: the target was made meanwhile); io and out_of_space, also at each
+  ///          further call, if bytes are lost; not_found (nothing is at path()); access_denied; io
+  ///          if another file is at path(), or if the folder could not be synced after the rename:
+  ///          the target is there, but may be gone after a power cut
+  void publish();
+
+  /// As `publish`, but does not sync the file: the caller has made its bytes durable.
+  /// Throws   as publish
+  void publish_durable();
+
+ private:
+  void begin(const std::string& target);
+  void take_name();
+  void require_pending() const;
+  void look() const noexcept;
+
+  struct pending;
+
+  std::string target_;
+  std::string path_;  // empty once published
+  existing_file existing_ = existing_file::replace;
+  std::shared_ptr<pending> pending_;  // until it is published
+};
+
+/// Removes all unfinished files of this process, including those of its writers, and ends the
+/// process at once, as for a second Ctrl-C. No destructor is called and no stream is flushed.
+/// Threads  any thread, but no signal handler: it takes a lock, and waits for threads that hold a
+///          `creation`
+[[noreturn]] void exit_without_unfinished_files(int status) noexcept;
+
+}  // namespace shale

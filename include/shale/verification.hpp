@@ -1,0 +1,34 @@
+// The report of a check of a container: its size in parts, and the damage that was found.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "shale/error.hpp"
+
+namespace [[gnu::visibility("default")]] shale {
+
+/// Damage that `verify` found.
+struct finding {
+  errc code;         ///< corrupt or io
+  std::string text;  ///< a description of the damage and its place
+};
+
+/// The result of `verify`. Without findings the generation is sound.
+struct verification {
+  std::uint64_t generation = 0;
+  std::uint64_t pages = 0;
+  std::uint64_t arrays = 0;
+  std::uint64_t chunks = 0;
+  std::uint64_t data_bytes = 0;
+  std::uint64_t live_bytes = 0;  ///< live + freed + free = file size, exactly
+
+  /// Bytes of older generations. The next transaction may reuse them, except what a pinned
+  /// generation needs, or the one right before the newest: a crash may lead back to it.
+  std::uint64_t freed_bytes = 0;
+  std::uint64_t free_bytes = 0;
+  std::vector<finding> findings;
+};
+
+}  // namespace shale

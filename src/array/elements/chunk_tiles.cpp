@@ -1,0 +1,253 @@
+#include "array/elements/chunk_tiles.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "array/elements/read_ahead.hpp"
+#include "core/allocating.hpp"
+#include "core/grid.hpp"
+#include "format/chunks/chunk_numbers.hpp"
+#include "parallel/blocks/block_copy.hpp"
+#include "parallel/executor/tile_loop.hpp"
+#include "parallel/mapped/stored_checksums.hpp"
+#include "parallel/operands/loop_operand.hpp"
+#include "parallel/sources/load_tile.hpp"
+#include "shale/error.hpp"
+#include "shale/expr.hpp"
+#include "tensor/parts.hpp"
+
+namespace shale::arrays {
+
+namespace {
+
+// The number of chunks per thread that are read ahead.
+constexpr index_t chunks_ahead = 4;
+
+tensor element_tensor(const std::vector<std::byte>& element, dtype type) {
+  storage bytes = storage::allocate(element.size());
+  std::memcpy(bytes.data(), element.data(), element.size());
+  return tensor(bytes, type, layout());
+}
+
+format::bytes_span bytes_of(const tensor& contiguous) {
+  return {const_cast<std::byte*>(contiguous.data()), contiguous.size_bytes()};
+}
+
+bool is_whole(const tensor& values, const dims& chunk_shape) {
+  return values.shape() == chunk_shape && values.is_contiguous();
+}
+
+}  // namespace
+
+chunk_tiles::chunk_tiles(std::string label, const format::array_record& record,
+                         std::shared_ptr<chunk_store> store)
+    : label_(std::move(label)),
+      dtype_(record.dtype),
+      shape_(record.shape),
+      layout_(record.chunked()),
+      chunk_bytes_(static_cast<std::size_t>(format::chunk_bytes(record))),
+      fill_value_(element_tensor(record.fill_value, record.dtype)),
+      fill_is_zero_(std::all_of(record.fill_value.begin(), record.fill_value.end(),
+                                [](std::byte byte) { return byte == std::byte{0}; })),
+      codec_(layout_.stages, record.dtype),
+      store_(std::move(store)) {}
+
+std::string chunk_tiles::frame(const char* doing, const dims& tile) const {
+  return fmt::format("{} chunk {} of {}", doing, to_string(tile), label_);
+}
+
+void chunk_tiles::require_inside(const dims& tile) const {
+  const region grid{dims::filled(shape_.size(), 0), shape_};
+  const detail::tile_range all = detail::tiles_under(grid, layout_.chunk_shape);
+  bool inside = tile.size() == shape_.size();
+  for (index_t axis = 0; inside && axis < tile.size(); ++axis)
+    inside = tile[axis] >= 0 && tile[axis] < all.count[axis];
+  if (!inside)
+    throw error(
+        errc::invalid_argument, "there is no such tile",
+        {fmt::format("got tile {}, the grid is {}", to_string(tile), to_string(all.count))});
+}
+
+void chunk_tiles::require_tile(const dims& tile, const tensor& values) const {
+  require_inside(tile);
+  const region covered = tile_region(shape_, layout_.chunk_shape, tile);
+  if (values.dtype() != dtype_ || values.shape() != covered.shape)
+    throw error(errc::invalid_argument, "the tensor does not fit the tile",
+                {fmt::format("got {} {}, wanted {} {}", name(values.dtype()),
+                             to_string(values.shape()), name(dtype_), to_string(covered.shape))});
+}
+
+void chunk_tiles::load(const dims& tile, const tensor& into) const {
+  require_tile(tile, into);
+  detail::reporting([&] { return frame("read", tile); },
+                    [&] {
+                      parallel::require_output(into);
+                      if (!decode_stored(format::chunk_number(layout_, tile), into)) fill(into);
+                    });
+}
+
+// Reads and decodes the chunk into `into`. Returns false if the chunk is absent.
+//
+// Readers of a transaction's chunks take no lock between `find` and `read`. Meanwhile another
+// thread may replace the chunk and reuse its old space, so that the checksum is wrong. In that case
+// the entry has changed, and the new one is tried. If the entry is the same, the bytes really are
+// damaged.
+bool chunk_tiles::decode_stored(std::uint64_t number, const tensor& into) const {
+  auto entry = store_->find(number);
+  while (entry) {
+    const auto staged = format::codec_workspace::of_this_thread().staging(
+        static_cast<std::size_t>(entry->stored_bytes));
+    try {
+      store_->read(*entry, staged);
+      decode(staged, entry->flags, into);
+      return true;
+    } catch (const error& failure) {
+      const auto now = store_->find(number);
+      if (failure.code() != errc::corrupt || now == entry) throw;
+      entry = now;
+    }
+  }
+  return false;
+}
+
+void chunk_tiles::decode(format::bytes_view stored, std::uint32_t flags, const tensor& into) const {
+  auto& workspace = format::codec_workspace::of_this_thread();
+  if (is_whole(into, layout_.chunk_shape)) {
+    codec_.decode(stored, flags, bytes_of(into), workspace);
+    return;
+  }
+  const tensor whole = tensor::empty(layout_.chunk_shape, dtype_);
+  codec_.decode(stored, flags, bytes_of(whole), workspace);
+  const region inside{dims::filled(shape_.size(), 0), into.shape()};
+  parallel::copy_elements_here(into, detail::narrowed(whole, inside, inside.start));
+}
+
+void chunk_tiles::fill(const tensor& into) const {
+  if (fill_is_zero_ && into.is_contiguous())
+    std::memset(bytes_of(into).data(), 0, bytes_of(into).size());
+  else parallel::copy_elements_here(into, fill_value_.broadcast_to(into.shape()));
+}
+
+bool chunk_tiles::is_fill(format::bytes_view chunk) const noexcept {
+  // The first element must be the fill value. Then each later byte must equal the byte one element
+  // before it; this is one comparison of the chunk with itself, shifted by one element.
+  const std::size_t item = item_bytes(dtype_);
+  return std::memcmp(chunk.data(), fill_value_.data(), item) == 0 &&
+         std::memcmp(chunk.data() + item, chunk.data(), chunk.size() - item) == 0;
+}
+
+void chunk_tiles::store(const dims& tile, const tensor& from) {
+  require_tile(tile, from);
+  detail::reporting([&] { return frame("write", tile); },
+                    [&] {
+                      tensor whole = from;
+                      if (!is_whole(from, layout_.chunk_shape)) {
+                        whole = tensor::empty(layout_.chunk_shape, dtype_);
+                        const region inside{dims::filled(shape_.size(), 0), from.shape()};
+                        if (from.shape() != layout_.chunk_shape) fill(whole);  // chunks.1
+                        parallel::copy_elements_here(detail::narrowed(whole, inside, inside.start),
+                                                     from);
+                      }
+                      const std::uint64_t number = format::chunk_number(layout_, tile);
+                      const format::bytes_view elements = bytes_of(whole);
+                      if (is_fill(elements)) {
+                        store_->erase(number);
+                        return;
+                      }
+                      auto& workspace = format::codec_workspace::of_this_thread();
+                      store_->put(number, codec_.encode(elements, workspace));
+                    });
+}
+
+void chunk_tiles::prefetch(const dims& tile) const noexcept {
+  try {
+    if (const auto entry = store_->find(format::chunk_number(layout_, tile)))
+      read_ahead(store_->descriptor(), {entry->offset, entry->stored_bytes});
+  } catch (...) {
+    // This is only a hint. If loading the tile fails too, that reports the error.
+  }
+}
+
+std::uint64_t chunk_tiles::stored_bytes(const dims& tile) const {
+  require_inside(tile);
+  const auto entry =
+      detail::allocating([&] { return store_->find(format::chunk_number(layout_, tile)); });
+  return entry ? entry->stored_bytes : 0;
+}
+
+// Limits the threads so that their chunks fit in half of the memory budget. Each thread holds about
+// four chunks: the stored bytes, two buffers of the codec's stages, and the decoded chunk.
+int chunk_tiles::workers(executor& on) const noexcept {
+  const std::size_t allowed = on.memory_bytes() / 2 / (4 * chunk_bytes_);
+  return static_cast<int>(
+      std::clamp<std::size_t>(allowed, 1, static_cast<std::size_t>(on.threads())));
+}
+
+// Read-ahead: the thread that loads chunk n asks the kernel for chunk n + ahead. Chunks are taken
+// in order, so the kernel always knows about the next few chunks of all threads, and the device
+// works while the threads decode.
+tensor chunk_tiles::read(const region& where, executor& on) const {
+  const tensor result = tensor::empty(where.shape, dtype_, &on.pool());
+  const detail::tile_range touched = detail::tiles_under(where, layout_.chunk_shape);
+  const index_t ahead = chunks_ahead * on.threads();
+  const auto prefetch_number = [&](index_t number) {
+    if (number < touched.size()) prefetch(touched.at(number));
+  };
+  if (touched.size() > 1)
+    for (index_t number = 0; number < ahead; ++number) prefetch_number(number);
+  parallel::parallel_for_tiles(
+      on, touched.size(),
+      [&](index_t number, int) {
+        prefetch_number(number + ahead);
+        const dims tile = touched.at(number);
+        const region covered = tile_region(shape_, layout_.chunk_shape, tile);
+        const region piece = detail::intersection(covered, where);
+        const tensor into = detail::narrowed(result, piece, where.start);
+        if (piece == covered) {
+          parallel::load_tile(*this, tile, into, on);
+        } else {
+          const tensor whole = tensor::empty(covered.shape, dtype_, &on.pool());
+          parallel::load_tile(*this, tile, whole, on);
+          parallel::copy_elements_here(into, detail::narrowed(whole, piece, covered.start));
+        }
+      },
+      {.most_workers = workers(on), .progress_bytes = result.size_bytes()});
+  parallel::state_of(on).count.call();
+  return result;
+}
+
+// The values are read in place. Mapped ones are copied first, so that bytes that were lost
+// meanwhile are never stored.
+void chunk_tiles::write(const region& where, const tensor& values, executor& on) {
+  parallel::compare_checksums(values, on);
+  values.storage().check();
+  const bool copied = values.storage().kind() == storage_kind::file;
+  const detail::tile_range touched = detail::tiles_under(where, layout_.chunk_shape);
+  parallel::parallel_for_tiles(
+      on, touched.size(),
+      [&](index_t number, int) {
+        const dims tile = touched.at(number);
+        const region covered = tile_region(shape_, layout_.chunk_shape, tile);
+        const region piece = detail::intersection(covered, where);
+        const tensor from = detail::narrowed(values, piece, where.start);
+        if (piece == covered && from.dtype() == dtype_ && !copied) {
+          store(tile, from);
+          return;
+        }
+        const tensor whole = tensor::empty(covered.shape, dtype_, &on.pool());
+        if (piece != covered) parallel::load_tile(*this, tile, whole, on);
+        const tensor into = detail::narrowed(whole, piece, covered.start);
+        if (from.dtype() == dtype_) parallel::copy_elements_here(into, from);
+        else eval_into(into, expr(from));
+        values.storage().check();
+        store(tile, whole);
+      },
+      {.most_workers = workers(on), .progress_bytes = values.size_bytes()});
+  auto& count = parallel::state_of(on).count;
+  count.call();
+  count.written(values.size_bytes());
+}
+
+}  // namespace shale::arrays

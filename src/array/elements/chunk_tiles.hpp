@@ -1,0 +1,66 @@
+// Presents the chunks of an array as tiles of elements. It reads, verifies and decodes chunks, and
+// encodes and stores them.
+//
+// Invariants
+//   chunks.1  every stored chunk has its full size when decoded; beyond the array's edge it holds
+//             the fill value
+//   chunks.2  a chunk that holds nothing but the fill value, bit by bit, is absent
+//
+// Coding and device I/O run outside every lock, so that threads work on different chunks at once.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "array/elements/chunk_store.hpp"
+#include "format/catalog/array_record.hpp"
+#include "format/codec/codec.hpp"
+#include "shale/executor.hpp"
+#include "shale/tile_source.hpp"
+
+namespace shale::arrays {
+
+class chunk_tiles final : public tile_source {
+ public:
+  /// `label` names the array in messages: "'dem' in survey.shale".
+  chunk_tiles(std::string label, const format::array_record& record,
+              std::shared_ptr<chunk_store> store);
+
+  shale::dtype dtype() const noexcept override { return dtype_; }
+  const dims& shape() const noexcept override { return shape_; }
+  const dims& tile_shape() const noexcept override { return layout_.chunk_shape; }
+  void load(const dims& tile, const tensor& into) const override;
+  void store(const dims& tile, const tensor& values) override;
+  bool writable() const noexcept override { return store_->writable(); }
+  void prefetch(const dims& tile) const noexcept override;
+  std::uint64_t stored_bytes(const dims& tile) const override;
+
+  /// Reads the region, which lies inside the array, into a new row-major tensor.
+  tensor read(const region& part, executor& on) const;
+
+  /// Stores `values`, which have the shape of `part` and any dtype. A chunk that the region covers
+  /// only in part is loaded first.
+  void write(const region& part, const tensor& values, executor& on);
+
+ private:
+  void require_inside(const dims& tile) const;
+  void require_tile(const dims& tile, const tensor& values) const;
+  bool decode_stored(std::uint64_t number, const tensor& into) const;
+  void decode(format::bytes_view stored, std::uint32_t flags, const tensor& into) const;
+  void fill(const tensor& into) const;
+  bool is_fill(format::bytes_view chunk) const noexcept;
+  int workers(executor& on) const noexcept;
+  std::string frame(const char* doing, const dims& tile) const;
+
+  std::string label_;
+  shale::dtype dtype_;
+  dims shape_;
+  format::chunked_layout layout_;
+  std::size_t chunk_bytes_;
+  tensor fill_value_;  // rank 0
+  bool fill_is_zero_;
+  format::codec codec_;
+  std::shared_ptr<chunk_store> store_;
+};
+
+}  // namespace shale::arrays

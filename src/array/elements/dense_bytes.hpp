@@ -1,0 +1,66 @@
+// Maps, reads, copies and checksums the bytes of dense arrays. Extents are mapped side by side.
+// Checksums and copies go through the array segment by segment.
+//
+// Checksums and copies use `pread` into one buffer per thread, never the mapping. They use the same
+// page cache, but resident memory grows by those buffers only, for arrays of any size.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "format/generations/generation_view.hpp"
+#include "shale/executor.hpp"
+#include "shale/storage.hpp"
+#include "shale/tensor.hpp"
+#include "storage/mapped/mapped_extents.hpp"
+
+namespace shale::arrays {
+
+/// The pieces of the file that hold bytes [offset, offset + bytes) of a dense array, in order.
+std::vector<format::extent> pieces_of(const format::dense_layout& layout, std::uint64_t offset,
+                                      std::uint64_t bytes);
+
+/// Maps the array's bytes; an array without bytes gives an empty storage. See map_extents for
+/// `descriptor`.
+storage map_dense(int descriptor, const format::array_record& record,
+                  const detail::extent_options& options);
+
+/// Maps the array's bytes in a pinned generation read-only; the storage owns the pin. If the file
+/// system does not allow mappings, the storage floor reads the bytes into memory instead.
+storage map_dense(const format::generation_view& view, const format::array_record& record,
+                  const std::string& path, std::shared_ptr<detail::stored_sums> sums);
+
+/// Reads bytes of the file; all of them, or throws.
+using byte_reader = std::function<void(std::uint64_t offset, format::bytes_span into)>;
+using byte_writer = std::function<void(std::uint64_t offset, format::bytes_view bytes)>;
+
+/// Reads bytes [offset, offset + into.size()) of a dense array.
+void read_pieces(const format::dense_layout& layout, std::uint64_t offset, format::bytes_span into,
+                 const byte_reader& read);
+
+/// Throws   corrupt if the checksum of a whole segment's bytes differs from `stored`
+void require_sum(const format::array_record& record, const std::string& label,
+                 std::uint64_t segment, format::bytes_view bytes, std::uint64_t stored);
+
+/// Computes the XXH3-64 of every segment, in parallel. `descriptor` is used for read-ahead only; -1
+/// if there is none.
+std::vector<std::uint64_t> checksum_segments(const format::array_record& record,
+                                             const byte_reader& read, int descriptor, executor& on);
+
+/// Copies an array's bytes from its extents in `from` into those in `to`, in parallel. It compares
+/// each segment with its checksum in `sums`, if there are any, before it writes the segment.
+/// Throws   corrupt naming segment and byte, io
+void copy_dense(const format::array_record& source, const std::vector<std::uint64_t>& sums,
+                const std::string& label, const format::array_record& to, const byte_reader& read,
+                const byte_writer& write, int descriptor, executor& on);
+
+/// Reads bytes [offset, offset + into.size_bytes()) of an array into a contiguous tensor, in
+/// parallel. Segments that lie completely inside the range are compared with their checksums.
+/// Throws   corrupt naming the segment, io
+void read_dense(const format::generation_view& view, const format::array_record& record,
+                const std::string& label, std::uint64_t offset, const tensor& into, executor& on);
+
+}  // namespace shale::arrays

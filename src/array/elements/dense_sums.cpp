@@ -1,0 +1,149 @@
+#include "array/elements/dense_sums.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <list>
+#include <mutex>
+#include <tuple>
+#include <vector>
+
+#include "array/elements/dense_bytes.hpp"
+#include "core/never_destroyed.hpp"
+#include "shale/index.hpp"
+
+namespace shale::arrays {
+
+namespace {
+
+using format::dense_segment_bytes;
+
+// Has one bit for each segment. The bit is set when the segment's bytes were compared and were
+// right. Relaxed order is enough: a thread that misses a bit only compares the segment again.
+class compared_segments {
+ public:
+  explicit compared_segments(std::uint64_t count) : words_(ceil_div<std::uint64_t>(count, 64)) {}
+
+  bool has(std::uint64_t segment) const noexcept {
+    return (words_[segment / 64].load(std::memory_order_relaxed) >> (segment % 64) & 1) != 0;
+  }
+  void add(std::uint64_t segment) noexcept {
+    words_[segment / 64].fetch_or(std::uint64_t{1} << (segment % 64), std::memory_order_relaxed);
+  }
+
+ private:
+  std::vector<std::atomic<std::uint64_t>> words_;
+};
+
+// Identifies the stored bytes of one array while some generation holds them: by their place in a
+// file and by the checksum of their checksums.
+struct array_place {
+  format::uuid container;  // needed because a new file may get the inode number of a removed one
+  format::file_identity file;
+  std::uint64_t offset;
+  std::uint64_t bytes;
+  format::checksum128 sums;
+
+  friend bool operator==(const array_place&, const array_place&) = default;
+};
+
+// Remembers the compared segments of the arrays that were used last.
+class comparisons {
+ public:
+  static comparisons& of_process() {
+    // It is never destroyed, because mappings may be used while the process ends.
+    static detail::never_destroyed<comparisons> instance;
+    return instance.get();
+  }
+
+  // The fork handlers hold the lock during a fork. Otherwise a child that is forked while another
+  // thread holds it could never take it. No other lock is taken while it is held.
+  comparisons() {
+    const auto unlock = [] { of_process().mutex_.unlock(); };
+    ::pthread_atfork([] { of_process().mutex_.lock(); }, unlock, unlock);
+  }
+
+  std::shared_ptr<compared_segments> segments_of(const array_place& place, std::uint64_t segments) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(recent_.begin(), recent_.end(), [&](const entry& candidate) {
+      return candidate.place == place;
+    });
+    if (found != recent_.end()) {
+      recent_.splice(recent_.begin(), recent_, found);
+    } else {
+      recent_.push_front({place, std::make_shared<compared_segments>(segments)});
+      if (recent_.size() > arrays_max) recent_.pop_back();
+    }
+    return recent_.front().segments;
+  }
+
+ private:
+  static constexpr std::size_t arrays_max = 1024;
+
+  struct entry {
+    array_place place;
+    std::shared_ptr<compared_segments> segments;
+  };
+
+  std::mutex mutex_;
+  std::list<entry> recent_;  // most recently asked for first
+};
+
+// Constructed at program start, so that no fork happens while another thread constructs it.
+[[maybe_unused]] const comparisons& made_at_load = comparisons::of_process();
+
+class dense_sums final : public detail::stored_sums {
+ public:
+  dense_sums(const format::generation_view& view, const format::array_record& record,
+             std::string label)
+      : view_(view), record_(record), label_(std::move(label)) {}
+
+  void compare(byte_range range) override {
+    std::call_once(loaded_, [&] { load(); });
+    const std::uint64_t total = format::array_bytes(record_);
+    const std::uint64_t end =
+        ceil_div<std::uint64_t>(range.offset + range.bytes, dense_segment_bytes);
+    storage buffer;
+    for (std::uint64_t segment = range.offset / dense_segment_bytes; segment < end; ++segment) {
+      if (compared_->has(segment)) continue;
+      if (!buffer) buffer = storage::allocate(dense_segment_bytes);
+      const std::uint64_t offset = segment * dense_segment_bytes;
+      const format::bytes_span bytes{
+          buffer.data(), static_cast<std::size_t>(std::min(dense_segment_bytes, total - offset))};
+      read_pieces(
+          record_.dense(), offset, bytes,
+          [&](std::uint64_t position, format::bytes_span into) { view_.read(position, into); });
+      require_sum(record_, label_, segment, bytes, sums_[static_cast<std::size_t>(segment)]);
+      compared_->add(segment);
+    }
+  }
+
+ private:
+  void load() {
+    sums_ = view_.dense_checksums(record_);
+    const auto& dense = record_.dense();
+    compared_ = comparisons::of_process().segments_of(
+        {view_.container(), view_.file(), dense.extents.front().offset,
+         format::array_bytes(record_), dense.checksums_checksum},
+        sums_.size());
+  }
+
+  const format::generation_view view_;
+  const format::array_record record_;
+  const std::string label_;
+  std::once_flag loaded_;
+  std::vector<std::uint64_t> sums_;
+  std::shared_ptr<compared_segments> compared_;
+};
+
+}  // namespace
+
+std::shared_ptr<detail::stored_sums> sums_of(const format::generation_view& view,
+                                             const format::array_record& record,
+                                             const std::string& label) {
+  if (record.dense().checksums.bytes == 0) return nullptr;
+  return std::make_shared<dense_sums>(view, record, label);
+}
+
+}  // namespace shale::arrays

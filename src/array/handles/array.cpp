@@ -1,0 +1,182 @@
+#include "shale/array.hpp"
+
+#include <fmt/format.h>
+
+#include "array/elements/dense_bytes.hpp"
+#include "array/elements/dense_sums.hpp"
+#include "array/handles/array_implementation.hpp"
+#include "array/specification/specification.hpp"
+#include "core/allocating.hpp"
+#include "core/held.hpp"
+#include "core/printable.hpp"
+#include "parallel/executor/executor_state.hpp"
+#include "parallel/pass/copy.hpp"
+#include "shale/error.hpp"
+#include "shale/layout.hpp"
+#include "tensor/parts.hpp"
+
+namespace shale {
+
+namespace {
+
+// The byte range of the region if it is contiguous in a row-major array of that shape, else
+// nothing.
+std::optional<byte_range> contiguous_range(const region& where, const dims& shape,
+                                           std::size_t item) {
+  const layout view = detail::narrowed(layout(shape), where);
+  if (!view.is_contiguous()) return std::nullopt;
+  return byte_range{static_cast<std::size_t>(view.offset()) * item,
+                    static_cast<std::size_t>(view.size()) * item};
+}
+
+std::string label_of(const std::string& name, const std::string& path) {
+  return fmt::format("{} in {}", detail::in_quotes(name), path);
+}
+
+}  // namespace
+
+array::implementation::implementation(std::string file, format::array_record found,
+                                      format::generation_view pinned)
+    : path(std::move(file)), record(std::move(found)) {
+  if (record.is_dense()) view = std::move(pinned);
+  else
+    tiles = std::make_shared<arrays::chunk_tiles>(
+        label(), record, std::make_shared<arrays::generation_chunks>(std::move(pinned), record));
+}
+
+array::implementation::implementation(arrays::shared_transaction& owner,
+                                      arrays::shared_transaction::found_array found)
+    : path(owner.path()), record(std::move(found.record)) {
+  if (!found.written) {
+    if (record.is_dense()) view = std::move(found.base);
+    else
+      tiles = std::make_shared<arrays::chunk_tiles>(
+          label(), record,
+          std::make_shared<arrays::generation_chunks>(std::move(*found.base), record));
+  } else if (record.is_dense()) {
+    mapped = owner.bytes_of(*found.written).as_read_only();
+  } else {
+    tiles = owner.read_tiles(found.written);
+  }
+}
+
+std::string array::implementation::label() const { return label_of(record.name, path); }
+
+void array::implementation::compare_checksums(byte_range range) {
+  std::shared_ptr<detail::stored_sums> known;
+  {
+    const std::lock_guard lock(mapping);
+    if (!sums) sums = arrays::sums_of(*view, record, label());
+    known = sums;
+  }
+  if (known) known->compare(range);
+}
+
+tensor array::implementation::dense() {
+  const std::lock_guard lock(mapping);
+  if (!mapped && view && !sums) sums = arrays::sums_of(*view, record, label());
+  if (!mapped && view)
+    with_context([&] { return "map " + label(); },
+                 [&] { mapped = arrays::map_dense(*view, record, path, sums); });
+  return tensor(mapped, record.dtype, layout(record.shape));
+}
+
+array::array(std::shared_ptr<implementation> made) noexcept : implementation_(std::move(made)) {}
+
+array::implementation& array::state() const { return detail::held(implementation_, "array"); }
+
+const std::string& array::name() const { return state().record.name; }
+
+dtype array::dtype() const { return state().record.dtype; }
+
+const dims& array::shape() const { return state().record.shape; }
+
+index_t array::size() const {
+  index_t product = 1;  // checked when the record was decoded
+  for (const index_t length : shape()) product *= length;
+  return product;
+}
+
+array_kind array::kind() const {
+  return state().record.is_dense() ? array_kind::dense : array_kind::chunked;
+}
+
+std::uint64_t array::size_bytes() const {
+  return static_cast<std::uint64_t>(size()) * item_bytes(dtype());
+}
+
+std::uint64_t array::stored_bytes() const {
+  const auto& record = state().record;
+  return record.is_dense() ? size_bytes() : record.chunked().stored_bytes;
+}
+
+const dims& array::chunk_shape() const {
+  const auto& record = state().record;
+  return record.is_dense() ? record.shape : record.chunked().chunk_shape;
+}
+
+codec_spec array::codec() const {
+  const auto& record = state().record;
+  return detail::allocating([&] {
+    return record.is_dense() ? arrays::codec_spec_of({})
+                             : arrays::codec_spec_of(record.chunked().stages);
+  });
+}
+
+scalar array::fill_value() const { return arrays::scalar_of(state().record.fill_value, dtype()); }
+
+std::uint64_t array::modified() const { return state().record.modified; }
+
+std::vector<std::pair<std::string, std::string>> array::attributes() const {
+  const auto& record = state().record;
+  return detail::allocating([&] { return record.attributes; });
+}
+
+std::optional<std::string> array::attribute(std::string_view key) const {
+  return detail::allocating([&]() -> std::optional<std::string> {
+    for (const auto& [name, value] : state().record.attributes)
+      if (name == key) return value;
+    return std::nullopt;
+  });
+}
+
+tensor array::map() const {
+  auto& self = state();
+  if (!self.record.is_dense())
+    throw error(errc::invalid_argument, "a chunked array cannot be mapped",
+                {self.label(), "read it, or use it as an expression"});
+  return detail::allocating([&] { return self.dense(); });
+}
+
+tensor array::read(const region& where) const {
+  auto& self = state();
+  executor& on = executor::current();
+  return detail::reporting(
+      [&] { return fmt::format("read {} of {}", to_string(where), self.label()); },
+      [&] {
+        require_inside(where, shape());
+        if (self.tiles) return self.tiles->read(where, on);
+        const tensor result = tensor::empty(where.shape, dtype(), &on.pool());
+        const auto range = contiguous_range(where, shape(), item_bytes(dtype()));
+        if (range && self.view) {
+          // `read_dense` compares only the segments that it reads completely. The first and the
+          // last segment may be read in part, so they are compared here.
+          if (on.checksums() == checksum_use::compared && range->bytes > 0) {
+            self.compare_checksums({range->offset, 1});
+            self.compare_checksums({range->offset + range->bytes - 1, 1});
+          }
+          arrays::read_dense(*self.view, self.record, self.label(), range->offset, result, on);
+        } else {
+          const tensor from = detail::narrowed(self.dense(), where);
+          parallel::copy_elements(result, from, on);
+          from.storage().check();
+        }
+        return result;
+      });
+}
+
+array::operator expr() const { return kind() == array_kind::dense ? expr(map()) : expr(tiles()); }
+
+std::shared_ptr<const tile_source> array::tiles() const { return state().tiles; }
+
+}  // namespace shale

@@ -1,0 +1,59 @@
+// The implementations of the handles `array` and `writable_array`. Copies of a handle share one.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "array/elements/chunk_tiles.hpp"
+#include "array/transaction/shared_transaction.hpp"
+#include "format/generations/generation_view.hpp"
+#include "shale/array.hpp"
+#include "shale/storage.hpp"
+#include "storage/blocks/stored_sums.hpp"
+
+namespace shale {
+
+struct array::implementation {
+  /// An array of a pinned generation.
+  implementation(std::string path, format::array_record record, format::generation_view view);
+
+  /// An array as a transaction found it.
+  implementation(arrays::shared_transaction& owner, arrays::shared_transaction::found_array found);
+
+  std::string path;
+  format::array_record record;
+
+  // Reads the chunks of a chunked array; null for a dense one.
+  std::shared_ptr<const arrays::chunk_tiles> tiles;
+
+  // The bytes of a dense array. An array of a generation has a `view`, and is mapped at the first
+  // use. An array that a transaction writes has no `view`, and is mapped from the beginning.
+  std::optional<format::generation_view> view;
+  std::mutex mapping;
+  std::shared_ptr<detail::stored_sums> sums;
+  storage mapped;
+
+  std::string label() const;
+
+  /// All elements of a dense array, over the file's own bytes.
+  tensor dense();
+
+  /// Compares the segments that the range touches with their checksums, unless this process has
+  /// done so before. The array is dense and belongs to a generation.
+  void compare_checksums(byte_range range);
+};
+
+struct writable_array::implementation {
+  std::shared_ptr<arrays::shared_transaction> owner;
+  std::shared_ptr<arrays::written_array> written;
+
+  /// Throws   invalid_argument (the transaction has ended), not_found (removed)
+  void require_writable() const { owner->require_writable(*written); }
+  bool is_dense() const noexcept { return written->record.is_dense(); }
+  std::string frame(const char* doing) const;
+  tensor dense() const;
+};
+
+}  // namespace shale

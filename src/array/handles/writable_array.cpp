@@ -1,0 +1,97 @@
+#include <fmt/format.h>
+
+#include "array/handles/array_implementation.hpp"
+#include "core/allocating.hpp"
+#include "core/held.hpp"
+#include "parallel/executor/executor_state.hpp"
+#include "shale/array.hpp"
+#include "shale/error.hpp"
+#include "shale/layout.hpp"
+#include "tensor/parts.hpp"
+
+namespace shale {
+
+std::string writable_array::implementation::frame(const char* doing) const {
+  return fmt::format("{} {}", doing, owner->label(written->name));
+}
+
+tensor writable_array::implementation::dense() const {
+  return tensor(owner->bytes_of(*written), written->record.dtype, layout(written->record.shape));
+}
+
+writable_array::writable_array(std::shared_ptr<implementation> made) noexcept
+    : implementation_(std::move(made)) {}
+
+writable_array::implementation& writable_array::state() const {
+  return detail::held(implementation_, "writable array");
+}
+
+const std::string& writable_array::name() const { return state().written->name; }
+
+dtype writable_array::dtype() const { return state().written->record.dtype; }
+
+const dims& writable_array::shape() const { return state().written->record.shape; }
+
+array_kind writable_array::kind() const {
+  return state().is_dense() ? array_kind::dense : array_kind::chunked;
+}
+
+const dims& writable_array::chunk_shape() const {
+  const auto& record = state().written->record;
+  return record.is_dense() ? record.shape : record.chunked().chunk_shape;
+}
+
+tensor writable_array::map() const {
+  const auto& self = state();
+  return detail::reporting([&] { return self.frame("map"); },
+                           [&] {
+                             self.require_writable();
+                             if (!self.is_dense())
+                               throw error(errc::invalid_argument,
+                                           "a chunked array cannot be mapped",
+                                           {"write regions or expressions into it"});
+                             return self.dense();
+                           });
+}
+
+void writable_array::write(const region& part, const tensor& values) const {
+  const auto& self = state();
+  detail::reporting(
+      [&] { return self.frame(("write " + to_string(part) + " of").c_str()); },
+      [&] {
+        const auto running = self.owner->begin_write();
+        self.require_writable();
+        require_inside(part, shape());
+        const tensor fitted =
+            values.shape() == part.shape ? values : values.broadcast_to(part.shape);
+        if (self.is_dense()) {
+          eval_into(detail::narrowed(self.dense(), part), expr(fitted));
+        } else if (part.shape == shape() && fitted.storage().kind() == storage_kind::file) {
+          // Files may be larger than memory: the engine brings them in and drops them again.
+          eval_into(*self.owner->tiles_of(*self.written), expr(fitted));
+        } else {
+          self.owner->tiles_of(*self.written)->write(part, fitted, executor::current());
+        }
+        self.owner->require_not_aborted();
+      });
+}
+
+void writable_array::write(const expr& values) const {
+  const auto& self = state();
+  with_context([&] { return self.frame("write"); },
+               [&] {
+                 const auto running = self.owner->begin_write();
+                 self.require_writable();
+                 // Errors of the caller's tile sources pass unchanged.
+                 if (self.is_dense())
+                   eval_into(detail::allocating([&] { return self.dense(); }), values);
+                 else eval_into(*self.owner->tiles_of(*self.written), values);
+                 self.owner->require_not_aborted();
+               });
+}
+
+std::shared_ptr<tile_source> writable_array::tiles() const {
+  return state().owner->tiles_of(*state().written);
+}
+
+}  // namespace shale

@@ -1,0 +1,35 @@
+// Lets all readers of a process share one open container file. One thread at a time uses it.
+#pragma once
+
+#include <chrono>
+#include <mutex>
+
+#include "format/container/container_file.hpp"
+
+namespace shale::arrays {
+
+/// Threads  every member may be called from any thread
+class reader_file {
+ public:
+  explicit reader_file(format::container_file opened) : file_(std::move(opened)) {}
+
+  /// The newest generation, pinned.
+  format::generation_view latest() {
+    const std::lock_guard lock(mutex_);
+    return file_.latest();
+  }
+
+  std::optional<std::uint64_t> wait_newer(std::uint64_t seen,
+                                          std::chrono::milliseconds timeout) const {
+    return file_.wait_newer(seen, timeout);
+  }
+
+  const std::string& path() const noexcept { return file_.path(); }
+  const format::uuid& id() const noexcept { return file_.id(); }
+
+ private:
+  std::mutex mutex_;
+  format::container_file file_;
+};
+
+}  // namespace shale::arrays

@@ -1,0 +1,413 @@
+#include "array/transaction/shared_transaction.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "array/elements/dense_bytes.hpp"
+#include "array/specification/close_names.hpp"
+#include "array/specification/new_names.hpp"
+#include "array/transaction/transaction_chunks.hpp"
+#include "core/printable.hpp"
+#include "format/bytes/byte_order.hpp"
+#include "format/bytes/checksum.hpp"
+#include "format/catalog/attributes.hpp"
+#include "shale/error.hpp"
+#include "storage/mapped/mapped_extents.hpp"
+
+namespace shale::arrays {
+
+shared_transaction::shared_transaction(std::shared_ptr<reader_file> readers,
+                                       format::transaction inner, format::generation_view base)
+    : readers_(std::move(readers)),
+      generation_(inner.generation()),
+      inner_(std::move(inner)),
+      base_(std::move(base)) {}
+
+shared_transaction::~shared_transaction() { abort(); }
+
+std::string shared_transaction::label(std::string_view name) const {
+  return fmt::format("{} in {}", detail::in_quotes(name), path());
+}
+
+void shared_transaction::require_open(const operation_gate& gate) const {
+  if (gate.closed())
+    throw error(errc::invalid_argument, "the transaction has ended",
+                {fmt::format("file {}, generation {}", path(), generation_),
+                 "begin another one to change more"});
+}
+
+// The caller holds `state_lock_`, which guards `removed`.
+void shared_transaction::require_chunks(const written_array& array) const {
+  require_open(chunks_);
+  array.require_there();
+}
+
+// The caller holds `state_lock_`.
+void shared_transaction::throw_no_array(std::string_view name) const {
+  error failure(errc::not_found, "no array " + detail::in_quotes(name),
+                {fmt::format("in {}", path())});
+  suggest_names(failure, name, inner_->list({}, {}, names_compared_max));
+  throw failure;
+}
+
+void shared_transaction::require_writable(const written_array& array) const {
+  const std::lock_guard lock(state_lock_);
+  require_active();
+  array.require_there();
+}
+
+storage shared_transaction::bytes_of(written_array& array) {
+  const std::lock_guard lock(state_lock_);
+  require_active();
+  array.require_there();
+  if (!array.bytes) array.map_bytes(*inner_, path());
+  // The mapping may be unusable: for example, stores in a forked child would be lost.
+  if (array.bytes.failed()) array.bytes.check();
+  return array.bytes;
+}
+
+std::shared_ptr<chunk_tiles> shared_transaction::tiles_of(const written_array& array) const {
+  const std::lock_guard lock(state_lock_);
+  require_active();
+  array.require_there();
+  return array.tiles;
+}
+
+// ---- arrays -----------------------------------------------------------------------------------
+
+// Enters an array that is written from now on. The caller holds `state_lock_`.
+void shared_transaction::enlist(const std::shared_ptr<written_array>& array) {
+  written_[array->name] = array;
+  if (!array->record.is_dense())
+    array->tiles = std::make_shared<chunk_tiles>(
+        label(array->name), array->record,
+        std::make_shared<transaction_chunks>(shared_from_this(), array, true));
+}
+
+std::shared_ptr<written_array> shared_transaction::create(format::array_record record) {
+  const std::scoped_lock lock(changes_lock_, state_lock_);
+  require_active();
+  if (inner_->find(record.name))
+    throw error(errc::already_exists, fmt::format("'{}' exists", record.name),
+                {fmt::format("in {}", path()), "remove it first, or update it"});
+  const auto array = std::make_shared<written_array>(std::move(record));
+  auto& made = array->record;
+  // The catalog comes last: nothing that can fail comes after it.
+  try {
+    if (made.is_dense()) {
+      const std::uint64_t bytes = format::array_bytes(made);
+      if (bytes > 0) made.dense().extents.push_back(inner_->allocate(bytes));
+    }
+    enlist(array);
+    inner_->put(made);
+  } catch (...) {
+    array->tiles.reset();  // the tiles and the transaction own each other
+    written_.erase(array->name);
+    if (made.is_dense()) give_back(made.dense());
+    throw;
+  }
+  return array;
+}
+
+std::shared_ptr<written_array> shared_transaction::update(std::string_view name) {
+  const std::lock_guard changes(changes_lock_);
+  std::unique_lock lock(state_lock_);
+  require_active();
+  if (const auto known = written_.find(name); known != written_.end()) return known->second;
+  auto record = inner_->find(name);
+  if (!record) throw_no_array(name);
+  const auto array = std::make_shared<written_array>(*record);
+  auto& changed = array->record;
+  if (changed.is_dense()) {
+    // Older generations keep their bytes, so the new ones get space of their own.
+    changed.dense() = {};
+    const std::uint64_t bytes = format::array_bytes(changed);
+    if (bytes > 0) changed.dense().extents.push_back(inner_->allocate(bytes));
+    try {
+      lock.unlock();  // change.5
+      copy_dense(
+          *record, base_->dense_checksums(*record), label(name), changed,
+          [&](std::uint64_t offset, format::bytes_span into) { inner_->read(offset, into); },
+          [&](std::uint64_t offset, format::bytes_view data) { inner_->write(offset, data); },
+          inner_->descriptor(), executor::current());
+      lock.lock();
+      enlist(array);
+      inner_->put(changed);
+    } catch (...) {
+      if (!lock.owns_lock()) lock.lock();
+      written_.erase(array->name);
+      give_back(changed.dense());
+      throw;
+    }
+  } else {
+    enlist(array);
+  }
+  return array;
+}
+
+std::optional<shared_transaction::found_array> shared_transaction::find(
+    std::string_view name) const {
+  const std::lock_guard lock(state_lock_);
+  require_active();
+  auto record = inner_->find(name);
+  if (!record) return std::nullopt;
+  found_array found{std::move(*record), nullptr, base_};
+  if (const auto known = written_.find(name); known != written_.end()) {
+    found.written = known->second;
+    found.base.reset();
+  }
+  return found;
+}
+
+// Gives back the space of an array that could not be made. Space that cannot be given back now is
+// given back when the transaction ends.
+void shared_transaction::give_back(const format::dense_layout& unused) noexcept {
+  try {
+    for (const auto& extent : unused.extents) inner_->release(extent);
+  } catch (...) {
+    // The array may already be in the catalog. In that case the transaction can only be aborted.
+  }
+}
+
+void shared_transaction::refuse_commit() noexcept {
+  const std::lock_guard lock(state_lock_);
+  if (inner_) inner_->refuse_commit();
+}
+
+void shared_transaction::remove(std::string_view name) {
+  const std::scoped_lock lock(changes_lock_, state_lock_);
+  require_active();
+  // The mapping goes first, because its space may be given to something else at once.
+  if (const auto known = written_.find(name); known != written_.end()) {
+    known->second->removed = true;
+    known->second->cut_off();
+    known->second->tiles.reset();  // the tiles and the transaction own each other
+    written_.erase(known);
+  }
+  if (!inner_->erase(name)) throw_no_array(name);
+}
+
+void shared_transaction::rename(std::string_view from, std::string_view to) {
+  const std::scoped_lock lock(changes_lock_, state_lock_);
+  require_active();
+  require_new_name(to);
+  if (!inner_->find(from)) throw_no_array(from);
+  inner_->rename(from, to);
+  if (const auto known = written_.find(from); known != written_.end()) {
+    auto moved = written_.extract(known);
+    moved.key() = to;
+    moved.mapped()->name = to;
+    written_.insert(std::move(moved));
+  }
+}
+
+void shared_transaction::set_attribute(std::string_view array, std::string_view key,
+                                       std::string_view value) {
+  const std::scoped_lock lock(changes_lock_, state_lock_);
+  require_active();
+  auto record = inner_->find(array);
+  if (!record) throw_no_array(array);
+  format::set_attribute(*record, key, value);
+  inner_->put(*record);
+}
+
+void shared_transaction::remove_attribute(std::string_view array, std::string_view key) {
+  const std::scoped_lock lock(changes_lock_, state_lock_);
+  require_active();
+  auto record = inner_->find(array);
+  if (!record) throw_no_array(array);
+  if (!format::remove_attribute(*record, key)) {
+    error failure(errc::not_found, "no attribute " + detail::in_quotes(key),
+                  {fmt::format("in {}", path())});
+    std::vector<std::string> keys;
+    for (const auto& attribute : record->attributes) keys.push_back(attribute.first);
+    suggest_names(failure, key, keys);
+    throw failure;
+  }
+  inner_->put(*record);
+}
+
+std::shared_ptr<const chunk_tiles> shared_transaction::read_tiles(
+    const std::shared_ptr<written_array>& array) {
+  return std::make_shared<chunk_tiles>(
+      label(array->name), array->record,
+      std::make_shared<transaction_chunks>(shared_from_this(), array, false));
+}
+
+// ---- the end ----------------------------------------------------------------------------------
+
+// Computes the checksums of a dense array's segments, and stores them in an extent of their own.
+void shared_transaction::checksum(written_array& array) {
+  std::unique_lock lock(state_lock_);
+  auto record = inner_->find(array.name);
+  if (!record) throw error(errc::not_found, fmt::format("no array '{}'", array.name));
+  lock.unlock();  // change.5
+  const std::vector<std::uint64_t> sums = checksum_segments(
+      *record, [&](std::uint64_t offset, format::bytes_span into) { inner_->read(offset, into); },
+      inner_->descriptor(), executor::current());
+  if (sums.empty()) return;
+  std::vector<std::byte> stored(sums.size() * 8);
+  for (std::size_t i = 0; i < sums.size(); ++i) format::store(stored.data() + i * 8, sums[i]);
+  lock.lock();
+  auto& dense = record->dense();
+  dense.checksums = inner_->allocate(stored.size());
+  inner_->write(dense.checksums.offset, stored);
+  dense.checksums_checksum = format::checksum_metadata(stored);
+  inner_->put(*record);
+  array.record.dense() = dense;
+}
+
+void shared_transaction::check_mappings() const {
+  for (const auto& [name, array] : written_)
+    if (array->bytes) array->bytes.check();
+}
+
+void shared_transaction::close(operation_gate& gate) noexcept {
+  const std::lock_guard lock(state_lock_);
+  gate.close();
+}
+
+void shared_transaction::publish() {
+  // This check comes first: bytes that the system has dropped must not be checksummed.
+  inner_->check_written();
+  check_mappings();
+  for (const auto& [name, array] : written_)
+    if (array->bytes && !array->bytes.empty()) detail::make_read_only(array->bytes);  // change.3
+  for (const auto& entry : written_)  // clang 14 captures no binding
+    if (entry.second->record.is_dense())
+      with_context([&] { return fmt::format("checksum '{}'", entry.first); },
+                   [&] { checksum(*entry.second); });
+  const std::lock_guard lock(state_lock_);
+  inner_->commit([&] { check_mappings(); });
+  metadata_bytes_ = inner_->metadata_bytes_written();
+  keep_mappings();
+}
+
+std::uint64_t shared_transaction::commit() {
+  if (parallel::call_scope::inside(this))
+    throw error(errc::invalid_argument, "a write of this transaction is not finished",
+                {fmt::format("file {}, generation {}", path(), generation_),
+                 "commit was called from inside it, and would wait for itself: commit after it"});
+  const std::lock_guard changes(changes_lock_);
+  require_active();
+  close(writes_);
+  writes_.wait_for_visits();
+  close(chunks_);  // single chunk operations may still run outside writes
+  chunks_.wait_for_visits();
+  return with_context([&] { return "change " + path(); },
+                      [&] {
+                        try {
+                          require_not_aborted();
+                          publish();
+                        } catch (...) {
+                          end();
+                          throw;
+                        }
+                        end();
+                        return generation_;
+                      });
+}
+
+// change.4, after commit. A tensor of the caller may still show a mapping of this transaction. If
+// the newest generation still has the same bytes, the mapping stays and pins it. Otherwise `end`
+// cuts the mapping off from the file.
+void shared_transaction::keep_mappings() noexcept {
+  std::optional<format::generation_view> newest;
+  for (const auto& [name, array] : written_) {
+    if (!array->is_held_by_others()) {
+      array->bytes = storage();
+      continue;
+    }
+    try {
+      if (!newest) newest = readers_->latest();
+      array->keep_mapping(*newest);
+    } catch (...) {
+      // The file cannot be read any more. The commit is durable, but these tensors are cut off.
+    }
+  }
+}
+
+void shared_transaction::require_not_aborted() const {
+  if (abort_asked_)
+    throw error(errc::invalid_argument, "the transaction was aborted during a write",
+                {fmt::format("file {}, generation {}", path(), generation_)});
+}
+
+void shared_transaction::replace_by(const std::string& other) {
+  if (parallel::call_scope::inside(this))
+    throw error(errc::invalid_argument, "a write of this transaction is not finished",
+                {fmt::format("file {}, generation {}", path(), generation_),
+                 "replace_by was called from inside it, and would wait for itself"});
+  const std::lock_guard changes(changes_lock_);
+  require_active();
+  if (other.empty())
+    throw error(errc::invalid_argument, "the path of the other container is empty");
+  // A relative path begins in the present working directory, which may differ from the one in which
+  // the container was opened.
+  std::error_code unknown;
+  const std::string there = std::filesystem::absolute(other, unknown).string();
+  if (unknown)
+    throw error::from_errno(code_for_errno(unknown.value()),
+                            "the working directory cannot be found", unknown.value(),
+                            {"file " + other});
+  close(writes_);
+  close(chunks_);
+  writes_.wait_for_visits();
+  chunks_.wait_for_visits();
+  try {
+    require_not_aborted();
+    inner_->replace_by(there);
+  } catch (...) {
+    end();
+    throw;
+  }
+  end();
+}
+
+void shared_transaction::abort() noexcept {
+  // The transaction belongs to the parent of a forked child. Other threads of the parent may have
+  // held the locks at the fork.
+  if (::getpid() != process_) return;
+  if (parallel::call_scope::inside(this)) {
+    abort_asked_ = true;
+    close(writes_);
+    close(chunks_);
+    return;
+  }
+  const std::lock_guard changes(changes_lock_);
+  if (!goes_on()) return;
+  abort_asked_ = true;
+  close(writes_);
+  close(chunks_);  // so that running writes end early, with an error
+  writes_.wait_for_visits();
+  chunks_.wait_for_visits();
+  end();
+}
+
+bool shared_transaction::goes_on() const noexcept {
+  const std::lock_guard lock(state_lock_);
+  return inner_.has_value();
+}
+
+// Cuts off the remaining mappings from the file, and only then releases the writer lock: afterwards
+// another writer may use their space.
+void shared_transaction::end() noexcept {
+  const std::lock_guard lock(state_lock_);
+  for (const auto& [name, array] : written_) {
+    array->cut_off();
+    array->tiles.reset();
+  }
+  written_.clear();
+  base_.reset();  // nothing reads the base generation any more
+  if (inner_ && inner_->active()) inner_->abort();
+  inner_.reset();
+}
+
+std::uint64_t shared_transaction::metadata_bytes_written() const noexcept {
+  const std::lock_guard lock(state_lock_);
+  return inner_ ? inner_->metadata_bytes_written() : metadata_bytes_;
+}
+
+}  // namespace shale::arrays

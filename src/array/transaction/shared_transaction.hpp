@@ -1,0 +1,151 @@
+// Lets threads share one transaction. The transaction handle, its writable arrays and their tile
+// sources all refer to one object of this class. It serialises the calls of the format's
+// transaction, and owns the mappings.
+//
+// Invariants
+//   change.1  one thread at a time uses the format's transaction (the lock `state_lock_`), except
+//             that chunks and dense bytes are read and written outside that lock
+//   change.2  commit waits for writes that have begun; commit and abort wait for chunk operations;
+//             no operation begins after that: nothing is written once the writer lock may be
+//             released
+//   change.3  writable mappings are read-only before their checksums are taken, and stay so
+//   change.4  a mapping that outlives its transaction either holds a pin on the generation that
+//             owns its bytes, or is cut off from the file
+//   change.5  no lock that a chunk operation takes is held while a parallel loop runs: otherwise
+//             the loop could need the very threads that wait for that lock
+//   change.6  a call from inside a write (a progress sink, a tile source) never waits for that
+//             write: commit throws, and abort only asks for the end, which the write then completes
+#pragma once
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "array/elements/chunk_tiles.hpp"
+#include "array/transaction/operation_gate.hpp"
+#include "array/transaction/reader_file.hpp"
+#include "array/transaction/written_array.hpp"
+#include "format/generations/generation_view.hpp"
+#include "format/transaction/transaction.hpp"
+#include "parallel/executor/call_scope.hpp"
+#include "shale/storage.hpp"
+
+namespace shale::arrays {
+
+class shared_transaction : public std::enable_shared_from_this<shared_transaction> {
+ public:
+  shared_transaction(std::shared_ptr<reader_file> readers, format::transaction inner,
+                     format::generation_view base);
+  ~shared_transaction();
+
+  std::uint64_t generation() const noexcept { return generation_; }
+  const std::string& path() const noexcept { return readers_->path(); }
+  std::string label(std::string_view name) const;
+
+  /// Adds an array, and reserves its space on the device.
+  std::shared_ptr<written_array> create(format::array_record record);
+  std::shared_ptr<written_array> update(std::string_view name);
+
+  /// The record of an array as changed so far. If the array was created or updated here, `written`
+  /// is set; otherwise its data is that of `base`.
+  struct found_array {
+    format::array_record record;
+    std::shared_ptr<written_array> written;
+    std::optional<format::generation_view> base;
+  };
+  std::optional<found_array> find(std::string_view name) const;
+
+  /// Makes `commit` refuse, because a change was made in part and could not be undone.
+  void refuse_commit() noexcept;
+
+  void remove(std::string_view name);
+  void rename(std::string_view from, std::string_view to);
+  void set_attribute(std::string_view array, std::string_view key, std::string_view value);
+  void remove_attribute(std::string_view array, std::string_view key);
+
+  /// Marks a write of many chunks or of a mapping's bytes while it lives. Either the commit
+  /// contains the whole write, or the write throws.
+  class [[nodiscard]] running_write {
+   public:
+    explicit running_write(shared_transaction& transaction) noexcept
+        : of_(transaction),
+          visit_(std::in_place, transaction.writes_),
+          scope_(std::in_place, &transaction) {}
+    ~running_write() {
+      scope_.reset();
+      visit_.reset();
+      if (of_.abort_asked_ && !parallel::call_scope::inside(&of_)) of_.abort();
+    }
+    running_write(const running_write&) = delete;
+    running_write& operator=(const running_write&) = delete;
+
+   private:
+    shared_transaction& of_;
+    std::optional<operation_gate::visit> visit_;
+    std::optional<parallel::call_scope> scope_;
+  };
+  running_write begin_write() noexcept { return running_write(*this); }
+
+  /// Called at the end of a write, and after waiting for writes.
+  /// Throws   invalid_argument if the transaction was aborted meanwhile
+  void require_not_aborted() const;
+
+  /// Throws   invalid_argument once the transaction ends, not_found if the array is removed
+  void require_writable(const written_array& array) const;
+
+  /// Both throw as `require_writable`. The results are shared handles, because the transaction may
+  /// end, or the array may be removed, in the middle of a write. A dense array's bytes are mapped
+  /// at the first call.
+  storage bytes_of(written_array& array);
+  std::shared_ptr<chunk_tiles> tiles_of(const written_array& array) const;
+
+  std::uint64_t commit();
+  void replace_by(const std::string& other);
+  void abort() noexcept;
+  std::uint64_t metadata_bytes_written() const noexcept;
+
+  /// A handle to the array's chunks that reads only.
+  std::shared_ptr<const chunk_tiles> read_tiles(const std::shared_ptr<written_array>& array);
+
+ private:
+  friend class transaction_chunks;
+
+  void require_open(const operation_gate& gate) const;
+  void require_active() const { require_open(writes_); }
+  void require_chunks(const written_array& array) const;
+  [[noreturn]] void throw_no_array(std::string_view name) const;
+  void enlist(const std::shared_ptr<written_array>& array);
+  void give_back(const format::dense_layout& unused) noexcept;
+  void checksum(written_array& array);
+  void check_mappings() const;
+  void keep_mappings() noexcept;
+  void close(operation_gate& gate) noexcept;
+  bool goes_on() const noexcept;
+  void publish();
+  void end() noexcept;
+
+  const std::shared_ptr<reader_file> readers_;
+  const std::uint64_t generation_;
+  const pid_t process_ = ::getpid();
+
+  // `changes_lock_` serialises calls that add, remove or rename arrays, and the end of the
+  // transaction. It is locked before `state_lock_`.
+  mutable std::mutex changes_lock_;
+  mutable std::mutex state_lock_;
+  operation_gate writes_;  // closed when the transaction ends
+  // Set by abort, so that running writes throw. If a write called abort, its end completes it.
+  std::atomic<bool> abort_asked_ = false;
+  mutable operation_gate chunks_;
+  std::optional<format::transaction> inner_;
+  std::optional<format::generation_view> base_;
+  std::map<std::string, std::shared_ptr<written_array>, std::less<>> written_;
+  std::uint64_t metadata_bytes_ = 0;
+};
+
+}  // namespace shale::arrays

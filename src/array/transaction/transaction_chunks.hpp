@@ -1,0 +1,34 @@
+// Reads and replaces the chunks of one array inside a transaction.
+#pragma once
+
+#include <memory>
+
+#include "array/elements/chunk_store.hpp"
+#include "array/transaction/written_array.hpp"
+
+namespace shale::arrays {
+
+class shared_transaction;
+
+/// Each read looks the chunk up again, so that readers see the transaction's latest change
+/// (docs/decisions/0043).
+class transaction_chunks final : public chunk_store {
+ public:
+  transaction_chunks(std::shared_ptr<shared_transaction> owner,
+                     std::shared_ptr<const written_array> array, bool writable) noexcept
+      : owner_(std::move(owner)), array_(std::move(array)), writable_(writable) {}
+
+  std::optional<format::chunk_entry> find(std::uint64_t number) const override;
+  void read(const format::chunk_entry& entry, format::bytes_span into) const override;
+  int descriptor() const noexcept override;
+  bool writable() const noexcept override { return writable_; }
+  void put(std::uint64_t number, const format::encoded_chunk& chunk) override;
+  void erase(std::uint64_t number) override;
+
+ private:
+  std::shared_ptr<shared_transaction> owner_;
+  std::shared_ptr<const written_array> array_;
+  bool writable_;
+};
+
+}  // namespace shale::arrays

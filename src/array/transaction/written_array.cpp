@@ -1,0 +1,45 @@
+#include "array/transaction/written_array.hpp"
+
+#include <fmt/format.h>
+
+#include "array/elements/dense_bytes.hpp"
+#include "shale/error.hpp"
+#include "storage/mapped/mapped_extents.hpp"
+
+namespace shale::arrays {
+
+void written_array::require_there() const {
+  if (removed)
+    throw error(errc::not_found, fmt::format("'{}' was removed in this transaction", name));
+}
+
+// The mapping uses the container's own descriptor, because the number of descriptors is limited.
+void written_array::map_bytes(format::transaction& in, const std::string& path) {
+  for (const auto& extent : record.dense().extents) in.prepare_mapped_write(extent);
+  owner = std::make_shared<mapping_owner>();
+  owner->file = in.descriptor_owner();
+  bytes = map_dense(in.descriptor(), record,
+                    {.access = access::read_write,
+                     .path = path,
+                     .keep_alive = owner,
+                     .write_back = in.write_back()});
+}
+
+void written_array::cut_off() noexcept {
+  if (bytes && !bytes.empty()) detail::abandon(bytes);
+  bytes = storage();
+}
+
+// Since the commit, another writer may have removed the array and reused its space. If the array
+// still has the same extents and the same checksums, the bytes are the same.
+bool written_array::keep_mapping(const format::generation_view& newest) {
+  const auto now = newest.find(name);
+  if (!now || !now->is_dense() || now->dense().extents != record.dense().extents ||
+      now->dense().checksums_checksum != record.dense().checksums_checksum)
+    return false;
+  owner->pin = newest;
+  bytes = storage();
+  return true;
+}
+
+}  // namespace shale::arrays

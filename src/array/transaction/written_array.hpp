@@ -1,0 +1,58 @@
+// Holds the state of an array that a transaction creates or changes.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "array/elements/chunk_tiles.hpp"
+#include "format/catalog/array_record.hpp"
+#include "format/generations/generation_view.hpp"
+#include "format/transaction/transaction.hpp"
+#include "shale/storage.hpp"
+
+namespace shale::arrays {
+
+/// The objects that a transaction's mapping keeps alive: the open file that it was made from, which
+/// all mappings and transactions of the container share, and, after the commit, a pin on the
+/// generation.
+struct mapping_owner {
+  std::shared_ptr<const void> file;
+  std::optional<format::generation_view> pin;
+};
+
+/// The transaction's lock guards every member.
+struct written_array {
+  explicit written_array(format::array_record stored)
+      : name(stored.name), record(std::move(stored)) {}
+
+  std::string name;             ///< the present name: `rename` changes it
+  format::array_record record;  ///< dtype, shape and layout from when the array was opened
+  bool removed = false;
+
+  // The bytes of a dense array, mapped at the first use, and the owner of the mapping.
+  storage bytes;
+  std::shared_ptr<mapping_owner> owner;
+
+  // The chunks of a chunked array.
+  std::shared_ptr<chunk_tiles> tiles;
+
+  /// Throws   not_found if the array was removed
+  void require_there() const;
+
+  /// Maps a dense array's new bytes for writing. This is called at their first use, because the
+  /// number of a process's mappings is limited (65,530 by default).
+  void map_bytes(format::transaction& in, const std::string& path);
+
+  /// Replaces the mapping by anonymous memory, and marks its storage as failed.
+  void cut_off() noexcept;
+
+  /// Called after commit for a mapping that a tensor still shows. If the array still has these
+  /// bytes in `newest`, the mapping stays, and pins that generation. Returns false if it has not.
+  bool keep_mapping(const format::generation_view& newest);
+
+  /// Whether any handle other than the transaction's own shows the mapping.
+  bool is_held_by_others() const noexcept { return bytes && bytes.use_count() > 1; }
+};
+
+}  // namespace shale::arrays

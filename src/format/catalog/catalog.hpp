@@ -1,0 +1,25 @@
+// The catalog: the tree from the names of arrays to their descriptors.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/catalog/array_record.hpp"
+#include "format/pages/tree.hpp"
+
+namespace shale::format {
+
+/// The array of that name, or nothing. The generation's file ends at `end_of_file`.
+/// Throws   corrupt (also if the catalog stores another array under the name), io, unsupported
+std::optional<array_record> find_array(const tree& catalog, std::string_view name,
+                                       std::uint64_t end_of_file);
+
+/// Up to `limit` names in byte order that start with `prefix` and come after `after`.
+std::vector<std::string> list_arrays(const tree& catalog, std::string_view prefix,
+                                     std::string_view after, std::size_t limit);
+
+}  // namespace shale::format

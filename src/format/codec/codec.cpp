@@ -1,0 +1,254 @@
+#include "format/codec/codec.hpp"
+
+#include <fmt/format.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "format/codec/bitround.hpp"
+#include "format/codec/delta.hpp"
+#include "format/codec/shuffle.hpp"
+#include "shale/error.hpp"
+#include "storage/system/thread_end.hpp"
+
+namespace shale::format {
+namespace {
+
+constexpr std::int32_t zstd_level_min = -100;
+constexpr std::int32_t zstd_level_max = 22;
+
+// A buffer that grows and never shrinks, aligned for vector loads.
+class buffer {
+ public:
+  bytes_span sized(std::size_t bytes) {
+    if (bytes > capacity_) {
+      release();
+      data_ = static_cast<std::byte*>(::operator new(bytes, alignment, std::nothrow));
+      if (data_ == nullptr)
+        throw error(errc::out_of_memory, "no memory for coding a chunk",
+                    {fmt::format("wanted {} bytes", bytes)});
+      capacity_ = bytes;
+    }
+    return {data_, bytes};
+  }
+
+  void release() noexcept {
+    ::operator delete(data_, alignment);
+    data_ = nullptr;
+    capacity_ = 0;
+  }
+
+  buffer() = default;
+  buffer(const buffer&) = delete;
+  buffer& operator=(const buffer&) = delete;
+  ~buffer() { release(); }
+
+ private:
+  static constexpr std::align_val_t alignment{64};
+  std::byte* data_ = nullptr;
+  std::size_t capacity_ = 0;
+};
+
+struct free_compressor {
+  void operator()(ZSTD_CCtx* context) const noexcept { ZSTD_freeCCtx(context); }
+};
+struct free_decompressor {
+  void operator()(ZSTD_DCtx* context) const noexcept { ZSTD_freeDCtx(context); }
+};
+
+template <class Context>
+Context* require(Context* context) {
+  if (context == nullptr) throw error(errc::out_of_memory, "no memory for a zstd context");
+  return context;
+}
+
+bool is_integer(dtype type) noexcept {
+  return kind(type) == dtype_kind::signed_integer || kind(type) == dtype_kind::unsigned_integer;
+}
+
+[[noreturn]] void refuse(const std::string& why) {
+  throw error(errc::invalid_argument, "not a codec pipeline", {why});
+}
+
+[[noreturn]] void throw_corrupt_chunk(const std::string& why) {
+  throw error(errc::corrupt, "a chunk does not decode", {why});
+}
+
+// Decodes one zstd frame, which must fill `into` exactly (codec.3).
+void unpack_zstd(bytes_view stored, bytes_span into, ZSTD_DCtx* context) {
+  const std::size_t frame = ZSTD_findFrameCompressedSize(stored.data(), stored.size());
+  if (ZSTD_isError(frame) || frame != stored.size())
+    throw_corrupt_chunk("its stored bytes are not one zstd frame");
+  const std::size_t got =
+      ZSTD_decompressDCtx(context, into.data(), into.size(), stored.data(), stored.size());
+  if (ZSTD_isError(got)) throw_corrupt_chunk(fmt::format("zstd: {}", ZSTD_getErrorName(got)));
+  if (got != into.size())
+    throw_corrupt_chunk(fmt::format("wanted {} bytes, its frame holds {}", into.size(), got));
+}
+
+}  // namespace
+
+struct codec_workspace::state {
+  buffer staging;
+  buffer first;
+  buffer second;
+  buffer packed;
+  std::unique_ptr<ZSTD_CCtx, free_compressor> compressor;
+  std::unique_ptr<ZSTD_DCtx, free_decompressor> decompressor;
+};
+
+codec_workspace::codec_workspace() noexcept = default;
+codec_workspace::~codec_workspace() = default;
+
+namespace {
+
+constinit thread_local codec_workspace* workspace_of_thread = nullptr;
+
+struct owned_workspace final : shale::detail::thread_owned {
+  ~owned_workspace() override { workspace_of_thread = nullptr; }
+
+  codec_workspace workspace;
+};
+
+}  // namespace
+
+codec_workspace& codec_workspace::of_this_thread() {
+  if (workspace_of_thread == nullptr) {
+    auto made = std::make_unique<owned_workspace>();
+    made->leave_to_thread();  // if this fails, the workspace is never freed
+    workspace_of_thread = &made.release()->workspace;
+  }
+  return *workspace_of_thread;
+}
+
+codec_workspace::state& codec_workspace::own() {
+  if (!state_) state_ = std::make_unique<state>();
+  return *state_;
+}
+
+bytes_span codec_workspace::staging(std::size_t bytes) { return own().staging.sized(bytes); }
+
+codec::codec(std::vector<codec_stage> stages, shale::dtype type)
+    : stages_(std::move(stages)), item_bytes_(shale::item_bytes(type)), type_(type) {
+  int previous = 0;
+  bool shuffles = false;
+  for (const codec_stage& stage : stages_) {
+    const int kind = static_cast<int>(stage.kind);
+    if (kind <= previous) refuse(fmt::format("stage {} after stage {}", kind, previous));
+    previous = kind;
+    const stage_facts* const facts = find_stage(kind);
+    if (facts == nullptr) refuse(fmt::format("unknown stage {}", kind));
+    if (!facts->takes_parameter && stage.parameter != 0)
+      refuse(fmt::format("stage {} takes no parameter, got {}", kind, stage.parameter));
+    if (facts->is_shuffle && std::exchange(shuffles, true)) refuse("more than one shuffle");
+    switch (stage.kind) {
+      case stage_kind::bitround:
+        if (mantissa_bits(type) == 0)
+          refuse(fmt::format("bitround on {}: it needs a floating type of 16 bits or more",
+                             shale::name(type)));
+        if (stage.parameter < 0 || stage.parameter > mantissa_bits(type))
+          refuse(fmt::format("bitround keeps 0 to {} bits of {}, got {}", mantissa_bits(type),
+                             shale::name(type), stage.parameter));
+        break;
+      case stage_kind::delta:
+        if (!is_integer(type))
+          refuse(fmt::format("delta on {}: it needs an integer type", shale::name(type)));
+        break;
+      case stage_kind::byte_shuffle:
+      case stage_kind::bit_shuffle:
+        break;
+      case stage_kind::zstd:
+        if (stage.parameter < zstd_level_min || stage.parameter > zstd_level_max)
+          refuse(fmt::format("zstd levels are {} to {}, got {}", zstd_level_min, zstd_level_max,
+                             stage.parameter));
+        break;
+    }
+  }
+}
+
+encoded_chunk codec::encode(bytes_view chunk, codec_workspace& workspace) const {
+  codec_workspace::state& buffers = workspace.own();
+  bytes_view elements = chunk;  // the bytes to store if the chunk stays raw
+  bytes_view packed = chunk;    // the output of the stages so far
+  for (const codec_stage& stage : stages_) {
+    switch (stage.kind) {
+      case stage_kind::bitround: {
+        if (stage.parameter == mantissa_bits(type_)) break;
+        const bytes_span to = buffers.first.sized(chunk.size());
+        round_mantissas(packed, to, type_, stage.parameter);
+        elements = packed = to;
+        break;
+      }
+      case stage_kind::delta: {
+        const bytes_span to = buffers.first.sized(chunk.size());
+        take_differences(packed, item_bytes_, to);
+        packed = to;
+        break;
+      }
+      case stage_kind::byte_shuffle: {
+        const bytes_span to = buffers.second.sized(chunk.size());
+        shuffle_bytes(packed, item_bytes_, to);
+        packed = to;
+        break;
+      }
+      case stage_kind::bit_shuffle: {
+        const bytes_span to = buffers.second.sized(chunk.size());
+        shuffle_bits(packed, item_bytes_, buffers.packed.sized(chunk.size()), to);
+        packed = to;
+        break;
+      }
+      case stage_kind::zstd: {
+        if (!buffers.compressor) buffers.compressor.reset(require(ZSTD_createCCtx()));
+        // The room is one byte less than the chunk: a result that does not fit is stored raw
+        // (codec.2).
+        const bytes_span to = buffers.packed.sized(chunk.size());
+        const std::size_t written =
+            chunk.empty() ? 1
+                          : ZSTD_compressCCtx(buffers.compressor.get(), to.data(), to.size() - 1,
+                                              packed.data(), packed.size(), stage.parameter);
+        if (ZSTD_isError(written) || written >= chunk.size()) break;
+        return {to.first(written), 0};
+      }
+    }
+  }
+  return {elements, chunk_flag_raw};
+}
+
+void codec::decode(bytes_view stored, std::uint32_t flags, bytes_span chunk,
+                   codec_workspace& workspace) const {
+  if ((flags & ~chunk_flag_raw) != 0)
+    throw_corrupt_chunk(
+        fmt::format("its flags are {:#x}, this build knows only {:#x}", flags, chunk_flag_raw));
+  if ((flags & chunk_flag_raw) != 0) {
+    if (stored.size() != chunk.size())
+      throw_corrupt_chunk(
+          fmt::format("stored raw: wanted {} bytes, got {}", chunk.size(), stored.size()));
+    if (!chunk.empty()) std::memcpy(chunk.data(), stored.data(), chunk.size());
+    return;
+  }
+  if (stages_.empty() || !find_stage(static_cast<int>(stages_.back().kind))->compresses())
+    throw_corrupt_chunk("not raw, but the pipeline has no compressing stage");
+
+  codec_workspace::state& buffers = workspace.own();
+  const auto stage_is = [this](stage_kind kind) {
+    for (const codec_stage& stage : stages_)
+      if (stage.kind == kind) return true;
+    return false;
+  };
+  const bool by_bytes = stage_is(stage_kind::byte_shuffle) && item_bytes_ > 1;
+  const bool by_bits = stage_is(stage_kind::bit_shuffle);
+  const bytes_span unpacked = by_bytes || by_bits ? buffers.first.sized(chunk.size()) : chunk;
+  static_assert(std::count_if(all_stages.begin(), all_stages.end(),
+                              [](const stage_facts& s) { return s.compresses(); }) == 1,
+                "a second stage that compresses needs a choice here");
+  if (!buffers.decompressor) buffers.decompressor.reset(require(ZSTD_createDCtx()));
+  unpack_zstd(stored, unpacked, buffers.decompressor.get());
+  if (by_bytes) unshuffle_bytes(unpacked, item_bytes_, chunk);
+  if (by_bits) unshuffle_bits(unpacked, item_bytes_, buffers.second.sized(chunk.size()), chunk);
+  if (stage_is(stage_kind::delta)) sum_differences(chunk, item_bytes_);
+}
+
+}  // namespace shale::format

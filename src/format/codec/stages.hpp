@@ -1,0 +1,66 @@
+// The stages of codec pipelines, and what other code needs to know of each. A new stage is entered
+// here, in `codec` (which runs it), in the public codec_spec, and where the command reads and
+// prints codecs (tools/notation/codec_text, the help in tools/data/array_form). A stage that needs
+// another library also needs it in cmake/shaleConfig.cmake.in, in the pkg-config file
+// (cmake/ShaleInstall.cmake) and in tools/doctor/versions.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+namespace shale::format {
+
+/// The kinds of stages. The values are written into files and never change. In a pipeline they
+/// increase, so each kind appears at most once; and at most one of them is a shuffle.
+enum class stage_kind : std::uint8_t {
+  bitround = 1,      ///< parameter: mantissa bits to keep, >= 0; floating and complex types
+  delta = 2,         ///< element minus its predecessor, modulo 2^bits; integer types
+  byte_shuffle = 3,  ///< all first bytes of the elements, then all second bytes, …
+  bit_shuffle = 4,   ///< all lowest bits of the elements, then all second bits, …
+  zstd = 5,          ///< parameter: level; one standard frame
+};
+
+struct codec_stage {
+  stage_kind kind = stage_kind::zstd;
+  std::int32_t parameter = 0;
+
+  friend bool operator==(const codec_stage&, const codec_stage&) noexcept = default;
+};
+
+struct stage_facts {
+  stage_kind kind;
+  bool takes_parameter;
+  bool is_shuffle;
+  /// The most bytes that one byte of output can stand for; 1 if the stage keeps the number of
+  /// bytes. A stage with more compresses: it comes last, and decoding begins with it.
+  std::uint64_t ratio_max;
+
+  constexpr bool compresses() const noexcept { return ratio_max > 1; }
+};
+
+/// In the order of a pipeline.
+inline constexpr std::array<stage_facts, 5> all_stages{{
+    {stage_kind::bitround, true, false, 1},
+    {stage_kind::delta, false, false, 1},
+    {stage_kind::byte_shuffle, false, true, 1},
+    {stage_kind::bit_shuffle, false, true, 1},
+    // A zstd block takes at least 4 bytes and holds at most 128 KiB.
+    {stage_kind::zstd, true, false, 32768},
+}};
+
+/// The facts of the stage that has this number in files; null if this build does not know it.
+constexpr const stage_facts* find_stage(int number) noexcept {
+  for (const stage_facts& stage : all_stages)
+    if (static_cast<int>(stage.kind) == number) return &stage;
+  return nullptr;
+}
+
+/// The most bytes of a chunk that one stored byte can stand for, in any pipeline.
+inline constexpr std::uint64_t stored_ratio_max =
+    std::max_element(
+        all_stages.begin(), all_stages.end(),
+        [](const stage_facts& a, const stage_facts& b) { return a.ratio_max < b.ratio_max; })
+        ->ratio_max;
+
+}  // namespace shale::format

@@ -1,0 +1,112 @@
+#include "format/os/file_io.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+
+namespace shale::format {
+
+error failure(const char* doing, os_result result, const std::string& path) {
+  const int number = static_cast<int>(-result);
+  errc code = code_for_errno(number);
+  // The arguments of these calls are made by this floor, so an invalid one is not an error of the
+  // caller.
+  if (number == EINVAL) code = errc::io;
+  return error::from_errno(code, doing, number, {"file " + path});
+}
+
+void read_exact(open_file& file, std::uint64_t offset, bytes_span into, const std::string& path) {
+  while (!into.empty()) {
+    const os_result n = file.pread(into, offset);
+    if (n == -EINTR) continue;
+    if (n < 0)
+      throw failure("read", n, path)
+          .add_detail(fmt::format("{} bytes from byte {}", into.size(), offset));
+    if (n == 0)
+      throw error(errc::io, "the file ends too early",
+                  {"file " + path,
+                   fmt::format("wanted {} bytes from byte {}, none are there", into.size(), offset),
+                   "it was truncated while open"});
+    into = into.subspan(static_cast<std::size_t>(n));
+    offset += static_cast<std::uint64_t>(n);
+  }
+}
+
+void write_all(open_file& to, std::uint64_t offset, bytes_view bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const os_result n = to.pwrite(bytes, offset);
+    if (n == -EINTR) continue;
+    // If a write of no bytes counted as a success, this would loop for ever.
+    const os_result result = n == 0 ? -EIO : n;
+    if (result < 0)
+      throw failure("write", result, path)
+          .add_detail(fmt::format("{} bytes to byte {}", bytes.size(), offset));
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+    offset += static_cast<std::uint64_t>(n);
+  }
+}
+
+error sync_failure(os_result result, const std::string& path) {
+  const int number = static_cast<int>(-result);
+  const bool full = code_for_errno(number) == errc::out_of_space;
+  return error::from_errno(full ? errc::out_of_space : errc::io, "make data durable (fdatasync)",
+                           number, {"file " + path});
+}
+
+void allocate_space(open_file& file, std::uint64_t offset, std::uint64_t bytes,
+                    const std::string& path) {
+  const os_result result = uninterrupted([&] { return file.allocate(offset, bytes); });
+  if (result < 0)
+    throw failure("reserve space", result, path)
+        .add_detail(fmt::format("{} bytes from byte {}", bytes, offset));
+}
+
+std::uint64_t size_bytes(open_file& file, const std::string& path) {
+  const os_result size = uninterrupted([&] { return file.size(); });
+  if (size < 0) throw failure("get the size", size, path);
+  return static_cast<std::uint64_t>(size);
+}
+
+file_identity identity_of(open_file& file, const std::string& path) {
+  file_identity identity;
+  const os_result result = uninterrupted([&] { return file.identify(identity); });
+  if (result < 0) throw failure("identify the open file", result, path);
+  return identity;
+}
+
+file_identity identity_of(const bound_path& place) {
+  file_identity identity;
+  const os_result result =
+      uninterrupted([&] { return place.files().identify(place.name(), identity); });
+  if (result < 0) throw failure("identify the file", result, place.shown());
+  return identity;
+}
+
+namespace {
+
+[[noreturn]] void throw_unopened(os_result result, const std::string& path) {
+  if (result == -EINVAL)
+    throw error(errc::invalid_argument, "not a regular file",
+                {"file " + path, "it is a device or a pipe"});
+  throw failure("cannot open file", result, path);
+}
+
+}  // namespace
+
+std::unique_ptr<open_file> open_existing(const bound_path& place, open_access access) {
+  std::unique_ptr<open_file> opened;
+  const os_result result =
+      uninterrupted([&] { return place.files().open(place.name(), access, opened); });
+  if (result < 0) throw_unopened(result, place.shown());
+  return opened;
+}
+
+std::unique_ptr<open_file> open_unshared(const bound_path& place) {
+  std::unique_ptr<open_file> opened;
+  const os_result result =
+      uninterrupted([&] { return place.files().open_unshared(place.name(), opened); });
+  if (result < 0) throw_unopened(result, place.shown());
+  return opened;
+}
+
+}  // namespace shale::format

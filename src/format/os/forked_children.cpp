@@ -1,0 +1,69 @@
+#include "format/os/forked_children.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <mutex>
+#include <type_traits>
+
+namespace shale::format {
+namespace {
+
+// The mutex needs no destructor: static objects may release descriptors while the process ends.
+constinit std::mutex listing;
+static_assert(std::is_trivially_destructible_v<std::mutex>);
+
+kept_from_children* first = nullptr;
+std::int64_t forks = 0;
+
+}  // namespace
+
+struct child_handlers {
+  static void prepare() {
+    // No thread changes the list during the fork, so the child's copy is consistent.
+    listing.lock();
+    ++forks;
+  }
+
+  static void resume() { listing.unlock(); }
+
+  // Calls nothing but close: a lock that another thread held at the fork is never released here.
+  static void start() {
+    for (kept_from_children* kept = first; kept != nullptr; kept = kept->next_) {
+      if (*kept->descriptor_ >= 0) ::close(*kept->descriptor_);
+      *kept->descriptor_ = -1;
+    }
+    resume();
+  }
+
+  static std::int64_t install() noexcept { return -::pthread_atfork(&prepare, &resume, &start); }
+};
+
+std::int64_t forks_begun() noexcept {
+  static const std::int64_t installed = child_handlers::install();
+  if (installed < 0) return installed;
+  const std::lock_guard lock(listing);
+  return forks;
+}
+
+// Installs the handlers at program start, so that no thread forks while another one installs them.
+[[maybe_unused]] static const std::int64_t installed_at_load = forks_begun();
+
+bool kept_from_children::start(std::int64_t before) noexcept {
+  const std::lock_guard lock(listing);
+  if (forks != before) return false;
+  next_ = first;
+  if (first != nullptr) first->previous_ = this;
+  first = this;
+  listed_ = true;
+  return true;
+}
+
+kept_from_children::~kept_from_children() {
+  if (!listed_) return;
+  const std::lock_guard lock(listing);
+  (previous_ != nullptr ? previous_->next_ : first) = next_;
+  if (next_ != nullptr) next_->previous_ = previous_;
+}
+
+}  // namespace shale::format

@@ -1,0 +1,44 @@
+// Verified pages of one file, kept in memory.
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "format/bytes/types.hpp"
+#include "format/pages/page.hpp"
+
+namespace shale::format {
+
+/// Finds pages by their references. A reference holds the page's checksum, so it names one content
+/// for ever: cached pages never become stale.
+/// Threads  safe
+class page_cache {
+ public:
+  /// Null if the page is not in the cache.
+  std::shared_ptr<const page> find(const page_ref& ref);
+
+  /// Drops the page that was not used for the longest time if the cache is full.
+  void insert(const page_ref& ref, std::shared_ptr<const page> verified);
+
+ private:
+  static constexpr std::size_t pages_max = 2048;  // 8 MiB
+
+  struct entry {
+    page_ref ref;
+    std::shared_ptr<const page> content;
+  };
+  struct hash {
+    std::size_t operator()(const page_ref& ref) const noexcept {
+      return static_cast<std::size_t>(ref.checksum.low ^ ref.offset);
+    }
+  };
+
+  std::mutex mutex_;
+  std::list<entry> recent_;  // most recently used first
+  std::unordered_map<page_ref, std::list<entry>::iterator, hash> by_ref_;
+};
+
+}  // namespace shale::format

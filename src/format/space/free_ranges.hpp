@@ -1,0 +1,59 @@
+// The free ranges of a file, found by place and by size.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "format/bytes/file_layout.hpp"
+#include "format/bytes/range_set.hpp"
+
+namespace shale::format {
+
+/// A set of ranges with an index by size, and with a note of which ranges have changed.
+class free_ranges {
+ public:
+  /// Adds a range that was not free. It is joined with free ranges that touch it.
+  void add(std::uint64_t first, std::uint64_t end);
+
+  /// Removes a range that lies inside a free one.
+  void take(std::uint64_t first, std::uint64_t end);
+
+  /// The start of the smallest range that holds `bytes` (whole pages) at that alignment.
+  std::optional<std::uint64_t> find(std::uint64_t bytes, std::uint64_t alignment) const;
+
+  /// The beginning of the free range that ends exactly at `end`; nothing if there is none.
+  std::optional<std::uint64_t> beginning_of(std::uint64_t end) const {
+    return ranges_.beginning_of(end);
+  }
+
+  /// The whole pages of the largest range.
+  std::optional<byte_interval> largest() const;
+
+  /// Sum of the whole pages of all ranges, in bytes.
+  std::uint64_t page_total() const noexcept { return page_total_; }
+
+  /// first -> one past the last.
+  const std::map<std::uint64_t, std::uint64_t>& ranges() const noexcept { return ranges_.ranges(); }
+
+  /// The offsets at which a range has begun or ceased to begin since the last call.
+  std::set<std::uint64_t> take_touched() { return std::exchange(touched_, {}); }
+
+ private:
+  void enter(std::uint64_t first, std::uint64_t end);
+  void leave(std::uint64_t first, std::uint64_t end);
+
+  range_set ranges_;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> by_pages_;  // {bytes in whole pages, offset}
+  std::set<std::uint64_t> touched_;
+  std::uint64_t page_total_ = 0;
+};
+
+/// The first multiple of `alignment` that is not below `value`.
+constexpr std::uint64_t rounded_up(std::uint64_t value, std::uint64_t alignment) noexcept {
+  return (value + alignment - 1) / alignment * alignment;
+}
+
+}  // namespace shale::format

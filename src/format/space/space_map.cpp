@@ -1,0 +1,324 @@
+#include "format/space/space_map.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+
+#include "format/bytes/byte_order.hpp"
+#include "shale/error.hpp"
+#include "shale/index.hpp"
+
+namespace shale::format {
+namespace {
+
+// Chunks that reuse free space are packed into stretches of at most this length. A stretch is taken
+// from the free ranges as a whole; `close_chunks` gives back the unused rest.
+constexpr std::uint64_t stretch_bytes_max = 8u << 20;
+
+// In its first rounds, `write_changes` places pages where they fit best. In later rounds it appends
+// them to the file: this only lengthens one entry of the map, so it changes no further page.
+constexpr int fitting_rounds = 6;
+
+[[noreturn]] void throw_corrupt(const char* problem, std::uint64_t first, std::uint64_t end) {
+  throw error(errc::corrupt, "the space map contradicts the container's references",
+              {fmt::format("bytes {} to {}: {}", first, end, problem)});
+}
+
+}  // namespace
+
+bool lives_in(std::uint64_t born, std::uint64_t freed,
+              const std::vector<generation_range>& generations) noexcept {
+  return std::any_of(generations.begin(), generations.end(), [&](const generation_range& range) {
+    return range.first < freed && range.last >= born;
+  });
+}
+
+space_map::space_map(tree& map_tree, std::uint64_t generation, std::uint64_t end_of_file,
+                     std::vector<generation_range> protected_generations)
+    : map_tree_(&map_tree),
+      generation_(generation),
+      end_(end_of_file),
+      protected_(std::move(protected_generations)) {
+  std::uint64_t previous_end = 0;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> unchanged;
+  for (auto cursor = map_tree.seek(space_key(space_section::unused, 0)); cursor.valid();
+       cursor.next()) {
+    const auto record = decode_space_record(cursor.key(), cursor.short_value(), end_of_file);
+    if (!record || record->offset < previous_end)
+      throw error(errc::corrupt, "the space map is damaged",
+                  {fmt::format("an entry after byte {} is not possible", previous_end)});
+    const std::uint64_t end = record->offset + record->entry.bytes;
+    previous_end = end;
+    if (record->entry.is_free()) unchanged.emplace_back(record->offset, end);
+    if (!record->entry.is_free() &&
+        lives_in(record->entry.born, record->entry.freed, protected_)) {  // space.2
+      freed_.emplace(record->offset, record->entry);
+    } else {
+      free_.add(record->offset, end);
+      touched_.insert(record->offset);  // it may have been joined to the one before
+    }
+  }
+  touched_.merge(free_.take_touched());
+  for (const auto& [first, end] : unchanged) {
+    const auto range = free_.ranges().find(first);
+    if (range != free_.ranges().end() && range->second == end) touched_.erase(first);
+  }
+}
+
+// Takes new space at the end of the file. Free space that ends there becomes part of it.
+extent space_map::grow(std::uint64_t bytes, std::uint64_t alignment) {
+  const std::uint64_t tail = free_.beginning_of(end_).value_or(end_);
+  const std::uint64_t first = rounded_up(tail, alignment);
+  if (bytes > file_bytes_max || first > file_bytes_max - bytes)
+    throw error(errc::out_of_space, "the container would be too large",
+                {fmt::format("{} bytes from byte {} on, at most {} are possible", bytes, first,
+                             file_bytes_max)});
+  if (first < end_) free_.take(first, end_);
+  else free_.add(end_, first);
+  end_ = first + bytes;
+  fresh_.add(first, end_);
+  return {first, bytes};
+}
+
+// Takes free space, or grows the file. The caller enters the space in `allocated_`.
+extent space_map::take(std::uint64_t space, std::uint64_t alignment) {
+  const auto first = free_.find(space, alignment);
+  if (!first) return grow(space, alignment);
+  free_.take(*first, *first + space);
+  fresh_.add(*first, *first + space);
+  return {*first, space};
+}
+
+extent space_map::allocate(std::uint64_t bytes, std::uint64_t alignment) {
+  const extent found = take(page_space(bytes), alignment);
+  allocated_.add(found.offset, found.end());
+  return {found.offset, bytes};
+}
+
+// Chunks are packed one after the other into an open stretch [chunks_at_, chunks_end_). If a chunk
+// does not fit, a stretch at the end of the file is lengthened; any other is closed, and the next
+// one comes from free space or from the end of the file.
+extent space_map::allocate_chunk(std::uint64_t stored_bytes) {
+  const std::uint64_t space = chunk_space(stored_bytes);
+  if (chunks_end_ - chunks_at_ < space) {
+    const std::uint64_t missing = page_space(space - (chunks_end_ - chunks_at_));
+    if (chunks_end_ == end_ && chunks_at_ != 0 && end_ <= file_bytes_max - missing) {
+      end_ += missing;
+      chunks_end_ = end_;
+      fresh_.add(end_ - missing, end_);
+    } else {
+      close_chunks();
+      const std::uint64_t pages = page_space(space);
+      if (const auto first = free_.find(pages, page_bytes)) {
+        const auto range = std::prev(free_.ranges().upper_bound(*first));
+        const std::uint64_t most = *first + std::max(pages, stretch_bytes_max);
+        chunks_at_ = *first;
+        chunks_end_ = std::min(range->second / page_bytes * page_bytes, most);
+        free_.take(chunks_at_, chunks_end_);
+        fresh_.add(chunks_at_, chunks_end_);
+      } else {
+        const extent fresh = grow(pages, page_bytes);
+        chunks_at_ = fresh.offset;
+        chunks_end_ = fresh.end();
+      }
+    }
+  }
+  const extent found{chunks_at_, stored_bytes};
+  chunks_at_ += space;
+  allocated_.add(found.offset, chunks_at_);
+  return found;
+}
+
+void space_map::close_chunks() {
+  free_.add(chunks_at_, chunks_end_);
+  chunks_at_ = chunks_end_ = 0;
+}
+
+std::vector<std::uint64_t> space_map::allocate_pages(std::size_t count) {
+  std::vector<std::uint64_t> pages;
+  const auto use = [&](std::uint64_t first, std::uint64_t end) {
+    allocated_.add(first, end);
+    for (; first < end; first += page_bytes) pages.push_back(first);
+  };
+  std::uint64_t missing = count * page_bytes;
+  const bool together = free_.find(missing, page_bytes).has_value();
+  // One contiguous run is best for the map and for reading. If no run is long enough, pieces are
+  // used, but only if the free space is much larger than the request: else the file grows.
+  if (!together && free_.page_total() >= 4 * missing) {
+    while (missing > 0) {
+      const auto [first, end] = *free_.largest();
+      const std::uint64_t stop = std::min(end, first + missing);
+      free_.take(first, stop);
+      fresh_.add(first, stop);
+      use(first, stop);
+      missing -= stop - first;
+    }
+  } else if (missing > 0) {
+    const extent run = take(missing, page_bytes);
+    use(run.offset, run.end());
+  }
+  return pages;
+}
+
+void space_map::release(std::uint64_t offset, std::uint64_t bytes) {
+  const std::uint64_t end = offset + bytes;
+  if (allocated_.contains(offset, end)) {  // space.4
+    allocated_.subtract(offset, end);
+    free_.add(offset, end);
+    return;
+  }
+  if (allocated_.overlaps(offset, end) || released_.overlaps(offset, end))
+    throw_corrupt("two things lie there", offset, end);
+  released_.add(offset, end);
+}
+
+void space_map::withdraw(const extent& got, std::uint64_t end_before) {
+  release(got.offset, got.bytes);
+  if (end_before < end_) free_.take(end_before, end_);
+  end_ = end_before;
+}
+
+void space_map::add_freed(std::uint64_t first, std::uint64_t end, std::uint64_t born) {
+  space_entry entry{end - first, born, generation_};
+  const auto joins = [&](const space_entry& other) {
+    return other.born == entry.born && other.freed == entry.freed;
+  };
+  auto after = freed_.lower_bound(first);
+  if (after != freed_.end() && after->first == end && joins(after->second)) {
+    entry.bytes += after->second.bytes;
+    touched_.insert(after->first);
+    after = freed_.erase(after);
+  }
+  if (after != freed_.begin()) {
+    const auto before = std::prev(after);
+    if (before->first + before->second.bytes == first && joins(before->second)) {
+      before->second.bytes += entry.bytes;
+      touched_.insert(before->first);
+      return;
+    }
+  }
+  freed_.emplace(first, entry);
+  touched_.insert(first);
+}
+
+// Removes released ranges from the live section, and adds them to the freed ranges. A freed range
+// keeps the generation in which it was born and dies in the generation being made. A released range
+// may be the middle of a live entry, so the rests on both sides are entered again.
+bool space_map::enter_released() {
+  // Pages of the map's own tree are released while this runs. The next round enters them.
+  const range_set batch = std::exchange(released_, {});
+  for (const auto& range : batch.ranges()) {
+    const std::uint64_t end = range.second;
+    for (std::uint64_t first = range.first; first < end;) {
+      const auto cursor = map_tree_->seek_floor(space_key(space_section::live, first));
+      std::optional<space_record> record;
+      if (cursor.valid()) record = decode_space_record(cursor.key(), cursor.short_value(), end_);
+      if (!record || record->section != space_section::live ||
+          record->offset + record->entry.bytes <= first)
+        throw_corrupt("in use, but not live in the map", first, end);
+      const std::uint64_t live_first = record->offset;
+      const std::uint64_t live_end = live_first + record->entry.bytes;
+      const std::uint64_t stop = std::min(end, live_end);
+      if (stop < live_end)
+        map_tree_->insert(
+            space_key(space_section::live, stop),
+            encode_space_entry({live_end - stop, record->entry.born, space_entry::never}));
+      if (live_first < first)
+        map_tree_->insert(
+            space_key(space_section::live, live_first),
+            encode_space_entry({first - live_first, record->entry.born, space_entry::never}));
+      else map_tree_->erase(space_key(space_section::live, live_first));
+      add_freed(first, stop, record->entry.born);
+      first = stop;
+    }
+  }
+  return !batch.empty();
+}
+
+// Makes the live section agree with `allocated_`. Ranges join and split from round to round, so the
+// entries of the last round that are gone are erased.
+bool space_map::enter_allocated() {
+  bool changed = false;
+  const range_set wanted = allocated_;
+  for (const auto& [first, end] : wanted.ranges()) {
+    const auto have = entered_.ranges().find(first);
+    if (have != entered_.ranges().end() && have->second == end) continue;
+    map_tree_->insert(space_key(space_section::live, first),
+                      encode_space_entry({end - first, generation_, space_entry::never}));
+    changed = true;
+  }
+  for (const auto& [first, end] : entered_.ranges()) {
+    if (wanted.ranges().contains(first)) continue;
+    map_tree_->erase(space_key(space_section::live, first));
+    changed = true;
+  }
+  entered_ = wanted;
+  return changed;
+}
+
+// Makes the unused section agree with the free and freed ranges, at all offsets that have changed.
+bool space_map::enter_unused() {
+  std::set<std::uint64_t> touched = free_.take_touched();
+  touched.merge(std::exchange(touched_, {}));
+  bool changed = false;
+  std::vector<std::uint64_t> gone;
+  for (const std::uint64_t offset : touched) {
+    space_entry wanted;
+    if (const auto free = free_.ranges().find(offset); free != free_.ranges().end())
+      wanted.bytes = free->second - offset;
+    else if (const auto freed = freed_.find(offset); freed != freed_.end()) wanted = freed->second;
+    const std::string key = space_key(space_section::unused, offset);
+    if (wanted.bytes == 0) {
+      gone.push_back(offset);
+      continue;
+    }
+    const auto value = encode_space_entry(wanted);
+    const auto have = map_tree_->find(key);
+    if (have && std::equal(value.begin(), value.end(), have->begin(), have->end())) continue;
+    map_tree_->insert(key, value);
+    changed = true;
+  }
+  for (const std::uint64_t offset : gone)
+    changed |= map_tree_->erase(space_key(space_section::unused, offset));
+  return changed;
+}
+
+// Gives places to the changed pages of the map's own tree. Returns false if all have one.
+bool space_map::place_pages(bool at_end) {
+  const std::size_t count = map_tree_->unplaced();
+  if (count == 0) return false;
+  std::vector<std::uint64_t> pages;
+  if (at_end) {
+    const std::uint64_t first = end_;
+    end_ += count * page_bytes;
+    allocated_.add(first, end_);
+    for (std::uint64_t page = first; page < end_; page += page_bytes) pages.push_back(page);
+  } else {
+    pages = allocate_pages(count);
+  }
+  map_tree_->place(pages);
+  return true;
+}
+
+// The map stores its own pages (space.5), so entering a change may itself take or release pages,
+// and each of these is a change again. The loop repeats the four steps until a round changes
+// nothing. It ends because a page is copied at most once in a transaction: after some rounds all
+// pages on the affected paths are copied, and from `fitting_rounds` on new pages only lengthen one
+// entry.
+void space_map::write_changes() {
+  close_chunks();
+  for (int round = 0;; ++round) {
+    bool changed = enter_released();
+    changed |= enter_allocated();
+    changed |= enter_unused();
+    changed |= place_pages(round >= fitting_rounds);
+    if (!changed) return;
+    // A sound map needs a few rounds.
+    if (round == 1000)
+      throw error(errc::corrupt, "writing the space map does not end",
+                  {"its tree must be damaged"});
+  }
+}
+
+}  // namespace shale::format

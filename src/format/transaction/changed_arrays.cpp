@@ -1,0 +1,277 @@
+#include "format/transaction/changed_arrays.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/printable.hpp"
+#include "format/bytes/byte_order.hpp"
+#include "format/bytes/file_layout.hpp"
+#include "format/catalog/array_name.hpp"
+#include "format/catalog/catalog.hpp"
+#include "format/catalog/descriptor.hpp"
+#include "format/chunks/chunk_index.hpp"
+#include "format/chunks/chunk_numbers.hpp"
+#include "shale/error.hpp"
+
+namespace shale::format {
+namespace {
+
+// Whether the stored chunks of `a` are valid chunks of `b`, with the same numbers and elements.
+bool same_chunks(const array_record& a, const array_record& b) {
+  return !a.is_dense() && !b.is_dense() && a.dtype == b.dtype &&
+         a.chunked().chunk_shape == b.chunked().chunk_shape &&
+         a.chunked().grid_capacity == b.chunked().grid_capacity &&
+         a.chunked().stages == b.chunked().stages;
+}
+
+[[noreturn]] void throw_no_array(std::string_view name) {
+  throw error(errc::not_found, "no array " + shale::detail::in_quotes(name));
+}
+
+// The extents that the record of a dense array refers to.
+std::vector<extent> extents_of(const array_record& record) {
+  if (!record.is_dense()) return {};
+  std::vector<extent> extents = record.dense().extents;
+  if (record.dense().checksums.bytes != 0) extents.push_back(record.dense().checksums);
+  return extents;
+}
+
+bool same_place(const extent& a, const extent& b) noexcept {
+  return a.offset == b.offset && page_space(a.bytes) == page_space(b.bytes);
+}
+
+std::size_t count_of(const std::vector<extent>& extents, const extent& wanted) {
+  return static_cast<std::size_t>(
+      std::count_if(extents.begin(), extents.end(),
+                    [&](const extent& piece) { return same_place(piece, wanted); }));
+}
+
+// The extents of `wanted` that are not in `had`.
+// Throws invalid_argument if one of them is named twice, or was not allocated by the transaction.
+std::vector<extent> fresh_extents(const array_record& record, const std::vector<extent>& wanted,
+                                  const std::vector<extent>& had, const generation_space& space) {
+  std::vector<extent> fresh;
+  for (const extent& piece : wanted) {
+    const bool repeated = count_of(wanted, piece) > 1;
+    if (!repeated && count_of(had, piece) > 0) continue;
+    if (repeated || !space.can_claim(piece, page_space(piece.bytes)))
+      throw error(errc::invalid_argument, "an extent that was not allocated for this",
+                  {"array '" + record.name + "'",
+                   fmt::format("byte {} with {} bytes", piece.offset, piece.bytes)});
+    fresh.push_back(piece);
+  }
+  return fresh;
+}
+
+}  // namespace
+
+changed_arrays::changed_arrays(page_reader& reader, generation_space& space, page_ref catalog,
+                               std::uint64_t array_count, std::uint64_t generation) noexcept
+    : reader_(&reader),
+      space_(&space),
+      generation_(generation),
+      catalog_(tree_kind::catalog, reader, catalog, &space),
+      array_count_(array_count) {}
+
+// Runs a change that has several steps. If it fails between two of them, the trees contradict each
+// other, and the transaction can only be aborted.
+template <class Body>
+void changed_arrays::change(Body&& body) {
+  try {
+    body();
+  } catch (...) {
+    broken_ = true;
+    throw;
+  }
+}
+
+// ---- the catalog ------------------------------------------------------------------------------
+
+std::optional<array_record> changed_arrays::find(std::string_view name) const {
+  if (const auto found = open_.find(name); found != open_.end()) return found->second.record;
+  return find_array(catalog_, name, space_->end_of_file());
+}
+
+std::vector<std::string> changed_arrays::list(std::string_view prefix, std::string_view after,
+                                              std::size_t limit) const {
+  return list_arrays(catalog_, prefix, after, limit);
+}
+
+void changed_arrays::store(const array_record& record) {
+  if (catalog_.insert(record.name, encode_descriptor(record))) ++array_count_;
+}
+
+// Releases the space of the record's chunks and of their index.
+void changed_arrays::drop_chunks(const array_record& record) {
+  const auto found = open_.find(record.name);
+  tree index = found != open_.end() ? std::move(found->second.index) : index_of(record);
+  if (found != open_.end()) open_.erase(found);
+  for (auto cursor = index.seek({}); cursor.valid(); cursor.next()) {
+    const std::uint64_t number = cursor.key().size() == 8 ? load_ordered(cursor.key(), 0) : 0;
+    space_->release_chunk(
+        decode_chunk_entry(cursor.short_value(), record, number, space_->end_of_file()));
+  }
+  index.clear();
+}
+
+// Releases everything that the record refers to.
+void changed_arrays::drop_layout(const array_record& record) {
+  if (!record.is_dense()) return drop_chunks(record);
+  for (const extent& piece : extents_of(record)) space_->release(piece);
+}
+
+void changed_arrays::put(array_record record) {
+  require_valid(record);
+  const auto old = find(record.name);
+  record.created = old ? old->created : generation_;
+  record.modified = generation_;
+  const std::vector<extent> wanted = extents_of(record);
+  const std::vector<extent> had = old ? extents_of(*old) : std::vector<extent>();
+  const std::vector<extent> fresh = fresh_extents(record, wanted, had, *space_);
+  change([&] {
+    if (old && same_chunks(*old, record)) {
+      const chunked_layout& kept = old->chunked();
+      record.chunked().index = kept.index;
+      record.chunked().chunk_count = kept.chunk_count;
+      record.chunked().stored_bytes = kept.stored_bytes;
+      const auto open = open_.find(record.name);
+      if (open != open_.end()) open->second.record = record;
+    } else {
+      if (old && !old->is_dense()) drop_chunks(*old);
+      if (!record.is_dense()) {
+        record.chunked().index = {};
+        record.chunked().chunk_count = 0;
+        record.chunked().stored_bytes = 0;
+      }
+    }
+    for (const extent& piece : had)
+      if (count_of(wanted, piece) == 0) space_->release(piece);
+    for (const extent& piece : fresh) space_->claim(piece, page_space(piece.bytes));
+    store(record);
+  });
+}
+
+bool changed_arrays::erase(std::string_view name) {
+  const auto record = find(name);
+  if (!record) return false;
+  change([&] {
+    drop_layout(*record);
+    catalog_.erase(name);
+    --array_count_;
+  });
+  return true;
+}
+
+void changed_arrays::rename(std::string_view from, std::string_view to) {
+  require_valid_name(to);
+  auto record = find(from);
+  if (!record) throw_no_array(from);
+  if (from == to) return;
+  if (find(to))
+    throw error(errc::already_exists, fmt::format("array '{}' exists", to),
+                {fmt::format("'{}' cannot take its name", from)});
+  change([&] {
+    record->name = to;
+    record->modified = generation_;
+    if (const auto found = open_.find(from); found != open_.end()) {
+      auto open = open_.extract(found);
+      open.key() = to;
+      open.mapped().record = *record;
+      open_.insert(std::move(open));
+    }
+    catalog_.erase(from);
+    --array_count_;
+    store(*record);
+  });
+}
+
+// ---- chunk indexes ----------------------------------------------------------------------------
+
+tree changed_arrays::index_of(const array_record& record) {
+  return tree(tree_kind::chunks, *reader_, record.chunked().index, space_);
+}
+
+changed_arrays::open_array& changed_arrays::open(std::string_view name) {
+  const auto found = open_.find(name);
+  if (found != open_.end()) return found->second;
+  auto record = find_array(catalog_, name, space_->end_of_file());
+  if (!record) throw_no_array(name);
+  require_chunked(*record);
+  tree index = index_of(*record);
+  return open_.emplace(std::string(name), open_array{std::move(*record), std::move(index)})
+      .first->second;
+}
+
+std::optional<chunk_entry> changed_arrays::find_chunk(const open_array& array,
+                                                      std::uint64_t number) const {
+  return format::find_chunk(array.index, array.record, number, space_->end_of_file());
+}
+
+std::optional<chunk_entry> changed_arrays::find_chunk(std::string_view name, std::uint64_t number) {
+  return find_chunk(open(name), number);
+}
+
+std::vector<numbered_chunk> changed_arrays::chunks(std::string_view name, std::uint64_t first,
+                                                   std::size_t limit) {
+  const open_array& array = open(name);
+  return list_chunks(array.index, array.record, first, limit, space_->end_of_file());
+}
+
+// Releases the space of a chunk whose entry is replaced or erased, and counts it no longer.
+void changed_arrays::forget_chunk(open_array& array, const chunk_entry& replaced) {
+  space_->release_chunk(replaced);
+  array.record.chunked().stored_bytes -= replaced.stored_bytes;
+  --array.record.chunked().chunk_count;
+}
+
+void changed_arrays::set_chunk(std::string_view name, std::uint64_t number,
+                               const chunk_entry& entry) {
+  open_array& array = open(name);
+  const dims& capacity = array.record.chunked().grid_capacity;
+  const dims last = chunk_index(array.record.chunked(), number);
+  if (chunk_number(array.record.chunked(), last) != number)
+    throw error(
+        errc::invalid_argument, "no such chunk",
+        {fmt::format("array '{}', chunk {}, grid capacity {}", name, number, to_string(capacity))});
+  if (entry.stored_bytes > chunk_bytes(array.record))
+    throw error(errc::invalid_argument, "a stored chunk is longer than the chunk",
+                {fmt::format("array '{}', chunk {}: {} bytes of {}", name, number,
+                             entry.stored_bytes, chunk_bytes(array.record))});
+  space_->claim({entry.offset, entry.stored_bytes}, chunk_space(entry.stored_bytes));
+  change([&] {
+    if (const auto old = find_chunk(array, number)) forget_chunk(array, *old);
+    array.index.insert(chunk_key(number), encode_chunk_entry(entry));
+    ++array.record.chunked().chunk_count;
+    array.record.chunked().stored_bytes += entry.stored_bytes;
+    array.record.modified = generation_;
+    array.changed = true;
+  });
+}
+
+bool changed_arrays::erase_chunk(std::string_view name, std::uint64_t number) {
+  open_array& array = open(name);
+  const auto old = find_chunk(array, number);
+  if (!old) return false;
+  change([&] {
+    forget_chunk(array, *old);
+    array.index.erase(chunk_key(number));
+    array.record.modified = generation_;
+    array.changed = true;
+  });
+  return true;
+}
+
+// ---- writing ----------------------------------------------------------------------------------
+
+page_ref changed_arrays::write() {
+  for (auto& [name, array] : open_) {
+    if (!array.changed) continue;
+    array.record.chunked().index = space_->write(array.index);
+    store(array.record);
+  }
+  return space_->write(catalog_);
+}
+
+}  // namespace shale::format

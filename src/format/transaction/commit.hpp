@@ -1,0 +1,100 @@
+// The commit protocol makes one generation follow another. Any crash leaves the old generation or
+// the new one, and no reader's bytes are ever overwritten.
+//
+// The idea: A generation is reached from one superblock, which is one sector, and a device writes a
+// sector whole or not at all. A commit writes everything else first, to space that no generation in
+// use refers to, and syncs it. Then one write of a superblock makes the new generation the newest,
+// and a second sync makes that durable. There are two slots for superblocks, so that the old
+// superblock stays valid until the new one is durable. Two dangers remain. A crash or a failed sync
+// may leave pages in memory that the device does not have; commit.1 and commit.6 are about them. A
+// reader may come to hold a generation while its space is being reused; commit.2, commit.7 and
+// commit.8 are about that.
+//
+//             begin                                   commit
+//   idle --> commit.1 --> commit.2 --> (changes) --> commit.3 --> commit.4 --> commit.5 --> idle
+//              |              |             |            |            |
+//              +--- refuse ---+--- abort ---+-- poison --+-- poison --+
+//
+// Invariants
+//   commit.1  The writer holds the writer lock from here on. Its base is the valid superblock with
+//             the higher generation. If a reader holds a generation above it, that generation was
+//             lost, and going on would give its number to other bytes: the writer refuses. It
+//             writes the present bytes of both slots again in place, and syncs. A sync only covers
+//             pages that became dirty since the last failed sync. Writing the slots again makes
+//             them dirty, so the sync proves that the base is durable and that the other slot is on
+//             the device as it was read (docs/decisions/0021).
+//   commit.2  A range is reused only if its life [born, freed) holds no pinned generation, none of
+//             a valid superblock (either slot), and no retained one. Pins are scanned in every
+//             transaction, after the lock.
+//   commit.3  Data, index pages, catalog, space map and root go to places that no such generation
+//             uses. If the file grows, its last byte is written, which makes its size durable. Then
+//             there is one sync. Mappings are read-only before they are checksummed, and after the
+//             sync they are checked again for faults.
+//   commit.4  The superblock goes into the invalid slot, if there is one, or else into the slot
+//             with the lower generation. Then there is one sync. Until the superblock is written,
+//             the old generation is the newest.
+//   commit.5  Waiters are woken only now, so that the generation that they find is durable.
+//   commit.6  A failed sync is never repeated, and this process begins no more transactions on the
+//             file (poison): the kernel may have dropped the pages and forgotten the error. The
+//             syncs of a transaction go through a description that is opened under the writer lock
+//             and used for nothing else, so that nobody else can receive its errors. A write-back
+//             error that a mapping of the transaction received fails the commit and poisons too.
+//   commit.7  A reader pins the generation of a superblock, and then reads the slot again. If it
+//             has changed, a writer may have scanned before the pin was there, so the reader starts
+//             over.
+//   commit.8  A generation's file ends where its predecessor's does, or further on. So all bytes
+//             that any reader holds, or may come to hold, end before the larger end of the two
+//             valid superblocks. A writer truncates no further. So readers need no lock against
+//             truncation, and never wait for a writer, even one that is stopped in the middle.
+//   commit.9  The name must lead to the transaction's file before the superblock is written, and
+//             still when it is durable; otherwise nobody who opens the name finds the generation.
+//             Header and superblocks must be those that the transaction began with; otherwise
+//             somebody has written over the file, and the generation would describe bytes that are
+//             not there.
+//
+// tests/format/two_slot_model_test.cpp checks the protocol exhaustively, and shows that it is
+// unsafe without any of these.
+//
+// This file declares the steps that need no state. writer.hpp takes them in order.
+// container_file.cpp contains the reader's step (commit.7).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/bytes/types.hpp"
+#include "format/generations/superblock_slots.hpp"
+#include "format/os/file_system.hpp"
+#include "format/os/pins.hpp"
+#include "format/pages/superblock.hpp"
+
+namespace shale::format {
+
+/// commit.4: the slot for the next superblock.
+std::uint32_t slot_to_write(const slots& both) noexcept;
+
+/// commit.1: refuses if a reader holds a generation above `newest`. Only generation `newest` + 1
+/// can have been lost, because a writer makes its base durable before it goes on. A lock on a later
+/// generation is not a pin, or an older copy of the file was written over it.
+/// Throws   io, busy (a lock that is not a pin)
+void require_no_pin_above(std::uint64_t newest, const pin_scan& held, open_file& asking,
+                          const std::string& path);
+
+/// commit.1: writes both slots' own bytes again. A sync has to follow.
+void rewrite_in_place(open_file& file, const slots& both, const std::string& path);
+
+/// commit.2: pins, valid superblocks, retained generations.
+std::vector<generation_range> protected_generations(const slots& both,
+                                                    const std::vector<generation_range>& pins,
+                                                    const std::vector<std::uint64_t>& retained);
+
+/// commit.4: writes the superblock into that slot. A sync has to follow.
+void write_slot(open_file& file, std::uint32_t number, const superblock& next, const uuid& id,
+                const std::string& path);
+
+/// commit.5: changes the word that readers wait on, and wakes them. Never fails, because nothing
+/// depends on it.
+void announce(open_file& file, std::uint64_t generation) noexcept;
+
+}  // namespace shale::format

@@ -1,0 +1,194 @@
+#include "format/transaction/generation_space.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "format/bytes/checksum.hpp"
+#include "format/bytes/file_layout.hpp"
+#include "format/os/file_io.hpp"
+#include "shale/error.hpp"
+#include "storage/system/pages.hpp"
+
+namespace shale::format {
+
+generation_space::generation_space(shared_file& file, page_reader& reader, page_ref map,
+                                   std::uint64_t generation,
+                                   std::vector<generation_range> protected_generations)
+    : file_(&file),
+      reader_(&reader),
+      generation_(generation),
+      map_tree_(tree_kind::space, reader, map, this),
+      map_(map_tree_, generation, reader.end_of_file(), std::move(protected_generations)),
+      size_before_(size_bytes(*file.data, file.path)) {}
+
+// ---- what failed writers left -------------------------------------------------------------------
+
+// An earlier writer may have written to a free range, and its sync may have failed. ext4 keeps such
+// pages in the cache as if they were clean, and with them the wrong knowledge that the blocks below
+// them are in use. If they are written again, the next sync succeeds, but after a restart the
+// blocks read as zeros. A page that has left the cache is written as on any other day. So
+// everything that the map takes leaves the cache before it is written for the first time.
+void generation_space::forget_old_pages() {
+  const range_set fresh = map_.take_fresh();
+  for (const auto& [first, end] : fresh.ranges())
+    if (first < size_before_) file_->data->drop_cached(first, std::min(end, size_before_) - first);
+}
+
+// ---- extents ----------------------------------------------------------------------------------
+
+// Runs a change of the map and of `unclaimed_`, which must agree. If memory runs out between the
+// two, they contradict each other, and the transaction can only be aborted.
+template <class Body>
+decltype(auto) generation_space::enter_in_books(Body&& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    broken_ = true;
+    throw;
+  }
+}
+
+// An allocation has two steps. First the space map finds a range. Then the range is punched and
+// reserved in the file, so that it reads as zeros and later stores cannot fail for lack of space.
+// The second step can fail, for example on a full device. Everything is undone in reverse then:
+//   1. The range is punched. A failed reservation may keep part of the space; this returns it to
+//      the device.
+//   2. The map withdraws the range: it is free again, and if the map had moved the end of the file
+//      for it, the end moves back. Otherwise a failed call would make the next generation longer.
+//   3. `unclaimed_` forgets the range.
+// The transaction stays usable, and the caller gets the error of the file system.
+extent generation_space::allocate(std::uint64_t bytes) {
+  if (bytes == 0) return {};
+  const std::uint64_t end_before = map_.end_of_file();
+  const std::uint64_t whole = page_space(bytes);
+  const extent found = enter_in_books([&] {
+    const extent taken = map_.allocate(bytes, dense_alignment(bytes));
+    unclaimed_.emplace(taken.offset, whole);
+    return taken;
+  });
+  open_file& data = *file_->data;
+  const std::string& path = file_->path;
+  try {
+    // The range may hold old bytes of a freed range or of a killed transaction.
+    const std::uint64_t size = size_bytes(data, path);
+    forget_old_pages();
+    if (found.offset < size) {
+      const os_result result = uninterrupted(
+          [&] { return data.punch(found.offset, std::min(whole, size - found.offset)); });
+      if (result < 0) throw failure("clear space", result, path);
+    }
+    allocate_space(data, found.offset, whole, path);
+  } catch (...) {
+    const os_result size = data.size();
+    if (size > 0 && found.offset < static_cast<std::uint64_t>(size))
+      (void)data.punch(found.offset,
+                       std::min(whole, static_cast<std::uint64_t>(size) - found.offset));
+    enter_in_books([&] { map_.withdraw({found.offset, whole}, end_before); });
+    unclaimed_.erase(found.offset);
+    throw;
+  }
+  return found;
+}
+
+extent generation_space::allocate_chunk(std::uint64_t stored_bytes) {
+  if (stored_bytes == 0 || stored_bytes > chunk_bytes_max)
+    throw error(errc::invalid_argument, "not the size of a chunk",
+                {fmt::format("1 to {} bytes, got {}", chunk_bytes_max, stored_bytes)});
+  return enter_in_books([&] {
+    const extent found = map_.allocate_chunk(stored_bytes);
+    unclaimed_.emplace(found.offset, chunk_space(stored_bytes));
+    forget_old_pages();
+    return found;
+  });
+}
+
+bool generation_space::can_claim(const extent& used, std::uint64_t space) const {
+  const auto found = unclaimed_.find(used.offset);
+  return found != unclaimed_.end() && found->second == space;
+}
+
+void generation_space::claim(const extent& used, std::uint64_t space) {
+  if (!can_claim(used, space))
+    throw error(errc::invalid_argument, "an extent that was not allocated for this",
+                {fmt::format("byte {} with {} bytes", used.offset, used.bytes)});
+  unclaimed_.erase(used.offset);
+}
+
+void generation_space::give_back(const extent& unused) {
+  const auto found = unclaimed_.find(unused.offset);
+  if (found == unclaimed_.end())
+    throw error(errc::invalid_argument, "an extent that is not this transaction's to give back",
+                {fmt::format("byte {} with {} bytes", unused.offset, unused.bytes)});
+  enter_in_books([&] { map_.release(found->first, found->second); });
+  unclaimed_.erase(found);
+}
+
+void generation_space::give_back_unclaimed() {
+  for (const auto& [offset, space] : std::exchange(unclaimed_, {})) map_.release(offset, space);
+}
+
+void generation_space::release_chunk(const chunk_entry& entry) {
+  map_.release(entry.offset, chunk_space(entry.stored_bytes));
+}
+
+void generation_space::reserve_rest_of_pages(const extent& mapped) const {
+  open_file& data = *file_->data;
+  const std::string& path = file_->path;
+  const std::size_t page = shale::detail::page_bytes();
+  const std::uint64_t end = mapped.offset + page_space(mapped.bytes);
+  if (const std::uint64_t before = mapped.offset % page; before > 0)
+    allocate_space(data, mapped.offset - before, before, path);
+  if (end % page == 0) return;
+  // The reservation ends at the end of the file, so that the file does not grow.
+  const std::uint64_t pages_end =
+      std::min(shale::detail::align_up(end, page), size_bytes(data, path));
+  if (end < pages_end) allocate_space(data, end, pages_end - end, path);
+}
+
+// ---- pages ------------------------------------------------------------------------------------
+
+page_ref generation_space::write(tree& changed) {
+  changed.place(map_.allocate_pages(changed.unplaced()));
+  forget_old_pages();
+  return changed.write();
+}
+
+std::uint64_t generation_space::allocate_page() {
+  const std::uint64_t page = map_.allocate_pages(1).front();
+  forget_old_pages();
+  return page;
+}
+
+page_ref generation_space::write_map() {
+  map_.write_changes();
+  forget_old_pages();
+  return map_tree_.write();
+}
+
+void generation_space::release(const extent& range) {
+  map_.release(range.offset, page_space(range.bytes));
+}
+
+overflow_ref generation_space::store_overflow(bytes_view value) {
+  const extent range = map_.allocate(value.size(), page_bytes);
+  forget_old_pages();
+  reader_->extend(map_.end_of_file());
+  // Zeros fill the last page, so that no old byte is left in it.
+  std::vector<std::byte> padded(page_space(value.size()));
+  std::copy(value.begin(), value.end(), padded.begin());
+  write_all(*file_->data, range.offset, padded, file_->path);
+  metadata_bytes_ += padded.size();
+  return {range, checksum_metadata(value)};
+}
+
+page_ref generation_space::write_page(page& made, std::uint64_t offset) {
+  made.stamp(generation_, offset);
+  write_all(*file_->data, offset, made.bytes(), file_->path);
+  metadata_bytes_ += page_bytes;
+  return {offset, checksum_metadata(made.bytes())};
+}
+
+}  // namespace shale::format

@@ -1,0 +1,104 @@
+// Manages the space of the generation being made: it takes extents from the file, gives them back,
+// and writes pages and long values.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "format/bytes/types.hpp"
+#include "format/chunks/chunk_entry.hpp"
+#include "format/generations/shared_file.hpp"
+#include "format/pages/page_reader.hpp"
+#include "format/pages/tree.hpp"
+#include "format/space/space_map.hpp"
+
+namespace shale::format {
+
+/// Changed trees write their pages through it. `reader` must read the pages of the base generation;
+/// its end of file is moved when the file grows.
+class generation_space final : public page_sink {
+ public:
+  /// `map` is the base generation's space map. No byte of the protected generations is used again.
+  /// Throws   corrupt, io
+  generation_space(shared_file& file, page_reader& reader, page_ref map, std::uint64_t generation,
+                   std::vector<generation_range> protected_generations);
+
+  generation_space(const generation_space&) = delete;
+  generation_space& operator=(const generation_space&) = delete;
+
+  std::uint64_t end_of_file() const noexcept { return map_.end_of_file(); }
+
+  /// Bytes of pages and long values written so far.
+  std::uint64_t metadata_bytes() const noexcept { return metadata_bytes_; }
+
+  /// Whether memory ran out in the middle of a change. In that case the state contradicts itself
+  /// and must not be committed.
+  bool broken() const noexcept { return broken_; }
+
+  // ---- extents: allocated first, then claimed when something refers to them, or given back ------
+
+  /// Space for dense bytes or their checksums: aligned, reserved on the device, reading as zeros.
+  /// Throws   out_of_space, io
+  extent allocate(std::uint64_t bytes);
+
+  /// Space for one chunk's stored bytes, next to this transaction's other chunks. Its old content
+  /// is unspecified.
+  /// Throws   invalid_argument (no size of a chunk), out_of_space
+  extent allocate_chunk(std::uint64_t stored_bytes);
+
+  /// Whether the extent was allocated here for `space` bytes of the file, and is not claimed yet.
+  bool can_claim(const extent& used, std::uint64_t space) const;
+
+  /// Records that the generation refers to the extent. Throws invalid_argument unless `can_claim`.
+  void claim(const extent& used, std::uint64_t space);
+
+  /// Gives back an extent that nothing has claimed. Throws invalid_argument if it is not one.
+  void give_back(const extent& unused);
+
+  /// Gives back all extents that nothing has claimed.
+  void give_back_unclaimed();
+
+  /// The generation no longer refers to the chunk.
+  void release_chunk(const chunk_entry& entry);
+
+  /// Reserves the rest of the extent's first and last page. A store through a mapping makes the
+  /// file system allocate its whole page. Where the system's pages are larger than the format's,
+  /// this includes bytes beside the extent, which may be a hole; on a full disk the store would
+  /// raise a signal.
+  /// Throws   out_of_space, io
+  void reserve_rest_of_pages(const extent& mapped) const;
+
+  // ---- pages ------------------------------------------------------------------------------------
+
+  /// Gives places to all changed pages of a tree, and writes them. Returns the new root.
+  page_ref write(tree& changed);
+
+  std::uint64_t allocate_page();
+
+  /// Enters everything into the space map and writes the map. Nothing may be taken or given back
+  /// afterwards. Returns the map's root.
+  page_ref write_map();
+
+  // page_sink
+  void release(const extent& range) override;
+  overflow_ref store_overflow(bytes_view value) override;
+  page_ref write_page(page& made, std::uint64_t offset) override;
+
+ private:
+  void forget_old_pages();
+  template <class Body>
+  decltype(auto) enter_in_books(Body&& body);
+
+  shared_file* file_;
+  page_reader* reader_;
+  std::uint64_t generation_;
+  tree map_tree_;
+  space_map map_;
+  std::uint64_t size_before_;                         // of the file, when the transaction began
+  std::map<std::uint64_t, std::uint64_t> unclaimed_;  // offset -> space
+  std::uint64_t metadata_bytes_ = 0;
+  bool broken_ = false;
+};
+
+}  // namespace shale::format

@@ -1,0 +1,279 @@
+#include "format/transaction/transaction.hpp"
+
+#include <fmt/format.h>
+
+#include <mutex>
+#include <optional>
+
+#include "format/chunks/chunk_index.hpp"
+#include "format/generations/retained_generations.hpp"
+#include "format/os/file_io.hpp"
+#include "format/transaction/changed_arrays.hpp"
+#include "format/transaction/generation_space.hpp"
+#include "format/transaction/writer.hpp"
+#include "shale/error.hpp"
+
+namespace shale::format {
+namespace {
+
+std::vector<std::uint64_t> retained_of(page_reader& reader, const root_fields& root) {
+  return list_retained(tree(tree_kind::retained, reader, root.retained));
+}
+
+}  // namespace
+
+// The parts refer to each other by address, so they are neither copied nor moved.
+struct transaction::parts {
+  explicit parts(writer&& from)
+      : held_writer(std::move(from)),
+        generation(held_writer.base().generation + 1),
+        reader(held_writer.file().reader(held_writer.base().end_of_file)),
+        root(held_writer.base().generation == 0 ? root_fields{}
+                                                : reader.load_root(held_writer.base())),
+        space(held_writer.file(), reader, root.space, generation,
+              held_writer.protected_generations(retained_of(reader, root))),
+        arrays(reader, space, root.catalog, root.array_count, generation) {}
+
+  ~parts() {
+    if (active) held_writer.release();
+  }
+
+  parts(const parts&) = delete;
+  parts& operator=(const parts&) = delete;
+
+  superblock write_generation();
+
+  writer held_writer;
+  const std::uint64_t generation;
+  page_reader reader;
+  root_fields root;
+  generation_space space;
+  changed_arrays arrays;
+  bool active = true;
+
+  // The first data write that failed, on any thread.
+  mutable std::mutex failure_lock{};
+  bool write_failed = false;
+  std::optional<error> first_failure{};  // if it was an error of Shale's
+
+  void note_failure(const error* failed) noexcept {
+    const std::lock_guard lock(failure_lock);
+    if (!write_failed && failed != nullptr) first_failure.emplace(*failed);
+    write_failed = true;
+  }
+
+  // Throws if the transaction contradicts itself, or if bytes are missing.
+  void require_whole() const {
+    const std::lock_guard lock(failure_lock);
+    if (!space.broken() && !arrays.broken() && !write_failed) return;
+    error refused(first_failure ? first_failure->code() : errc::io,
+                  "the transaction cannot be committed",
+                  {"file " + held_writer.file().path,
+                   "one of its changes or writes has failed: abort, and begin again"});
+    if (first_failure) refused.add_detail(fmt::format("it was: {}", first_failure->message()));
+    throw refused;
+  }
+};
+
+transaction::transaction(writer&& held) : parts_(std::make_unique<parts>(std::move(held))) {}
+transaction::transaction(transaction&&) noexcept = default;
+transaction& transaction::operator=(transaction&&) noexcept = default;
+transaction::~transaction() = default;
+
+std::uint64_t transaction::generation() const noexcept { return parts_->generation; }
+
+bool transaction::active() const noexcept { return parts_ != nullptr && parts_->active; }
+
+void transaction::require_active() const {
+  const writer& current = parts_->held_writer;
+  if (!parts_->active)
+    throw error(errc::invalid_argument, "the transaction has ended",
+                {"begin a new one on file " + current.file().path});
+  if (current.left_behind_by_fork())
+    throw error(
+        errc::invalid_argument, "the transaction is another process's",
+        {"this one was forked from it: begin one of its own on file " + current.file().path});
+}
+
+// ---- arrays -----------------------------------------------------------------------------------
+
+std::optional<array_record> transaction::find(std::string_view name) const {
+  require_active();
+  return parts_->arrays.find(name);
+}
+
+std::vector<std::string> transaction::list(std::string_view prefix, std::string_view after,
+                                           std::size_t limit) const {
+  require_active();
+  return parts_->arrays.list(prefix, after, limit);
+}
+
+void transaction::put(const array_record& record) {
+  require_active();
+  parts_->arrays.put(record);
+}
+
+bool transaction::erase(std::string_view name) {
+  require_active();
+  return parts_->arrays.erase(name);
+}
+
+void transaction::rename(std::string_view from, std::string_view to) {
+  require_active();
+  parts_->arrays.rename(from, to);
+}
+
+std::optional<chunk_entry> transaction::find_chunk(std::string_view name,
+                                                   std::uint64_t number) const {
+  require_active();
+  return parts_->arrays.find_chunk(name, number);
+}
+
+std::vector<numbered_chunk> transaction::chunks(std::string_view name, std::uint64_t first,
+                                                std::size_t limit) const {
+  require_active();
+  return parts_->arrays.chunks(name, first, limit);
+}
+
+void transaction::set_chunk(std::string_view name, std::uint64_t number, const chunk_entry& entry) {
+  require_active();
+  parts_->arrays.set_chunk(name, number, entry);
+}
+
+bool transaction::erase_chunk(std::string_view name, std::uint64_t number) {
+  require_active();
+  return parts_->arrays.erase_chunk(name, number);
+}
+
+// ---- space and bytes --------------------------------------------------------------------------
+
+extent transaction::allocate(std::uint64_t bytes) {
+  require_active();
+  return parts_->space.allocate(bytes);
+}
+
+extent transaction::allocate_chunk(std::uint64_t stored_bytes) {
+  require_active();
+  return parts_->space.allocate_chunk(stored_bytes);
+}
+
+void transaction::release(const extent& unused) {
+  require_active();
+  parts_->space.give_back(unused);
+}
+
+void transaction::refuse_commit() noexcept { parts_->note_failure(nullptr); }
+
+void transaction::write(std::uint64_t offset, bytes_view bytes) const {
+  const shared_file& file = parts_->held_writer.file();
+  try {
+    write_all(*file.data, offset, bytes, file.path);
+  } catch (const error& failed) {
+    parts_->note_failure(&failed);
+    throw;
+  } catch (...) {
+    parts_->note_failure(nullptr);
+    throw;
+  }
+}
+
+void transaction::read(std::uint64_t offset, bytes_span into) const {
+  const shared_file& file = parts_->held_writer.file();
+  read_exact(*file.data, offset, into, file.path);
+}
+
+void transaction::read_chunk(const chunk_entry& entry, bytes_span into) const {
+  const shared_file& file = parts_->held_writer.file();
+  format::read_chunk(*file.data, file.path, entry, into);
+}
+
+int transaction::descriptor() const noexcept {
+  return parts_->held_writer.file().data->descriptor();
+}
+
+std::shared_ptr<const void> transaction::descriptor_owner() const noexcept {
+  return parts_->held_writer.file_owner();
+}
+
+void transaction::prepare_mapped_write(const extent& written) {
+  require_active();
+  parts_->space.reserve_rest_of_pages(written);
+  parts_->held_writer.file().data->note_mapped_write(written.offset, written.bytes);
+}
+
+std::shared_ptr<shale::detail::write_back_record> transaction::write_back() const noexcept {
+  return parts_->held_writer.file().write_back;
+}
+
+void transaction::check_written() const { parts_->held_writer.check_written(); }
+
+// ---- the end ----------------------------------------------------------------------------------
+
+// commit.3 up to the sync: gives a place to everything that has none yet, and writes it. Each step
+// needs the results of the steps before. The catalog holds the roots of the chunk indexes, so the
+// indexes are written first. The root page gets its place before the space map is written, because
+// the map accounts for it too. The map is written after all allocations (space.5), and the root
+// page last, because it holds the roots of catalog and map.
+superblock transaction::parts::write_generation() {
+  const superblock& base = held_writer.base();
+  space.give_back_unclaimed();
+  root.catalog = arrays.write();
+  root.array_count = arrays.array_count();
+  const std::uint64_t root_offset = space.allocate_page();
+  if (base.generation != 0) space.release({base.root.offset, page_bytes});
+  root.space = space.write_map();
+
+  page encoded = encode_root(root);
+  const page_ref written = space.write_page(encoded, root_offset);
+  superblock next;
+  next.generation = generation;
+  next.root = {written.offset, page_bytes};
+  next.root_checksum = written.checksum;
+  next.end_of_file = space.end_of_file();
+  next.incompatible = base.incompatible;
+  next.read_only_compatible = base.read_only_compatible;
+  return next;
+}
+
+std::uint64_t transaction::commit(const std::function<void()>& after_sync) {
+  require_active();
+  parts& self = *parts_;
+  self.require_whole();
+  try {
+    self.held_writer.check_written();
+    const superblock next = self.write_generation();
+    self.held_writer.make_size_durable(next.end_of_file);
+    self.held_writer.sync_data();
+    if (after_sync) after_sync();
+    self.held_writer.publish(next);
+    self.active = false;
+    self.held_writer.announce_and_release(next);
+  } catch (error& failed) {
+    failed.add_context(fmt::format("commit generation {}", self.generation));
+    abort();
+    throw;
+  } catch (...) {
+    abort();
+    throw;
+  }
+  return self.generation;
+}
+
+void transaction::replace_by(const std::string& other) {
+  require_active();
+  auto not_durable = parts_->held_writer.give_name_to(other);
+  parts_->active = false;
+  if (not_durable) throw *std::move(not_durable);
+}
+
+void transaction::abort() noexcept {
+  if (!active()) return;
+  parts_->active = false;
+  parts_->held_writer.release();
+}
+
+std::uint64_t transaction::metadata_bytes_written() const noexcept {
+  return parts_->held_writer.metadata_bytes() + parts_->space.metadata_bytes();
+}
+
+}  // namespace shale::format

@@ -1,0 +1,167 @@
+// Makes the next generation of a container. There is one transaction at a time.
+//
+// Three parts do the work, in the order of a commit:
+//
+//   changed_arrays    the catalog and the chunk indexes
+//   generation_space  the space map, and the pages that are written
+//   writer            the lock, the syncs and the superblock: the steps of commit.hpp
+//
+// A transaction owns the parts, checks that it is still active, and calls them in order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/bytes/types.hpp"
+#include "format/catalog/array_record.hpp"
+#include "format/chunks/chunk_entry.hpp"
+#include "storage/files/write_back_record.hpp"
+
+namespace shale::format {
+
+class writer;
+
+/// No reader sees a change before `commit` publishes it. Destroying a transaction without commit
+/// aborts it, and leaves the newest generation as it was.
+/// Threads  one thread at a time (the caller serialises), except `write`, `read`, `read_chunk` and
+///          `descriptor`, which may be called from any thread meanwhile
+class transaction {
+ public:
+  /// Begins with the base that `held` has adopted. Reads the retained generations and the unused
+  /// part of the space map. Throws   corrupt, io
+  explicit transaction(writer&& held);
+  transaction(transaction&&) noexcept;
+  transaction& operator=(transaction&&) noexcept;
+  ~transaction();
+
+  /// The generation that commit will publish.
+  std::uint64_t generation() const noexcept;
+
+  /// False after commit or abort. Every other member then throws invalid_argument, except those
+  /// that return the generation and the number of bytes.
+  bool active() const noexcept;
+
+  // ---- the catalog, as changed so far -----------------------------------------------------------
+
+  std::optional<array_record> find(std::string_view name) const;
+  std::vector<std::string> list(std::string_view prefix = {}, std::string_view after = {},
+                                std::size_t limit = SIZE_MAX) const;
+
+  /// Adds the array, or replaces the one of that name. Extents that the old record named and the
+  /// new one does not are released; new extents must come from `allocate`. Chunks stay if dtype,
+  /// chunk shape, capacity and stages are as before, else they are released.
+  /// Throws   invalid_argument (see require_valid; an extent that is nobody's to give)
+  void put(const array_record& record);
+
+  /// Removes an array and releases its space. Returns whether it existed.
+  bool erase(std::string_view name);
+
+  /// Throws   not_found (from), already_exists (to), invalid_argument (to)
+  void rename(std::string_view from, std::string_view to);
+
+  // ---- space ------------------------------------------------------------------------------------
+
+  /// Space for dense bytes or their checksums: aligned, reserved on the device, reading as zeros.
+  /// Commit gives back extents that no record refers to.
+  /// Throws   out_of_space, io
+  extent allocate(std::uint64_t bytes);
+
+  /// Space for one chunk's stored bytes, 64-byte aligned, next to this transaction's other chunks;
+  /// its old content is unspecified. Commit gives back extents that no index entry refers to.
+  extent allocate_chunk(std::uint64_t stored_bytes);
+
+  /// Gives back an extent that this transaction allocated and nothing refers to.
+  void release(const extent& unused);
+
+  /// Writes inside an allocated extent. A failure makes `commit` refuse.
+  /// Throws   out_of_space, io
+  void write(std::uint64_t offset, bytes_view bytes) const;
+
+  /// Makes `commit` refuse, because a change was made in part and could not be undone.
+  void refuse_commit() noexcept;
+
+  /// Reads bytes of the file; all of them or `io`.
+  void read(std::uint64_t offset, bytes_span into) const;
+
+  /// The descriptor for writable mappings of extents from `allocate`; its description holds no
+  /// lock. The caller must make such mappings read-only before it computes their checksums and
+  /// before `commit`. It must replace them by anonymous memory before `abort` or the destructor,
+  /// which release the writer lock.
+  int descriptor() const noexcept;
+
+  /// Keeps `descriptor()` open for as long as a copy lives, even after the transaction.
+  std::shared_ptr<const void> descriptor_owner() const noexcept;
+
+  /// Must be called before an extent of `allocate` is written through a mapping. Reserves the rest
+  /// of the extent's first and last page of the system, so that no store needs space. (It also
+  /// tells a test double which pages to compare; the sync covers the whole file anyway.)
+  /// Throws   out_of_space, io
+  void prepare_mapped_write(const extent& written);
+
+  /// The record for write-back errors of this transaction's mappings. If a mapping reports an error
+  /// here, the commit fails, and the file object refuses to begin again.
+  std::shared_ptr<shale::detail::write_back_record> write_back() const noexcept;
+
+  /// Throws   io, out_of_space if written bytes may be lost: checksums must not be computed from
+  ///          them
+  void check_written() const;
+
+  // ---- chunks -----------------------------------------------------------------------------------
+
+  /// Like the members of generation_view with these names, for the array as changed so far. Throws
+  /// not_found, invalid_argument (a dense array).
+  std::optional<chunk_entry> find_chunk(std::string_view name, std::uint64_t number) const;
+  std::vector<numbered_chunk> chunks(std::string_view name, std::uint64_t first = 0,
+                                     std::size_t limit = SIZE_MAX) const;
+  void read_chunk(const chunk_entry& entry, bytes_span into) const;
+
+  /// Points a chunk at an extent of `allocate_chunk`, whose bytes are written before or after this,
+  /// but before commit. The space of the entry that it replaces is released.
+  /// Throws   not_found, invalid_argument
+  void set_chunk(std::string_view name, std::uint64_t number, const chunk_entry& entry);
+
+  /// Makes a chunk read as the fill value. Returns whether it was present.
+  bool erase_chunk(std::string_view name, std::uint64_t number);
+
+  // ---- the end ----------------------------------------------------------------------------------
+
+  /// Makes everything durable, then visible (commit.3 to commit.5 in commit.hpp). `after_sync` runs
+  /// between the sync of the data and the write of the superblock, so that the caller can check the
+  /// `failed` marks of its mappings again. If it throws, the transaction is aborted.
+  /// Returns  the new generation
+  /// Throws   io, out_of_space: aborted. After a failed sync the file object refuses to begin
+  ///          again, because the kernel may have dropped pages that it could not write: open the
+  ///          file anew. If the sync after the superblock failed, readers may or may not see the
+  ///          generation.
+  std::uint64_t commit(const std::function<void()>& after_sync = {});
+
+  /// Ends the transaction without a commit, and gives the container's name to the file at `other`
+  /// (an absolute path in the same file system). That file must be a sound container that nobody
+  /// writes to. This transaction has held the writer lock from its beginning, so `other` lacks no
+  /// commit.
+  /// Throws   invalid_argument (the same file), busy, corrupt, not_found, unsupported, io. After an
+  ///          io error of the directory's sync the file has the name, but a power cut may undo that
+  void replace_by(const std::string& other);
+
+  /// Ends the transaction without a commit.
+  void abort() noexcept;
+
+  /// Bytes of tree pages, overflow extents and superblocks written so far, `begin`'s rewrite
+  /// included.
+  std::uint64_t metadata_bytes_written() const noexcept;
+
+ private:
+  struct parts;
+
+  void require_active() const;
+
+  std::unique_ptr<parts> parts_;
+};
+
+}  // namespace shale::format

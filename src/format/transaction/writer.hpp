@@ -1,0 +1,107 @@
+// Takes the steps of the commit protocol (commit.hpp) for the one writer of a file, and holds what
+// they need: the writer lock, the description for syncs, and the base generation.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/bytes/types.hpp"
+#include "format/generations/shared_file.hpp"
+#include "format/generations/superblock_slots.hpp"
+#include "format/os/file_system.hpp"
+#include "format/os/pins.hpp"
+#include "format/pages/superblock.hpp"
+#include "shale/error.hpp"
+
+namespace shale::format {
+
+class writer {
+ public:
+  /// The writer of a file that is being created. The file has no name yet, so nobody else can open
+  /// it, and no lock is needed. The base is generation 0, which is empty.
+  explicit writer(std::shared_ptr<shared_file> created);
+
+  /// The writer of the file whose writer lock `lock` holds. `sync` is another description, used
+  /// only for syncs (commit.6). The caller must call `adopt_newest` next.
+  writer(std::shared_ptr<shared_file> file, std::unique_ptr<open_file> lock,
+         std::unique_ptr<open_file> sync) noexcept;
+
+  writer(writer&&) noexcept = default;
+  writer& operator=(writer&&) noexcept = default;
+  ~writer() = default;
+
+  shared_file& file() const noexcept { return *file_; }
+  const std::shared_ptr<shared_file>& file_owner() const noexcept { return file_; }
+
+  /// The superblock of the base generation.
+  const superblock& base() const noexcept { return base_; }
+
+  /// Bytes of superblocks written so far.
+  std::uint64_t metadata_bytes() const noexcept { return metadata_bytes_; }
+
+  /// commit.2: the generations that are pinned, in a valid superblock, or in `retained`.
+  std::vector<generation_range> protected_generations(
+      const std::vector<std::uint64_t>& retained) const;
+
+  /// Whether this process is a forked child and the writer belongs to its parent.
+  bool left_behind_by_fork() const noexcept { return lock_ && lock_->left_behind_by_fork(); }
+
+  // ---- the steps, in their order ----------------------------------------------------------------
+
+  /// commit.1 and commit.2: makes the newest generation the durable base, and scans the pins.
+  /// Throws   io, busy, corrupt, unsupported
+  void adopt_newest();
+
+  /// commit.6. Throws io, out_of_space if a write or sync has failed, so that written bytes may be
+  /// lost.
+  void check_written() const;
+
+  /// commit.3: ensures that after the next sync the file is at least `end_of_file` bytes long.
+  /// Throws   out_of_space, io
+  void make_size_durable(std::uint64_t end_of_file) const;
+
+  /// Syncs the data. A failure poisons the file object (commit.6). Throws io, out_of_space.
+  void sync_data() const;
+
+  /// commit.4 and commit.9: writes the superblock and makes it durable. The data of its generation
+  /// must have been synced.
+  /// Throws   io, out_of_space
+  void publish(const superblock& next);
+
+  /// commit.5, commit.8 and commit.9: announces the durable generation, gives back the file's tail
+  /// and releases the writer lock.
+  /// Throws   io: the generation is durable, but the file was replaced (its name leads to another)
+  void announce_and_release(const superblock& published);
+
+  /// Ends without the steps from commit.3 on: gives back the file's tail and releases the writer
+  /// lock.
+  void release() noexcept;
+
+  /// Ends without the steps from commit.3 on: gives the file's name to the container at `other`,
+  /// and releases the writer lock. It holds the writer lock of `other` meanwhile. A process that
+  /// waits for one of the two locks then finds that the name leads to another file, and opens that
+  /// one.
+  /// Returns  an error if the name is given, but could not be made durable
+  /// Throws   invalid_argument, busy, corrupt, not_found, unsupported, io: the name is not given,
+  ///          and the writer lock is still held
+  [[nodiscard]] std::optional<error> give_name_to(const std::string& other);
+
+ private:
+  void write_superblock(const superblock& next);
+  void give_back_tail(std::uint64_t end) noexcept;
+  std::optional<error> replaced(const char* outcome) const;
+  std::optional<error> overwritten() const;
+
+  std::shared_ptr<shared_file> file_;
+  std::unique_ptr<open_file> lock_;  // holds the writer lock; null while a file is being created
+  std::unique_ptr<open_file> sync_;  // null while a file is being created
+  slots both_;
+  superblock base_;
+  pin_scan pins_;
+  std::uint64_t metadata_bytes_ = 0;
+};
+
+}  // namespace shale::format

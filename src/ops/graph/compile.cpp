@@ -1,0 +1,300 @@
+#include "ops/graph/compile.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+#include "ops/graph/generate.hpp"
+#include "ops/kernels/dispatch.hpp"
+#include "parallel/blocks/block_copy.hpp"
+#include "parallel/operands/aliases.hpp"
+#include "parallel/pass/copy.hpp"
+#include "parallel/pass/pass_loop.hpp"
+#include "parallel/plan/plan.hpp"
+#include "shale/error.hpp"
+
+namespace shale::ops {
+
+using namespace detail;
+
+namespace {
+
+pass_operand operand_of(const wanted_output& output) {
+  if (output.sink) return {.tiles = parallel::tiled_elements{.sink = output.sink}, .written = true};
+  return {.values = output.into, .written = true};
+}
+
+pass_operand operand_of(const node& leaf, const staged_values& staged) {
+  if (const auto* tiled = std::get_if<source_leaf>(&leaf.content))
+    return {.tiles = parallel::tiled_elements{.source = tiled->source.get(), .seen = *tiled->map}};
+  return {.values = tensor_of(leaf, staged)};
+}
+
+// A tape, and the different leaves that it reads. Their operand numbers follow those of the
+// outputs.
+struct compiled {
+  tape program;
+  std::vector<node_ref> leaves;
+};
+
+// Identifies a computed value: the operation (-1 for a cast), its dtype, and the values that it
+// reads. Two values with equal keys are equal.
+using value_key = std::tuple<int, int, std::vector<int>>;
+
+}  // namespace
+
+// Builds a tape in two steps. `visit` walks the graph from inputs to results. It gives every
+// different value a number: a leaf, a constant, or the result of a step. A value that has a number
+// already, by its node or by its key, is not computed again (tape.1). `finish` then assigns scratch
+// slots to the results of steps, in the order of the steps: a slot is free again after the last
+// step that reads its value, and the next result takes it. So the number of slots is the largest
+// number of values alive at once.
+class tape_builder {
+ public:
+  tape_builder(const staged_values& staged, int outputs, const std::vector<tensor>& written,
+               executor& on)
+      : staged_(staged), outputs_(outputs), written_(written), executor_(on) {}
+
+  int visit(const node_ref& value);
+  void write(int value, int output, dtype type);
+  compiled finish(const std::vector<int>& kept);
+
+ private:
+  // A value: a leaf operand, a constant, or the result of a step.
+  struct value_origin {
+    reg::location place;
+    int index;  // number of the operand, the constant, or the step
+    dtype type;
+  };
+  struct step {
+    kernel run;
+    const generator* fill;
+    std::vector<int> inputs;  // numbers of values
+    int result;               // number of the value
+    int output = -1;          // number of the output operand that it writes directly, or -1
+  };
+
+  tensor generator_input(const node_ref& value) const;
+  int add_leaf(const node_ref& value);
+  int add_step(kernel run, const generator* fill, std::vector<int> inputs, dtype type);
+
+  const staged_values& staged_;
+  const int outputs_;
+  const std::vector<tensor>& written_;
+  executor& executor_;
+  tape_parts parts_;
+  std::vector<node_ref> leaves_;
+  std::vector<value_origin> values_;
+  std::vector<step> steps_;
+  std::map<const node*, int> seen_;
+  std::map<value_key, int> known_;
+  std::map<std::pair<dtype, std::array<std::byte, 16>>, int> constants_;
+};
+
+tensor tape_builder::generator_input(const node_ref& value) const {
+  const tensor input = tensor_of(*value, staged_);
+  for (const auto& output : written_)
+    if (parallel::may_overlap(output, input)) return parallel::copied(input, executor_);
+  return input;
+}
+
+int tape_builder::add_leaf(const node_ref& value) {
+  const tensor* own = nullptr;
+  tensor from_stage;
+  if (!std::holds_alternative<source_leaf>(value->content)) {
+    from_stage = tensor_of(*value, staged_);
+    own = &from_stage;
+  }
+  for (std::size_t k = 0; k < leaves_.size(); ++k) {
+    const node& other = *leaves_[k];
+    if (other.type != value->type) continue;
+    bool same = false;
+    if (own && !std::holds_alternative<source_leaf>(other.content)) {
+      same = tensor_of(other, staged_).is_set_to(*own);
+    } else if (!own && std::holds_alternative<source_leaf>(other.content)) {
+      const auto& a = std::get<source_leaf>(other.content);
+      const auto& b = std::get<source_leaf>(value->content);
+      same = a.source == b.source && *a.map == *b.map;
+    }
+    if (!same) continue;
+    for (std::size_t v = 0; v < values_.size(); ++v)
+      if (values_[v].place == reg::location::operand &&
+          values_[v].index == outputs_ + static_cast<int>(k))
+        return static_cast<int>(v);
+  }
+  const int operand = outputs_ + static_cast<int>(leaves_.size());
+  if (operand >= parallel::max_operands)
+    throw error(errc::unsupported, "the expression reads too many different tensors",
+                {"at most " + std::to_string(parallel::max_operands - outputs_) +
+                     " views can be read in one pass",
+                 "evaluate a part of it first"});
+  leaves_.push_back(value);
+  values_.push_back({reg::location::operand, operand, value->type});
+  return static_cast<int>(values_.size()) - 1;
+}
+
+int tape_builder::add_step(kernel run, const generator* fill, std::vector<int> inputs, dtype type) {
+  steps_.push_back({run, fill, std::move(inputs), static_cast<int>(values_.size())});
+  values_.push_back({reg::location::scratch, static_cast<int>(steps_.size()) - 1, type});
+  return static_cast<int>(values_.size()) - 1;
+}
+
+int tape_builder::visit(const node_ref& value) {
+  if (const auto known = seen_.find(value.get()); known != seen_.end()) return known->second;
+  int result = -1;
+  if (const auto* constant = std::get_if<constant_leaf>(&value->content)) {
+    std::array<std::byte, 16> bytes{};
+    shale::visit(value->type, all_types{}, [&]<class T>(std::type_identity<T>) {
+      const T element = constant->value.as<T>();
+      std::memcpy(bytes.data(), &element, sizeof element);
+    });
+    const auto [place, is_new] =
+        constants_.try_emplace({value->type, bytes}, static_cast<int>(values_.size()));
+    if (is_new) {
+      parts_.constants.push_back(bytes);
+      values_.push_back(
+          {reg::location::constant, static_cast<int>(parts_.constants.size()) - 1, value->type});
+    }
+    result = place->second;
+  } else if (const auto* operation = std::get_if<operation_node>(&value->content)) {
+    std::vector<int> inputs;
+    for (const auto& input : operation->inputs) inputs.push_back(visit(input));
+    const dtype type = operation->inputs.back()->type;
+    const value_key key{static_cast<int>(operation->op), static_cast<int>(type), inputs};
+    if (const auto known = known_.find(key); known != known_.end()) {
+      result = known->second;
+    } else {
+      result = add_step(find_kernel(operation->op, type), nullptr, inputs, value->type);
+      known_.emplace(key, result);
+    }
+  } else if (const auto* cast = std::get_if<cast_node>(&value->content)) {
+    const int input = visit(cast->input);
+    const value_key key{-1, static_cast<int>(value->type), {input}};
+    if (const auto known = known_.find(key); known != known_.end()) {
+      result = known->second;
+    } else {
+      result = add_step(find_cast(cast->input->type, value->type), nullptr, {input}, value->type);
+      known_.emplace(key, result);
+    }
+  } else if (std::holds_alternative<tensor_leaf>(value->content) ||
+             std::holds_alternative<staged_leaf>(value->content) ||
+             std::holds_alternative<source_leaf>(value->content)) {
+    result = add_leaf(value);
+  } else {
+    std::vector<tensor> inputs;
+    for (const auto& input : generator_inputs(*value)) inputs.push_back(generator_input(input));
+    parts_.gathered.insert(parts_.gathered.end(), inputs.begin(), inputs.end());
+    parts_.generators.push_back(make_generator(*value, std::move(inputs)));
+    result = add_step(nullptr, parts_.generators.back().get(), {}, value->type);
+  }
+  seen_.emplace(value.get(), result);
+  return result;
+}
+
+void tape_builder::write(int value, int output, dtype type) {
+  // The step that makes the value writes the output directly if it is the last step. Then no other
+  // step reads the value, and no later step could read the bytes that the output held before
+  // (tape.2). Otherwise another step copies the value at the end.
+  const bool last = !steps_.empty() && steps_.back().result == value && steps_.back().output < 0;
+  if (values_[static_cast<std::size_t>(value)].type == type && last && steps_.back().run) {
+    steps_.back().output = output;
+    return;
+  }
+  const dtype source_type = values_[static_cast<std::size_t>(value)].type;
+  add_step(
+      source_type == type ? parallel::copy_kernel(item_bytes(type)) : find_cast(source_type, type),
+      nullptr, {value}, type);
+  steps_.back().output = output;
+}
+
+compiled tape_builder::finish(const std::vector<int>& kept) {
+  std::vector<int> last_use(values_.size(), -1);
+  for (std::size_t s = 0; s < steps_.size(); ++s)
+    for (const int input : steps_[s].inputs)
+      last_use[static_cast<std::size_t>(input)] = static_cast<int>(s);
+  for (const int value : kept)
+    last_use[static_cast<std::size_t>(value)] = static_cast<int>(steps_.size());
+
+  std::vector<reg> registers(values_.size());
+  for (std::size_t v = 0; v < values_.size(); ++v)
+    registers[v] = {values_[v].place, values_[v].index, item_bytes(values_[v].type)};
+  std::vector<int> free_slots;
+  for (std::size_t s = 0; s < steps_.size(); ++s) {
+    const auto& current = steps_[s];
+    const auto result = static_cast<std::size_t>(current.result);
+    if (current.output >= 0) {
+      registers[result].place = reg::location::operand;
+      registers[result].index = current.output;
+    } else {
+      int slot = parts_.slots;
+      if (free_slots.empty()) {
+        ++parts_.slots;
+      } else {
+        slot = free_slots.back();
+        free_slots.pop_back();
+      }
+      registers[result].index = slot;
+      parts_.slot_item_bytes = std::max(parts_.slot_item_bytes, registers[result].item_bytes);
+    }
+    instruction made{
+        current.run, current.fill, registers[result], {}, static_cast<int>(current.inputs.size())};
+    for (std::size_t k = 0; k < current.inputs.size(); ++k)
+      made.in[k] = registers[static_cast<std::size_t>(current.inputs[k])];
+    parts_.instructions.push_back(made);
+    // The slots of values that were read for the last time are free from the next step on.
+    std::vector<int> done = current.inputs;
+    std::sort(done.begin(), done.end());
+    done.erase(std::unique(done.begin(), done.end()), done.end());
+    for (const int input : done)
+      if (last_use[static_cast<std::size_t>(input)] == static_cast<int>(s) &&
+          registers[static_cast<std::size_t>(input)].place == reg::location::scratch)
+        free_slots.push_back(registers[static_cast<std::size_t>(input)].index);
+  }
+  for (const int value : kept) parts_.values.push_back(registers[static_cast<std::size_t>(value)]);
+
+  return {tape(std::move(parts_)), std::move(leaves_)};
+}
+
+tensor tensor_of(const node& leaf, const staged_values& staged) {
+  if (const auto* own = std::get_if<tensor_leaf>(&leaf.content)) return own->values;
+  const auto& viewed = std::get<staged_leaf>(leaf.content);
+  const auto found = staged.find(viewed.from.get());
+  assert(found != staged.end() && "a stage is computed before the passes that read it");
+  const tensor& values = found->second;
+  const layout& whole = viewed.under ? **viewed.under : values.layout();
+  return tensor(values.storage(), values.dtype(),
+                viewed.map ? (*viewed.map)->applied_to(whole) : whole);
+}
+
+pass compile(const planned_pass& planned, const staged_values& staged, executor& on) {
+  std::vector<tensor> written;
+  for (const auto& output : planned.outputs)
+    if (!output.sink) written.push_back(output.into);
+  tape_builder builder(staged, static_cast<int>(planned.outputs.size()), written, on);
+  const auto value_of = [&](const node_ref& wanted) {
+    // Inputs are visited first, so that no visit recurses deeper than one level.
+    for (const auto& input : post_order(wanted)) builder.visit(input);
+    return builder.visit(wanted);
+  };
+  std::vector<int> results, kept;
+  for (const auto& output : planned.outputs) results.push_back(value_of(output.value));
+  for (const auto& reduction : planned.reductions) kept.push_back(value_of(reduction.value));
+  std::vector<pass_operand> operands;
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    operands.push_back(operand_of(planned.outputs[k]));
+    const auto& made = operands.back();
+    const dtype type = made.tiles ? made.tiles->type() : made.values.dtype();
+    builder.write(results[k], static_cast<int>(k), type);
+  }
+  compiled made = builder.finish(kept);
+  for (const auto& leaf : made.leaves) operands.push_back(operand_of(*leaf, staged));
+  std::vector<pass_reduction> reductions;
+  for (const auto& wanted : planned.reductions)
+    reductions.push_back({wanted.kind, wanted.value->type, wanted.parameter, wanted.into});
+  return {planned.shape, std::move(made.program), std::move(operands), std::move(reductions),
+          planned.axes};
+}
+
+}  // namespace shale::ops

@@ -1,0 +1,236 @@
+#include "ops/graph/generate.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+namespace shale::ops {
+
+namespace {
+
+using namespace detail;
+
+// The walk of a block over the input axes: the position of its first element along each input axis,
+// and the steps to the next element of a row and to the next row. An axis map lets a view axis move
+// along at most one input axis, so each step changes at most one position.
+struct row_walk {
+  dims index;
+  index_t inner_axis = -1;  // the input axis that the last view axis moves along, or -1
+  index_t inner_step = 0;
+  index_t outer_axis = -1;
+  index_t outer_step = 0;
+};
+
+row_walk begin_walk(const axis_map& map, const index_t* start) {
+  row_walk result;
+  result.index = map.base;
+  const index_t rank = map.rank();
+  for (index_t axis = 0; axis < rank; ++axis)
+    if (map.from[axis] >= 0) result.index[map.from[axis]] += map.step[axis] * start[axis];
+  if (rank >= 1) {
+    result.inner_axis = map.from[rank - 1];
+    result.inner_step = map.step[rank - 1];
+  }
+  if (rank >= 2) {
+    result.outer_axis = map.from[rank - 2];
+    result.outer_step = map.step[rank - 2];
+  }
+  return result;
+}
+
+template <class T>
+class range_generator final : public generator {
+ public:
+  explicit range_generator(const range_leaf& leaf)
+      : start_(leaf.start.as<T>()), step_(leaf.step.as<T>()), map_(*leaf.map) {}
+
+  void fill(const index_t* start, std::byte* out, index_t inner, index_t outer) const override {
+    const row_walk walk = begin_walk(map_, start);
+    const index_t inner_step = walk.inner_axis == 0 ? walk.inner_step : 0;
+    const index_t outer_step = walk.outer_axis == 0 ? walk.outer_step : 0;
+    auto* to = reinterpret_cast<T*>(out);
+    for (index_t row = 0; row < outer; ++row) {
+      const index_t first = walk.index[0] + row * outer_step;
+      for (index_t i = 0; i < inner; ++i) *to++ = value(first + i * inner_step);
+    }
+  }
+
+ private:
+  T value(index_t position) const {
+    if constexpr (std::is_integral_v<T>) {
+      // The product may overflow although the sum does not. Both are computed modulo 2^n, so the
+      // sum is right.
+      using Bits = std::make_unsigned_t<T>;
+      return static_cast<T>(static_cast<Bits>(start_) +
+                            static_cast<Bits>(step_) * static_cast<Bits>(position));
+    } else {
+      return start_ + step_ * static_cast<T>(position);
+    }
+  }
+
+  T start_;
+  T step_;
+  axis_map map_;
+};
+
+// The first address and the strides in bytes of a tensor.
+class element_address {
+ public:
+  explicit element_address(const tensor& values)
+      : values_(values), item_(static_cast<index_t>(values.item_bytes())) {
+    for (const index_t stride : values.strides()) strides_.push_back(stride * item_);
+  }
+  index_t stride(index_t axis) const noexcept { return strides_[axis]; }
+  const std::byte* first() const noexcept { return values_.data(); }
+
+ private:
+  tensor values_;
+  index_t item_;
+  dims strides_;
+};
+
+template <std::size_t item>
+void copy_run(std::byte*& to, const std::byte* from, index_t count, index_t stride) {
+  if (stride == static_cast<index_t>(item)) {
+    std::memcpy(to, from, static_cast<std::size_t>(count) * item);
+    to += count * static_cast<index_t>(item);
+    return;
+  }
+  for (index_t i = 0; i < count; ++i, to += item, from += stride) std::memcpy(to, from, item);
+}
+
+template <std::size_t item>
+class gather_generator final : public generator {
+ public:
+  gather_generator(const gather_leaf& leaf, const tensor& input)
+      : map_(*leaf.map), modulus_(leaf.modulus), divisor_(leaf.divisor), input_(input) {}
+
+  void fill(const index_t* start, std::byte* out, index_t inner, index_t outer) const override {
+    row_walk walk = begin_walk(map_, start);
+    for (index_t row = 0; row < outer; ++row) {
+      const std::byte* base = input_.first();
+      for (index_t axis = 0; axis < walk.index.size(); ++axis)
+        if (axis != walk.inner_axis) base += position(axis, walk.index[axis]) * input_.stride(axis);
+      fill_row(walk, base, out, inner);
+      if (walk.outer_axis >= 0) walk.index[walk.outer_axis] += walk.outer_step;
+    }
+  }
+
+ private:
+  index_t position(index_t axis, index_t count) const noexcept {
+    return modulus_[axis] > 0 ? count % modulus_[axis] : count / divisor_[axis];
+  }
+
+  void fill_row(const row_walk& walk, const std::byte* base, std::byte*& out, index_t inner) const {
+    const index_t axis = walk.inner_axis;
+    if (axis < 0) return copy_run<item>(out, base, inner, 0);
+    const index_t stride = input_.stride(axis);
+    index_t index = walk.index[axis];
+    const index_t modulus = modulus_[axis];
+    if (modulus > 0 && walk.inner_step == 1) {
+      // Copy whole runs, each up to the end of one repetition.
+      for (index_t left = inner; left > 0;) {
+        const index_t first = index % modulus;
+        const index_t run = std::min(left, modulus - first);
+        copy_run<item>(out, base + first * stride, run, stride);
+        index += run;
+        left -= run;
+      }
+      return;
+    }
+    if (modulus == 0 && divisor_[axis] == 1)
+      return copy_run<item>(out, base + index * stride, inner, walk.inner_step * stride);
+    for (index_t i = 0; i < inner; ++i, index += walk.inner_step)
+      copy_run<item>(out, base + position(axis, index) * stride, 1, item);
+  }
+
+  axis_map map_;
+  dims modulus_;
+  dims divisor_;
+  element_address input_;
+};
+
+template <std::size_t item>
+class concat_generator final : public generator {
+ public:
+  concat_generator(const concat_leaf& leaf, const std::vector<tensor>& inputs)
+      : map_(*leaf.map), axis_(leaf.axis), starts_(leaf.starts) {
+    for (const auto& input : inputs) pieces_.emplace_back(input);
+  }
+
+  void fill(const index_t* start, std::byte* out, index_t inner, index_t outer) const override {
+    row_walk walk = begin_walk(map_, start);
+    for (index_t row = 0; row < outer; ++row) {
+      dims index = walk.index;
+      for (index_t left = inner; left > 0;) {
+        const std::size_t piece = piece_of(index[axis_]);
+        const element_address& values = pieces_[piece];
+        const std::byte* first = values.first() - starts_[piece] * values.stride(axis_);
+        for (index_t axis = 0; axis < index.size(); ++axis)
+          first += index[axis] * values.stride(axis);
+        index_t run = left;
+        index_t stride = 0;
+        if (walk.inner_axis >= 0) {
+          stride = values.stride(walk.inner_axis) * walk.inner_step;
+          if (walk.inner_axis == axis_)
+            run = std::min(run, steps_inside(piece, index[axis_], walk));
+          index[walk.inner_axis] += run * walk.inner_step;
+        }
+        copy_run<item>(out, first, run, stride);
+        left -= run;
+      }
+      if (walk.outer_axis >= 0) walk.index[walk.outer_axis] += walk.outer_step;
+    }
+  }
+
+ private:
+  std::size_t piece_of(index_t position) const {
+    return static_cast<std::size_t>(
+        std::upper_bound(starts_.begin() + 1, starts_.end() - 1, position) - starts_.begin() - 1);
+  }
+
+  // The number of elements of the row from `position` on that lie inside the piece.
+  index_t steps_inside(std::size_t piece, index_t position, const row_walk& walk) const {
+    return walk.inner_step > 0 ? ceil_div(starts_[piece + 1] - position, walk.inner_step)
+                               : (position - starts_[piece]) / -walk.inner_step + 1;
+  }
+
+  axis_map map_;
+  index_t axis_;
+  std::vector<index_t> starts_;
+  std::vector<element_address> pieces_;
+};
+
+// Makes a generator for a width of elements that is a compile-time constant.
+template <template <std::size_t> class Generator, class... Arguments>
+std::unique_ptr<generator> by_width(std::size_t item_bytes, Arguments&&... arguments) {
+  switch (item_bytes) {
+    case 1:
+      return std::make_unique<Generator<1>>(arguments...);
+    case 2:
+      return std::make_unique<Generator<2>>(arguments...);
+    case 4:
+      return std::make_unique<Generator<4>>(arguments...);
+    case 8:
+      return std::make_unique<Generator<8>>(arguments...);
+    default:
+      return std::make_unique<Generator<16>>(arguments...);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<generator> make_generator(const node& leaf, std::vector<tensor> inputs) {
+  if (const auto* range = std::get_if<range_leaf>(&leaf.content)) {
+    if (leaf.type == dtype::int64) return std::make_unique<range_generator<std::int64_t>>(*range);
+    return std::make_unique<range_generator<double>>(*range);
+  }
+  const std::size_t width = item_bytes(leaf.type);
+  if (const auto* gather = std::get_if<gather_leaf>(&leaf.content))
+    return by_width<gather_generator>(width, *gather, inputs[0]);
+  if (const auto* concat = std::get_if<concat_leaf>(&leaf.content))
+    return by_width<concat_generator>(width, *concat, inputs);
+  return nullptr;
+}
+
+}  // namespace shale::ops

@@ -1,0 +1,412 @@
+#include "ops/graph/graph.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <set>
+#include <string>
+#include <type_traits>
+
+#include "ops/graph/views.hpp"
+#include "ops/kernels/dispatch.hpp"
+#include "ops/kernels/operation_facts.hpp"
+#include "ops/linalg/products.hpp"
+#include "parallel/sources/check_source.hpp"
+#include "shale/error.hpp"
+#include "shale/tile_source.hpp"
+
+namespace shale::detail {
+
+// malloc keeps freed blocks of up to 1,032 bytes for each thread. A node shares its block with the
+// two counts of its shared_ptr.
+static_assert(sizeof(node) + 16 <= 1032);
+
+namespace {
+
+// Whether `held` is the last reference. If so, everything that other threads did with their
+// references happened before. use_count() alone does not guarantee this order. Releasing a copy of
+// the reference does, because it acquires what other threads' releases have published.
+template <class T>
+bool is_last(const std::shared_ptr<T>& held) {
+  if (held.use_count() != 1) return false;
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): its destructor is what acquires
+  { const std::shared_ptr<T> given_back = held; }
+  return true;
+}
+
+// A node's default destructor would destroy its inputs, whose destructors would destroy theirs, and
+// a deep graph would overflow the stack. So the destructor first moves the inputs out of the node.
+// Inputs that no other node reads are put into a list, which it works through one by one. The list
+// is linked by a member of the nodes, because a destructor cannot rely on memory for a container.
+
+bool is_tensor(const node& value) noexcept {
+  return std::holds_alternative<tensor_leaf>(value.content);
+}
+
+// Moves the inputs out of a node. Puts those that no other node reads in front of `chain`. Tensor
+// leaves have no inputs, so the node's members may destroy them.
+void take_inputs(node& from, node_ref& chain) noexcept {
+  const auto take = [&](node_ref& input) {
+    if (!input || is_tensor(*input)) return;
+    node_ref taken = std::move(input);
+    if (!is_last(taken)) return;
+    const_cast<node&>(*taken).destroyed_next = std::move(chain);
+    chain = std::move(taken);
+  };
+  if (auto* operation = std::get_if<operation_node>(&from.content)) {
+    for (auto& input : operation->inputs) take(input);
+  } else if (auto* cast = std::get_if<cast_node>(&from.content)) {
+    take(cast->input);
+  } else if (auto* gather = std::get_if<gather_leaf>(&from.content)) {
+    take(gather->input);
+  } else if (auto* concat = std::get_if<concat_leaf>(&from.content)) {
+    for (auto& piece : concat->pieces) take(piece);
+  } else if (auto* staged = std::get_if<staged_leaf>(&from.content)) {
+    // If no other leaf refers to the stage, its inputs are moved out, too.
+    if (!is_last(staged->from)) return;
+    auto& made = const_cast<stage&>(*staged->from);
+    take(made.input);
+    take(made.factor);
+  }
+}
+
+}  // namespace
+
+// Destroys the inputs that no other node reads, one after the other, without recursion (graph.4).
+node::~node() {
+  if (is_tensor(*this)) return;
+  node_ref chain;
+  take_inputs(*this, chain);
+  while (chain) {
+    node_ref rest = std::move(const_cast<node&>(*chain).destroyed_next);
+    take_inputs(const_cast<node&>(*chain), rest);
+    chain = std::move(rest);
+  }
+}
+
+}  // namespace shale::detail
+
+namespace shale::ops {
+
+using namespace detail;
+
+namespace {
+
+bool is_weak(const node& value) {
+  const auto* constant = std::get_if<constant_leaf>(&value.content);
+  return constant && constant->weak;
+}
+
+// The floating dtype in which a function with fractional results computes for operands of `type`.
+dtype floating_for(dtype type) {
+  if (kind(type) == dtype_kind::floating || kind(type) == dtype_kind::complex) return type;
+  return item_bytes(type) <= 2 ? dtype::float32 : dtype::float64;
+}
+
+// Promotes the dtype of a tensor that meets a number written in C++, whose dtype is bool, int64,
+// uint64, float64 or complex128. The number only changes the dtype's kind (bool < integer <
+// floating < complex), never its width.
+dtype promote_weak(dtype strong, const scalar& number) {
+  const auto rank = [](dtype type) {
+    switch (kind(type)) {
+      case dtype_kind::boolean:
+        return 0;
+      case dtype_kind::signed_integer:
+      case dtype_kind::unsigned_integer:
+        return 1;
+      case dtype_kind::floating:
+        return 2;
+      case dtype_kind::complex:
+        return 3;
+    }
+    return 3;
+  };
+  if (rank(number.type()) <= rank(strong)) {
+    if (rank(strong) == 1 && !number.fits(strong))
+      throw error(errc::invalid_argument, "a number does not fit the tensor it meets",
+                  {number.to_string() + " cannot be stored as " + std::string(name(strong)),
+                   "cast the tensor to a wider dtype first"});
+    return strong;
+  }
+  switch (rank(number.type())) {
+    case 1:
+      return number.fits(dtype::int64) ? dtype::int64 : dtype::uint64;
+    case 2:
+      return floating_for(strong);
+    default: {
+      const dtype floating = floating_for(strong);
+      return floating == dtype::float64 ? dtype::complex128 : dtype::complex64;
+    }
+  }
+}
+
+dtype promote_inputs(const operation_inputs& inputs) {
+  const dtype first = inputs[0]->type;
+  if (std::all_of(inputs.begin(), inputs.end(),
+                  [&](const node_ref& input) { return input->type == first && !is_weak(*input); }))
+    return first;
+  std::optional<dtype> strong;
+  for (const auto& input : inputs)
+    if (!is_weak(*input)) strong = strong ? promote(*strong, input->type) : input->type;
+  std::optional<dtype> result = strong;
+  for (const auto& input : inputs) {
+    if (!is_weak(*input)) continue;
+    const auto& number = std::get<constant_leaf>(input->content).value;
+    if (strong) result = promote(*result, promote_weak(*strong, number));
+    else result = result ? promote(*result, input->type) : input->type;
+  }
+  return *result;
+}
+
+[[noreturn]] void throw_no_kernel(operation op, dtype type) {
+  throw error(
+      errc::invalid_argument,
+      "'" + std::string(facts_of(op).word) + "' is not defined for " + std::string(name(type)),
+      {computes(type) ? "cast the operands to a dtype that it takes"
+                      : "this dtype only stores and converts: cast it to float32 first"});
+}
+
+// The operand dtype of an operation for inputs of dtype `type`. float16 and bfloat16 are not
+// widened yet.
+dtype operand_dtype(operation op, dtype type) {
+  const operand_rule rule = facts_of(op).operands;
+  if (rule == operand_rule::same || rule == operand_rule::rounding) return type;
+  const dtype floating = floating_for(type);
+  return rule == operand_rule::division && floating != type ? dtype::float64 : floating;
+}
+
+bool has_kernel(operation op, dtype type) {
+  const dtype computed = type == dtype::float16 || type == dtype::bfloat16 ? dtype::float32 : type;
+  return find_kernel(op, computed) != nullptr;
+}
+
+// Computes an operation on weak constants. The result is a weak constant again, so that (1.0 / 3) *
+// x keeps the dtype of x.
+node_ref folded(operation op, dtype type, const operation_inputs& numbers) {
+  std::array<std::array<std::byte, 16>, 4> bytes{};
+  std::array<std::byte*, 4> data{};
+  const std::array<index_t, 8> strides{};
+  data[0] = bytes[0].data();
+  for (std::size_t k = 0; k < numbers.size(); ++k) {
+    data[k + 1] = bytes[k + 1].data();
+    const dtype wanted = op == operation::select && k == 0 ? dtype::boolean : type;
+    const scalar& value = std::get<constant_leaf>(numbers[k]->content).value;
+    visit(wanted, computing_types{}, [&]<class T>(std::type_identity<T>) {
+      const T element = value.as<T>();
+      std::memcpy(data[k + 1], &element, sizeof element);
+    });
+  }
+  find_kernel(op, type)(data.data(), strides.data(), 1, 1);
+  const dtype result = result_dtype(op, type);
+  const scalar value = visit(result, computing_types{}, [&]<class T>(std::type_identity<T>) {
+    T element;
+    std::memcpy(&element, data[0], sizeof element);
+    return scalar(element);
+  });
+  return make_constant(value, {}, result, true);
+}
+
+node_ref expanded(const node_ref& input, const dims& shape) {
+  if (input->shape == shape) return input;
+  // A broadcast value would be computed again for every repetition. If it is small, it is staged.
+  constexpr index_t staged_elements_max = index_t{1} << 22;
+  node_ref base = input;
+  const index_t own = element_count(input->shape);
+  if (computes_elements(*input) && own <= staged_elements_max &&
+      element_count(shape) >= 2 * std::max<index_t>(own, 1))
+    base = make_staged(input);
+  return make_view(base, axis_map::identity(base->shape).broadcast_to(shape));
+}
+
+}  // namespace
+
+bool computes_elements(const node& value) noexcept {
+  return std::holds_alternative<operation_node>(value.content) ||
+         std::holds_alternative<cast_node>(value.content);
+}
+
+std::vector<node_ref> inputs_of(const node& value, walk how) {
+  if (const auto* operation = std::get_if<operation_node>(&value.content))
+    return {operation->inputs.begin(), operation->inputs.end()};
+  if (const auto* cast = std::get_if<cast_node>(&value.content)) return {cast->input};
+  if (how == walk::within_a_pass) return {};
+  if (const auto* staged = std::get_if<staged_leaf>(&value.content)) {
+    if (staged->from->factor) return {staged->from->input, staged->from->factor};
+    return {staged->from->input};
+  }
+  return generator_inputs(value);
+}
+
+std::vector<node_ref> generator_inputs(const node& leaf) {
+  if (const auto* gather = std::get_if<gather_leaf>(&leaf.content)) return {gather->input};
+  if (const auto* concat = std::get_if<concat_leaf>(&leaf.content)) return concat->pieces;
+  return {};
+}
+
+std::vector<node_ref> post_order(const node_ref& root, walk how) {
+  struct visit {
+    node_ref value;
+    std::vector<node_ref> inputs;
+    std::size_t next = 0;
+  };
+  std::vector<node_ref> order;
+  std::set<const node*> seen;
+  std::vector<visit> open;
+  const auto enter = [&](const node_ref& value) {
+    if (seen.insert(value.get()).second) open.push_back({value, inputs_of(*value, how)});
+  };
+  enter(root);
+  while (!open.empty()) {
+    visit& top = open.back();
+    if (top.next < top.inputs.size()) {
+      enter(node_ref(top.inputs[top.next++]));  // `enter` may move `top`
+    } else {
+      order.push_back(std::move(top.value));
+      open.pop_back();
+    }
+  }
+  return order;
+}
+
+node_ref make_leaf(const tensor& values) {
+  return std::make_shared<const node>(values.dtype(), values.shape(),
+                                      std::in_place_type<tensor_leaf>, values);
+}
+
+node_ref make_leaf(std::shared_ptr<const tile_source> source) {
+  if (!source)
+    throw error(errc::invalid_argument, "there is no tile source to read",
+                {"got a null pointer, wanted a source that lives as long as the expression"});
+  parallel::check_source(*source);
+  const dtype type = source->dtype();
+  const dims shape = source->shape();
+  return make_node(type, shape, source_leaf{std::move(source), axis_map::identity(shape)});
+}
+
+dtype constant_dtype(const scalar& value) noexcept {
+  switch (kind(value.type())) {
+    case dtype_kind::boolean:
+      return dtype::boolean;
+    case dtype_kind::signed_integer:
+      return dtype::int64;
+    case dtype_kind::unsigned_integer:
+      return value.fits(dtype::int64) ? dtype::int64 : dtype::uint64;
+    case dtype_kind::floating:
+      return dtype::float64;
+    case dtype_kind::complex:
+      break;
+  }
+  return dtype::complex128;
+}
+
+node_ref make_constant(const scalar& value, const dims& shape, dtype type, bool weak) {
+  return make_node(type, shape, constant_leaf{value, weak});
+}
+
+node_ref make_cast(const node_ref& input, dtype to) {
+  // A constant that is cast is no longer weak, even if the cast does not change its dtype.
+  if (const auto* constant = std::get_if<constant_leaf>(&input->content)) {
+    const scalar value = visit(to, all_types{}, [&]<class T>(std::type_identity<T>) {
+      return scalar(constant->value.as<T>());
+    });
+    return make_constant(value, input->shape, to, false);
+  }
+  if (input->type == to) return input;
+  static_cast<void>(item_bytes(to));  // throws if it is not a dtype
+  return make_node(to, input->shape, cast_node{input});
+}
+
+node_ref make_operation(operation op, operation_inputs inputs) {
+  dims shape = inputs[0]->shape;
+  for (const auto& input : inputs)
+    if (input->shape != shape) shape = broadcast_shapes(shape, input->shape);
+
+  dtype type;
+  if (op == operation::select) {
+    if (inputs[0]->type != dtype::boolean)
+      throw error(errc::invalid_argument, "where: the condition must be bool",
+                  {"got " + std::string(name(inputs[0]->type)) + "; compare it with something"});
+    type = promote_inputs({inputs[1], inputs[2]});
+  } else {
+    type = operand_dtype(op, promote_inputs(inputs));
+  }
+  if (facts_of(op).operands == operand_rule::rounding && kind(type) != dtype_kind::floating &&
+      kind(type) != dtype_kind::complex)
+    return inputs[0];
+  if (!has_kernel(op, type)) throw_no_kernel(op, type);
+
+  if (std::all_of(inputs.begin(), inputs.end(),
+                  [](const node_ref& input) { return is_weak(*input); }))
+    return folded(op, type, inputs);
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    const bool condition = op == operation::select && k == 0;
+    if (!condition && (inputs[k]->type != type || is_weak(*inputs[k])))
+      inputs[k] = make_cast(inputs[k], type);
+    if (inputs[k]->shape != shape) inputs[k] = expanded(inputs[k], shape);
+  }
+  dtype result = result_dtype(op, type);
+  if (type == dtype::float16 || type == dtype::bfloat16) {
+    // Compute in float32, and round after each operation.
+    for (std::size_t k = 0; k < inputs.size(); ++k)
+      if (!(op == operation::select && k == 0)) inputs[k] = make_cast(inputs[k], dtype::float32);
+    const dtype wide = result_dtype(op, dtype::float32);
+    const auto computed = make_node(wide, shape, operation_node{op, std::move(inputs)});
+    return wide == dtype::float32 ? make_cast(computed, type) : computed;
+  }
+  return make_node(result, shape, operation_node{op, std::move(inputs)});
+}
+
+node_ref make_staged(const node_ref& input) {
+  if (std::holds_alternative<tensor_leaf>(input->content) ||
+      std::holds_alternative<staged_leaf>(input->content))
+    return input;
+  auto from = std::make_shared<const stage>(
+      stage{.input = input, .shape = input->shape, .type = input->type});
+  return make_node(input->type, input->shape, staged_leaf{std::move(from)});
+}
+
+node_ref make_reduction(const node_ref& input, reduction kind, const dims& axes, bool keep_axes,
+                        double parameter) {
+  dims folded = dims::filled(input->shape.size(), 0);
+  for (const index_t entry : axes) {
+    const index_t axis = normalize_axis(entry, input->shape.size());
+    if (folded[axis]++)
+      throw error(errc::invalid_argument, "a reduction names an axis twice",
+                  {"axes " + to_string(axes) + " of shape " + to_string(input->shape)});
+  }
+  const reducer* found = find_reducer(kind, input->type);
+  if (!found)
+    throw error(errc::invalid_argument,
+                "the reduction is not defined for " + std::string(name(input->type)),
+                {computes(input->type) ? "cast the operand to a dtype that it takes"
+                                       : "cast it to float32 first"});
+  stage result{
+      .input = input, .reduces = true, .kind = kind, .parameter = parameter, .type = found->result};
+  index_t count = 1;
+  for (index_t axis = 0; axis < input->shape.size(); ++axis) {
+    if (!folded[axis]) {
+      result.shape.push_back(input->shape[axis]);
+      continue;
+    }
+    if (keep_axes) result.shape.push_back(1);
+    result.axes.push_back(axis);
+    count *= std::min<index_t>(input->shape[axis], 1);
+  }
+  if (count == 0 && (kind == reduction::minimum || kind == reduction::maximum) &&
+      element_count(result.shape) > 0)
+    throw error(errc::invalid_argument, "min and max of no elements are not defined",
+                {"axes " + to_string(result.axes) + " of shape " + to_string(input->shape)});
+  const dims shape = result.shape;
+  const dtype type = result.type;
+  return make_node(type, shape, staged_leaf{std::make_shared<const stage>(std::move(result))});
+}
+
+node_ref make_product(const node_ref& a, const node_ref& b) {
+  const dims shape = product_shape(a->shape, b->shape);
+  const dtype type = product_dtype(a->type, b->type);
+  auto from = std::make_shared<const stage>(
+      stage{.input = make_staged(a), .factor = make_staged(b), .shape = shape, .type = type});
+  return make_node(type, shape, staged_leaf{std::move(from)});
+}
+
+}  // namespace shale::ops

@@ -1,0 +1,227 @@
+// Defines the graph behind `expr`: immutable nodes that have their final shape and dtype from the
+// start.
+//
+// A leaf has elements: a tensor, a tile source, a constant, or elements computed from coordinates.
+// An operation or a cast computes its elements from inputs. A *staged* node is computed in an
+// earlier pass into memory, and then is a leaf of later passes: reductions and matrix products are
+// staged, and so are values that one pass would compute again and again.
+//
+// Invariants
+//   graph.1  all inputs of an operation have the operation's shape: broadcasting happens at the
+//            leaves, where it costs nothing
+//   graph.2  there are no nodes for views: a view is pushed down to the leaves when it is made
+//   graph.3  a node that a view cannot be pushed through is staged: a reduction, a matrix product,
+//            a value that would be computed repeatedly, a graph that is too large to copy
+//   graph.4  no function recurses along a graph, because a graph is as deep as the loop that built
+//            it was long: walks use `post_order`, and the destructor uses a list
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "ops/kernels/operations.hpp"
+#include "parallel/sources/axis_map.hpp"
+#include "shale/scalar.hpp"
+#include "shale/tensor.hpp"
+#include "shale/tile_source.hpp"
+
+namespace shale::detail {
+
+struct node;
+using node_ref = std::shared_ptr<const node>;
+
+/// A value on the heap. A node stays small if the large parts that few nodes have lie elsewhere.
+template <class T>
+class boxed {
+ public:
+  boxed(T value) : held_(std::make_unique<const T>(std::move(value))) {}
+  boxed(const boxed& other) : boxed(*other) {}
+  boxed(boxed&&) noexcept = default;
+  boxed& operator=(boxed other) noexcept {
+    held_ = std::move(other.held_);
+    return *this;
+  }
+
+  const T& operator*() const noexcept { return *held_; }
+  const T* operator->() const noexcept { return held_.get(); }
+
+ private:
+  std::unique_ptr<const T> held_;  // null if it was moved from
+};
+
+/// Elements in memory. A view of the leaf is the tensor's layout.
+struct tensor_leaf {
+  explicit tensor_leaf(const tensor& held) : values(held) {}
+  tensor values;
+};
+
+/// Elements of a tile source. A view of the leaf is the map.
+struct source_leaf {
+  std::shared_ptr<const tile_source> source;
+  boxed<parallel::axis_map> map;
+};
+
+/// One number for all elements. A weak constant is a number written in C++ that has no dtype yet:
+/// it takes the dtype of the tensor that it meets.
+struct constant_leaf {
+  scalar value;
+  bool weak = false;
+};
+
+/// The numbers start + step * k, where k is the position along the map's only input axis.
+struct range_leaf {
+  scalar start;
+  scalar step;
+  boxed<parallel::axis_map> map;
+};
+
+/// Elements of an input at rearranged positions. Along input axis a, the position p of the map
+/// becomes p % modulus[a] (for `tile`) or p / divisor[a] (for `repeat`).
+struct gather_leaf {
+  node_ref input;  // a tensor leaf or a staged node
+  boxed<parallel::axis_map> map;
+  dims modulus;  // 0: the position is not changed
+  dims divisor;  // 1: the position is not changed
+};
+
+/// Pieces that follow one another along an axis of the map's input.
+struct concat_leaf {
+  std::vector<node_ref> pieces;  // tensor leaves or staged nodes, of the node's dtype
+  std::vector<index_t> starts;   // of the pieces along `axis`, and the end of the last one
+  index_t axis;
+  boxed<parallel::axis_map> map;
+};
+
+/// The inputs of an operation, at most three, without memory of their own.
+class operation_inputs {
+ public:
+  operation_inputs() = default;
+  operation_inputs(node_ref a) : held_{std::move(a)}, size_(1) {}
+  operation_inputs(node_ref a, node_ref b) : held_{std::move(a), std::move(b)}, size_(2) {}
+  operation_inputs(node_ref a, node_ref b, node_ref c)
+      : held_{std::move(a), std::move(b), std::move(c)}, size_(3) {}
+
+  void push_back(node_ref input) { held_[size_++] = std::move(input); }
+
+  std::size_t size() const noexcept { return size_; }
+  node_ref& operator[](std::size_t position) noexcept { return held_[position]; }
+  const node_ref& operator[](std::size_t position) const noexcept { return held_[position]; }
+  const node_ref& back() const noexcept { return held_[size_ - 1]; }
+  node_ref* begin() noexcept { return held_.data(); }
+  node_ref* end() noexcept { return held_.data() + size_; }
+  const node_ref* begin() const noexcept { return held_.data(); }
+  const node_ref* end() const noexcept { return held_.data() + size_; }
+
+ private:
+  std::array<node_ref, 3> held_;
+  std::size_t size_ = 0;
+};
+
+struct operation_node {
+  ops::operation op;
+  operation_inputs inputs;
+};
+
+struct cast_node {
+  node_ref input;
+};
+
+/// The computation of a staged node: a reduction, a matrix product, or the input itself.
+struct stage {
+  node_ref input;
+  node_ref factor = nullptr;  // right factor of a product; both factors are in memory or staged
+  bool reduces = false;
+  ops::reduction kind = ops::reduction::sum;
+  dims axes = {};  // the folded axes, ascending
+  double parameter = 0;
+  dims shape =
+      {};  // of the result; folded axes have length 1 or are left out; may reshape the input
+  dtype type = dtype::float32;
+};
+
+/// The result of a stage. A view of the leaf is the map.
+struct staged_leaf {
+  std::shared_ptr<const stage> from;
+
+  /// None: the leaf is the whole result.
+  std::optional<boxed<parallel::axis_map>> map = std::nullopt;
+
+  /// The layout that the map applies to, if it is not the result's row-major layout: a view of the
+  /// result that a map cannot express, such as a diagonal.
+  std::optional<boxed<layout>> under = std::nullopt;
+};
+
+struct node {
+  using any_content = std::variant<tensor_leaf, source_leaf, constant_leaf, range_leaf, gather_leaf,
+                                   concat_leaf, operation_node, cast_node, staged_leaf>;
+
+  template <class Content, class... Parts>
+  node(dtype element_type, const dims& extents, std::in_place_type_t<Content> kind,
+       Parts&&... parts)
+      : type(element_type), shape(extents), content(kind, std::forward<Parts>(parts)...) {}
+  ~node();
+  node(const node&) = delete;
+  node& operator=(const node&) = delete;
+
+  dtype type;
+  dims shape;
+  any_content content;
+  node_ref destroyed_next = nullptr;  // used by the destructor only (graph.4)
+};
+
+}  // namespace shale::detail
+
+namespace shale::ops {
+
+using detail::node;
+using detail::node_ref;
+using parallel::axis_map;
+
+/// Makes a node with one of the contents above.
+template <class Content>
+node_ref make_node(dtype type, const dims& shape, Content content) {
+  return std::make_shared<const node>(type, shape, std::in_place_type<Content>, std::move(content));
+}
+
+node_ref make_leaf(const tensor& values);
+node_ref make_leaf(std::shared_ptr<const tile_source> source);
+/// The widest dtype of the number's kind: bool, int64 (uint64 if int64 cannot hold the number),
+/// float64 or complex128.
+dtype constant_dtype(const scalar& value) noexcept;
+node_ref make_constant(const scalar& value, const dims& shape, dtype type, bool weak);
+
+/// Promotes the inputs to the operation's operand dtype and broadcasts them to one shape.
+node_ref make_operation(operation op, detail::operation_inputs inputs);
+node_ref make_cast(const node_ref& input, dtype to);
+
+/// Makes a staged node of the input. Returns tensor leaves and staged nodes unchanged.
+node_ref make_staged(const node_ref& input);
+node_ref make_reduction(const node_ref& input, reduction kind, const dims& axes, bool keep_axes,
+                        double parameter);
+
+/// How far a walk goes: to the leaves of one pass, or further to the inputs of staged and generated
+/// leaves.
+enum class walk { within_a_pass, through_stages };
+
+/// The matrix product, as `matmul`.
+node_ref make_product(const node_ref& a, const node_ref& b);
+
+/// The nodes that a node reads directly.
+std::vector<node_ref> inputs_of(const node& value, walk how = walk::within_a_pass);
+
+/// The inputs of a generated leaf: tensor leaves or staged nodes.
+std::vector<node_ref> generator_inputs(const node& leaf);
+
+/// The node and all nodes that it is computed from, each once. Inputs come before the nodes that
+/// read them.
+std::vector<node_ref> post_order(const node_ref& root, walk how = walk::within_a_pass);
+
+/// Whether the node is an operation or a cast, so that its elements are computed by kernels.
+bool computes_elements(const node& value) noexcept;
+
+}  // namespace shale::ops

@@ -1,0 +1,34 @@
+// A compiled pass that serves every small expression of one form.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "ops/graph/expression_form.hpp"
+#include "ops/kernels/operations.hpp"
+#include "ops/passes/tape.hpp"
+#include "parallel/kept/operand_extent.hpp"
+#include "parallel/plan/plan.hpp"
+#include "shale/executor.hpp"
+
+namespace shale::ops {
+
+/// The tape has the form's constants, in their order.
+struct kept_pass {
+  tape program;
+  parallel::plan over;        // over the tape's operands, then the states of a reduction
+  std::vector<region> tiles;  // of the plan
+  std::vector<int> operands;  // for each operand of the tape: the form's operand
+  std::vector<parallel::operand_extent> extents;  // of the form's operands
+
+  const reducer* fold = nullptr;  // null unless the pass reduces all elements to one
+  double parameter = 0;           // of the reduction
+};
+
+/// Compiles the pass of a form.
+/// Returns  null if none can be kept: two indices of its output name one element, its dtype is not
+///          that of the reduction's result, or it needs much scratch memory
+/// Throws   as compile; bad_alloc
+std::unique_ptr<kept_pass> make_kept_pass(const expression_form& form, executor& on);
+
+}  // namespace shale::ops

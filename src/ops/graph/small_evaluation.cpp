@@ -1,0 +1,120 @@
+#include "ops/graph/small_evaluation.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "parallel/executor/executor_state.hpp"
+#include "parallel/kept/thread_scratch.hpp"
+#include "storage/system/pages.hpp"
+
+namespace shale::ops {
+
+namespace {
+
+// Only work of more additions than this is worth a second thread, which takes a few microseconds to
+// start.
+constexpr index_t additions_max = index_t{1} << 16;
+
+// The greatest height of a subtree in reduce(), whose stack holds a state for each height from 0
+// on. A tree of 2^h tiles has height h, and each tile takes at least one addition.
+constexpr std::size_t heights_max = 16;
+static_assert(additions_max <= index_t{1} << heights_max);
+
+bool is_small(const dims& shape, index_t weight) noexcept {
+  index_t additions = std::max<index_t>(weight, 1);
+  for (const index_t extent : shape) {
+    if (extent == 0 || extent > additions_max) return false;
+    additions *= extent;
+    if (additions > additions_max) return false;
+  }
+  return true;
+}
+
+std::size_t state_bytes(const reducer& fold) noexcept {
+  return shale::detail::align_up(fold.state_bytes, std::size_t{64});
+}
+
+}  // namespace
+
+small_evaluation::small_evaluation(const tensor& out, const node_ref& value, executor& on)
+    : on_(on), form_(out, value) {
+  if (!form_.exists() || !is_small(form_.shape(), form_.weight()) || !out.writable() ||
+      !parallel::runs_plainly(on))
+    return;
+  pass_ =
+      parallel::kept_table<kept_pass>::find(form_.key(), [&] { return make_kept_pass(form_, on); });
+  if (!pass_) return;
+  std::size_t scratch_bytes = pass_->program.scratch_bytes();
+  if (pass_->fold) scratch_bytes += state_bytes(*pass_->fold) * (heights_max + 1);
+  scratch_ = parallel::thread_scratch(scratch_bytes);
+  // A reduction reads all elements before it writes.
+  const bool apart = pass_->fold || parallel::lie_apart(form_.operands(), pass_->extents);
+  if (!scratch_ || !apart) pass_ = {};
+}
+
+void small_evaluation::run() {
+  const auto constants = form_.constants();
+  for (std::size_t k = 0; k < constants.size(); ++k)
+    pass_->program.set_constant(k, constants[k].bytes);
+  const auto operands = form_.operands();
+  std::array<std::byte*, expression_form::operands_max> bases;
+  const std::size_t count = pass_->operands.size();
+  for (std::size_t k = 0; k < count; ++k)
+    bases[k] = operands[static_cast<std::size_t>(pass_->operands[k])].address;
+  const std::span<std::byte* const> used(bases.data(), count);
+  pass_->fold ? reduce(used) : compute(used);
+
+  operands[0].values->storage().bump_version();
+  auto& counted = parallel::state_of(on_).count;
+  counted.call();
+  counted.tiles(pass_->tiles.size());
+  counted.read(parallel::bytes_read_once(operands, pass_->extents));
+  counted.written(pass_->extents[0].distinct);
+}
+
+void small_evaluation::compute(std::span<std::byte* const> bases) {
+  const tape& program = pass_->program;
+  const int count = static_cast<int>(bases.size());
+  for (const region& tile : pass_->tiles)
+    pass_->over.for_each_block(
+        tile, bases,
+        [&](std::byte* const* data, const index_t* strides, index_t inner, index_t outer, auto&&) {
+          program.run(data, strides, count, inner, outer, nullptr, scratch_);
+        });
+}
+
+// The states of tiles are merged as fold.1 says: a stack holds the states of whole subtrees, the
+// largest first. Two subtrees of one height become one. At the end, the smaller ones join the
+// larger ones from right to left.
+void small_evaluation::reduce(std::span<std::byte* const> bases) {
+  const tape& program = pass_->program;
+  const reducer& fold = *pass_->fold;
+  const std::size_t bytes = state_bytes(fold);
+  const auto state = [&](std::size_t number) { return scratch_ + number * bytes; };
+  std::byte* const scratch = state(heights_max + 1);
+  const int count = static_cast<int>(bases.size());
+  std::size_t used = 0;
+  std::size_t done = 0;
+  for (const region& tile : pass_->tiles) {
+    fold.start(state(used), 1);
+    pass_->over.for_each_block(
+        tile, bases,
+        [&](std::byte* const* data, const index_t* strides, index_t inner, index_t outer, auto&&) {
+          program.run(data, strides, count, inner, outer, nullptr, scratch);
+          const tape::block value = program.value(0, data, strides, count, inner, scratch);
+          std::byte* const pointers[2] = {state(used), value.data};
+          const index_t steps[4] = {0, value.inner_stride, 0, value.outer_stride};
+          fold.accumulate(pointers, steps, inner, outer);
+        });
+    ++used;
+    ++done;
+    for (std::size_t joined = done; joined % 2 == 0; joined /= 2, --used)
+      fold.merge(state(used - 2), state(used - 1), 1);
+  }
+  for (; used > 1; --used) fold.merge(state(used - 2), state(used - 1), 1);
+  std::array<std::byte, 16> result{};
+  fold.finish(state(0), result.data(), 1, pass_->parameter);
+  std::memcpy(form_.operands()[0].address, result.data(), pass_->extents[0].distinct);
+}
+
+}  // namespace shale::ops

@@ -1,0 +1,210 @@
+#include "ops/graph/views.hpp"
+
+#include <map>
+#include <optional>
+
+#include "shale/error.hpp"
+
+namespace shale::ops {
+
+using namespace detail;
+
+namespace {
+
+// A view is pushed through a graph by copying the graph. A loop over `x = x.flip(axes) + x` would
+// so double the graph each time. Graphs with more nodes are staged.
+constexpr std::size_t most_viewed_nodes = 2000;
+
+// Pushes one map down to the leaves. A node that is reached on several ways is copied once.
+class view_maker {
+ public:
+  explicit view_maker(const axis_map& map) : map_(map) {}
+
+  node_ref view(const node_ref& value) {
+    if (const auto known = made_.find(value.get()); known != made_.end()) return known->second;
+    node_ref made = std::visit(pusher{value, map_, *this}, value->content);
+    made_.emplace(value.get(), made);
+    return made;
+  }
+
+ private:
+  struct pusher {
+    const node_ref& value;
+    const axis_map& map;
+    view_maker& maker;
+
+    node_ref operator()(const tensor_leaf& leaf) const {
+      const layout arrangement = map.applied_to(leaf.values.layout());
+      return make_node(value->type, map.shape,
+                       tensor_leaf{tensor(leaf.values.storage(), value->type, arrangement)});
+    }
+    node_ref operator()(const source_leaf& leaf) const {
+      return make_node(value->type, map.shape, source_leaf{leaf.source, map.after(*leaf.map)});
+    }
+    node_ref operator()(const constant_leaf& leaf) const {
+      return make_constant(leaf.value, map.shape, value->type, false);
+    }
+    node_ref operator()(range_leaf leaf) const {
+      leaf.map = map.after(*leaf.map);
+      return make_node(value->type, map.shape, std::move(leaf));
+    }
+    node_ref operator()(gather_leaf leaf) const {
+      leaf.map = map.after(*leaf.map);
+      return make_node(value->type, map.shape, std::move(leaf));
+    }
+    node_ref operator()(concat_leaf leaf) const {
+      leaf.map = map.after(*leaf.map);
+      return make_node(value->type, map.shape, std::move(leaf));
+    }
+    node_ref operator()(const operation_node& operation) const {
+      operation_node viewed{operation.op, {}};
+      for (const auto& input : operation.inputs) viewed.inputs.push_back(maker.view(input));
+      return make_node(value->type, map.shape, std::move(viewed));
+    }
+    node_ref operator()(const cast_node& cast) const {
+      return make_node(value->type, map.shape, cast_node{maker.view(cast.input)});
+    }
+    node_ref operator()(const staged_leaf& leaf) const {
+      return make_node(value->type, map.shape,
+                       staged_leaf{leaf.from, leaf.map ? map.after(**leaf.map) : map, leaf.under});
+    }
+  };
+
+  const axis_map& map_;
+  std::map<const node*, node_ref> made_;
+};
+
+// Pushes a change of layouts that an axis map cannot express down to the leaves.
+class relayout {
+ public:
+  /// Returns nothing if strides cannot express the new layout.
+  using of_layout = std::function<std::optional<layout>(const layout&)>;
+  using of_leaf = std::function<node_ref(const node_ref&)>;
+
+  /// `shape` is the shape after the change. `seen_through_maps` makes the views of leaves that are
+  /// neither tensors nor constants.
+  relayout(const dims& shape, of_layout change, of_leaf seen_through_maps)
+      : shape_(shape), change_(std::move(change)), view_leaf_(std::move(seen_through_maps)) {}
+
+  /// The changed node, or null if some leaf cannot be changed. Call it for inputs before the nodes
+  /// that read them.
+  node_ref changed(const node_ref& value) {
+    if (const auto done = known_.find(value.get()); done != known_.end()) return done->second;
+    node_ref made = changed_once(value);
+    known_.emplace(value.get(), made);
+    return made;
+  }
+
+ private:
+  node_ref changed_once(const node_ref& value) {
+    if (const auto* leaf = std::get_if<tensor_leaf>(&value->content)) {
+      const auto arrangement = change_(leaf->values.layout());
+      if (!arrangement) return nullptr;
+      return make_node(value->type, shape_,
+                       tensor_leaf{tensor(leaf->values.storage(), value->type, *arrangement)});
+    }
+    if (const auto* leaf = std::get_if<constant_leaf>(&value->content))
+      return make_constant(leaf->value, shape_, value->type, false);
+    if (const auto* operation = std::get_if<operation_node>(&value->content)) {
+      operation_node made{operation->op, {}};
+      for (const auto& input : operation->inputs) {
+        auto viewed = changed(input);
+        if (!viewed) return nullptr;
+        made.inputs.push_back(std::move(viewed));
+      }
+      return make_node(value->type, shape_, std::move(made));
+    }
+    if (const auto* cast = std::get_if<cast_node>(&value->content)) {
+      auto viewed = changed(cast->input);
+      return viewed ? make_node(value->type, shape_, cast_node{std::move(viewed)}) : nullptr;
+    }
+    return view_leaf_(value);
+  }
+
+  const dims shape_;
+  const of_layout change_;
+  const of_leaf view_leaf_;
+  std::map<const node*, node_ref> known_;
+};
+
+// Applies a change to a node. Returns null if a leaf cannot be changed, or if the graph is too
+// large to copy.
+node_ref try_change(const node_ref& value, relayout change) {
+  const std::vector<node_ref> order = post_order(value);
+  if (order.size() > most_viewed_nodes) return nullptr;
+  for (const auto& input : order)
+    if (!change.changed(input)) return nullptr;
+  return change.changed(value);
+}
+
+// Reshapes a leaf by an axis map, which can only add and remove axes of length 1. Returns null if
+// the shapes differ in more.
+node_ref with_ones_moved(const node_ref& value, const dims& shape) {
+  dims kept_old, kept_new, ones;
+  for (index_t axis = 0; axis < value->shape.size(); ++axis)
+    if (value->shape[axis] == 1) ones.push_back(axis);
+    else kept_old.push_back(value->shape[axis]);
+  for (const index_t extent : shape)
+    if (extent != 1) kept_new.push_back(extent);
+  if (!(kept_old == kept_new)) return nullptr;
+  axis_map map = axis_map::identity(value->shape).squeeze(ones);
+  for (index_t axis = 0; axis < shape.size(); ++axis)
+    if (shape[axis] == 1) map = map.expand_dims(axis);
+  return make_view(value, map);
+}
+
+node_ref try_reshape(const node_ref& value, const dims& shape) {
+  if (value->shape == shape) return value;
+  return try_change(value,
+                    relayout(
+                        shape, [&](const layout& arrangement) { return arrangement.view(shape); },
+                        [&](const node_ref& leaf) { return with_ones_moved(leaf, shape); }));
+}
+
+}  // namespace
+
+node_ref make_view(const node_ref& value, const axis_map& map) {
+  const std::vector<node_ref> order = post_order(value);
+  view_maker maker(map);
+  if (order.size() > most_viewed_nodes) return maker.view(make_staged(value));
+  for (const auto& input : order) maker.view(input);
+  return maker.view(value);
+}
+
+node_ref make_reshape(const node_ref& value, const dims& wanted) {
+  const dims shape = infer_shape(wanted, element_count(value->shape));
+  if (auto viewed = try_reshape(value, shape)) return viewed;
+  // The staged value is row-major, so it can be viewed in any shape.
+  auto from =
+      std::make_shared<const stage>(stage{.input = value, .shape = shape, .type = value->type});
+  return make_node(value->type, shape, staged_leaf{std::move(from)});
+}
+
+node_ref make_reshape_view(const node_ref& value, const dims& wanted) {
+  const dims shape = infer_shape(wanted, element_count(value->shape));
+  if (auto viewed = try_reshape(value, shape)) return viewed;
+  throw error(errc::invalid_argument, "no view has that shape",
+              {"shape " + to_string(value->shape) + " as " + to_string(shape),
+               "use reshape, which computes the value into memory if necessary"});
+}
+
+node_ref make_relayout(const node_ref& value, const std::function<layout(const layout&)>& change) {
+  const layout row_major(value->shape);
+  const layout after = change(row_major);
+  // The result of a stage is a row-major tensor, so its layout is known before it is computed.
+  // Other leaves have no layout, and the whole node is staged.
+  const auto view_stage = [&](const node_ref& leaf) {
+    const auto* stage = std::get_if<staged_leaf>(&leaf->content);
+    if (!stage) return node_ref();
+    const layout whole = stage->under ? **stage->under : layout(stage->from->shape);
+    return make_node(leaf->type, after.shape(),
+                     staged_leaf{stage->from, std::nullopt,
+                                 change(stage->map ? (*stage->map)->applied_to(whole) : whole)});
+  };
+  if (auto viewed = try_change(value, relayout(after.shape(), change, view_stage))) return viewed;
+  auto from = std::make_shared<const stage>(
+      stage{.input = value, .shape = value->shape, .type = value->type});
+  return make_node(value->type, after.shape(), staged_leaf{std::move(from), std::nullopt, after});
+}
+
+}  // namespace shale::ops

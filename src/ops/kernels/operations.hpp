@@ -1,0 +1,115 @@
+// Lists the operations and reductions that kernels compute, and the dtypes of their operands and
+// results. The order of the operations has no meaning; operation_facts.hpp has the rules of each.
+//
+// A kernel's operands have one dtype, the *operand dtype*, unless the list says otherwise. For
+// mixed dtypes the graph inserts casts. float16 and bfloat16 have no arithmetic kernels: the graph
+// computes in float32 and rounds after each operation.
+#pragma once
+
+#include <cstdint>
+
+#include "parallel/blocks/kernel.hpp"
+#include "shale/dtype.hpp"
+
+namespace shale::ops {
+
+using parallel::kernel;
+
+enum class operation : std::uint8_t {
+  // binary: out, a, b
+  add,
+  subtract,
+  multiply,
+  divide,        // floating and complex
+  floor_divide,  // real; integers by zero give 0
+  remainder,     // real; sign of the divisor; integers by zero give 0
+  power,         // integers wrap; a negative integer exponent gives 0 (or ±1 for bases ±1)
+  atan2,         // float32, float64
+  hypotenuse,    // float32, float64
+  minimum,       // real and bool; NaN if either is NaN
+  maximum,
+  equal,  // result bool
+  not_equal,
+  less,  // real and bool; result bool
+  less_equal,
+  greater,
+  greater_equal,
+  bit_and,  // bool and integers
+  bit_or,
+  bit_xor,
+  // unary: out, a
+  negative,
+  absolute,  // complex: result is the real dtype of its parts
+  square,
+  sign,
+  square_root,  // floating and complex, as the functions up to hyperbolic_tangent
+  exponential,
+  logarithm,
+  logarithm_2,
+  logarithm_10,
+  sine,
+  cosine,
+  tangent,
+  arc_sine,
+  arc_cosine,
+  arc_tangent,
+  hyperbolic_sine,
+  hyperbolic_cosine,
+  hyperbolic_tangent,
+  floor,  // float32, float64
+  ceiling,
+  truncate,
+  round,        // ties to even
+  is_nan,       // floating and complex; result bool
+  is_finite,    // result bool
+  logical_not,  // any; result bool
+  bit_not,      // integers and bool
+  // ternary
+  select,  // out, condition (bool), a, b
+  count_
+};
+
+/// The number of operands without the output.
+int arity(operation op) noexcept;
+
+/// The dtype of the result for operands of dtype `type`.
+dtype result_dtype(operation op, dtype type) noexcept;
+
+enum class reduction : std::uint8_t {
+  sum,  // bool and integers in 64 bits (wrapping); floating in double or better
+  product,
+  minimum,  // NaN wins
+  maximum,
+  mean,       // real and complex; result floating
+  variance,   // moments: parameter is the correction
+  deviation,  // its square root
+  any,
+  all,
+  count_nonzero,
+  count_
+};
+
+/// One reduction of values of one dtype. Every result has a state, and blocks of values are folded
+/// into states. The engine merges the states of different units in a fixed tree. Within a block,
+/// virtual lanes fix the order (see folds.hpp). So results have the same bits for every instruction
+/// set and any number of threads.
+struct reducer {
+  std::size_t state_bytes;  ///< a multiple of 8; states are 64-byte aligned arrays
+  dtype result;
+
+  /// Makes `count` consecutive states empty.
+  void (*start)(std::byte* states, index_t count);
+
+  /// Folds a block of values into states. It has two operands: data[0] are states, with stride 0
+  /// along folded axes, and data[1] are values.
+  kernel accumulate;
+
+  /// Merges from[i] into into[i] for `count` consecutive states. The values that were folded into
+  /// into[i] come first.
+  void (*merge)(std::byte* into, const std::byte* from, index_t count);
+
+  /// Writes `count` contiguous results of dtype `result`. The reduction defines `parameter`.
+  void (*finish)(const std::byte* states, std::byte* results, index_t count, double parameter);
+};
+
+}  // namespace shale::ops

@@ -1,0 +1,30 @@
+// Provides the buffers that OpenBLAS packs matrices into: this module takes the place of OpenBLAS's
+// own memory management.
+//
+// Every running call of OpenBLAS needs a buffer. The serial OpenBLAS looks for a free one without a
+// lock, so two calls at once may get the same one and return wrong numbers. If there is no address
+// space for a buffer, it retries for ever. Here a call begins only when it holds a buffer.
+//
+// Invariants
+//   buffer.1  a buffer is used by one call of BLAS at a time
+//   buffer.2  a thread that finds neither a free buffer nor address space for one waits, if others
+//             hold buffers
+#pragma once
+
+namespace shale::ops {
+
+/// The right to be inside a call of BLAS on this thread, for its lifetime: it holds a buffer. A
+/// thread has at most one at a time.
+/// Threads  any number at once; a thread that finds no free buffer waits for one
+class blas_buffer {
+ public:
+  /// Cost     a lock; the first time that so many calls run at once, also a system call and 128 MiB
+  ///          of address space
+  /// Throws   out_of_memory (not even one buffer can be made)
+  blas_buffer();
+  ~blas_buffer();
+  blas_buffer(const blas_buffer&) = delete;
+  blas_buffer& operator=(const blas_buffer&) = delete;
+};
+
+}  // namespace shale::ops

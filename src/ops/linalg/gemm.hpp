@@ -1,0 +1,41 @@
+// Multiplies two matrices on the calling thread. One tile of a matmul does this.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "shale/dtype.hpp"
+#include "shale/index.hpp"
+
+namespace shale::ops {
+
+/// A matrix in memory; strides in elements.
+struct matrix {
+  std::byte* first;
+  index_t rows;
+  index_t columns;
+  index_t row_stride;
+  index_t column_stride;
+
+  /// The block of `count_rows` x `count_columns` elements from (row, column) on.
+  matrix block(index_t row, index_t count_rows, index_t column, index_t count_columns,
+               std::size_t item_bytes) const;
+};
+
+/// Whether `multiply` can read a matrix in place: one axis has stride 1, and the other has a
+/// positive stride that lets rows (or columns) not overlap.
+bool readable_in_place(const matrix& operand) noexcept;
+
+/// Whether a product replaces the elements of `out` or is added to them.
+enum class product : std::uint8_t { replaces, adds };
+
+/// out = a b, or out = out + a b. All three have one dtype: bool, an integer, float32, float64 or
+/// complex. `out` has column stride 1; `a` and `b` are readable in place.
+void multiply(dtype type, const matrix& out, const matrix& a, const matrix& b, product how);
+
+/// The library with its version and kernels, such as "OpenBLAS 0.3.21, SkylakeX"; `blas_kernels`
+/// says more.
+std::string blas_description();
+
+}  // namespace shale::ops

@@ -1,0 +1,154 @@
+#include "ops/passes/pass.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "ops/passes/reduction_states.hpp"
+#include "ops/passes/tiles_touched.hpp"
+#include "parallel/executor/executor_state.hpp"
+#include "parallel/mapped/stored_checksums.hpp"
+#include "parallel/pass/pass_loop.hpp"
+#include "parallel/pass/prepare.hpp"
+#include "shale/tile_source.hpp"
+
+namespace shale::ops {
+
+namespace {
+
+std::vector<parallel::loop_operand> loop_operands(const pass& request) {
+  std::vector<parallel::loop_operand> operands;
+  operands.reserve(request.operands.size());
+  for (const auto& operand : request.operands) {
+    if (operand.tiles) operands.push_back(parallel::tiled_operand(*operand.tiles, request.shape));
+    else operands.push_back({operand.values, operand.written});
+  }
+  return operands;
+}
+
+// Smaller operands may be in a cache.
+constexpr std::size_t prefetched_bytes_min = std::size_t{4} << 20;
+
+// The bytes of all operands, as if none were broadcast.
+std::size_t bytes_of(const pass& request) {
+  std::size_t item_bytes = 0;
+  for (const pass_operand& operand : request.operands) item_bytes += operand.item_bytes();
+  return static_cast<std::size_t>(element_count(request.shape)) * item_bytes;
+}
+
+// Runs the tape over every block of a unit. With reductions, folds the values of each block into
+// the unit's states; the block's position in the unit selects its first state.
+void run_unit(const parallel::unit& here, const tape& program, const reduction_states* states,
+              bool prefetch) {
+  const int operands = static_cast<int>(here.bases.size());
+  const index_t rank = here.over.rank();
+  dims coordinates = here.origin ? *here.origin : dims();
+  here.for_each_block([&](std::byte* const* data, const index_t* strides, index_t inner,
+                          index_t outer, const parallel::block_position& position) {
+    const index_t* start = position.start;
+    if (here.origin) {
+      for (index_t axis = 0; axis < coordinates.size(); ++axis)
+        coordinates[axis] = (*here.origin)[axis] + position.start[axis];
+      start = coordinates.data();
+    }
+    program.run(data, strides, operands, inner, outer, start, here.scratch,
+                {.stream_buffer = here.stream_buffer, .prefetch = prefetch});
+    if (!states) return;
+    index_t first = 0;
+    for (index_t axis = 0; axis < rank; ++axis)
+      first += (position.start[axis] - here.state_start[axis]) * here.state_strides[axis];
+    for (std::size_t k = 0; k < states->count(); ++k) {
+      const reducer& fold = states->at(k);
+      const auto width = static_cast<index_t>(fold.state_bytes);
+      const tape::block value = program.value(k, data, strides, operands, inner, here.scratch);
+      std::byte* const pointers[2] = {here.states + states->offset(k, here.results) + first * width,
+                                      value.data};
+      const index_t steps[4] = {here.state_strides[rank - 1] * width, value.inner_stride,
+                                rank >= 2 ? here.state_strides[rank - 2] * width : 0,
+                                value.outer_stride};
+      fold.accumulate(pointers, steps, inner, outer);
+    }
+  });
+}
+
+// The bytes of the tensors that generators read (joined or repeated ones). They are not operands of
+// the plan.
+std::uint64_t gathered_bytes(const tape& program) {
+  std::vector<parallel::loop_operand> gathered;
+  for (const tensor& input : program.gathered()) gathered.push_back({input});
+  return parallel::bytes_read_once(gathered);
+}
+
+// Runs a pass over an index space without elements. Nothing is read or written, but outputs that
+// must not be written are refused as in other passes, and reductions get the results of no values.
+void run_empty(const pass& request, executor& on) {
+  std::vector<parallel::loop_operand> written;
+  for (const auto& operand : request.operands)
+    if (operand.written && !operand.tiles) written.push_back({operand.values, true});
+  parallel::prepare(written, on);
+  if (!request.reductions.empty()) reduction_states(request.reductions, on.pool()).deliver_empty();
+}
+
+// Adds the tiles of sources that a pass decodes, and their bytes.
+void add_tiles(pass_cost& to, const pass& request) {
+  std::map<const tile_source*, std::vector<axis_map>> views;
+  for (const auto& operand : request.operands)
+    if (operand.tiles && operand.tiles->source)
+      views[operand.tiles->source].push_back(operand.tiles->seen);
+  for (const auto& [source, maps] : views) {
+    const tile_amount touched = tiles_touched(*source, maps);
+    to.tiles_decoded += touched.tiles;
+    to.bytes_read += touched.elements * item_bytes(source->dtype());
+  }
+}
+
+// Generators read tensors that are no operands of the pass, so the pass does not look at them.
+// Throws io if bytes were lost, and unsupported in a forked child that did not inherit them.
+void check_gathered(const tape& program) {
+  for (const tensor& input : program.gathered()) input.storage().check();
+}
+
+}  // namespace
+
+void run(const pass& request, executor& on) {
+  auto& count = parallel::state_of(on).count;
+  count.call();
+  for (const auto& reduction : request.reductions) count.written(reduction.into.size_bytes());
+  if (element_count(request.shape) == 0) return run_empty(request, on);
+  for (const tensor& input : request.program.gathered()) parallel::compare_checksums(input, on);
+  check_gathered(request.program);
+  std::optional<reduction_states> states;
+  if (!request.reductions.empty()) states.emplace(request.reductions, on.pool());
+  const reduction_states* const folded = states ? &*states : nullptr;
+  const bool prefetch = bytes_of(request) >= prefetched_bytes_min;
+  parallel::pass_loop loop(loop_operands(request),
+                           {.shape = request.shape,
+                            .block_elements = request.program.block_elements(),
+                            .coordinates = request.program.generates(),
+                            .states = folded,
+                            .folded = request.axes,
+                            .scratch_bytes = request.program.scratch_bytes(),
+                            .can_stream_stores = folded == nullptr},
+                           on);
+  loop.run([&](const parallel::unit& here) { run_unit(here, request.program, folded, prefetch); });
+  check_gathered(request.program);
+  count.read(gathered_bytes(request.program));
+}
+
+pass_cost cost(const pass& request, const executor& on) {
+  const auto elements = static_cast<std::uint64_t>(element_count(request.shape));
+  pass_cost result;
+  const std::vector<parallel::loop_operand> operands = loop_operands(request);
+  for (const auto& operand : request.operands)
+    if (operand.written) result.bytes_written += elements * operand.item_bytes();
+  result.bytes_read = parallel::bytes_read_once(operands) + gathered_bytes(request.program);
+  add_tiles(result, request);
+  for (const auto& reduction : request.reductions)
+    result.bytes_written += reduction.into.size_bytes();
+  result.scratch_bytes_per_thread = request.program.scratch_bytes();
+  result.instructions = static_cast<int>(request.program.instruction_count());
+  result.streams = parallel::mapped_exceed_half_of_budget(operands, on);
+  return result;
+}
+
+}  // namespace shale::ops

@@ -1,0 +1,58 @@
+#include "ops/passes/reduction_states.hpp"
+
+#include "ops/kernels/dispatch.hpp"
+#include "parallel/blocks/block_copy.hpp"
+
+namespace shale::ops {
+
+namespace {
+
+constexpr std::size_t state_alignment = 64;
+
+}  // namespace
+
+reduction_states::reduction_states(const std::vector<pass_reduction>& reductions, memory_pool& pool)
+    : reductions_(reductions), pool_(pool) {
+  for (const auto& reduction : reductions)
+    reducers_.push_back(find_reducer(reduction.kind, reduction.type));
+}
+
+std::size_t reduction_states::offset(std::size_t reduction, index_t results) const noexcept {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < reduction; ++i)
+    bytes += *checked_align_up(reducers_[i]->state_bytes * static_cast<std::size_t>(results),
+                               state_alignment);
+  return bytes;
+}
+
+storage reduction_states::make(index_t results) const {
+  storage made = storage::allocate(offset(count(), results), &pool_);
+  for (std::size_t k = 0; k < count(); ++k)
+    reducers_[k]->start(made.data() + offset(k, results), results);
+  return made;
+}
+
+void reduction_states::merge(storage& into, const storage& from, index_t results) const {
+  for (std::size_t k = 0; k < count(); ++k)
+    reducers_[k]->merge(into.data() + offset(k, results), from.data() + offset(k, results),
+                        results);
+}
+
+void reduction_states::deliver(const storage& states, const layout& place) const {
+  const index_t results = place.size();
+  for (std::size_t k = 0; k < count(); ++k) {
+    const tensor block = tensor::empty(place.shape(), reducers_[k]->result, &pool_);
+    reducers_[k]->finish(states.data() + offset(k, results), const_cast<std::byte*>(block.data()),
+                         results, reductions_[k].parameter);
+    const tensor& into = reductions_[k].into;
+    parallel::copy_elements_here(
+        into.as_strided(place.shape(), place.strides(), into.offset() + place.offset()), block);
+  }
+}
+
+void reduction_states::deliver_empty() const {
+  const tensor& first = reductions_[0].into;
+  if (first.size() > 0) deliver(make(first.size()), layout(first.shape()));
+}
+
+}  // namespace shale::ops

@@ -1,0 +1,127 @@
+// Runs a compiled expression: a list of kernel calls, the *tape*, over the registers of one block.
+//
+// Evaluating `sqrt(a * a + b * b)` operation by operation would move every intermediate result
+// through main memory. Instead the index space is cut into small blocks, and the whole tape runs on
+// one block before the next. An intermediate result then is a *register*: a slot of scratch memory
+// for one block, which stays in the L1 or L2 cache. Slots are reused as soon as their value was
+// read for the last time.
+//
+// Invariants
+//   tape.1  equal subexpressions are computed once per block
+//   tape.2  the instruction that writes an output comes after every read of that output's old bytes
+//   tape.3  scratch memory is at most 2 MiB for each thread: blocks are smaller if there are many
+//           slots
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "ops/kernels/operations.hpp"
+#include "shale/tensor.hpp"
+
+namespace shale::ops {
+
+/// A register: the place where an instruction finds an operand.
+struct reg {
+  enum class location : std::uint8_t {
+    operand,   // the plan's operand `index`
+    constant,  // the tape's constant `index`
+    scratch,   // slot `index` of the worker's scratch memory, contiguous
+  };
+  location place;
+  int index;
+  std::size_t item_bytes;
+};
+
+/// Fills blocks of a leaf whose elements are computed from their coordinates. `start` is the index
+/// of the block's first element in the leaf's shape. `inner` counts along the last axis, `outer`
+/// along the one before.
+/// Threads  fill may be called from several threads at once
+class generator {
+ public:
+  virtual ~generator() = default;
+  virtual void fill(const index_t* start, std::byte* out, index_t inner, index_t outer) const = 0;
+};
+
+struct instruction {
+  kernel run = nullptr;  // if null, `fill` makes the block
+  const generator* fill = nullptr;
+  reg out;
+  std::array<reg, 3> in{};
+  int inputs = 0;
+};
+
+/// The parts of a tape.
+struct tape_parts {
+  std::vector<instruction> instructions = {};
+  std::vector<std::array<std::byte, 16>> constants = {};
+  std::vector<tensor> gathered = {};
+  std::vector<std::unique_ptr<generator>> generators = {};
+  std::vector<reg> values = {};  // the values that reducers read
+  int slots = 0;
+  std::size_t slot_item_bytes = 0;
+};
+
+/// What may make a tape faster on operands that no cache holds. Results do not depend on it.
+struct tape_hints {
+  /// If not null: outputs with contiguous rows are stored past the cache, through this buffer of
+  /// parallel::stream_buffer_bytes.
+  std::byte* stream_buffer = nullptr;
+
+  /// Whether the leaves of the next block are prefetched.
+  bool prefetch = false;
+};
+
+/// A compiled expression. Operands are numbered: outputs first, then leaves.
+class tape {
+ public:
+  explicit tape(tape_parts parts);
+
+  /// The most elements of a block. The plan cuts blocks to this size.
+  index_t block_elements() const noexcept { return block_elements_; }
+
+  /// The bytes of scratch memory that a worker needs for run().
+  std::size_t scratch_bytes() const noexcept;
+
+  /// The tensors that generators read in place. They are not operands of the plan.
+  const std::vector<tensor>& gathered() const noexcept { return parts_.gathered; }
+
+  using constant = std::array<std::byte, 16>;
+  const std::vector<constant>& constants() const noexcept { return parts_.constants; }
+
+  /// Replaces a constant by another one of the same dtype. No thread may be inside `run`.
+  void set_constant(std::size_t number, const constant& bytes) noexcept {
+    parts_.constants[number] = bytes;
+  }
+
+  std::size_t instruction_count() const noexcept { return parts_.instructions.size(); }
+  bool generates() const noexcept { return !parts_.generators.empty(); }
+
+  /// Runs the tape on a block. `data` and `strides_bytes` describe `operands` operands as a plan
+  /// hands them out. `start` is the block's index in the pass's index space, for generators.
+  void run(std::byte* const* data, const index_t* strides_bytes, int operands, index_t inner,
+           index_t outer, const index_t* start, std::byte* scratch,
+           const tape_hints& hints = {}) const;
+
+  /// A value of a block in memory. Strides are in bytes.
+  struct block {
+    std::byte* data;
+    index_t inner_stride;
+    index_t outer_stride;
+  };
+  /// Returns the value `number` for reducers, after run().
+  block value(std::size_t number, std::byte* const* data, const index_t* strides_bytes,
+              int operands, index_t inner, std::byte* scratch) const;
+
+ private:
+  block locate(const reg& source, std::byte* const* data, const index_t* strides_bytes,
+               int operands, index_t inner, std::byte* scratch) const;
+
+  tape_parts parts_;
+  index_t block_elements_;
+  std::vector<int> leaves_;  // the operands that are read
+};
+
+}  // namespace shale::ops

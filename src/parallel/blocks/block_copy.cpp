@@ -1,0 +1,81 @@
+#include "parallel/blocks/block_copy.hpp"
+
+#include <array>
+#include <cassert>
+#include <cstring>
+
+#include "parallel/blocks/transposed_block.hpp"
+#include "parallel/plan/plan.hpp"
+
+namespace shale::parallel {
+
+namespace {
+
+// Stores one item into `count` neighbours. The item is loaded once, so that the compiler need not
+// expect a store to change it.
+template <class Item>
+void fill_run(std::byte* to, const std::byte* from, index_t count) {
+  Item item;
+  std::memcpy(&item, from, sizeof item);
+  for (index_t i = 0; i < count; ++i)
+    std::memcpy(to + i * static_cast<index_t>(sizeof item), &item, sizeof item);
+}
+
+template <class Item>
+void copy_items(std::byte* const* data, const index_t* strides, index_t inner, index_t outer) {
+  constexpr auto width = static_cast<index_t>(sizeof(Item));
+  if (strides[0] == width && strides[3] == width && strides[1] != width)
+    return copy_transposed<Item>(data[0], strides[2], data[1], strides[1], inner, outer);
+  for (index_t row = 0; row < outer; ++row) {
+    std::byte* to = data[0] + row * strides[2];
+    const std::byte* from = data[1] + row * strides[3];
+    if (strides[0] == width && strides[1] == width) {
+      std::memcpy(to, from, static_cast<std::size_t>(inner) * sizeof(Item));
+      continue;
+    }
+    if (strides[0] == width && strides[1] == 0) {
+      fill_run<Item>(to, from, inner);
+      continue;
+    }
+    for (index_t i = 0; i < inner; ++i)
+      std::memcpy(to + i * strides[0], from + i * strides[1], sizeof(Item));
+  }
+}
+
+struct item_16 {
+  std::uint64_t halves[2];
+};
+
+}  // namespace
+
+kernel copy_kernel(std::size_t item_bytes) noexcept {
+  switch (item_bytes) {
+    case 1:
+      return copy_items<std::uint8_t>;
+    case 2:
+      return copy_items<std::uint16_t>;
+    case 4:
+      return copy_items<std::uint32_t>;
+    case 8:
+      return copy_items<std::uint64_t>;
+    case 16:
+      return copy_items<item_16>;
+  }
+  assert(false && "no dtype has this width");
+  return nullptr;
+}
+
+void copy_elements_here(const tensor& to, const tensor& from) {
+  const kernel copy = copy_kernel(to.item_bytes());
+  const plan over(std::array{plan_operand{to.layout(), to.item_bytes()},
+                             plan_operand{from.layout(), from.item_bytes()}});
+  // The plan's positions count from the first byte of each storage.
+  const std::array bases{const_cast<std::byte*>(to.storage().data()),
+                         const_cast<std::byte*>(from.storage().data())};
+  for (index_t tile = 0; tile < over.tile_count(); ++tile)
+    over.for_each_block(over.tile(tile), bases,
+                        [copy](std::byte* const* data, const index_t* strides, index_t inner,
+                               index_t outer, auto&&) { copy(data, strides, inner, outer); });
+}
+
+}  // namespace shale::parallel

@@ -1,0 +1,18 @@
+// Copies elements between two layouts on the calling thread. It is the copy that code inside a tile
+// uses: it starts no pass, so it needs no executor and cannot meet a lock of one.
+#pragma once
+
+#include "parallel/blocks/kernel.hpp"
+#include "shale/tensor.hpp"
+
+namespace shale::parallel {
+
+/// The kernel that copies items of 1, 2, 4, 8 or 16 bytes. Operand 0 is the output, operand 1 the
+/// input.
+kernel copy_kernel(std::size_t item_bytes) noexcept;
+
+/// Copies `from` into `to`, which have one shape and one dtype and do not overlap.
+/// Cost     O(elements); makes one plan
+void copy_elements_here(const tensor& to, const tensor& from);
+
+}  // namespace shale::parallel

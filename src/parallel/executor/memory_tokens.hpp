@@ -1,0 +1,47 @@
+// Counts how much of an executor's memory budget running calls hold.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+
+namespace shale::parallel {
+
+/// The bytes of a budget that running calls hold. A call sizes its windows by the bytes that
+/// are left, and records what it takes. No call ever waits for bytes, so nested and concurrent
+/// calls cannot block each other; together they may exceed the budget, by what small windows need.
+/// Threads  any, at any time
+class memory_tokens {
+ public:
+  explicit memory_tokens(std::size_t budget_bytes) noexcept : budget_bytes_(budget_bytes) {}
+
+  std::size_t budget_bytes() const noexcept { return budget_bytes_; }
+
+  /// The budget minus the bytes that calls hold; 0 if they hold more.
+  std::size_t left_bytes() const noexcept;
+  std::size_t held_bytes() const noexcept;
+  void take(std::size_t bytes) noexcept;
+  void give(std::size_t bytes) noexcept;
+  std::size_t peak_bytes() const noexcept { return peak_bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  const std::size_t budget_bytes_;
+  std::atomic<std::size_t> held_bytes_ = 0;
+  std::atomic<std::size_t> peak_bytes_ = 0;
+};
+
+/// Holds `bytes` of a budget for its lifetime.
+class held_tokens {
+ public:
+  held_tokens(memory_tokens& from, std::size_t bytes) : from_(from), bytes_(bytes) {
+    from_.take(bytes_);
+  }
+  ~held_tokens() { from_.give(bytes_); }
+  held_tokens(const held_tokens&) = delete;
+  held_tokens& operator=(const held_tokens&) = delete;
+
+ private:
+  memory_tokens& from_;
+  std::size_t bytes_;
+};
+
+}  // namespace shale::parallel

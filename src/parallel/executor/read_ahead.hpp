@@ -1,0 +1,32 @@
+// Says how far the engine reads ahead: how many bytes, windows or loads are requested before a
+// worker needs them. Each number is the depth of one kind of read-ahead, and each kind has one
+// user:
+//
+//   mapped operands in windows, if the call only reads    window_bytes_ahead       window_sizes.cpp
+//   mapped operands in windows, if the call also writes   written_windows_ahead    window_sizes.cpp
+//   copies of mapped operands, and tiles of sources       loads_ahead_per_thread   run_pass.cpp
+//
+// threads/reader_team.cpp says how many threads read windows. Reads of stored arrays outside the
+// engine have depths of their own: chunks in array/elements/chunk_tiles.cpp, dense
+// bytes in array/elements/dense_bytes.cpp.
+#pragma once
+
+#include <cstddef>
+
+#include "shale/index.hpp"
+
+namespace shale::parallel {
+
+/// The most bytes, in all operands together, that are read ahead of the work in a call that only
+/// reads. Fewer bytes are read ahead if they do not fit in memory beside the workers' windows.
+inline constexpr std::size_t window_bytes_ahead = std::size_t{16} << 20;
+
+/// The windows that are read ahead of the work in a call that writes. Its windows are large, up to
+/// 16 MiB, so few are enough.
+inline constexpr index_t written_windows_ahead = 3;
+
+/// The loads whose stored bytes are requested before they begin, for each thread: while a thread
+/// works on one load, the device reads its next ones.
+inline constexpr index_t loads_ahead_per_thread = 2;
+
+}  // namespace shale::parallel

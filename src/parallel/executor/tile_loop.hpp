@@ -1,0 +1,52 @@
+// Runs numbered tiles in parallel. It is the only parallel loop of the library. Threads claim tiles
+// in order, and each tile runs once.
+//
+// Invariants
+//   loop.1  tiles are claimed in ascending order: of the tiles below the highest one that has
+//           begun, at most `threads` - 1 have not begun yet
+//   loop.2  everything before the loop happens before every tile, and every tile happens before the
+//           loop's return; locks that ThreadSanitizer sees order this (oneTBB is not instrumented)
+//   loop.3  after a tile throws or the executor is cancelled, no further tile begins; the first
+//           exception reaches the caller once every running tile has ended
+//   loop.4  the caller's thread runs tiles from the start; it waits only for tiles that helpers
+//           have begun, never for a thread that has not joined
+//   loop.5  one thread at a time calls the executor's progress sink, without holding a lock; a
+//           report that finds the sink busy is dropped, so no thread waits for a sink
+#pragma once
+
+#include <type_traits>
+
+#include "shale/executor.hpp"
+#include "shale/index.hpp"
+
+namespace shale::parallel {
+
+struct loop_options {
+  /// If > 0: the most threads that work at once, for tiles that need much memory.
+  int most_workers = 0;
+
+  /// The bytes that all tiles process together, for the executor's progress sink; 0: no reports.
+  std::uint64_t progress_bytes = 0;
+};
+
+/// Runs `body(context, tile, worker)` for 0 <= tile < count. Workers have numbers below
+/// on.threads(); two tiles that run at once have different workers. The caller is worker 0.
+/// Cost     with one tile or one worker, only the calls of `body`; else two short locks, and a task
+///          for the arena as long as too few helpers are awake
+/// Throws   exceptions of `body` and of the progress sink, cancelled
+void run_tiles(executor& on, index_t count, void (*body)(void*, index_t tile, int worker),
+               void* context, const loop_options& options = {});
+
+/// The same with a callable `body(tile, worker)`.
+template <class Body>
+void parallel_for_tiles(executor& on, index_t count, Body&& body,
+                        const loop_options& options = {}) {
+  run_tiles(
+      on, count,
+      [](void* context, index_t tile, int worker) {
+        (*static_cast<std::remove_reference_t<Body>*>(context))(tile, worker);
+      },
+      &body, options);
+}
+
+}  // namespace shale::parallel

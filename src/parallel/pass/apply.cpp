@@ -1,0 +1,198 @@
+#include "shale/apply.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <new>
+#include <string>
+
+#include "parallel/executor/executor_state.hpp"
+#include "parallel/pass/pass_loop.hpp"
+#include "parallel/pass/small_apply.hpp"
+#include "shale/error.hpp"
+
+namespace shale::detail {
+
+namespace {
+
+using parallel::loop_operand;
+
+// Separates exceptions of the caller's functions from those of the engine. An exception of the
+// caller's function passes unchanged, even a bad_alloc; a bad_alloc of the engine becomes an
+// out_of_memory error.
+class callers_functions {
+ public:
+  template <class Call>
+  void call(Call function) {
+    try {
+      function();
+    } catch (...) {
+      threw_.store(true, std::memory_order_relaxed);
+      throw;
+    }
+  }
+
+  template <class Body>
+  decltype(auto) run(Body body) {
+    try {
+      return body();
+    } catch (const std::bad_alloc&) {
+      if (threw_.load(std::memory_order_relaxed)) throw;
+      throw_out_of_memory();
+    }
+  }
+
+ private:
+  std::atomic<bool> threw_ = false;
+};
+
+std::vector<loop_operand> checked(std::span<const apply_operand> operands) {
+  std::vector<loop_operand> result;
+  result.reserve(operands.size());
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    const auto& operand = operands[k];
+    if (operand.values.dtype() != operand.type)
+      throw error(
+          errc::invalid_argument,
+          "an operand's dtype differs from the type of the callable's parameter",
+          {"operand " + std::to_string(k) + " is " + std::string(name(operand.values.dtype())) +
+               ", its parameter is " + std::string(name(operand.type)),
+           "change the parameter's type, or convert with astype"});
+    result.push_back({operand.values, operand.written, operand.written});
+  }
+  return result;
+}
+
+// A pass visits the first element of each lane, and a lane of length 0 has none. Replaces such
+// lanes along the axis `along` by lanes of one element, which no kernel reads. Returns whether it
+// did.
+bool replace_empty_lanes(loop_operand& operand, index_t along) {
+  if (along < 0 || operand.values.shape()[along] != 0) return false;
+  if (operand.written) parallel::require_output(operand.values);
+  dims shape = operand.values.shape();
+  shape[along] = 1;
+  operand = {.values = tensor::zeros({}, operand.values.dtype()).broadcast_to(shape)};
+  return true;
+}
+
+executor& begin_call() {
+  executor& on = executor::current();
+  parallel::state_of(on).count.call();
+  return on;
+}
+
+// Calls `block` for every block of a unit.
+void run_blocks(const parallel::unit& here, apply_block block, void* context,
+                callers_functions& functions) {
+  here.for_each_block(
+      [&](std::byte* const* data, const index_t* strides, index_t inner, index_t outer, auto&&) {
+        functions.call([&] { block(context, data, strides, inner, outer); });
+      });
+}
+
+// Calls `row` for each row along the last axis, in index order.
+template <class Row>
+void in_order(std::span<const loop_operand> operands, const dims& shape, Row row) {
+  if (element_count(shape) == 0) return;
+  const index_t last = shape.size() - 1;
+  std::array<std::byte*, max_apply_operands> data{};
+  std::array<index_t, 2 * max_apply_operands> strides{};  // the inner strides, then the outer ones
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    const tensor& values = operands[k].values;
+    data[k] = values.data();
+    if (last >= 0) strides[k] = values.stride(last) * static_cast<index_t>(values.item_bytes());
+  }
+  dims at = dims::filled(shape.size(), 0);
+  for (;;) {
+    row(data.data(), strides.data(), last >= 0 ? shape[last] : 1);
+    index_t axis = last - 1;
+    for (; axis >= 0; --axis) {
+      const bool wraps = ++at[axis] == shape[axis];
+      if (wraps) at[axis] = 0;
+      for (std::size_t k = 0; k < operands.size(); ++k) {
+        const tensor& values = operands[k].values;
+        const index_t step = values.stride(axis) * static_cast<index_t>(values.item_bytes());
+        data[k] += wraps ? -step * (shape[axis] - 1) : step;
+      }
+      if (!wraps) break;
+    }
+    if (axis < 0) return;
+  }
+}
+
+}  // namespace
+
+void run_apply(std::span<const apply_operand> operands, apply_block block, void* context) {
+  callers_functions functions;
+  functions.run([&] {
+    executor& on = begin_call();
+    if (parallel::small_apply small(operands, on); small.applies())
+      return small.run(
+          [&](std::byte* const* data, const index_t* strides, index_t inner, index_t outer) {
+            functions.call([&] { block(context, data, strides, inner, outer); });
+          });
+    parallel::pass_loop loop(checked(operands), {}, on);
+    loop.run([&](const parallel::unit& here) { run_blocks(here, block, context, functions); });
+  });
+}
+
+void run_lanes(std::span<const apply_operand> operands, index_t axis,
+               void (*start)(void*, const lane_sizes&), apply_block block, void* context) {
+  callers_functions functions;
+  functions.run([&] {
+    auto prepared = checked(operands);
+    index_t rank = 0;
+    for (const auto& operand : prepared) rank = std::max(rank, operand.values.rank());
+    const index_t along = normalize_axis(axis, rank);
+    std::array<bool, max_apply_operands> empty{};
+    for (std::size_t k = 0; k < operands.size(); ++k)
+      empty[k] = replace_empty_lanes(prepared[k], along - (rank - prepared[k].values.rank()));
+    parallel::pass_loop loop(std::move(prepared), {.lane_axis = along}, begin_call());
+    lane_sizes lanes;
+    for (std::size_t k = 0; k < operands.size(); ++k) {
+      lanes.sizes[k] = empty[k] ? 0 : loop.lane_size(k);
+      lanes.strides[k] = loop.lane_stride(k);
+    }
+    start(context, lanes);
+    loop.run([&](const parallel::unit& here) { run_blocks(here, block, context, functions); });
+  });
+}
+
+void run_reduce(const tensor& values, dtype type, void (*start)(void*, index_t tiles),
+                reduce_block block, void* context) {
+  callers_functions functions;
+  functions.run([&] {
+    parallel::pass_loop loop(checked(std::array{apply_operand{values, type, false}}),
+                             {.fixed_units = true}, begin_call());
+    start(context, loop.unit_count());
+    loop.run([&](const parallel::unit& here) {
+      here.for_each_block([&](std::byte* const* data, const index_t* strides, index_t inner,
+                              index_t outer, auto&&) {
+        functions.call([&] { block(context, here.number, data, strides, inner, outer); });
+      });
+    });
+  });
+}
+
+void run_in_order(std::span<const apply_operand> operands, apply_block block, void* context) {
+  callers_functions functions;
+  functions.run([&] {
+    auto prepared = checked(operands);
+    dims shape;
+    for (const auto& operand : prepared) shape = broadcast_shapes(shape, operand.values.shape());
+    for (auto& operand : prepared) {
+      if (operand.written) parallel::require_output(operand.values, shape);
+      else operand.values = operand.values.broadcast_to(shape);
+      operand.values.storage().check();
+    }
+    {
+      const parallel::version_bumps bumps(prepared);
+      in_order(prepared, shape, [&](std::byte* const* data, const index_t* strides, index_t inner) {
+        functions.call([&] { block(context, data, strides, inner, 1); });
+      });
+    }
+    parallel::check_storages(prepared);
+  });
+}
+
+}  // namespace shale::detail

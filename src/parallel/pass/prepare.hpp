@@ -1,0 +1,20 @@
+// Prepares the operands of a pass. Before a call touches an element, it broadcasts the operands to
+// one shape and checks that outputs can be written. An input that overlaps an output in another
+// layout is copied first, so that the pass reads its elements as they were before the call.
+#pragma once
+
+#include "parallel/operands/loop_operand.hpp"
+#include "shale/executor.hpp"
+
+namespace shale::parallel {
+
+/// Broadcasts all operands to one shape and checks the written ones. An input that overlaps an
+/// output is replaced by a copy in the executor's pool, except if each index names the same element
+/// in both: kernels read an element before they write it. If `lane_axis` is not -1, operands keep
+/// their own lengths along that axis of the common shape.
+/// Throws   invalid_argument (shapes; an output that broadcasts, or overlaps itself or another
+///          output), access_denied, out_of_memory (naming the bytes of a copy that does not fit),
+///          io
+void prepare(std::span<loop_operand> operands, executor& on, index_t lane_axis = -1);
+
+}  // namespace shale::parallel

@@ -1,0 +1,52 @@
+// Describes one unit of a pass: the part of its index space that one call of the kernels works on.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "parallel/plan/plan.hpp"
+
+namespace shale::parallel {
+
+/// The data of one unit. Kernels reach it through for_each_block.
+struct unit {
+  index_t number;
+  int worker;
+
+  /// The unit covers `box` of the plan `over`, or the whole plan if `box` is null.
+  const plan& over;
+  const region* box;
+
+  std::span<std::byte* const> bases;  // by operand: the address of position 0 of its layout
+  std::byte* scratch;                 // the worker's scratch memory
+
+  /// If not null: outputs should be stored past the cache, through this buffer of
+  /// `stream_buffer_bytes`. The results are the same either way.
+  std::byte* stream_buffer = nullptr;
+
+  /// Set by passes with coordinates: the start of `over` in the pass's index space. Null if `over`
+  /// covers the whole space.
+  const dims* origin = nullptr;
+
+  /// Set by passes with reductions.
+  std::byte* states = nullptr;  // the unit's partial states
+  index_t results = 0;          // results that the unit contributes to
+  dims state_strides = {};      // states between neighbours, by axis of `over`
+  dims state_start = {};  // the index in `over` of the element that folds into the first state
+
+  /// Calls `body(data, strides_bytes, inner, outer, position)`, as plan::for_each_block does.
+  template <class Body>
+  void for_each_block(Body&& body) const {
+    if (box) return over.for_each_block(*box, bases, body);
+    for (index_t tile = 0; tile < over.tile_count(); ++tile)
+      over.for_each_block(over.tile(tile), bases, body);
+  }
+};
+
+/// The caller's function that works on a unit.
+struct unit_body {
+  void (*run)(void* context, const unit&);
+  void* context;
+};
+
+}  // namespace shale::parallel

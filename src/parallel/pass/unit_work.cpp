@@ -1,0 +1,84 @@
+#include "parallel/pass/unit_work.hpp"
+
+namespace shale::parallel {
+
+namespace {
+
+// Makes the plan of one unit whose operands lie at addresses of their own, such as gathered tiles.
+// The plan has a single tile if possible, so that kernels get large blocks.
+plan plan_alone(std::span<const loop_operand> operands, const region& box,
+                const pass_options& options) {
+  std::vector<plan_operand> described;
+  described.reserve(operands.size() + 1);
+  for (const auto& operand : operands)
+    described.push_back(plan_operand_of(operand.values, options));
+  if (options.states) described.push_back({state_layout(box.shape, options.folded), 1, false});
+  return plan(described, {.tile_elements = any_number,
+                          .block_elements = block_elements_of(options),
+                          .keep_axes = options.coordinates,
+                          .state_elements = any_number});
+}
+
+}  // namespace
+
+unit_work::unit_work(const plan& units, std::span<const loop_operand> operands,
+                     const pass_options& options, std::size_t written_bytes, unit_body body,
+                     executor& on)
+    : units_(units),
+      options_(options),
+      written_bytes_(written_bytes),
+      body_(body),
+      count_(state_of(on).count),
+      read_(options.counted ? bytes_read_once(operands) : 0,
+            element_count(index_space(operands, options))),
+      stores_(operands, options.can_stream_stores, on.threads()),
+      scratch_(options.scratch_bytes, on),
+      stream_buffers_(stores_.may_stream() ? stream_buffer_bytes : 0, on) {
+  if (options.states) fold_.emplace(units, *options.states);
+}
+
+void unit_work::run(index_t number, int worker, const plan& over,
+                    std::span<std::byte* const> bases) {
+  const region box = units_.tile(number);
+  unit here{number, worker, over, &box, bases, scratch_.of(worker)};
+  if (fold_) {
+    here.state_strides = fold_->state_strides(box);
+    here.state_start = box.start;
+  }
+  compute(here, box);
+}
+
+void unit_work::run_alone(index_t number, int worker, const region& box,
+                          std::span<const loop_operand> operands) {
+  const plan over = plan_alone(operands, box, options_);
+  const std::vector<std::byte*> addresses = bases(operands);
+  unit here{number, worker, over, nullptr, addresses, scratch_.of(worker)};
+  if (options_.coordinates) here.origin = &box.start;
+  if (fold_) {
+    here.state_strides = over.strides_bytes(over.operands() - 1);
+    here.state_start = dims::filled(over.rank(), 0);
+  }
+  compute(here, units_.tile(number));
+}
+
+void unit_work::compute(unit& here, const region& box) {
+  const index_t elements = element_count(box.shape);
+  const std::size_t written = static_cast<std::size_t>(elements) * written_bytes_;
+  if (options_.counted) {
+    count_.read(read_.take(elements));
+    count_.written(written);
+  }
+  if (!fold_) {
+    return stores_.run(written, [&](store_mode mode) {
+      if (mode == store_mode::streaming) here.stream_buffer = stream_buffers_.of(here.worker);
+      body_.run(body_.context, here);
+    });
+  }
+  here.results = fold_->results(box);
+  const storage partial = fold_->make(here.results);
+  here.states = const_cast<std::byte*>(partial.data());
+  body_.run(body_.context, here);
+  fold_->insert(here.number, box, partial);
+}
+
+}  // namespace shale::parallel

@@ -1,0 +1,24 @@
+// Gathers a region of a tile source from its tiles.
+#pragma once
+
+#include "parallel/sources/tile_cache.hpp"
+#include "shale/executor.hpp"
+#include "shale/tile_source.hpp"
+
+namespace shale::parallel {
+
+/// A region of a source that takes every `step`-th position along each axis, `shape` in number,
+/// from `start` on.
+struct stepped_region {
+  dims start;
+  dims shape;  // no axis is empty
+  dims step;   // positive
+};
+
+/// Reads a region of a source. If one tile holds all its elements, the result is a view of that
+/// tile in the cache. Otherwise the elements are gathered into new memory of the executor's pool.
+/// Only tiles that hold elements of the region are loaded.
+tensor read_region(const tile_source& source, const stepped_region& box, tile_cache& cache,
+                   executor& on);
+
+}  // namespace shale::parallel

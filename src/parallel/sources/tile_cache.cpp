@@ -1,0 +1,58 @@
+#include "parallel/sources/tile_cache.hpp"
+
+#include "parallel/sources/load_tile.hpp"
+
+namespace shale::parallel {
+
+tensor tile_cache::get(const tile_source& source, const dims& tile) {
+  const key wanted{&source, tile};
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    const auto found = entries_.find(wanted);
+    if (found == entries_.end()) break;
+    if (found->second.loaded) {
+      ages_.splice(ages_.end(), ages_, found->second.age);
+      return found->second.values;
+    }
+    loaded_.wait(lock);  // then look again, because the load may have failed
+  }
+  const auto at = entries_.emplace(wanted, entry{}).first;
+  at->second.age = ages_.insert(ages_.end(), wanted);
+  lock.unlock();
+
+  tensor values;
+  try {
+    const region box = tile_region(source.shape(), source.tile_shape(), tile);
+    values = tensor::empty(box.shape, source.dtype(), &executor_.pool());
+    load_tile(source, tile, values, executor_);
+  } catch (...) {
+    lock.lock();
+    ages_.erase(at->second.age);
+    entries_.erase(at);
+    loaded_.notify_all();
+    throw;
+  }
+  lock.lock();
+  at->second.values = values;
+  at->second.loaded = true;
+  held_bytes_ += values.size_bytes();
+  shrink();
+  loaded_.notify_all();
+  return values;
+}
+
+void tile_cache::shrink() {
+  for (auto age = ages_.begin(); age != ages_.end() && held_bytes_ > capacity_bytes_;) {
+    const auto at = entries_.find(*age);
+    // One handle belongs to the cache. If there are more, a unit uses the tile.
+    if (!at->second.loaded || at->second.values.storage().use_count() > 1) {
+      ++age;
+      continue;
+    }
+    held_bytes_ -= at->second.values.size_bytes();
+    entries_.erase(at);
+    age = ages_.erase(age);
+  }
+}
+
+}  // namespace shale::parallel

@@ -1,0 +1,58 @@
+// Keeps loaded tiles of sources, for all threads of one call. If a view is shifted against the tile
+// grid, several units need one tile; the cache saves decoding it again.
+//
+// Invariants
+//   cache.1  a tile is loaded by one thread; other threads that want it wait for that load
+//   cache.2  tiles in use are never evicted; if the total exceeds the capacity, other tiles are
+//            evicted, the least recently used first
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <mutex>
+
+#include "shale/executor.hpp"
+#include "shale/tile_source.hpp"
+
+namespace shale::parallel {
+
+class tile_cache {
+ public:
+  tile_cache(std::size_t capacity_bytes, executor& on) noexcept
+      : capacity_bytes_(capacity_bytes), executor_(on) {}
+
+  /// Returns a tile, row-major, and loads it if the cache does not hold it.
+  /// Throws   the exception of the load; a thread that waits for the failed load tries it again
+  ///          itself
+  tensor get(const tile_source& source, const dims& tile);
+
+ private:
+  struct key {
+    const tile_source* source;
+    dims tile;
+    friend bool operator<(const key& a, const key& b) noexcept {
+      if (a.source != b.source) return std::less<>{}(a.source, b.source);
+      return std::lexicographical_compare(a.tile.begin(), a.tile.end(), b.tile.begin(),
+                                          b.tile.end());
+    }
+  };
+  struct entry {
+    tensor values;
+    bool loaded = false;
+    std::list<key>::iterator age;
+  };
+
+  void shrink();
+
+  const std::size_t capacity_bytes_;
+  executor& executor_;
+  std::mutex mutex_;
+  std::condition_variable loaded_;
+  std::size_t held_bytes_ = 0;
+  std::map<key, entry> entries_;
+  std::list<key> ages_;  // least recently used first
+};
+
+}  // namespace shale::parallel

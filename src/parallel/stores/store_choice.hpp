@@ -1,0 +1,98 @@
+// Chooses between ordinary and streaming stores (see stream_bytes.hpp) for the outputs of a pass,
+// by what the process has measured.
+//
+// No property of the machine tells which stores are faster. It depends on the memory, on the caches
+// that this process really gets (a virtual machine shows those of its host), on the number of
+// operands, and on how many threads work. So the first units of large passes try both in turns. The
+// medians of their times decide for later passes of the same *traffic*: a like number of operands
+// that are read, a like number of bytes, one thread or several. The decision is reviewed after 4
+// more passes, then after 16, and so on.
+//
+// Invariants
+//   stores.1  results do not depend on the choice
+//   stores.2  a pass that writes less than 4 MiB, or whose output is read by the pass too, or is
+//             mapped from a file, stores as usual and measures nothing
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+
+#include "parallel/operands/loop_operand.hpp"
+#include "parallel/stores/stream_bytes.hpp"
+
+namespace shale::parallel {
+
+enum class store_mode : std::uint8_t { ordinary, streaming };
+
+/// What is known of one kind of traffic.
+/// Threads  any, at any time
+class store_trial {
+ public:
+  /// The samples of each mode that make a decision.
+  static constexpr std::size_t samples_wanted = 24;
+
+  /// Counts a pass. Begins a new trial if the decision is due for a review.
+  void pass_begins() noexcept;
+
+  /// The decision; nothing while a trial runs.
+  std::optional<store_mode> decision() const noexcept;
+
+  /// The mode of the next unit of a trial. `threads` units in a row get the same mode.
+  store_mode next(int threads) noexcept;
+
+  /// Adds a sample: a unit took `nanoseconds` for each byte that it wrote.
+  void add(store_mode mode, double nanoseconds) noexcept;
+
+ private:
+  enum : std::uint8_t { undecided = 2 };
+
+  std::atomic<std::uint8_t> decided_ = undecided;  // a store_mode, or undecided
+  std::atomic<std::uint32_t> units_ = 0;           // of this trial
+  std::mutex mutex_{};                             // for all below
+  std::array<std::array<double, samples_wanted>, 2> samples_{};
+  std::array<std::size_t, 2> taken_{};
+  std::uint64_t passes_ = 0;  // since the decision
+  std::uint64_t review_ = 4;  // passes before the next review
+};
+
+/// How the units of one pass store.
+/// Threads  any, at any time
+class store_choice {
+ public:
+  /// `threads` of them work on the pass. With `allowed`, its body can stream.
+  store_choice(std::span<const loop_operand> operands, bool allowed, int threads);
+
+  /// Whether units of this pass may stream.
+  bool may_stream() const noexcept { return trial_ != nullptr || fixed_ == store_mode::streaming; }
+
+  /// Runs `body(mode)`, which writes `bytes` bytes. Streamed bytes are visible to other threads
+  /// that synchronise with this one afterwards.
+  template <class Body>
+  void run(std::size_t bytes, Body&& body) {
+    const std::optional<store_mode> decided = trial_ ? trial_->decision() : fixed_;
+    const store_mode mode = decided ? *decided : trial_->next(threads_);
+    using clock = std::chrono::steady_clock;
+    const clock::time_point start = decided ? clock::time_point() : clock::now();
+    body(mode);
+    if (mode == store_mode::streaming) finish_streams();
+    if (decided || bytes == 0) return;
+    const std::chrono::duration<double, std::nano> taken = clock::now() - start;
+    trial_->add(mode, taken.count() / static_cast<double>(bytes));
+  }
+
+  /// Makes all passes that may stream use one mode, without measuring, until it is called with
+  /// nothing. For tests.
+  static void force(std::optional<store_mode> mode) noexcept;
+
+ private:
+  store_trial* trial_ = nullptr;  // null: every unit uses `fixed_`
+  store_mode fixed_ = store_mode::ordinary;
+  int threads_;
+};
+
+}  // namespace shale::parallel

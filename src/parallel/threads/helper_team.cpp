@@ -1,0 +1,168 @@
+#include "parallel/threads/helper_team.hpp"
+
+#include <algorithm>
+
+#include "parallel/threads/arena_tasks.hpp"
+#include "storage/faults/fault_guard.hpp"
+
+namespace shale::parallel {
+
+namespace {
+
+// The most tasks that a caller, or a helper that joins, starts at a time. Each task starts more, so
+// a caller need not start hundreds of tasks before it begins its own work.
+constexpr int tasks_at_a_time = 2;
+
+// How often a caller checks whether the last helper has left before it goes to sleep. The checks
+// take about as long as falling asleep and waking up.
+constexpr int looks_before_sleep = 300;
+
+// Kernels may load from mapped files. If a file is truncated meanwhile, a thread that blocks SIGBUS
+// is killed before the engine's handler runs. oneTBB's threads inherit the signal mask of the
+// thread that starts them, which may block it.
+void unblock_once() {
+  static thread_local const bool unblocked = (detail::unblock_fault_signal(), true);
+  (void)unblocked;
+}
+
+void pause_briefly() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+#endif
+}
+
+}  // namespace
+
+// ---- the caller's side --------------------------------------------------------------------------
+
+helper_team::open_call::open_call(helper_team& team, tbb::task_arena& arena, int places,
+                                  void (*work)(void*, int), void* context) noexcept
+    : team_(team), arena_(arena), work_(work), context_(context), places_(places) {
+  int tasks = 0;
+  {
+    const std::lock_guard lock(team_.mutex_);
+    if (places_ > 0) team_.add(*this);
+    tasks = team_.claim_tasks();
+  }
+  team_.start_tasks(arena_, tasks);
+}
+
+void helper_team::open_call::close() noexcept {
+  {
+    const std::lock_guard lock(team_.mutex_);
+    if (listed_) team_.remove(*this);
+    places_ = 0;
+    if (inside_.load(std::memory_order_relaxed) == 0) return;
+  }
+  for (int look = 0; look < looks_before_sleep; ++look) {
+    if (inside_.load(std::memory_order_relaxed) == 0) break;
+    pause_briefly();
+  }
+  // The lock is taken even if all helpers have left. The last helper holds it as long as it touches
+  // the call, so the call may be destroyed only after the caller has had the lock.
+  std::unique_lock lock(team_.mutex_);
+  caller_waits_ = true;
+  left_.wait(lock, [&] { return inside_.load(std::memory_order_relaxed) == 0; });
+}
+
+// ---- the helpers' side --------------------------------------------------------------------------
+
+void helper_team::release() noexcept {
+  if (users_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+}
+
+// Returns how many tasks the calling thread has to start: one for each free place without a coming
+// task, within the limits.
+int helper_team::claim_tasks() noexcept {
+  const int wanted = std::min({places_ - coming_, most_ - tasks_, tasks_at_a_time});
+  if (wanted <= 0) return 0;
+  tasks_ += wanted;
+  coming_ += wanted;
+  return wanted;
+}
+
+void helper_team::start_tasks(tbb::task_arena& arena, int count) noexcept {
+  if (count == 0) return;
+  // Only one thread at a time is inside the arena: if the arena throws in one thread, another
+  // thread inside it may wait for ever.
+  const std::lock_guard lock(enqueuing_);
+  for (; count > 0 && !failed(); --count) {
+    users_.fetch_add(1, std::memory_order_release);
+    try {
+      enqueue(arena, &helper_team::help, this);
+    } catch (...) {
+      // The call continues with fewer helpers. It is unknown whether the arena has got the task,
+      // which may begin later or never, so the task stays counted as a user of the team.
+      failed_.store(true, std::memory_order_relaxed);
+    }
+  }
+}
+
+void helper_team::help(void* team) noexcept {
+  auto* const self = static_cast<helper_team*>(team);
+  // ThreadSanitizer does not see the ordering inside oneTBB. This load makes it see that the team
+  // was constructed before the task began.
+  (void)self->users_.load(std::memory_order_acquire);
+  self->help_open_calls();
+  self->release();
+}
+
+void helper_team::help_open_calls() noexcept {
+  unblock_once();
+  std::unique_lock lock(mutex_);
+  --coming_;
+  while (first_ != nullptr) {
+    open_call& call = take_place();
+    const int number = call.joined_;
+    const int more = claim_tasks();
+    lock.unlock();
+    start_tasks(call.arena_, more);
+    call.work_(call.context_, number);
+    lock.lock();
+    // `work` returns only if the call has no work left, so no other helper needs to join.
+    if (call.listed_) remove(call);
+    if (call.inside_.fetch_sub(1, std::memory_order_relaxed) == 1 && call.caller_waits_)
+      call.left_.notify_one();
+  }
+  --tasks_;
+}
+
+// Takes a place of the first call and moves the ring on. So the calls get helpers in turn: every
+// call gets one more helper before any call gets two more.
+helper_team::open_call& helper_team::take_place() noexcept {
+  open_call& call = *first_;
+  ++call.joined_;
+  call.inside_.fetch_add(1, std::memory_order_relaxed);
+  --places_;
+  if (--call.places_ == 0) remove(call);
+  else first_ = call.next_;
+  return call;
+}
+
+void helper_team::add(open_call& call) noexcept {
+  if (first_ == nullptr) {
+    call.next_ = call.previous_ = first_ = &call;
+  } else {
+    call.next_ = first_;
+    call.previous_ = first_->previous_;
+    call.previous_->next_ = call.next_->previous_ = &call;
+  }
+  call.listed_ = true;
+  places_ += call.places_;
+}
+
+void helper_team::remove(open_call& call) noexcept {
+  places_ -= call.places_;
+  call.listed_ = false;
+  if (call.next_ == &call) {
+    first_ = nullptr;
+    return;
+  }
+  call.previous_->next_ = call.next_;
+  call.next_->previous_ = call.previous_;
+  if (first_ == &call) first_ = call.next_;
+}
+
+}  // namespace shale::parallel

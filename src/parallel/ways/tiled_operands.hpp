@@ -1,0 +1,35 @@
+// Reads operands of a pass from tile sources, and stores its outputs as tiles. A pass does this for
+// operands with `operand_access::tiled`: see way.hpp.
+#pragma once
+
+#include "parallel/operands/loop_operand.hpp"
+#include "parallel/sources/tile_cache.hpp"
+#include "shale/region.hpp"
+
+namespace shale::parallel {
+
+/// Provides the elements of a source, or memory for those of a sink, for one unit at a time.
+/// Threads  any, for different units
+class tiled_operands {
+ public:
+  /// Decoded tiles are kept up to `cache_bytes`.
+  tiled_operands(std::span<const loop_operand> operands, std::size_t cache_bytes, executor& on)
+      : operands_(operands), cache_(cache_bytes, on), on_(on) {}
+
+  /// Starts reading the stored bytes of the first tile that the unit needs of each source.
+  void prefetch(const region& unit) const;
+
+  /// Returns the operand's elements of a unit in the pass's axes, or new memory if it is written.
+  /// Throws   io, corrupt, out_of_memory
+  tensor gather(std::size_t operand, const region& unit);
+
+  /// Stores the elements of a unit. Throws io, out_of_space
+  void store(std::size_t operand, const region& unit, const tensor& values);
+
+ private:
+  const std::span<const loop_operand> operands_;
+  tile_cache cache_;
+  executor& on_;
+};
+
+}  // namespace shale::parallel

@@ -1,0 +1,272 @@
+#include "parallel/ways/way.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "parallel/mapped/balanced_tile_shape.hpp"
+#include "parallel/mapped/mapped_bytes.hpp"
+#include "parallel/operands/bytes_read_once.hpp"
+
+namespace shale::parallel {
+
+namespace {
+
+// The elements of all lanes in a tile: 256 KiB of 8-byte elements.
+constexpr index_t lane_elements = 32768;
+
+// The most elements of a unit that follows the grid of a source. It limits only the axes along
+// which no source is indexed (broadcast axes).
+constexpr index_t unit_elements_max = index_t{1} << 20;
+
+// The number of loads that are assumed to run at once when the shape of copies is chosen. With more
+// threads, fewer of them work at once (load_memory), but pieces of the file stay long.
+constexpr int loads_at_once_max = 4;
+
+// A private mapping is always used in place: its changed pages exist in this process only, so a
+// copy of its elements would not make room for others.
+bool can_be_copied(const loop_operand& operand) {
+  return !operand.tiles && is_mapped(operand.values.storage()) &&
+         operand.values.storage().access() != access::copy_on_write;
+}
+
+// Holds the pass while its way is being chosen. The choice goes like this (see way.hpp):
+//
+//   An operand is a tile source or a sink: units follow the grid of the first sink, or else of the
+//   sources (`by tiles`). If large mapped operands take part as well, they are copied, and several
+//   units of the grid are joined, so that the copies have pieces long enough to read (`by tiles and
+//   copies`). Whether they lie against the order of the pass is not asked: tiles are boxes, and a
+//   box of a mapped operand consists of short pieces in any storage order.
+//
+//   Otherwise, one plan over all operands cuts the units, as if all of them lay in memory. If no
+//   large mapped operand is visited against its storage order, this is the way (`in memory`).
+//
+//   Otherwise, these operands are copied (`by copies`). If units are fixed (way.1), they stay, and
+//   several units are one load. If not, units take the shape that suits the copies, and each is a
+//   load.
+//
+// Copies are limited to half of the budget, because windows and temporaries need the other half.
+class choice {
+ public:
+  choice(std::span<const loop_operand> operands, const pass_options& options, const executor& on)
+      : operands_(operands), options_(options), on_(on), shape_(index_space(operands, options)) {}
+
+  way make() const {
+    const bool tiled =
+        std::any_of(operands_.begin(), operands_.end(),
+                    [](const loop_operand& operand) { return operand.tiles != nullptr; });
+    if (tiled) return by_tiles();
+    way chosen{units_in_memory()};
+    const std::vector<std::size_t> large = large_mapped();
+    if (large.empty() || !lies_against(chosen.units, large)) return chosen;
+    if (options_.lane_axis < 0 && options_.has_fixed_units()) add_loads(chosen, large);
+    else add_copies(chosen, large);
+    return chosen;
+  }
+
+ private:
+  std::vector<plan_operand> plan_operands() const {
+    std::vector<plan_operand> result;
+    result.reserve(operands_.size() + 1);
+    for (const auto& operand : operands_)
+      result.push_back(plan_operand_of(operand.values, options_));
+    if (options_.states) result.push_back({state_layout(shape_, options_.folded), 1, false});
+    return result;
+  }
+
+  // One plan over all operands cuts the whole index space. Its tiles are the units.
+  plan units_in_memory() const {
+    plan_options options{.block_elements = block_elements_of(options_),
+                         .keep_axes = options_.coordinates};
+    if (options_.lane_axis >= 0)
+      options.elements_max = std::max<index_t>(lane_elements / longest_lane(), 1);
+    return plan(plan_operands(), options);
+  }
+
+  index_t longest_lane() const {
+    index_t longest = 1;
+    for (const auto& operand : operands_)
+      longest = std::max(longest, operand.values.shape()[options_.lane_axis]);
+    return longest;
+  }
+
+  // Units of a given shape, in the pass's own axes.
+  plan units_of(const dims& tile_shape) const {
+    return plan(plan_operands(), {.keep_axes = true, .tile_shape = tile_shape});
+  }
+
+  // The numbers of the large mapped operands, as way.hpp defines them.
+  std::vector<std::size_t> large_mapped() const {
+    std::vector<std::size_t> large;
+    if (!mapped_exceed_half_of_budget(operands_, on_)) return large;
+    for (std::size_t k = 0; k < operands_.size(); ++k)
+      if (can_be_copied(operands_[k]) &&
+          distinct_bytes(operands_[k].values) > on_.memory_bytes() / 8)
+        large.push_back(k);
+    return large;
+  }
+
+  // Whether the units of a pass in memory would visit large mapped operands against their storage
+  // order.
+  bool lies_against(const plan& units, const std::vector<std::size_t>& large) const {
+    if (units.has_square_blocks()) return true;
+    return std::any_of(large.begin(), large.end(), [&](std::size_t k) {
+      if (options_.lane_axis >= 0) return !lies_along_lanes(operands_[k].values);
+      return options_.coordinates && units.walks_against(static_cast<int>(k));
+    });
+  }
+
+  bool lies_along_lanes(const tensor& values) const {
+    const index_t along = std::abs(values.strides()[options_.lane_axis]);
+    for (index_t axis = 0; axis < values.rank(); ++axis)
+      if (values.shape()[axis] > 1 && values.strides()[axis] != 0 &&
+          std::abs(values.strides()[axis]) < along)
+        return false;
+    return true;
+  }
+
+  // The copied operands in the axes of a plan.
+  std::vector<plan_operand> in_axes_of(const plan& seen,
+                                       const std::vector<std::size_t>& large) const {
+    std::vector<plan_operand> copied;
+    copied.reserve(large.size());
+    for (const std::size_t k : large)
+      copied.push_back({layout(seen.shape(), seen.strides_bytes(static_cast<int>(k)), 0),
+                        operands_[k].values.item_bytes()});
+    return copied;
+  }
+
+  // The copied operands in the pass's own axes. Along each axis, the first elements up to `shape`
+  // count.
+  std::vector<plan_operand> in_own_axes(const dims& shape,
+                                        const std::vector<std::size_t>& large) const {
+    std::vector<plan_operand> copied;
+    for (const std::size_t k : large) {
+      const tensor& values = operands_[k].values;
+      dims strides = values.strides();
+      for (index_t& stride : strides) stride *= static_cast<index_t>(values.item_bytes());
+      copied.push_back({layout(shape, strides, 0), values.item_bytes()});
+    }
+    return copied;
+  }
+
+  // Chooses the shape of the copies, at least `least`. The copies of all loads that run at once
+  // take at most half of the budget.
+  dims load_shape(const std::vector<plan_operand>& copied, const dims& least) const {
+    std::size_t bytes_per_element = 0;
+    for (const auto& operand : operands_)
+      if (operand.tiles) bytes_per_element += operand.values.item_bytes();
+    for (const auto& operand : copied) bytes_per_element += operand.item_bytes;
+    const auto at_once = static_cast<std::size_t>(std::min(on_.threads(), loads_at_once_max));
+    const auto most = static_cast<index_t>(on_.memory_bytes() / 2 / at_once / bytes_per_element);
+    return balanced_tile_shape(copied, least, most);
+  }
+
+  // How every operand is accessed if those in `copied` are copied.
+  std::vector<operand_access> accesses_with(const std::vector<std::size_t>& copied) const {
+    std::vector<operand_access> result;
+    for (const auto& operand : operands_)
+      result.push_back(operand.tiles ? operand_access::tiled : operand_access::in_place);
+    for (const std::size_t k : copied) result[k] = operand_access::copied;
+    return result;
+  }
+
+  // Keeps the fixed units, and joins several units to one load.
+  void add_loads(way& chosen, const std::vector<std::size_t>& large) const {
+    chosen.loads = chosen.units.retiled(
+        load_shape(in_axes_of(chosen.units, large), chosen.units.tile_shape()));
+    chosen.accesses = accesses_with(large);
+  }
+
+  // Replaces the units by others whose shape suits all copied operands.
+  void add_copies(way& chosen, const std::vector<std::size_t>& large) const {
+    if (options_.lane_axis >= 0) return add_copies_of_lanes(chosen, large);
+    const dims least = dims::filled(shape_.size(), 1);
+    const dims shape = load_shape(in_own_axes(shape_, large), least);
+    chosen = {.units = units_of(shape), .accesses = accesses_with(large), .plan_per_unit = true};
+  }
+
+  // The same for units of whole lanes. If a load could hold a single lane only, all operands stay
+  // in place.
+  void add_copies_of_lanes(way& chosen, const std::vector<std::size_t>& large) const {
+    dims elements = shape_;
+    dims least = dims::filled(shape_.size(), 1);
+    elements[options_.lane_axis] = least[options_.lane_axis] = longest_lane();
+    dims shape = load_shape(in_own_axes(elements, large), least);
+    if (shape == least && least != elements) return;
+    shape[options_.lane_axis] = 1;
+    chosen = {.units = units_of(shape), .accesses = accesses_with(large), .plan_per_unit = true};
+  }
+
+  // The grid of a tile source cuts the index space. If large mapped operands take part, units (or
+  // loads, if units are fixed) grow from there. If they cannot grow, because one unit fills the
+  // memory for copies already, these operands stay in place.
+  way by_tiles() const {
+    way chosen{
+        .units = units_of(unit_shape()), .accesses = accesses_with({}), .plan_per_unit = true};
+    const std::vector<std::size_t> large = large_mapped();
+    if (large.empty() || shape_.empty()) return chosen;
+    const dims& least = chosen.units.tile_shape();
+    const dims shape = load_shape(in_axes_of(chosen.units, large), least);
+    if (shape == least) return chosen;
+    if (options_.has_fixed_units()) chosen.loads = chosen.units.retiled(shape);
+    else chosen.units = units_of(shape);
+    chosen.accesses = accesses_with(large);
+    return chosen;
+  }
+
+  // Returns the tile shape of the first sink. Without a sink, each axis gets the tile extent of the
+  // first source that is indexed along it, and broadcast axes, along which none is, get what
+  // `unit_elements_max` leaves: they are cut from the outermost one inwards, until the unit is
+  // small enough. For example, a source of 1,000 elements in one tile that is broadcast to
+  // 1,000,000 x 1,000 gets units of 1,048 x 1,000.
+  dims unit_shape() const {
+    for (const auto& operand : operands_)
+      if (operand.tiles && operand.tiles->sink) return operand.tiles->sink->tile_shape();
+    dims unit = shape_;
+    dims indexed = dims::filled(unit.size(), 0);  // 1 along axes along which a source is indexed
+    for (const auto& operand : operands_)
+      if (operand.tiles) take_tile_extents(*operand.tiles, unit, indexed);
+    for (index_t axis = 0; axis < unit.size(); ++axis) {
+      const index_t elements = elements_of(unit);
+      if (elements <= unit_elements_max) break;
+      if (indexed[axis]) continue;
+      const index_t others = elements / std::max<index_t>(unit[axis], 1);
+      unit[axis] = std::max<index_t>(1, unit_elements_max / others);
+    }
+    return unit;
+  }
+
+  // The elements of a unit; an axis of length 0 counts as length 1.
+  static index_t elements_of(const dims& unit) {
+    index_t elements = 1;
+    for (const index_t extent : unit) elements *= std::max<index_t>(extent, 1);
+    return elements;
+  }
+
+  // Sets the extents of `unit` along the axes along which this source is indexed, and none before
+  // it.
+  static void take_tile_extents(const tiled_elements& tiles, dims& unit, dims& indexed) {
+    for (index_t axis = 0; axis < unit.size(); ++axis) {
+      const index_t from = tiles.seen.from[axis];
+      if (from < 0 || indexed[axis]) continue;
+      indexed[axis] = 1;
+      const index_t step = std::abs(tiles.seen.step[axis]);
+      unit[axis] =
+          std::max<index_t>(1, tiles.source->tile_shape()[from] / std::max<index_t>(step, 1));
+    }
+  }
+
+  const std::span<const loop_operand> operands_;
+  const pass_options& options_;
+  const executor& on_;
+  const dims shape_;
+};
+
+}  // namespace
+
+way choose_way(std::span<const loop_operand> operands, const pass_options& options,
+               const executor& on) {
+  return choice(operands, options, on).make();
+}
+
+}  // namespace shale::parallel

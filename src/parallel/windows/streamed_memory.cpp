@@ -1,0 +1,53 @@
+#include "parallel/windows/streamed_memory.hpp"
+
+#include <utility>
+
+#include "storage/system/pages.hpp"
+
+namespace shale::parallel {
+
+namespace {
+
+// Whether ascending tile numbers visit ascending bytes. That holds if each axis's stride is at
+// least the extent in bytes of all axes inside it, lanes included.
+bool walks_forwards(const plan& over, int operand) {
+  const dims& strides = over.strides_bytes(operand);
+  const region one{dims::filled(over.rank(), 0), dims::filled(over.rank(), 1)};
+  const auto [first, last] = over.span_bytes(operand, one);
+  index_t spanned = last - first;
+  for (index_t axis = over.rank() - 1; axis >= 0; --axis) {
+    if (over.shape()[axis] == 1) continue;
+    if (strides[axis] < spanned) return false;
+    spanned = strides[axis] * over.shape()[axis];
+  }
+  return true;
+}
+
+}  // namespace
+
+streamed_memory::streamed_memory(streamed_operand operand, const plan& over,
+                                 std::size_t budget_bytes)
+    : operand_(std::move(operand)), plan_(&over) {
+  const auto [first, end] = over.span_bytes(operand_.index, region::all(over.shape()));
+  first_byte_ = static_cast<std::size_t>(first);
+  end_byte_ = static_cast<std::size_t>(end);
+  span_bytes_ = ceil_div(end_byte_ - first_byte_, static_cast<std::size_t>(over.tile_count()));
+  forwards_ = walks_forwards(over, operand_.index) && range({0, 1}).bytes <= budget_bytes / 8;
+  for_each_piece({0, 1}, [&](byte_range piece) {
+    used_bytes_ += detail::align_up(piece.bytes, detail::page_bytes());
+  });
+  gaps_ = !forwards_ || used_bytes_ < span_bytes_ / 4 * 3;
+}
+
+byte_range streamed_memory::range(tile_numbers tiles) const {
+  index_t first = 0;
+  index_t end = 0;
+  for (index_t tile = tiles.first; tile < tiles.end; ++tile) {
+    const auto [a, b] = plan_->span_bytes(operand_.index, plan_->tile(tile));
+    first = tile == tiles.first ? a : std::min(first, a);
+    end = tile == tiles.first ? b : std::max(end, b);
+  }
+  return {static_cast<std::size_t>(first), static_cast<std::size_t>(end - first)};
+}
+
+}  // namespace shale::parallel

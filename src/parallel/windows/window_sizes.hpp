@@ -1,0 +1,51 @@
+// Chooses the sizes of windows: how many tiles belong to one, how far reading runs ahead of the
+// work, and how many written windows may wait for the end of their write-back. The read-ahead
+// depths of the whole engine are in parallel/executor/read_ahead.hpp.
+//
+// The windows that are resident at once must fit in the memory that was reserved (stream.4):
+//   ahead    windows that are read before any worker is in them, so that the device always has
+//            requests
+//   work     windows that workers are in: with small windows, as many as there are workers
+//   lag      written windows that all workers have left and whose write-back has not ended
+//
+// If the call writes, it waits for each window's write-back, so few large windows are best: their
+// number is fixed, and their size is the reserved memory divided by it, up to 16 MiB.
+//
+// If the call only reads, many small windows are best: several readers with a small window each
+// keep a device busy. Their size is a sixteenth of the reserved memory, up to 2 MiB, and up to 1
+// MiB with gaps, because many pieces take a reader longer. As many are read ahead as fit beside the
+// windows of the workers, up to 16 MiB in sum.
+//
+// A window has at least one tile, so large tiles make large windows. Fewer workers run if not
+// even the workers' windows fit, and also if a call writes to an operand with gaps and one tile is
+// larger than a window should be.
+#pragma once
+
+#include <cstddef>
+
+#include "shale/index.hpp"
+
+namespace shale::parallel {
+
+/// What the sizes depend on.
+struct window_request {
+  std::size_t reserved_bytes = 0;   ///< half of the budget, or less if other calls hold it
+  std::size_t tile_bytes = 0;       ///< what a tile of all operands brings in
+  std::size_t tile_span_bytes = 0;  ///< what a tile may map, gaps included, in operands that are
+                                    ///< visited forwards, if the page cache has large pages
+  index_t workers = 1;
+  bool writes = false;
+  bool gaps = false;  ///< some operand has gaps
+};
+
+struct window_sizes {
+  index_t tiles_per_window = 0;
+  index_t ahead = 0;
+  index_t write_back_lag = 0;
+  int workers_max = 0;  ///< how many workers may have a tile at once; 0: any number
+};
+
+/// If other calls hold the whole budget, one small window at a time remains.
+window_sizes choose_window_sizes(const window_request& request);
+
+}  // namespace shale::parallel

@@ -1,0 +1,35 @@
+#include "storage/blocks/backing.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "shale/error.hpp"
+#include "storage/blocks/storage_block.hpp"
+
+namespace shale::detail {
+
+backing_file backing_of(int descriptor, std::string_view path) {
+  struct stat about {};
+  if (::fstat(descriptor, &about) != 0)
+    throw error::from_errno(errc::io, "the file could not be identified", errno,
+                            {fmt::format("file {}", path)});
+  return {static_cast<std::uint64_t>(about.st_dev), static_cast<std::uint64_t>(about.st_ino)};
+}
+
+bool stores_show(const storage& written, const storage& other) noexcept {
+  const storage_block* const to = storage_block::of(written);
+  const storage_block* const block = storage_block::of(other);
+  if (to == block || to == nullptr || block == nullptr) return false;
+  const backing_file* const stored = to->backing();
+  const backing_file* const shown = block->backing();
+  return stored != nullptr && shown != nullptr && *stored == *shown &&
+         to->access() == access::read_write;
+}
+
+file_extent extent_at(const storage& mapped, std::size_t offset) noexcept {
+  return storage_block::of(mapped)->extent_at(mapped.owner_offset() + offset);
+}
+
+}  // namespace shale::detail

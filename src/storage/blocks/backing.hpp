@@ -1,0 +1,39 @@
+// Identifies the file whose bytes a storage has, so that equal bytes at two addresses can be
+// recognised. The identity is recorded when the file is mapped: a comparison costs no system call.
+//
+// Invariants
+//   backing.1  for two owners that map files at the same time, `backing_file`s are equal exactly if
+//              both map the same file: a mapping keeps its inode, and so its number, in use
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "shale/storage.hpp"
+#include "storage/blocks/file_extent.hpp"
+
+namespace shale::detail {
+
+/// A file on this machine, independent of its names. A shared segment is a file too.
+struct backing_file {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+
+  friend bool operator==(const backing_file&, const backing_file&) noexcept = default;
+};
+
+/// Identifies the open file. `path` is for messages. Throws io.
+backing_file backing_of(int descriptor, std::string_view path);
+
+/// Whether stores through `written` may be visible through `other` at other addresses: two owners
+/// map one file, and stores through the first reach the file. Stores into a private (copy-on-write)
+/// mapping are not visible elsewhere. But a private mapping shows stores of others into the file,
+/// on all pages that were not stored into through this mapping.
+bool stores_show(const storage& written, const storage& other) noexcept;
+
+/// The position in the file of byte `at` of a mapped storage, and the number of bytes from there on
+/// that are contiguous both in the file and in the owner. `at` is inside the storage.
+file_extent extent_at(const storage& mapped, std::size_t offset) noexcept;
+
+}  // namespace shale::detail

@@ -1,0 +1,524 @@
+// The source is longer than others: the handler of the signal and everything that it reads stay in
+// one place, where a reader can check that all of it may run inside a signal handler.
+#include "storage/faults/fault_guard.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <mutex>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "shale/error.hpp"
+#include "storage/system/blocked_signals.hpp"
+#include "storage/system/pages.hpp"
+
+namespace shale::detail {
+
+// How a fault is handled: The kernel calls `handle`. It searches the list of slots for an active
+// range that contains the address (`repair`). If there is one, `replace_rest` sets its mark and
+// maps other memory over the rest of the range. On return the instruction runs again, and succeeds.
+// Otherwise `pass_on` calls the handler that was installed before.
+//
+// The handler may interrupt any code, so it can take no lock that the interrupted code may hold. It
+// takes `sink_lock` only, which all other code holds with signals blocked. Slots are never freed,
+// so the handler can walk the list while other threads register ranges. It announces itself in
+// `handlers` before it reads a slot, and the destructor of a range waits until that count is zero
+// (guard.2).
+//
+// One slot describes one guarded range. Its other fields are written before the slot becomes
+// active, and changed later only when no handler uses it.
+struct guarded_range::slot {
+  enum state : std::uint8_t { unused, active, retired };
+
+  std::atomic<std::uint8_t> now = unused;
+  std::atomic<std::uint32_t> handlers = 0;  // running handlers that may use the slot
+  std::uintptr_t begin = 0;
+  std::atomic<std::uintptr_t> end = 0;
+  std::uint64_t file_offset = 0;
+  std::atomic<int> protection = 0;
+  std::atomic<replacement> how = replacement::zeros;
+  bool inherited_by_fork = true;
+  bool stands_in = false;  // this process is a forked child, and the void replaces the pages
+  fault_mark* mark = nullptr;
+  std::uintptr_t void_from = 0;  // [void_from, end) has been replaced; guarded by `sink_lock`
+};
+
+void fault_mark::set(std::uint64_t offset) noexcept {
+  std::uint64_t lowest = file_offset.load(std::memory_order_relaxed);
+  while (offset < lowest &&
+         !file_offset.compare_exchange_weak(lowest, offset, std::memory_order_relaxed)) {
+  }
+  failed.store(true, std::memory_order_release);
+}
+
+namespace {
+
+using slot = guarded_range::slot;
+
+// ---- the list of ranges: its chunks are never freed, so that a handler can walk it unlocked -----
+
+struct chunk {
+  std::array<slot, 256> slots;
+  std::atomic<chunk*> next = nullptr;
+};
+
+std::atomic<chunk*> first_chunk = nullptr;
+
+// Serialises registration; no handler takes it. It is usable until the process ends.
+constinit std::mutex registering_lock;
+static_assert(std::is_trivially_destructible_v<std::mutex>);
+std::mutex& registering() noexcept { return registering_lock; }
+std::vector<slot*>& free_slots() {
+  static std::vector<slot*>& slots = *new std::vector<slot*>;
+  return slots;
+}
+std::atomic<std::size_t> registered = 0;
+
+void add_chunk() {
+  auto& slots = free_slots();
+  slots.reserve(slots.capacity() + 256);
+  auto* const fresh = new chunk;
+  for (auto unused = fresh->slots.rbegin(); unused != fresh->slots.rend(); ++unused)
+    slots.push_back(&*unused);
+  fresh->next.store(first_chunk.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  first_chunk.store(fresh, std::memory_order_release);
+}
+
+// ---- system calls that bypass interceptors and the C library's wrappers -------------------------
+
+// A process at its limit of mappings cannot even replace a part of one. These few spare mappings
+// are unmapped at that moment to make room. Each registration makes them again.
+constexpr std::size_t spare_mappings = 16;
+std::atomic<std::uintptr_t> spare = 0;
+
+bool give_up_spare() noexcept {
+  const std::uintptr_t pages = spare.exchange(0, std::memory_order_acq_rel);
+  return pages != 0 && ::syscall(SYS_munmap, pages, spare_mappings * page_bytes()) == 0;
+}
+
+void keep_spare() noexcept {
+  if (spare.load(std::memory_order_relaxed) != 0) return;
+  const std::size_t page = page_bytes();
+  void* const pages = ::mmap(nullptr, spare_mappings * page, PROT_NONE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (pages == MAP_FAILED) return;
+  // Neighbours with different protections are not merged, so each page counts as one mapping.
+  for (std::size_t i = 0; i < spare_mappings; i += 2)
+    ::mprotect(static_cast<std::byte*>(pages) + i * page, page, PROT_READ);
+  spare.store(reinterpret_cast<std::uintptr_t>(pages), std::memory_order_release);
+}
+
+bool map_fixed(std::uintptr_t begin, std::uintptr_t end, int protection, int flags, int descriptor,
+               std::uint64_t offset) noexcept {
+  do {
+    if (::syscall(SYS_mmap, begin, end - begin, protection, flags | MAP_FIXED, descriptor,
+                  offset) != -1)
+      return true;
+  } while (errno == ENOMEM && give_up_spare());
+  return false;
+}
+
+bool map_zeros(std::uintptr_t begin, std::uintptr_t end, int protection) noexcept {
+  return map_fixed(begin, end, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+// ---- the ring of patches (guard.3) --------------------------------------------------------------
+
+constexpr std::size_t patch_bytes = std::size_t{256} << 10;
+
+// More patches than one instruction can touch (a gather of 16 unaligned elements touches 32 pages),
+// so that a store always completes after its own faults.
+constexpr std::size_t ring_patches = 64;
+
+struct patch {
+  std::uintptr_t begin = 0;
+  std::uintptr_t end = 0;  // 0: an unused patch
+};
+
+std::atomic_flag sink_lock = ATOMIC_FLAG_INIT;
+std::array<patch, ring_patches> ring;  // under sink_lock
+std::size_t next_patch = 0;            // under sink_lock
+
+// The void is an empty file: every access to a mapping of it faults. So each patch of a replaced
+// range gets memory only when it is touched, and the memory can be taken back.
+int void_descriptor = -1;
+struct stat void_identity {};
+
+// Holds `sink_lock` with every signal blocked: a handler that interrupts the holder would wait for
+// ever.
+class sink_holder {
+ public:
+  sink_holder() noexcept {
+    while (sink_lock.test_and_set(std::memory_order_acquire)) ::sched_yield();
+  }
+  ~sink_holder() { sink_lock.clear(std::memory_order_release); }
+  sink_holder(const sink_holder&) = delete;
+  sink_holder& operator=(const sink_holder&) = delete;
+
+ private:
+  const blocked_signals blocked_;  // destroyed after the lock is released
+};
+
+// A host program that closed every descriptor may have opened another file with the same number.
+bool void_is_open() noexcept {
+  struct stat now {};
+  return ::fstat(void_descriptor, &now) == 0 && now.st_ino == void_identity.st_ino &&
+         now.st_dev == void_identity.st_dev;
+}
+
+// The kernel merges neighbouring mappings of the void if their file offsets continue, so the offset
+// is the address.
+bool map_void(std::uintptr_t begin, std::uintptr_t end, int protection) noexcept {
+  return void_is_open() && map_fixed(begin, end, protection, MAP_SHARED, void_descriptor, begin);
+}
+
+void take_back(patch& old) noexcept {
+  // If the void is gone, the memory stays: survival is more important than the bound.
+  if (old.end != 0) map_void(old.begin, old.end, PROT_READ | PROT_WRITE);
+  old = {};
+}
+
+// Gives memory to the patch around a faulting page. At the first fault it extends the void from
+// the page to the part that is already void. Then it maps private memory over one aligned patch of
+// 256 KiB and enters it in the ring; the patch that was in that place of the ring becomes void
+// again. The caller holds the sink.
+bool open_patch(slot& in, std::uintptr_t page, int protection) noexcept {
+  const std::uintptr_t end = in.end.load(std::memory_order_relaxed);
+  if (page < in.void_from) {
+    if (!map_void(page, in.void_from, protection)) return false;
+    in.void_from = page;
+  }
+  patch fresh{std::max(align_down(page, patch_bytes), in.void_from),
+              std::min(align_down(page, patch_bytes) + patch_bytes, end)};
+  // Another thread may have opened this patch first.
+  for (const patch& opened : ring)
+    if (opened.begin <= page && page < opened.end) return true;
+  take_back(ring[next_patch]);
+  if (!map_zeros(fresh.begin, fresh.end, protection)) {
+    // Too many mappings: take all patches back to make room, and try once more.
+    for (patch& opened : ring) take_back(opened);
+    if (!map_zeros(fresh.begin, fresh.end, protection)) return false;
+  }
+  ring[next_patch] = fresh;
+  next_patch = (next_patch + 1) % ring_patches;
+  return true;
+}
+
+void forget_patches(std::uintptr_t begin, std::uintptr_t end) noexcept {
+  for (patch& opened : ring)
+    if (opened.end != 0 && begin < opened.end && opened.begin < end) opened = {};
+}
+
+// ---- one fault ----------------------------------------------------------------------------------
+
+// Notes that the pages from `first` on are replaced. A forked child inherits these pages, so its
+// gap ends where they begin (see stand_in).
+void note_replaced(slot& in, std::uintptr_t first) noexcept {
+  const sink_holder held;
+  in.void_from = std::min(in.void_from, first);
+}
+
+// Replaces a range from the faulting page to its end and marks it. If no patch can be opened, it
+// falls back to plain zeros, first for the rest of the range and then for all of it.
+bool replace_rest(slot& in, std::uintptr_t page) noexcept {
+  in.mark->set(in.file_offset + (page - in.begin));
+  const int protection = in.protection.load(std::memory_order_relaxed);
+  if (in.how.load(std::memory_order_relaxed) == replacement::sink) {
+    const sink_holder held;
+    if (open_patch(in, page, protection)) return true;
+  }
+  const std::uintptr_t end = in.end.load(std::memory_order_relaxed);
+  if (map_zeros(page, end, protection)) {
+    note_replaced(in, page);
+    return true;
+  }
+  // Splitting a mapping can exceed the limit on their number; replacing it whole cannot. This gives
+  // up bytes that were intact; the mark is set to the first byte to show it.
+  in.mark->set(in.file_offset);
+  if (!map_zeros(in.begin, end, protection)) return false;
+  note_replaced(in, in.begin);
+  return true;
+}
+
+// Finds the guarded range of an address and replaces its rest. Returns false if the address is in
+// no guarded range, or if nothing could be mapped. Cost: O(ranges), without locks.
+bool repair(std::uintptr_t address) noexcept {
+  for (chunk* listed = first_chunk.load(std::memory_order_acquire); listed != nullptr;
+       listed = listed->next.load(std::memory_order_relaxed)) {
+    for (slot& candidate : listed->slots) {
+      if (candidate.now.load(std::memory_order_relaxed) != slot::active) continue;
+      // Increment `handlers` first, then look at the state. The destructor changes the state first
+      // and then waits for `handlers` to become zero, so that one of the two sees the other.
+      candidate.handlers.fetch_add(1, std::memory_order_seq_cst);
+      bool done = false;
+      if (candidate.now.load(std::memory_order_seq_cst) == slot::active &&
+          candidate.begin <= address && address < candidate.end.load(std::memory_order_acquire))
+        done = replace_rest(candidate, align_down(address, page_bytes()));
+      candidate.handlers.fetch_sub(1, std::memory_order_release);
+      if (done) return true;
+    }
+  }
+  return false;
+}
+
+// ---- the handler, and earlier handlers ----------------------------------------------------------
+
+// [0] is the handler from before this library. Each further one was installed over ours by the host
+// program, and ours was put in front of it again.
+constexpr std::size_t chain_max = 8;
+std::array<struct sigaction, chain_max> earlier;
+std::atomic<std::size_t> earlier_count = 0;
+
+// The fault that this thread is passing on, and the number of handlers that it was passed to. If
+// such a handler of the host calls ours again, the fault goes to the handler before it.
+struct passing_on {
+  std::size_t handlers = 0;
+  const siginfo_t* about = nullptr;
+  const void* context = nullptr;
+  const void* frame = nullptr;
+};
+[[gnu::tls_model("initial-exec")]] thread_local passing_on passing;
+
+// Returns whether this call comes from inside a handler that the fault was passed to. Such a
+// handler may call ours directly, for example because it was installed over ours and calls its
+// predecessor. The fault must then go to the next older handler; else the two would call each other
+// for ever.
+//
+// `passing` describes the fault that this thread passed on last. Three facts decide together:
+//   1. handlers > 0: a handler that we called has not returned.
+//   2. The fault is the same one. A handler passes on its arguments, so at least one of the two
+//      pointers is equal. (It may pass a copy or null for the other.)
+//   3. This call is deeper in the stack (at a lower address) than the call that began to pass on.
+// The third is needed because a handler may leave by a jump (siglongjmp). Then `handlers` is never
+// decremented, and the kernel may put the next fault at the same addresses. That fault is not
+// deeper than the recorded frame, so it counts as a new one, and passing begins again.
+bool is_passing(const siginfo_t* about, const void* context, const void* frame) noexcept {
+  return passing.handlers > 0 && (about == passing.about || context == passing.context) &&
+         reinterpret_cast<std::uintptr_t>(frame) < reinterpret_cast<std::uintptr_t>(passing.frame);
+}
+
+void die_of(int number, const siginfo_t* about) noexcept {
+  struct sigaction by_default {};
+  by_default.sa_handler = SIG_DFL;
+  sigaction(number, &by_default, nullptr);
+  // On return the access faults again and ends the process at the right place. A signal that was
+  // sent must be sent again.
+  if (about->si_code <= 0) raise(number);
+}
+
+[[gnu::noinline]] void pass_on(int number, siginfo_t* about, void* context) noexcept {
+  const std::size_t count = earlier_count.load(std::memory_order_acquire);
+  const void* const frame = __builtin_frame_address(0);
+  if (!is_passing(about, context, frame)) passing = {0, about, context, frame};
+  const std::size_t index = count - 1 - std::min(passing.handlers, count - 1);
+  const struct sigaction& next = earlier[index];
+  const bool informed = (next.sa_flags & SA_SIGINFO) != 0;
+  if (!informed && next.sa_handler == SIG_DFL) return die_of(number, about);
+  if (!informed && next.sa_handler == SIG_IGN) {
+    if (about->si_code > 0) die_of(number, about);  // a real fault cannot be ignored
+    return;
+  }
+  // The signal mask that the kernel would have set for that handler.
+  sigset_t mask = static_cast<const ucontext_t*>(context)->uc_sigmask;
+  for (int signal_number = 1; signal_number < NSIG; ++signal_number)
+    if (sigismember(&next.sa_mask, signal_number) == 1) sigaddset(&mask, signal_number);
+  if ((next.sa_flags & SA_NODEFER) == 0) sigaddset(&mask, number);
+  sigset_t ours;
+  pthread_sigmask(SIG_SETMASK, &mask, &ours);
+  ++passing.handlers;
+  if (informed) next.sa_sigaction(number, about, context);
+  else next.sa_handler(number);
+  --passing.handlers;
+  pthread_sigmask(SIG_SETMASK, &ours, nullptr);
+}
+
+bool access_raised(const siginfo_t* about) noexcept {
+  return about->si_code == BUS_ADRERR || about->si_code == BUS_OBJERR ||
+         about->si_code == BUS_MCEERR_AR;
+}
+
+void handle(int number, siginfo_t* about, void* context) {
+  const int before = errno;
+  if (!access_raised(about) || !repair(reinterpret_cast<std::uintptr_t>(about->si_addr)))
+    pass_on(number, about, context);
+  errno = before;
+}
+
+// ---- fork ---------------------------------------------------------------------------------------
+
+std::atomic<unsigned> forks = 0;
+sigset_t before_fork;
+
+void prepare_fork() {
+  registering().lock();
+  sigset_t all;
+  sigfillset(&all);
+  sigset_t before;
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  while (sink_lock.test_and_set(std::memory_order_acquire)) ::sched_yield();
+  before_fork = before;
+}
+
+void resume_after_fork() {
+  const sigset_t before = before_fork;
+  sink_lock.clear(std::memory_order_release);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  registering().unlock();
+}
+
+// In a child, a range that is not inherited is a gap in the address space. The void is mapped
+// there, so that accesses behave as in a range whose file was lost; the mark is set at once.
+// Returns false if another library's fork handler has already mapped something into the gap.
+bool stand_in(slot& in) noexcept {
+  in.mark->set(in.file_offset);
+  const std::uintptr_t begin = in.begin;
+  if (begin < in.void_from) {
+    const int protection = in.protection.load(std::memory_order_relaxed);
+    const bool empty = void_is_open();
+    const int flags =
+        MAP_FIXED_NOREPLACE | (empty ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+    if (!map_fixed(begin, in.void_from, protection, flags, empty ? void_descriptor : -1,
+                   empty ? begin : 0))
+      return false;
+    in.void_from = begin;
+  }
+  in.stands_in = true;
+  return true;
+}
+
+void start_child() {
+  forks.fetch_add(1, std::memory_order_relaxed);
+  for (chunk* listed = first_chunk.load(); listed != nullptr; listed = listed->next.load()) {
+    for (slot& in : listed->slots) {
+      in.handlers.store(0, std::memory_order_relaxed);  // their threads are in the parent
+      if (in.now.load() != slot::active || in.inherited_by_fork || stand_in(in)) continue;
+      in.now.store(slot::retired);
+      forget_patches(in.begin, in.end.load());
+    }
+  }
+  resume_after_fork();
+}
+
+// ---- installing ---------------------------------------------------------------------------------
+
+bool is_ours(const struct sigaction& action) noexcept {
+  return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == handle;
+}
+
+// Called before the lock is first taken, so that no child finds it locked. No thread waits here for
+// another: a child that is forked meanwhile would wait for ever.
+void handle_forks() noexcept {
+  static constinit std::atomic<bool> installed = false;
+  if (!installed.load(std::memory_order_relaxed) && !installed.exchange(true))
+    ::pthread_atfork(prepare_fork, resume_after_fork, start_child);
+}
+
+// Installs our handler in front if it is not. The caller holds `registering`.
+void install() {
+  if (void_descriptor < 0) {
+    page_bytes();  // called here, so that no handler makes the first call
+    const int made = ::memfd_create("shale void", MFD_CLOEXEC);
+    if (made < 0)
+      throw error::from_errno(errc::io, "the guard of mappings could not be set up", errno);
+    ::fstat(made, &void_identity);
+    void_descriptor = made;
+  }
+  keep_spare();
+  struct sigaction current {};
+  sigaction(SIGBUS, nullptr, &current);
+  const std::size_t count = earlier_count.load(std::memory_order_relaxed);
+  if (is_ours(current) || count == chain_max) return;
+  // The entry must be there before our handler can run and use it.
+  earlier[count] = current;
+  earlier_count.store(count + 1, std::memory_order_release);
+  struct sigaction ours {};
+  ours.sa_sigaction = handle;
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+  sigfillset(&ours.sa_mask);
+  sigaction(SIGBUS, &ours, nullptr);
+}
+
+}  // namespace
+
+guarded_range::guarded_range(const description& range) {
+  handle_forks();
+  const std::lock_guard lock(registering());
+  install();
+  if (free_slots().empty()) add_chunk();
+  slot_ = free_slots().back();
+  free_slots().pop_back();
+  slot_->begin = reinterpret_cast<std::uintptr_t>(range.address);
+  slot_->end.store(slot_->begin + range.bytes, std::memory_order_relaxed);
+  slot_->file_offset = range.file_offset;
+  slot_->protection.store(range.protection, std::memory_order_relaxed);
+  slot_->how.store(range.how, std::memory_order_relaxed);
+  slot_->inherited_by_fork = range.inherited_by_fork;
+  slot_->stands_in = false;
+  slot_->mark = range.mark;
+  slot_->void_from = slot_->begin + range.bytes;
+  slot_->now.store(slot::active, std::memory_order_release);
+  registered.fetch_add(1, std::memory_order_relaxed);
+}
+
+guarded_range::~guarded_range() {
+  if (slot_ == nullptr) return;
+  const std::lock_guard lock(registering());
+  slot_->now.store(slot::retired, std::memory_order_seq_cst);
+  while (slot_->handlers.load(std::memory_order_seq_cst) != 0) ::sched_yield();
+  {
+    const sink_holder held;
+    forget_patches(slot_->begin, slot_->end.load(std::memory_order_relaxed));
+  }
+  slot_->now.store(slot::unused, std::memory_order_relaxed);
+  free_slots().push_back(slot_);  // cannot allocate: every slot was in it before
+  registered.fetch_sub(1, std::memory_order_relaxed);
+}
+
+guarded_range::guarded_range(guarded_range&& other) noexcept
+    : slot_(std::exchange(other.slot_, nullptr)) {}
+
+guarded_range& guarded_range::operator=(guarded_range&& other) noexcept {
+  std::swap(slot_, other.slot_);
+  return *this;
+}
+
+void guarded_range::resize(std::size_t bytes) noexcept {
+  const sink_holder held;
+  const std::uintptr_t end = slot_->begin + bytes;
+  const std::uintptr_t before = slot_->end.exchange(end, std::memory_order_acq_rel);
+  // The new bytes are not replaced. (A range in which something was replaced is never extended.)
+  if (slot_->void_from == before) slot_->void_from = end;
+}
+
+void guarded_range::change(int protection, replacement how) noexcept {
+  slot_->protection.store(protection, std::memory_order_relaxed);
+  slot_->how.store(how, std::memory_order_seq_cst);
+}
+
+bool guarded_range::stands_in_for_parents() const noexcept {
+  return slot_ != nullptr && slot_->stands_in;
+}
+
+void unblock_fault_signal() noexcept {
+  sigset_t signal;
+  sigemptyset(&signal);
+  sigaddset(&signal, SIGBUS);
+  pthread_sigmask(SIG_UNBLOCK, &signal, nullptr);
+}
+
+std::size_t guarded_ranges() noexcept { return registered.load(std::memory_order_relaxed); }
+
+unsigned fork_generation() noexcept { return forks.load(std::memory_order_relaxed); }
+
+}  // namespace shale::detail

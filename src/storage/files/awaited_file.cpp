@@ -1,0 +1,133 @@
+#include "storage/files/awaited_file.hpp"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "core/never_destroyed.hpp"
+#include "shale/error.hpp"
+
+namespace shale::detail {
+
+namespace {
+
+// The list of all awaited files. It is usable until the process ends, because static objects may
+// own files.
+struct awaited_list {
+  std::mutex mutex;
+  std::vector<awaited_file*> files;
+  std::atomic<std::size_t> count = 0;
+
+  // The fork handlers hold the lock during a fork; otherwise a child that is forked while another
+  // thread holds it could never take it. Prepare handlers run in reverse order of installation. The
+  // lock of the write-back records is taken inside this one, so their handlers must be installed
+  // first.
+  awaited_list() {
+    write_back_record::keep_usable_in_children();
+    ::pthread_atfork([] { awaited_list::all().mutex.lock(); },
+                     [] { awaited_list::all().mutex.unlock(); },
+                     [] { awaited_list::all().mutex.unlock(); });
+  }
+  static awaited_list& all() {
+    static never_destroyed<awaited_list> only;
+    return only.get();
+  }
+};
+
+// Constructed at program start, so that no fork happens while another thread constructs it.
+[[maybe_unused]] const awaited_list& made_at_load = awaited_list::all();
+
+bool same_file(int one, int other) noexcept {
+  struct stat a {};
+  struct stat b {};
+  return ::fstat(one, &a) == 0 && ::fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
+         a.st_ino == b.st_ino;
+}
+
+}  // namespace
+
+awaited_file::awaited_file(std::string path) : path_(std::move(path)) {
+  awaited_list& all = awaited_list::all();
+  const std::lock_guard lock(all.mutex);
+  all.files.push_back(this);
+  all.count.store(all.files.size(), std::memory_order_relaxed);
+}
+
+awaited_file::~awaited_file() {
+  awaited_list& all = awaited_list::all();
+  const std::lock_guard lock(all.mutex);
+  std::erase(all.files, this);
+  all.count.store(all.files.size(), std::memory_order_relaxed);
+}
+
+void awaited_file::appeared(const std::string& path) noexcept {
+  awaited_list& all = awaited_list::all();
+  if (all.count.load(std::memory_order_relaxed) == 0) return;
+  const std::lock_guard lock(all.mutex);
+  for (awaited_file* file : all.files)
+    if (file->path_ == path) file->look_locked();
+}
+
+void awaited_file::look() noexcept {
+  const std::lock_guard lock(awaited_list::all().mutex);
+  look_locked();
+}
+
+void awaited_file::look_locked() noexcept {
+  file_descriptor found = open_descriptor(path_, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!found && errno == EACCES) found = open_descriptor(path_, O_WRONLY | O_NONBLOCK | O_NOCTTY);
+  if (!found) {
+    if (errno != ENOENT) unwatched_ = errno;
+    return;
+  }
+  if (watching_ && same_file(watching_.get(), found.get())) return;
+  try {
+    errors_ = write_back_record::of(found.get());
+    watching_ = std::move(found);
+    unwatched_ = 0;
+  } catch (...) {
+    unwatched_ = ENOMEM;
+  }
+}
+
+void awaited_file::sync(const std::string& shown) {
+  if (!watching_) look();
+  if (unwatched_ != 0 || !watching_) {
+    const int failure = unwatched_ != 0 ? unwatched_ : ENOENT;
+    throw error::from_errno(code_for_errno(failure), "cannot open the file to sync it", failure,
+                            {"file " + shown});
+  }
+  check(shown);
+  if (::fsync(watching_.get()) != 0) errors_->report({.error_number = errno});
+  check(shown);
+}
+
+void awaited_file::require_name(int folder, const std::string& name,
+                                const std::string& shown) const {
+  struct stat named {};
+  if (::fstatat(folder, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0)
+    throw error::from_errno(
+        code_for_errno(errno), "the file that was written cannot be found", errno,
+        {"file " + shown, "the file is written beside it, under a temporary name"});
+  if (!S_ISREG(named.st_mode))
+    throw error(errc::invalid_argument, "only a regular file can be published", {"file " + shown});
+  struct stat known {};
+  if (!watching_ || ::fstat(watching_.get(), &known) != 0) return;
+  if (known.st_dev != named.st_dev || known.st_ino != named.st_ino)
+    throw error(errc::io, "another file has taken the place of the one that was written",
+                {"file " + shown, "the file is written beside it, under a temporary name"});
+}
+
+void awaited_file::check(const std::string& shown) const {
+  if (errors_) errors_->check(shown);
+}
+
+}  // namespace shale::detail

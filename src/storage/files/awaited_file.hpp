@@ -1,0 +1,61 @@
+// Watches a file, from the moment it gets its name, for errors of writing its bytes to the device,
+// until it is made durable.
+//
+// The kernel reports a write-back error once to each open file description. A description that is
+// opened after the error gets the report only if no other one has received it. So a description
+// that is opened just for the last sync misses the error if a mapping was flushed before, or if
+// another process has synced the file.
+//
+// Invariants
+//   awaited.1  the description for the last sync is opened when the file gets its name, before its
+//              maker writes, and is used for nothing else; the record of errors that others in this
+//              process receive is made at the same time
+//   awaited.2  an error is permanent: every later `sync` and `check` throws it
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "storage/files/file_descriptor.hpp"
+#include "storage/files/write_back_record.hpp"
+
+namespace shale::detail {
+
+/// Threads  `appeared` may be called from any thread; other members by one thread at a time
+class awaited_file {
+ public:
+  /// `path` is compared as text with the paths that are passed to `appeared`.
+  explicit awaited_file(std::string path);
+  ~awaited_file();
+  awaited_file(const awaited_file&) = delete;
+  awaited_file& operator=(const awaited_file&) = delete;
+
+  /// Announces that a file has just got this name. Call it before anything else can use the file.
+  static void appeared(const std::string& path) noexcept;
+
+  /// Looks for a file that got the name without being announced. A file that is already watched
+  /// stays watched; if another file has taken its name, that one is watched instead.
+  void look() noexcept;
+
+  /// Makes the watched file durable. If no file was announced by `appeared` or found by `look`, it
+  /// uses the file that has the name now, and gets only errors that no description has received.
+  /// Throws   io, out_of_space; not_found. `shown` is the file for messages
+  void sync(const std::string& shown);
+
+  /// Throws   io if the name in that folder leads to another file than the watched one;
+  ///          invalid_argument if it is not a regular file
+  void require_name(int folder, const std::string& name, const std::string& shown) const;
+
+  /// Throws   io or out_of_space if bytes are known to be lost
+  void check(const std::string& shown) const;
+
+ private:
+  void look_locked() noexcept;
+
+  const std::string path_;
+  file_descriptor watching_;
+  std::shared_ptr<write_back_record> errors_;  // null if no file is watched
+  int unwatched_ = 0;                          // why a file could not be watched, or 0
+};
+
+}  // namespace shale::detail

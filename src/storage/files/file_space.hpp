@@ -1,0 +1,25 @@
+// Reserves space on the device before anything is stored there, so that a full disk is an error of
+// this call and never a signal later.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace shale::detail {
+
+/// Grows the open file from `from` bytes, its last known size, to `to` bytes and reserves their
+/// space. If another process has grown the file further, it stays longer. On failure the size does
+/// not change; only if the file system cannot reserve space (no fallocate), zeros may be left
+/// after the old end.
+/// Throws   out_of_space (full disk, quota, file size limit), io
+void extend_file(int descriptor, std::uint64_t from, std::uint64_t to, std::string_view path);
+
+/// Whether the device has less free space than a reservation of `from` to `to` needs. A failed
+/// reservation takes all free space, and some file systems keep it, so a reservation that cannot
+/// succeed is not tried. In doubt the answer is no.
+bool is_surely_full(int descriptor, std::uint64_t from, std::uint64_t to) noexcept;
+
+/// The size of the open file. Throws io.
+std::uint64_t file_bytes(int descriptor, std::string_view path);
+
+}  // namespace shale::detail

@@ -1,0 +1,83 @@
+#include "storage/files/write_back_record.hpp"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <mutex>
+#include <type_traits>
+
+#include "shale/error.hpp"
+
+namespace shale::detail {
+
+namespace {
+
+// The list of all records that belong to a file. It is usable until the process ends, because
+// static objects may own mappings.
+constinit std::mutex listing;
+static_assert(std::is_trivially_destructible_v<std::mutex>);
+constinit write_back_record* first_listed = nullptr;
+
+}  // namespace
+
+void write_back_record::keep_usable_in_children() {
+  static const int installed =
+      ::pthread_atfork([] { listing.lock(); }, [] { listing.unlock(); }, [] { listing.unlock(); });
+  static_cast<void>(installed);
+}
+
+std::shared_ptr<write_back_record> write_back_record::of(int descriptor) {
+  std::shared_ptr<write_back_record> made(new write_back_record);
+  struct stat about {};
+  if (descriptor < 0 || ::fstat(descriptor, &about) != 0) return made;
+  made->device_ = static_cast<std::uint64_t>(about.st_dev);
+  made->inode_ = static_cast<std::uint64_t>(about.st_ino);
+  keep_usable_in_children();
+  const std::lock_guard lock(listing);
+  made->next_ = first_listed;
+  if (first_listed != nullptr) first_listed->previous_ = made.get();
+  first_listed = made.get();
+  made->listed_ = true;
+  return made;
+}
+
+write_back_record::~write_back_record() {
+  if (!listed_) return;
+  const std::lock_guard lock(listing);
+  (previous_ != nullptr ? previous_->next_ : first_listed) = next_;
+  if (next_ != nullptr) next_->previous_ = previous_;
+}
+
+// The caller holds `listing`.
+void write_back_record::store(const write_back_error& error) noexcept {
+  if (failed_.load(std::memory_order_relaxed)) return;
+  first_ = error;
+  failed_.store(true, std::memory_order_release);
+}
+
+void write_back_record::report(const write_back_error& error) noexcept {
+  const std::lock_guard lock(listing);
+  store(error);
+  if (!listed_) return;
+  for (write_back_record* record = first_listed; record != nullptr; record = record->next_)
+    if (record->device_ == device_ && record->inode_ == inode_) record->store(error);
+}
+
+void write_back_record::throw_error(const std::string& path) const {
+  const int number = first_.error_number;
+  error failure =
+      error::from_errno(number == ENOSPC || number == EDQUOT ? errc::out_of_space : errc::io,
+                        "stored bytes could not be written to the device", number);
+  if (first_.bytes == 0) {
+    failure.add_detail("file " + path);
+  } else {
+    failure.add_detail(fmt::format("file {}, byte {}", path, first_.offset));
+    failure.add_detail(fmt::format("somewhere in the {} bytes from there", first_.bytes));
+  }
+  failure.add_detail("they may be lost for good: open the file anew and write them again");
+  throw failure;
+}
+
+}  // namespace shale::detail

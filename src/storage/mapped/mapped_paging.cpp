@@ -1,0 +1,258 @@
+// The paging functions of mapped blocks: prefetch, populate, evict, write back, flush and count
+// resident pages.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/falloc.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <vector>
+
+#include "shale/error.hpp"
+#include "storage/mapped/mapped_block.hpp"
+#include "storage/system/pages.hpp"
+
+// Some C libraries do not define these yet.
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+namespace shale::detail {
+
+namespace {
+
+// Populates the pages and repeats after temporary failures. Returns false with `failure` set if
+// they cannot be populated.
+bool populate_run(std::byte* address, std::size_t bytes, populate_for use, int& failure) noexcept {
+  const int advice = use == populate_for::load ? MADV_POPULATE_READ : MADV_POPULATE_WRITE;
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    if (::madvise(address, bytes, advice) == 0) return true;
+    failure = errno;
+    if (failure != EINTR && failure != EAGAIN) return false;
+    if (failure == EAGAIN) ::sched_yield();
+  }
+  return false;
+}
+
+// For kernels that cannot populate (before 5.14): touches each page; the guard handles faults.
+__attribute__((no_sanitize("address", "thread"))) void touch(std::byte* address, std::size_t bytes,
+                                                             populate_for use) noexcept {
+  for (std::size_t offset = 0; offset < bytes; offset += page_bytes()) {
+    if (use == populate_for::load)
+      static_cast<void>(*static_cast<volatile std::byte*>(address + offset));
+    else  // makes the page dirty without overwriting a store of another thread
+      __atomic_fetch_or(reinterpret_cast<unsigned char*>(address + offset), 0, __ATOMIC_RELAXED);
+  }
+}
+
+}  // namespace
+
+// ---- positions ----------------------------------------------------------------------------------
+
+// The part that contains this position of the map, or the last part. The caller holds layout_;
+// parts_ is not empty.
+const mapped_block::part* mapped_block::part_at(std::size_t map_position) const noexcept {
+  const auto after = std::upper_bound(
+      parts_.begin() + 1, parts_.end(), map_position,
+      [](std::size_t position, const part& mapped) { return position < mapped.map_offset; });
+  return &*(after - 1);
+}
+
+// The bytes from `map_position` up to `last`, but at most to the end of the part.
+mapped_block::piece mapped_block::piece_at(std::size_t map_position,
+                                           std::size_t last) const noexcept {
+  const std::lock_guard lock(layout_);
+  const part* const in = part_at(map_position);
+  return {reserved_.address() + map_position,
+          std::min(last, in->map_offset + in->bytes) - map_position,
+          in->file_offset + (map_position - in->map_offset)};
+}
+
+template <class Visit>
+void mapped_block::for_each_piece(byte_range range, Visit visit) const {
+  const std::size_t last = skew_ + range.offset + range.bytes;
+  for (std::size_t position = skew_ + range.offset; position < last;) {
+    const piece next = piece_at(position, last);
+    visit(next);
+    position += next.bytes;
+  }
+}
+
+mapped_block::page_run mapped_block::pages_of(const piece& bytes_inside) noexcept {
+  const auto first = reinterpret_cast<std::uintptr_t>(bytes_inside.address);
+  const std::size_t before = first % page_bytes();
+  return {bytes_inside.address - before, align_up(before + bytes_inside.bytes, page_bytes())};
+}
+
+std::optional<std::uint64_t> mapped_block::file_offset(std::size_t offset) const noexcept {
+  const std::lock_guard lock(layout_);
+  if (parts_.empty()) return std::nullopt;
+  const part* const in = part_at(skew_ + offset);
+  return in->file_offset + (skew_ + offset - in->map_offset);
+}
+
+file_extent mapped_block::extent_at(std::size_t offset) const noexcept {
+  const std::lock_guard lock(layout_);
+  const part* const in = part_at(skew_ + offset);
+  const std::size_t inside = skew_ + offset - in->map_offset;
+  return {in->file_offset + inside, in->bytes - inside};
+}
+
+// ---- pages --------------------------------------------------------------------------------------
+
+void mapped_block::advise(access_pattern pattern, byte_range range) const noexcept {
+  const int advice = pattern == access_pattern::sequential ? MADV_SEQUENTIAL
+                     : pattern == access_pattern::random   ? MADV_RANDOM
+                                                           : MADV_NORMAL;
+  for_each_piece(range, [&](const piece& part_of_range) {
+    const auto pages = pages_of(part_of_range);
+    ::madvise(pages.address, pages.bytes, advice);
+  });
+}
+
+void mapped_block::prefetch(byte_range range) const noexcept {
+  for_each_piece(range, [](const piece& found) {
+    const auto pages = pages_of(found);
+    for (std::size_t offset = 0; offset < pages.bytes; offset += will_need_bytes_max)
+      ::madvise(pages.address + offset, std::min(will_need_bytes_max, pages.bytes - offset),
+                MADV_WILLNEED);
+  });
+}
+
+void mapped_block::populate(byte_range range, populate_for use) const {
+  check_mark();
+  for_each_piece(range, [&](const piece& found) {
+    const auto pages = pages_of(found);
+    int failure = 0;
+    if (populate_run(pages.address, pages.bytes, use, failure)) return;
+    if (failure == EINVAL) touch(pages.address, pages.bytes, use);
+    else throw_unpopulated(pages, align_down(found.file_offset, page_bytes()), use, failure);
+  });
+  check_mark();
+}
+
+// Finds the first page that cannot be populated, first in steps of huge pages and then of pages,
+// and throws the error for the reason: no memory, a truncated file, a full disk or a device
+// failure.
+void mapped_block::throw_unpopulated(page_run pages, std::uint64_t file_offset, populate_for use,
+                                     int failure) const {
+  std::size_t offset = 0;
+  for (const std::size_t step : {huge_page_bytes, page_bytes()}) {
+    int again = 0;
+    while (offset < pages.bytes &&
+           populate_run(pages.address + offset, std::min(step, pages.bytes - offset), use, again))
+      offset += step;
+    if (offset >= pages.bytes) break;
+    failure = again;
+  }
+  const std::uint64_t lost = file_offset + std::min(offset, pages.bytes - page_bytes());
+  if (failure == ENOMEM)
+    throw error::from_errno(errc::out_of_memory, "a mapped range could not be brought into memory",
+                            failure, {place_in_file(lost)});
+  // If the device is gone, even the file's size is unknown.
+  struct stat about {};
+  const bool known = ::fstat(source_.descriptor, &about) == 0;
+  if (const auto present = static_cast<std::uint64_t>(about.st_size); known && lost >= present)
+    throw_shorter(lost, fmt::format("the file now ends at byte {}", present));
+  if (use == populate_for::store && stores_reach_the_file() &&
+      ::fallocate(source_.descriptor, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(lost),
+                  static_cast<off_t>(page_bytes())) != 0 &&
+      (errno == ENOSPC || errno == EDQUOT))
+    throw error::from_errno(
+        errc::out_of_space, "a mapped range has no space on the device", errno,
+        {place_in_file(lost), "the file is sparse there: free space, or create it with its space"});
+  throw error::from_errno(errc::io, "the device could not read a mapped range", failure,
+                          {place_in_file(lost), "its bytes are lost or damaged there"});
+}
+
+void mapped_block::evict(byte_range range, eviction how) const noexcept {
+  // Stores into private pages exist nowhere else: such pages may be swapped, but not dropped.
+  const bool shared = made_for_ != access::copy_on_write;
+  for_each_piece(range, [&](const piece& found) {
+    const auto pages = pages_of(found);
+    ::madvise(pages.address, pages.bytes, shared ? MADV_DONTNEED : MADV_PAGEOUT);
+    // The kernel rounds the range inwards to whole pages, and keeps dirty pages.
+    if (shared && how == eviction::system)
+      ::posix_fadvise(source_.descriptor, static_cast<off_t>(found.file_offset),
+                      static_cast<off_t>(found.bytes), POSIX_FADV_DONTNEED);
+  });
+}
+
+void mapped_block::start_writeback(byte_range range) const noexcept {
+  if (!stores_reach_the_file()) return;
+  for_each_piece(range, [&](const piece& found) {
+    if (::sync_file_range(source_.descriptor, static_cast<off_t>(found.file_offset),
+                          static_cast<off_t>(found.bytes), SYNC_FILE_RANGE_WRITE) != 0)
+      report_unwritten(found, errno);
+  });
+}
+
+// The system does not say which bytes were not written, so the whole piece is reported.
+void mapped_block::report_unwritten(const piece& unwritten, int failure) const noexcept {
+  source_.write_back->report(
+      {.error_number = failure, .offset = unwritten.file_offset, .bytes = unwritten.bytes});
+}
+
+void mapped_block::throw_unwritten(const piece& unwritten, int failure) const {
+  report_unwritten(unwritten, failure);
+  source_.write_back->throw_error(source_.path);
+}
+
+void mapped_block::finish_writeback(byte_range range) const {
+  if (!stores_reach_the_file()) return;
+  check_mark();
+  for_each_piece(range, [&](const piece& found) {
+    if (::sync_file_range(
+            source_.descriptor, static_cast<off_t>(found.file_offset),
+            static_cast<off_t>(found.bytes),
+            SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER) == 0)
+      return;
+    throw_unwritten(found, errno);
+  });
+  check_mark();
+}
+
+void mapped_block::flush(byte_range range, flush_mode mode) const {
+  if (!stores_reach_the_file()) return;
+  check_mark();
+  if (mode == flush_mode::async) return start_writeback(range);
+  for_each_piece(range, [&](const piece& found) {
+    const auto pages = pages_of(found);
+    if (::msync(pages.address, pages.bytes, MS_SYNC) == 0) return;
+    throw_unwritten(found, errno);
+  });
+  check_mark();  // msync reports nothing about pages that a fault replaced
+}
+
+std::size_t mapped_block::resident_bytes(byte_range range) const {
+  constexpr std::size_t pages_max = std::size_t{1} << 16;
+  std::vector<unsigned char> in_memory;
+  std::size_t resident = 0;
+  for_each_piece(range, [&](const piece& found) {
+    const auto pages = pages_of(found);
+    const std::size_t page = page_bytes();
+    for (std::size_t offset = 0; offset < pages.bytes; offset += pages_max * page) {
+      const std::size_t bytes = std::min(pages_max * page, pages.bytes - offset);
+      in_memory.resize(bytes / page);
+      if (::mincore(pages.address + offset, bytes, in_memory.data()) != 0)
+        throw error::from_errno(errc::io, "residency could not be read", errno,
+                                {place_in_file(found.file_offset)});
+      resident += page * static_cast<std::size_t>(std::count_if(in_memory.begin(), in_memory.end(),
+                                                                [](auto p) { return p & 1; }));
+      // Of the first and the last page, count only the bytes that the range covers.
+      if (offset == 0 && (in_memory.front() & 1) != 0)
+        resident -= static_cast<std::size_t>(found.address - pages.address);
+      if (offset + bytes == pages.bytes && (in_memory.back() & 1) != 0)
+        resident -=
+            static_cast<std::size_t>((pages.address + pages.bytes) - (found.address + found.bytes));
+    }
+  });
+  return resident;
+}
+
+}  // namespace shale::detail

@@ -1,0 +1,194 @@
+// Makes every allocation of the container handles fail in turn. The call throws `out_of_memory` and
+// nothing else. Afterwards the file holds one whole generation, no lock stays, and the same call
+// works.
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shale/container.hpp"
+#include "shale/error.hpp"
+#include "shale/executor.hpp"
+#include "shale/functions.hpp"
+#include "shale/ops.hpp"
+#include "support/failing_memory.hpp"
+#include "support/scratch_directory.hpp"
+
+namespace shale {
+namespace {
+
+using test::enough_memory;
+using test::expect_errors_only;
+
+tensor values() { return tensor::full({300}, 2, dtype::float32); }
+
+// A container with the arrays "dense" and "chunked", both with the same values.
+class FailingArrayMemory : public testing::Test {
+ protected:
+  FailingArrayMemory() {
+    container file = container::create(path_);
+    transaction change = file.begin();
+    change.create("dense", dense_).write(values());
+    change.create("chunked", chunked_).write(values());
+    change.set_attribute("dense", "key", "value");
+    change.commit();
+  }
+
+  // Calls make the file anew if they need to, so syncs are not needed here.
+  const test::scratch_directory directory_{"/dev/shm"};
+  const std::string path_ = directory_ / "file.shale";
+  const array_spec dense_{.dtype = dtype::float32, .shape = {300}};
+  const array_spec chunked_{.dtype = dtype::float32,
+                            .shape = {300},
+                            .kind = array_kind::chunked,
+                            .chunk_shape = dims{100},
+                            .codec = {.zstd_level = 1}};
+};
+
+TEST_F(FailingArrayMemory, OpeningThrowsErrors) {
+  expect_errors_only("open", [&] { container::open(path_); });
+  expect_errors_only("open for writing", [&] { container::open(path_, open_mode::write); });
+  const std::string none = path_ + ".none";
+  expect_errors_only("open_if_exists", [&] {
+    if (container::open_if_exists(none)) ADD_FAILURE();
+  });
+  int made = 0;
+  expect_errors_only("create", [&] {
+    std::string fresh;
+    {
+      const enough_memory now;
+      fresh = path_ + std::to_string(made++);
+    }
+    container::open_or_create(fresh);
+  });
+}
+
+TEST_F(FailingArrayMemory, ReadingThrowsErrors) {
+  const container file = container::open(path_);
+  const snapshot newest = file.latest();
+  const tensor wanted = values();
+  expect_errors_only("uuid", [&] { file.uuid(); });
+  expect_errors_only("latest", [&] { file.latest(); });
+  expect_errors_only("names", [&] { newest.names(); });
+  expect_errors_only("close_names", [&] { newest.close_names("densee"); });
+  expect_errors_only("wait_newer", [&] { file.wait_newer(0, no_wait); });
+  expect_errors_only("verify", [&] {
+    if (!file.verify().findings.empty()) ADD_FAILURE();
+  });
+  for (const int threads : {1, 3}) {
+    executor on({.threads = threads});
+    const executor::scope within(on);
+    for (const char* name : {"dense", "chunked"}) {
+      SCOPED_TRACE(name);
+      expect_errors_only("find", [&] { newest.find(name); });
+      const array found = newest.at(name);
+      expect_errors_only("attributes", [&] { found.attributes(); });
+      expect_errors_only("codec", [&] { found.codec(); });
+      expect_errors_only("map", [&] {
+        if (newest.at(name).kind() == array_kind::dense) newest.at(name).map();
+      });
+      expect_errors_only("read", [&] {
+        const tensor read = found.read();
+        const enough_memory now;
+        if (!array_equal(read, wanted)) ADD_FAILURE();
+      });
+      expect_errors_only("read a part", [&] { found.read({{50}, {100}}); });
+      expect_errors_only("sum", [&] { eval(sum(found)); });
+    }
+  }
+}
+
+TEST_F(FailingArrayMemory, ChangingThrowsErrors) {
+  container file = container::open(path_, open_mode::write);
+  const std::uint64_t before = file.latest().generation();
+  const tensor wanted = values();
+  const expr changed = expr(wanted) + 1;
+  // Runs `change` in a transaction that is then aborted.
+  const auto expect = [&](const std::string& description, auto change) {
+    expect_errors_only(description, [&] {
+      std::optional<transaction> begun;
+      {
+        const enough_memory now;
+        begun.emplace(file.begin());
+      }
+      change(*begun);
+    });
+  };
+  expect_errors_only("begin", [&] { file.begin(no_wait); });
+  // An array whose creation has failed is not there, unless the transaction cannot be committed.
+  const auto create = [](transaction& change, auto make) {
+    try {
+      make();
+    } catch (const error&) {
+      const enough_memory now;
+      if (change.find("new")) {
+        EXPECT_THROW(change.commit(), error);
+      }
+      throw;
+    }
+  };
+  for (const array_spec& spec : {dense_, chunked_}) {
+    expect("create",
+           [&](transaction& change) { create(change, [&] { change.create("new", spec); }); });
+    expect("create with values", [&](transaction& change) {
+      create(change, [&] { change.create("new", changed, {.kind = spec.kind}); });
+    });
+  }
+  expect("set_attribute", [&](transaction& change) { change.set_attribute("dense", "k", "v"); });
+  expect("remove_attribute", [&](transaction& change) { change.remove_attribute("dense", "key"); });
+  expect("rename", [&](transaction& change) { change.rename("dense", "other"); });
+  expect("remove", [&](transaction& change) { change.remove("dense"); });
+  for (const char* name : {"dense", "chunked"}) {
+    SCOPED_TRACE(name);
+    expect("update", [&](transaction& change) { change.update(name); });
+    expect("find", [&](transaction& change) { change.find(name); });
+    expect("write", [&](transaction& change) { change.update(name).write(wanted); });
+    expect("write an expression", [&](transaction& change) { change.update(name).write(changed); });
+    expect("write a part", [&](transaction& change) {
+      change.update(name).write({{50}, {100}}, wanted.narrow(0, 0, 100));
+    });
+    expect("read it back", [&](transaction& change) {
+      change.update(name).write(changed);
+      change.find(name)->read();
+    });
+  }
+  EXPECT_EQ(file.latest().generation(), before);
+}
+
+// A commit either publishes its generation, or leaves the generation before as the newest.
+TEST_F(FailingArrayMemory, CommitsAreWholeOrNothing) {
+  const tensor wanted = values();
+  std::uint64_t committed = container::open(path_).latest().generation();
+  int made = 0;
+  expect_errors_only("commit", [&] {
+    std::optional<container> file;
+    std::optional<transaction> change;
+    {
+      const enough_memory now;
+      file = container::open(path_, open_mode::write);
+      change = file->begin(no_wait);
+      change->update("dense").write(wanted);
+      change->update("chunked").write(wanted);
+      change->create("new" + std::to_string(made), chunked_).write(wanted);
+      change->create("other" + std::to_string(made++), dense_).write(wanted);
+    }
+    try {
+      const std::uint64_t now = change->commit();
+      EXPECT_EQ(now, committed + 1);
+      committed = now;
+    } catch (...) {
+      const enough_memory enough;
+      change.reset();
+      const container other = container::open(path_);
+      const std::uint64_t there = other.latest().generation();
+      EXPECT_TRUE(there == committed || there == committed + 1) << there;
+      EXPECT_TRUE(other.verify().findings.empty());
+      committed = there;
+      throw;
+    }
+  });
+}
+
+}  // namespace
+}  // namespace shale

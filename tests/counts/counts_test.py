@@ -1,0 +1,69 @@
+"""Counts what small calls cost: instructions (by callgrind), allocations, threads. The limits are a
+tenth above what was counted when they were set, so that a call which becomes more expensive is
+noticed. They hold for the kernels of the x86-64 baseline, the distribution's compiler and its
+C library.
+"""
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+CALLS = 100
+
+# name: (instructions, allocations) of one call on eight elements, at most
+LIMITS = {
+    "apply": (1540, 0),
+    "copy": (1760, 1),
+    "fill": (1880, 1),
+    "eval_into_new_expression": (3380, 3),
+    "eval_into_kept_expression": (1750, 0),
+    "eval_kept_expression": (3280, 2),
+    "build_expression": (1630, 3),
+    "exp": (2910, 2),
+    "sum": (4290, 5),
+}
+
+
+class SmallCalls(unittest.TestCase):
+    def count(self, name):
+        """Instructions and allocations of one call, and the threads of the process afterwards."""
+        with tempfile.TemporaryDirectory() as folder:
+            profile = pathlib.Path(folder) / "profile"
+            done = subprocess.run(
+                [ARGUMENTS.valgrind, "--tool=callgrind", f"--callgrind-out-file={profile}",
+                 ARGUMENTS.program, name, str(CALLS)],
+                env={**os.environ, "SHALE_ISA": "baseline"}, capture_output=True, text=True,
+                timeout=120)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            # The first dump is the one that the program asks for, the last one is made at its end.
+            dump = (pathlib.Path(folder) / "profile.1").read_text()
+        instructions = int(re.search(r"^totals: (\d+)", dump, re.MULTILINE).group(1))
+        allocations, threads = map(int, done.stdout.split())
+        return instructions / CALLS, allocations / CALLS, threads
+
+    def test_cost_no_more_than_they_did(self):
+        for name, (instructions_max, allocations_max) in LIMITS.items():
+            with self.subTest(name):
+                instructions, allocations, threads = self.count(name)
+                print(f"{name}: {instructions:.0f} instructions, {allocations:g} allocations")
+                self.assertLessEqual(instructions, instructions_max)
+                self.assertLessEqual(allocations, allocations_max)
+                self.assertEqual(threads, 1, "a small call has started threads")
+
+    def test_program_is_counted_at_all(self):
+        """A limit of no instruction and no allocation would be exceeded."""
+        instructions, allocations, _ = self.count("sum")
+        self.assertGreater(instructions, 100)
+        self.assertGreater(allocations, 0)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--valgrind", required=True)
+    ARGUMENTS, rest = parser.parse_known_args()
+    unittest.main(argv=[sys.argv[0], *rest])

@@ -1,0 +1,408 @@
+// Tests locks: the queue of writers, locks of other programs, and many pins in few descriptions.
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <map>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "format/bytes/byte_order.hpp"
+#include "format/bytes/checksum.hpp"
+#include "format/bytes/file_layout.hpp"
+#include "format/os/pins.hpp"
+#include "format/pages/header.hpp"
+#include "format/pages/page.hpp"
+#include "format/pages/root_page.hpp"
+#include "format/pages/superblock.hpp"
+#include "format/recorded_container.hpp"
+#include "format/small_history.hpp"
+#include "shale/error.hpp"
+#include "support/child_process.hpp"
+#include "support/failures.hpp"
+#include "support/scratch_directory.hpp"
+
+namespace shale::format {
+namespace {
+
+using test::code_of;
+using test::observe;
+using test::plain_state;
+using test::recording_file_system;
+
+constexpr std::chrono::milliseconds at_once{0};
+
+template <class Body>
+std::string text_of(Body&& body) {
+  try {
+    body();
+  } catch (const error& failure) {
+    return failure.what();
+  }
+  return "";
+}
+
+bool says(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// ---- readers beside a writer --------------------------------------------------------------------
+
+// A writer is stopped before each call of a transaction in turn. The transaction is aborted or
+// committed, and has space to give back. Readers must not wait for it.
+TEST(Readers, FinishWhileAWriterIsStopped) {
+  const std::string path = "/box/stopped.shale";
+  for (const bool commits : {false, true}) {
+    for (std::uint64_t call = 0;; ++call) {
+      recording_file_system files;
+      container_file writer = container_file::create(files, path, {.id = uuid{}});
+      plain_state state;
+      test::commit_step(writer, 0, state);
+      std::vector<plain_state> told{state, state};
+      bool ran = false;
+      const std::uint64_t start = files.calls();
+      files.before_call = [&] {
+        if (ran || files.calls() != start + call) return;
+        ran = true;
+        container_file reader = container_file::open(files, path, open_access::read);
+        const generation_view view = reader.latest();
+        ASSERT_GE(view.generation(), 2u);
+        ASSERT_EQ(observe(view), told[view.generation() - 2]) << "call " << call;
+      };
+      {
+        transaction change = writer.begin(at_once);
+        test::storyteller(change, told[1]).dense("kept", 300, 1);
+        change.allocate(100'000);
+        if (commits) change.commit();
+      }
+      files.before_call = nullptr;
+      EXPECT_EQ(files.now().at(path).size(), writer.latest().end_of_file());
+      if (!ran) break;
+    }
+  }
+}
+
+class RealLocks : public testing::Test {
+ protected:
+  // A lock that any program can take if it may open the file.
+  class stranger {
+   public:
+    stranger(const std::string& path, short type, std::uint64_t first, std::uint64_t bytes,
+             int command = F_OFD_SETLK)
+        : descriptor_(::open(path.c_str(), (type == F_RDLCK ? O_RDONLY : O_RDWR) | O_CLOEXEC)) {
+      struct flock request {};
+      request.l_type = type;
+      request.l_start = static_cast<off_t>(first);
+      request.l_len = static_cast<off_t>(bytes);
+      EXPECT_EQ(::fcntl(descriptor_, command, &request), 0);
+    }
+    ~stranger() { ::close(descriptor_); }
+    stranger(const stranger&) = delete;
+    stranger& operator=(const stranger&) = delete;
+
+   private:
+    int descriptor_;
+  };
+
+  const std::string this_process = "this process " + std::to_string(::getpid()) + " (";
+
+  test::scratch_directory box;
+  const std::string path = box / "locked.shale";
+  container_file container = container_file::create(posix_files(), path);
+};
+
+TEST_F(RealLocks, AStoppedWriterThatTruncatesStopsNoReader) {
+  const stranger truncating(path, F_WRLCK, no_shrink_lock, 1);
+  EXPECT_EQ(container_file::open(posix_files(), path, open_access::read).latest().generation(), 1u);
+}
+
+// A signal ends a sleep, but must not end the wait.
+TEST_F(RealLocks, AreWaitedForAsLongAsItSays) {
+  const transaction writing = container.begin(std::chrono::milliseconds{0});
+  container_file other = container_file::open(posix_files(), path, open_access::write);
+  struct sigaction heard {};
+  heard.sa_handler = [](int) {};
+  struct sigaction before {};
+  ::sigaction(SIGALRM, &heard, &before);
+  const itimerval often{{0, 200}, {0, 200}};
+  ::setitimer(ITIMER_REAL, &often, nullptr);
+  const auto start = std::chrono::steady_clock::now();
+  const errc code = test::code_of([&] { other.begin(std::chrono::milliseconds{200}); });
+  const auto waited = std::chrono::steady_clock::now() - start;
+  const itimerval never{};
+  ::setitimer(ITIMER_REAL, &never, nullptr);
+  ::sigaction(SIGALRM, &before, nullptr);
+  EXPECT_EQ(code, errc::busy);
+  EXPECT_GE(waited, std::chrono::milliseconds(200));
+}
+
+TEST_F(RealLocks, AWholeFilesExclusiveLockIsNamedWithItsHolder) {
+  const stranger other(path, F_WRLCK, 0, 0);
+  const std::string text =
+      text_of([&] { container_file::open(posix_files(), path, open_access::read).latest(); });
+  EXPECT_TRUE(says(text, "an exclusive lock of bytes 0 to 9223372036854775807")) << text;
+  EXPECT_TRUE(says(text, this_process)) << text;
+  EXPECT_EQ(code_of([&] { container_file::open(posix_files(), path, open_access::read); }),
+            errc::busy);
+}
+
+TEST_F(RealLocks, AWholeFilesSharedLockStopsWritersByName) {
+  const stranger other(path, F_RDLCK, 0, 0);
+  EXPECT_EQ(container_file::open(posix_files(), path, open_access::read).latest().generation(), 1u);
+  const std::string text = text_of([&] { container.begin(at_once); });
+  EXPECT_TRUE(says(text, "a shared lock of bytes 0 to 9223372036854775807")) << text;
+  EXPECT_TRUE(says(text, this_process)) << text;
+  EXPECT_FALSE(says(text, "device")) << text;
+}
+
+TEST_F(RealLocks, TheWritersByteHeldByAReaderIsNamed) {
+  const stranger other(path, F_RDLCK, writer_lock, 1);
+  const std::string text = text_of([&] { container.begin(at_once); });
+  EXPECT_TRUE(says(text, "[busy]")) << text;
+  EXPECT_TRUE(says(text, "a shared lock of bytes 1152921504606846976 to")) << text;
+}
+
+TEST_F(RealLocks, AWriterIsNamedToTheOther) {
+  const transaction change = container.begin(at_once);
+  container_file second = container_file::open(posix_files(), path, open_access::write);
+  const std::string text = text_of([&] { second.begin(at_once); });
+  EXPECT_TRUE(says(text, "another transaction is being made")) << text;
+  EXPECT_TRUE(says(text, "held by " + this_process)) << text;
+}
+
+TEST_F(RealLocks, APosixLocksProcessIsNamed) {
+  // POSIX locks belong to processes, so another process has to hold it.
+  test::child_process other(
+      "/usr/bin/python3",
+      {"-c",
+       "import fcntl,sys\nf=open(sys.argv[1],'r+')\nfcntl.lockf(f,fcntl.LOCK_EX,1,2**60)\n"
+       "print('locked',flush=True)\nsys.stdin.readline()",
+       path});
+  ASSERT_EQ(other.read_line(), "locked");
+  const std::string text = text_of([&] { container.begin(at_once); });
+  EXPECT_TRUE(says(text, "process " + std::to_string(other.pid()) + " (python3)")) << text;
+}
+
+TEST_F(RealLocks, PinsOfImpossibleGenerationsAreIgnored) {
+  {
+    const stranger other(path, F_RDLCK, pin_locks + 1'000'000, 1);
+    const std::string text = text_of([&] { container.begin(at_once); });
+    EXPECT_TRUE(says(text, "[busy]")) << text;
+    EXPECT_TRUE(says(text, "bytes 2305843009214693952 to 2305843009214693952")) << text;
+    EXPECT_TRUE(says(text, this_process)) << text;
+    EXPECT_FALSE(says(text, "device")) << text;
+  }
+  EXPECT_EQ(container.begin(at_once).generation(), 2u);
+}
+
+TEST_F(RealLocks, ALockOfAllPinBytesIsNoPin) {
+  for (const short type : {F_RDLCK, F_WRLCK}) {
+    const stranger other(path, type, pin_locks, row_locks - pin_locks);
+    EXPECT_EQ(code_of([&] { container.begin(at_once); }), errc::busy);
+    EXPECT_TRUE(container.pinned().empty());
+  }
+}
+
+TEST_F(RealLocks, AnExclusiveLockOfAPinsByteStopsItsReadersByName) {
+  const stranger other(path, F_WRLCK, pin_locks + 1, 1);
+  const std::string text = text_of([&] { container.latest(); });
+  EXPECT_TRUE(says(text, "[busy]")) << text;
+  EXPECT_TRUE(says(text, this_process)) << text;
+}
+
+TEST_F(RealLocks, TheProbesByteHeldExclusivelyIsNotAFileSystemWithoutLocks) {
+  const stranger other(path, F_WRLCK, probe_lock, 1);
+  EXPECT_EQ(code_of([&] { container_file::open(posix_files(), path, open_access::read); }),
+            errc::busy);
+}
+
+// ---- many pins in few descriptions --------------------------------------------------------------
+
+class ManyPins : public test::recorded_container {
+ protected:
+  std::uint64_t commit() {
+    transaction change = container.begin(at_once);
+    test::storyteller(change, told_now).dense("d", 300, ++seed);
+    const std::uint64_t made = change.commit();
+    told[made] = told_now;
+    return made;
+  }
+
+  std::set<std::uint64_t> pinned() const {
+    std::set<std::uint64_t> all;
+    for (const generation_range& range : container.pinned())
+      for (std::uint64_t g = range.first; g <= range.last; ++g) all.insert(g);
+    return all;
+  }
+
+  plain_state told_now;
+  std::map<std::uint64_t, plain_state> told;
+  unsigned seed = 0;
+};
+
+TEST_F(ManyPins, AreHeldExactlyInAnyOrderOfRelease) {
+  std::mt19937_64 random(3);
+  container_file reader = container_file::open(files, path, open_access::read);
+  std::map<std::uint64_t, generation_view> held;
+  const int others = files.open_files();
+  for (int step = 0; step < 600; ++step) {
+    if (random() % 5 < 3 || held.empty()) {
+      commit();
+      const generation_view view = reader.latest();
+      held.emplace(view.generation(), view);
+    } else {
+      held.erase(std::next(held.begin(), static_cast<long>(random() % held.size())));
+    }
+    ASSERT_LE(files.open_files() - others, static_cast<int>(pin_set::descriptions_max));
+    std::set<std::uint64_t> expected;
+    for (const auto& [generation, view] : held) expected.insert(generation);
+    ASSERT_EQ(pinned(), expected) << step;
+  }
+  ASSERT_GT(held.size(), 2 * pin_set::descriptions_max);
+  for (const auto& [generation, view] : held) ASSERT_EQ(observe(view), told[generation]);
+  held.clear();
+  EXPECT_TRUE(pinned().empty());
+  EXPECT_EQ(files.open_files(), others);
+}
+
+TEST_F(ManyPins, AreTakenAndKeptWithoutAnyDescriptorLeft) {
+  container_file reader = container_file::open(files, path, open_access::read);
+  std::vector<generation_view> held;
+  for (int i = 0; i < 3; ++i) {
+    commit();
+    held.push_back(reader.latest());
+  }
+  commit();
+  files.open_files_max = files.open_files();
+  held.push_back(reader.latest());  // shares a description
+  EXPECT_EQ(pinned(), (std::set<std::uint64_t>{2, 3, 4, 5}));
+  held.pop_back();  // the lock stays as long as the neighbour's, so no byte is unlocked too early
+  EXPECT_TRUE(pinned().contains(2) && pinned().contains(3) && pinned().contains(4));
+  files.open_files_max = INT_MAX;
+  held.clear();
+  EXPECT_TRUE(pinned().empty());
+}
+
+// pins.2: a writer scans the pins before every call of a release of a neighbouring pin.
+TEST_F(ManyPins, HaveNoGapWhileNeighboursGo) {
+  container_file reader = container_file::open(files, path, open_access::read);
+  std::map<std::uint64_t, generation_view> held;
+  for (std::size_t i = 0; i < 2 * pin_set::descriptions_max; ++i) {
+    commit();
+    const generation_view view = reader.latest();
+    held.emplace(view.generation(), view);
+  }
+  std::set<std::uint64_t> kept;
+  int looks = 0;
+  files.before_call = [&] {
+    ++looks;
+    for (const std::uint64_t generation : kept)
+      ASSERT_TRUE(pinned().contains(generation)) << generation;
+  };
+  while (held.size() > 1) {
+    kept.clear();
+    for (const auto& [generation, view] : held) kept.insert(generation);
+    kept.erase(held.begin()->first);
+    held.erase(held.begin());
+  }
+  files.before_call = nullptr;
+  EXPECT_GT(looks, 16);
+}
+
+// Views are destroyed on one thread while another thread makes views.
+TEST_F(RealLocks, PinsAreLetGoOnAnyThread) {
+  std::mutex mutex;
+  std::vector<generation_view> waiting;
+  bool over = false;
+  container_file reader = container_file::open(posix_files(), path, open_access::read);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i)
+    threads.emplace_back([&] {
+      for (bool last = false; !last;) {
+        std::vector<generation_view> mine;
+        {
+          const std::lock_guard lock(mutex);
+          last = over;
+          while (waiting.size() > (last ? 0 : 20)) {
+            mine.push_back(waiting.front());
+            waiting.erase(waiting.begin());
+            if (mine.size() > 7) break;
+          }
+          last = last && waiting.empty();
+        }
+        std::this_thread::yield();
+      }
+    });
+  for (int i = 0; i < 150; ++i) {
+    container.begin(at_once).commit();
+    const generation_view view = reader.latest();
+    const std::lock_guard lock(mutex);
+    waiting.push_back(view);
+  }
+  {
+    const std::lock_guard lock(mutex);
+    over = true;
+  }
+  for (std::thread& running : threads) running.join();
+  EXPECT_TRUE(container.pinned().empty());
+}
+
+// ---- other refusals of a writer -----------------------------------------------------------------
+
+using Refusal = test::recorded_container;
+
+TEST_F(Refusal, OfGenerationsThatHaveNoLock) {
+  // The newest generation has the largest possible number.
+  const auto bytes = files.now().at(path);
+  superblock_sector sector;
+  std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(superblock_offsets[0]), 512,
+              sector.begin());
+  superblock fields = valid(sector, uuid{}, 0).value();
+  for (const std::uint64_t last : {generations_end - 2, generations_end - 1}) {
+    page root(bytes_view(bytes).subspan(fields.root.offset, page_bytes));
+    root.stamp(last, fields.root.offset);
+    superblock next = fields;
+    next.generation = last;
+    next.root_checksum = checksum_metadata(root.bytes());
+    std::unique_ptr<open_file> raw;
+    ASSERT_GE(files.open(path, open_access::write, raw), 0);
+    raw->pwrite(root.bytes(), fields.root.offset);
+    raw->pwrite(encode_superblock(next, uuid{}, 0), superblock_offsets[0]);
+    std::byte announced[4];
+    store(announced, static_cast<std::uint32_t>(last));
+    raw->pwrite(announced, live_page_offset);
+    raw.reset();
+    container_file again = container_file::open(files, path, open_access::write);
+    EXPECT_EQ(again.latest().generation(), last);
+    if (last == generations_end - 1) {
+      const std::string text = text_of([&] { again.begin(at_once); });
+      EXPECT_TRUE(says(text, "generations are used up")) << text;
+    } else {
+      EXPECT_EQ(again.begin(at_once).generation(),
+                last + 1);  // it was not published, because its fields were lost
+    }
+  }
+}
+
+TEST_F(Refusal, OfFilesThatOtherHostsMayHaveOpen) {
+  files.remote = true;
+  EXPECT_EQ(container_file::open(files, path, open_access::read).latest().generation(), 1u);
+  EXPECT_EQ(code_of([&] { container_file::open(files, path, open_access::write); }),
+            errc::unsupported);
+  EXPECT_EQ(code_of([&] { container_file::create(files, "/box/other.shale"); }), errc::unsupported);
+  EXPECT_EQ(files.now().size(), 1u);
+  container_file alone = container_file::open(files, path, open_access::write, {.exclusive = true});
+  EXPECT_EQ(alone.begin(at_once).commit(), 2u);
+  EXPECT_EQ(
+      container_file::create(files, "/box/other.shale", {.exclusive = true}).latest().generation(),
+      1u);
+}
+
+}  // namespace
+}  // namespace shale::format

@@ -1,0 +1,100 @@
+// Passes whose outputs are stored past the cache have the results of all others.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "parallel/stores/store_choice.hpp"
+#include "shale/shale.hpp"
+#include "support/random_tensors.hpp"
+
+namespace shale {
+namespace {
+
+using parallel::store_choice;
+using parallel::store_mode;
+
+class StreamedStores : public testing::Test {
+ protected:
+  ~StreamedStores() override { store_choice::force(std::nullopt); }
+
+  // Expects the same bytes, those around the elements too, from both kinds of stores.
+  template <class Evaluate>
+  static void expect_same_bytes(const tensor& out, Evaluate evaluate, const char* what) {
+    const auto bytes_after = [&](store_mode mode) {
+      store_choice::force(mode);
+      std::memset(out.storage().data(), 0x5a, out.storage().size_bytes());
+      evaluate(out);
+      return test::bytes_of(out.storage());
+    };
+    const std::vector<std::byte> ordinary = bytes_after(store_mode::ordinary);
+    EXPECT_EQ(bytes_after(store_mode::streaming), ordinary) << what << ", " << name(out.dtype());
+  }
+};
+
+// Outputs whose rows are long enough to be streamed, or just not.
+std::vector<tensor> outputs(dtype type) {
+  const tensor line = tensor::zeros({150'011}, type);
+  const tensor square = tensor::zeros({70, 3001}, type);
+  return {line,
+          line.narrow(0, 3, 140'000),
+          line.narrow(0, 1, 2049),
+          square,
+          square.narrow(1, 5, 2900),
+          square.narrow(1, 7, 100),
+          square.index({slice{}, slice{.step = 2}}),
+          square.permute_dims({1, 0}),
+          tensor::zeros({1}, type)};
+}
+
+// stores.1
+TEST_F(StreamedStores, HaveTheSameBytes) {
+  test::random_choices choose(3);
+  for (const dtype type : {dtype::uint8, dtype::int16, dtype::float32, dtype::float64,
+                           dtype::complex64, dtype::complex128})
+    for (const tensor& out : outputs(type)) {
+      const tensor a = eval(astype(arange(out.size()), type)).reshape(out.shape());
+      const tensor small = test::random_tensor<std::int8_t>(choose, out.shape());
+      expect_same_bytes(
+          out, [&](const tensor& to) { fill(to, 3); }, "fill");
+      expect_same_bytes(
+          out, [&](const tensor& to) { copy(to, a); }, "copy");
+      expect_same_bytes(
+          out, [&](const tensor& to) { eval_into(to, expr(a) + expr(a)); }, "add");
+      expect_same_bytes(
+          out,
+          [&](const tensor& to) { eval_into(to, (expr(a) * expr(a) + 1) * astype(small, type)); },
+          "three operations");
+      expect_same_bytes(
+          out, [&](const tensor& to) { copy(to, astype(small, type)); }, "cast");
+      expect_same_bytes(
+          out,
+          [&](const tensor& to) { copy(to, astype(arange(to.size()), type).reshape(to.shape())); },
+          "generator");
+    }
+}
+
+// The oracle is a loop of this test.
+TEST_F(StreamedStores, AreRight) {
+  store_choice::force(store_mode::streaming);
+  const tensor a = tensor::zeros({100'003}, dtype::float32);
+  for (index_t i = 0; i < a.size(); ++i) a.elements<float>()[i] = static_cast<float>(i % 1000) / 8;
+  const tensor out = tensor::zeros({100'003}, dtype::float32);
+  eval_into(out, expr(a) * 2 + 1);
+  for (index_t i = 0; i < a.size(); ++i)
+    ASSERT_EQ(out.elements<float>()[i], static_cast<float>(i % 1000) / 8 * 2 + 1) << i;
+}
+
+// stores.2
+TEST_F(StreamedStores, OfAnOutputThatIsReadStayInTheCache) {
+  store_choice::force(store_mode::streaming);
+  const tensor a = tensor::zeros({100'003}, dtype::int32);
+  eval_into(a, expr(a) + 1);
+  eval_into(a.narrow(0, 0, 50'000), expr(a.narrow(0, 50'003, 50'000)) + 1);
+  EXPECT_EQ(a.elements<std::int32_t>()[0], 2);
+  EXPECT_EQ(a.elements<std::int32_t>()[100'002], 1);
+  EXPECT_EQ(eval(sum(expr(a))).item(), scalar(std::int64_t{150'003}));
+}
+
+}  // namespace
+}  // namespace shale

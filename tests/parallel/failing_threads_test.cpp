@@ -1,0 +1,220 @@
+// Tests the engine if the system refuses threads: calls run on the threads that exist, at least on
+// the caller's. It is a program of its own, because its pthread_create and its `new` fail.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <tbb/global_control.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <fstream>
+#include <new>
+#include <thread>
+#include <utility>
+
+#include "parallel/executor/executor_state.hpp"
+#include "parallel/executor/tile_loop.hpp"
+#include "parallel/threads/helper_arena.hpp"
+#include "parallel/threads/thread_share.hpp"
+#include "shale/apply.hpp"
+#include "shale/executor.hpp"
+#include "shale/ops.hpp"
+#include "shale/reduce.hpp"
+#include "support/bounded.hpp"
+#include "support/failing_calls.hpp"
+
+namespace {
+
+// The number of further threads that may be alive at once, with oneTBB's; below 0: any number.
+std::atomic<int> room = -1;
+
+std::atomic<int> refused = 0;  // calls of pthread_create that failed
+
+struct start {
+  void* (*body)(void*);
+  void* context;
+};
+
+void* run_and_leave(void* given) {
+  const start begun = *static_cast<start*>(given);
+  delete static_cast<start*>(given);
+  void* const result = begun.body(begun.context);
+  ++room;
+  return result;
+}
+
+}  // namespace
+
+// The system's limits count threads that are alive.
+extern "C" [[gnu::visibility("default")]] int pthread_create(pthread_t* made,
+                                                             const pthread_attr_t* attributes,
+                                                             void* (*body)(void*), void* context) {
+  using function = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+  static const auto real = reinterpret_cast<function>(::dlsym(RTLD_NEXT, "pthread_create"));
+  if (room.load() < 0) return real(made, attributes, body, context);
+  if (room.fetch_sub(1) <= 0) {
+    ++room;
+    ++refused;
+    return EAGAIN;
+  }
+  auto* const begun = new (std::nothrow) start{body, context};
+  return begun == nullptr ? ENOMEM : real(made, attributes, run_and_leave, begun);
+}
+
+namespace shale {
+namespace {
+
+// Adds to tensors and sums them. They are large enough for many helpers.
+void expect_right_results(executor& on) {
+  const executor::scope within(on);
+  const tensor values = tensor::zeros({1 << 20}, dtype::float32);
+  for (int round = 1; round <= 5; ++round) {
+    apply([](float& x) { x += 1; }, values);
+    EXPECT_EQ(reduce(
+                  values, 0.0, [](double& to, float x) { to += x; },
+                  [](double& to, double part) { to += part; }),
+              round * double{1 << 20});
+  }
+}
+
+// oneTBB starts its threads one after the other, also after the call that needs them. Only when
+// they run can others be counted.
+void wait_for_started_threads() {
+  for (int quiet = 0, before = room; quiet < 50; ++quiet) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (std::exchange(before, room.load()) != room) quiet = 0;
+  }
+}
+
+// share.1
+TEST(FailingThreads, CallsNeedNone) {
+  for (const int allowed : {0, 1, 2, 3, 5, 7, 20}) {
+    SCOPED_TRACE(allowed);
+    test::expect_to_end([&] {
+      executor on({.threads = 8});
+      room = allowed;
+      expect_right_results(on);
+      wait_for_started_threads();
+      executor more({.threads = 12});
+      expect_right_results(more);
+    });
+  }
+}
+
+// Each of the two shares alone could have its threads, but not both at once.
+TEST(FailingThreads, ExecutorsShareThoseThereAre) {
+  for (const int allowed : {4, 6, 9}) {
+    SCOPED_TRACE(allowed);
+    test::expect_to_end([&] {
+      executor one({.threads = 5});
+      executor other({.threads = 5});
+      std::atomic<bool> both = false;
+      std::thread beside([&] {
+        both.wait(false);
+        expect_right_results(one);
+      });
+      room = allowed;
+      expect_right_results(one);
+      expect_right_results(other);
+      both = true;
+      both.notify_all();
+      expect_right_results(other);
+      beside.join();
+    });
+  }
+}
+
+TEST(FailingThreads, AreCountedAsTheyCanBeStarted) {
+  test::expect_to_end([] {
+    const tbb::global_control many(tbb::global_control::max_allowed_parallelism, 100);
+    const auto allowed = [] {
+      return tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism);
+    };
+    room = 5;
+    const parallel::thread_share none(0);
+    EXPECT_EQ(none.threads(), 0);
+    const parallel::thread_share some(3);
+    EXPECT_EQ(some.threads(), 3);
+    EXPECT_EQ(room, 5);  // all have ended
+    EXPECT_EQ(allowed(), 100U);
+    room = 6;  // oneTBB has started none yet; one is left for the engine's own thread
+    const parallel::thread_share more(4);
+    EXPECT_EQ(more.threads(), 4);
+    EXPECT_EQ(allowed(), 6U);  // 5 together, and the caller
+    const parallel::thread_share many_more(50);
+    EXPECT_EQ(many_more.threads(), 5);
+  });
+}
+
+// Makes a few calls with many tiles. Each tile must be visited once.
+void expect_whole_calls(executor& on) {
+  for (int round = 0; round < 5; ++round) {
+    std::atomic<int> visited = 0;
+    parallel::parallel_for_tiles(on, 64, [&](index_t, int) { ++visited; });
+    EXPECT_EQ(visited, 64);
+  }
+}
+
+// arena.1: oneTBB has taken the task when it finds that no thread can be started for it.
+TEST(FailingThreads, AnArenaThatHadNoneIsNotAskedAgain) {
+  for (const int threads : {2, 3, 9})
+    test::expect_to_end([threads] {
+      const parallel::thread_share proven(16);  // the system could start as many a moment ago
+      for (int round = 0; round < 4; ++round) {
+        executor on({.threads = threads});
+        refused = 0;
+        room = 0;
+        expect_whole_calls(on);
+        room = -1;
+        expect_whole_calls(on);
+        expect_right_results(on);
+        EXPECT_TRUE(round > 0 || refused > 0);
+        EXPECT_EQ(parallel::state_of(on).helpers.made(), refused > 0 ? 2U : 1U);
+      }
+    });
+}
+
+// arena.1, arena.2
+TEST(FailingThreads, AnArenaThatFoundNoMemoryIsMadeAnew) {
+  test::expect_to_end([] {
+    constexpr int threads = 16;
+    const parallel::thread_share proven(threads);
+    executor on({.threads = threads});
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+    rlimit short_of_memory = before;
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    short_of_memory.rlim_cur = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    ASSERT_EQ(::setrlimit(RLIMIT_AS, &short_of_memory), 0);
+    expect_whole_calls(on);
+    EXPECT_EQ(parallel::state_of(on).helpers.made(), 0U);
+    ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
+    expect_whole_calls(on);
+    EXPECT_EQ(parallel::state_of(on).helpers.made(), 1U);
+  });
+}
+
+// If there is no memory to set oneTBB's limit, oneTBB is asked for no thread.
+TEST(FailingThreads, CallsNeedNoMemoryForALimit) {
+  for (std::uint64_t at = 0; at < 3; ++at)
+    test::expect_to_end([at] {
+      executor on({.threads = 8});
+      room = 0;
+      test::fail_calls(test::failing::allocation, at);
+      expect_whole_calls(on);
+      test::stop_failing();
+      if (at < 1) {
+        EXPECT_EQ(test::failed_call(), "operator new");
+      }
+      room = -1;
+      expect_whole_calls(on);
+      expect_right_results(on);
+    });
+}
+
+}  // namespace
+}  // namespace shale

@@ -1,0 +1,136 @@
+// shale cat: prints elements as text.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "commands/command_line.hpp"
+#include "commands/engine.hpp"
+#include "data/input_files.hpp"
+#include "data/preview.hpp"
+#include "data/raw_options.hpp"
+#include "notation/address.hpp"
+#include "terminal/interrupt.hpp"
+#include "terminal/output.hpp"
+
+namespace shale::tools {
+
+namespace {
+
+struct cat_options {
+  std::string source;
+  raw_options raw;
+  bool csv = false;
+  bool all = false;
+  int precision = 4;
+  int edge_items = 3;
+  index_t line_width = 80;
+  engine_options engine;
+};
+
+// Most bytes of one evaluation of CSV rows. For ordinary arrays these are whole rows of chunks.
+constexpr std::size_t csv_block_bytes = 32u << 20;
+
+template <class T>
+void append_element(std::string& line, T value) {
+  if constexpr (std::is_same_v<T, bool>) line += value ? "True" : "False";
+  else if constexpr (detail::is_complex<T>) line += scalar(value).to_string();
+  else if constexpr (detail::is_small_float<T>)
+    fmt::format_to(std::back_inserter(line), "{}", static_cast<float>(value));
+  else fmt::format_to(std::back_inserter(line), "{}", value);
+}
+
+// Prints a block of two axes. With `ends_rows`, its last column is the array's last column.
+void print_block(const tensor& block, bool ends_rows) {
+  const index_t rows = block.shape(0);
+  const index_t columns = block.shape(1);
+  visit(block.dtype(), all_types{}, [&]<class T>(std::type_identity<T>) {
+    const std::span<const T> elements = block.elements<const T>();
+    std::string text;
+    for (index_t row = 0; row < rows; ++row) {
+      for (index_t column = 0; column < columns; ++column) {
+        append_element(text, elements[static_cast<std::size_t>(row * columns + column)]);
+        text += column + 1 == columns && ends_rows ? '\n' : ',';
+      }
+      print_data(text);
+      text.clear();
+    }
+  });
+}
+
+void print_csv(expr values) {
+  if (values.rank() > 2)
+    throw error(
+        errc::invalid_argument, "cat --csv prints one or two axes",
+        {fmt::format("got shape {}: choose a slice, as in array[0]", to_string(values.shape()))});
+  while (values.rank() < 2) values = values.expand_dims(values.rank());
+  const index_t rows = values.shape()[0];
+  const index_t columns = values.shape()[1];
+  if (values.size() == 0) return;
+  const auto fitting = static_cast<index_t>(csv_block_bytes / item_bytes(values.dtype()));
+  const index_t block_columns = std::min(columns, fitting);
+  const index_t block_rows = std::max<index_t>(fitting / columns, 1);
+  for (index_t row = 0; row < rows; row += block_rows) {
+    const expr band = values.narrow(0, row, std::min(block_rows, rows - row));
+    for (index_t column = 0; column < columns; column += block_columns) {
+      const index_t width = std::min(block_columns, columns - column);
+      throw_if_interrupted();
+      print_block(eval(band.narrow(1, column, width)), column + width == columns);
+    }
+  }
+}
+
+int run(const cat_options& options) {
+  // A progress bar would be drawn between the elements.
+  engine_options silent = options.engine;
+  silent.quiet = !silent.progress;
+  engine work(silent, "cat");
+  input_files files;
+  const operand source = files.open(with_raw_options(parse_address(options.source), options.raw));
+  if (options.csv) {
+    print_csv(source.values);
+    return exit_yes;
+  }
+  const print_options style{.line_width = options.line_width,
+                            .threshold = options.all ? std::numeric_limits<index_t>::max() : 1000,
+                            .edge_items = options.edge_items,
+                            .precision = options.precision};
+  print_data(fmt::format("{}\n", source.elements && !silent.check
+                                     ? to_string(*source.elements, style)
+                                     : preview(source.values, style)));
+  return exit_yes;
+}
+
+}  // namespace
+
+void add_cat(command_line& line) {
+  auto options = std::make_shared<cat_options>();
+  CLI::App* command = line.app.add_subcommand("cat", "Print elements as text");
+  command->add_option("source", options->source, address_help)->required();
+  command->add_flag("--csv", options->csv,
+                    "One row on a line, with commas between elements, with every digit");
+  command->add_flag("-a,--all", options->all, "Print every element, however many there are");
+  command->add_option("--precision", options->precision, "Digits after the point, 0 to 17 [4]")
+      ->check(CLI::Range(0, 17).description(""));
+  command->add_option("--edge", options->edge_items, "Elements shown at the ends of long axes [3]")
+      ->check(CLI::Range(1, 1000).description(""));
+  command->add_option("--width", options->line_width, "Columns of text [80]")
+      ->check(CLI::Range(20, 100000).description(""));
+  options->raw.add_to(*command);
+  options->engine.add_to(*command);
+  options->engine.add_check_to(*command);
+  command->footer(
+      "Without --all, an array of more than 1000 elements shows the ends of its axes only. The\n"
+      "other elements are not read.\n"
+      "\n"
+      "Examples:\n"
+      "  shale cat survey.shale:dem\n"
+      "  shale cat 'survey.shale:dem[10:20, ::-1]'\n"
+      "  shale cat --csv 'survey.shale:dem[0]' > row.csv");
+  command->callback([&line, options] { line.chosen = [options] { return run(*options); }; });
+}
+
+}  // namespace shale::tools

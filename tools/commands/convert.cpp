@@ -1,0 +1,252 @@
+// shale convert: copies arrays to another file or form.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "commands/command_line.hpp"
+#include "commands/engine.hpp"
+#include "commands/report.hpp"
+#include "data/array_facts.hpp"
+#include "data/container_change.hpp"
+#include "data/input_files.hpp"
+#include "data/json_value.hpp"
+#include "data/raw_options.hpp"
+#include "data/target.hpp"
+#include "notation/address.hpp"
+#include "notation/shape_text.hpp"
+#include "shale/npz.hpp"
+#include "shale/unfinished_file.hpp"
+#include "terminal/output.hpp"
+#include "terminal/table.hpp"
+#include "terminal/units.hpp"
+
+namespace shale::tools {
+
+namespace {
+
+struct convert_options {
+  std::string source;
+  std::string target;
+  raw_options raw;
+  std::string type;
+  bool json = false;
+  bool replace = false;
+  bool salvage = false;
+  target_options writing;
+  engine_options engine;
+};
+
+// One converted array, for the summary.
+struct conversion {
+  address to;
+  expr values;
+  written done;
+};
+
+bool holds_many(file_format format) {
+  return format == file_format::shale || format == file_format::npz;
+}
+
+// The name of a file without folder and suffix: dem for data/dem.npy.
+std::string stem(const std::string& file) {
+  const std::size_t slash = file.rfind('/');
+  const std::string name = slash == std::string::npos ? file : file.substr(slash + 1);
+  return name.substr(0, name.rfind('.'));
+}
+
+// The target of one array. Its name is the target's name, or else its own, or else the file's.
+address place(const address& target, const address& source, const std::string& name) {
+  address result = target;
+  if (!holds_many(target.format) || !target.array.empty()) return result;
+  result.array = !name.empty() ? name : stem(source.file);
+  return result;
+}
+
+// Facts about all arrays of the file. One unreadable array is an error, because users would take an
+// incomplete copy for a complete one.
+std::vector<array_facts> every_array(input_files& files, const address& source) {
+  std::vector<array_facts> all = files.describe(source);
+  for (const array_facts& array : all) {
+    if (!array.problem) continue;
+    error failure = *array.problem;
+    failure.add_detail(
+        fmt::format("the others can be converted one by one, from {}:NAME; "
+                    "`shale ls -l {}` lists them",
+                    source.file, source.file));
+    throw failure;
+  }
+  return all;
+}
+
+// Copies every array of an archive or a container into one archive.
+std::vector<conversion> into_archive(input_files& files, const address& source,
+                                     const address& target, std::optional<dtype> type,
+                                     const convert_options& options) {
+  const existing_file existing =
+      options.writing.force ? existing_file::replace : existing_file::refuse;
+  require_replaceable(target.file, options.writing);
+  // This refuses an impossible target before arrays are read into memory.
+  static_cast<void>(unfinished_file(target.file, existing));
+  std::vector<std::pair<std::string, tensor>> members;
+  std::vector<conversion> all;
+  for (const array_facts& array : every_array(files, source)) {
+    address from = source;
+    from.array = array.name;
+    const operand read = files.open(from);
+    const bool is_direct = read.elements && (!type || *type == array.type);
+    // An archive is written from tensors. Therefore compressed arrays are decoded into memory,
+    // which must be large enough.
+    const expr values = type ? astype(read.values, *type) : read.values;
+    members.emplace_back(array.name, is_direct ? *read.elements : eval(values));
+    all.push_back({place(target, source, array.name),
+                   values,
+                   {values.dtype(), members.back().second.size_bytes()}});
+  }
+  write_npz(target.file, members, {.existing = existing});
+  return all;
+}
+
+// Copies every array of a file in the transaction `change`.
+std::vector<conversion> copy_arrays(transaction& change, input_files& files, const address& source,
+                                    const address& target, std::optional<dtype> type,
+                                    const convert_options& options) {
+  std::vector<conversion> all;
+  for (const array_facts& array : every_array(files, source)) {
+    address from = source;
+    from.array = array.name;
+    // The context names the array, because one array may fail alone: --chunk fits arrays of one
+    // rank only, and an old array may have a name that a new array must not have.
+    with_context(
+        [&] { return "convert " + printable(from.label()); },
+        [&] {
+          const operand read = files.open(from);
+          const contents copy{read.values, type, origin_of(read)};
+          all.push_back({place(target, source, array.name), read.values,
+                         put_array(change, target.file, array.name, copy, options.writing)});
+        });
+  }
+  return all;
+}
+
+// Copies every array of a file in one transaction.
+std::vector<conversion> into_container(input_files& files, const address& source,
+                                       const address& target, std::optional<dtype> type,
+                                       const convert_options& options) {
+  std::vector<conversion> all;
+  change_container(target.file, [&](transaction& change) {
+    all = copy_arrays(change, files, source, target, type, options);
+  });
+  return all;
+}
+
+// Replaces a container by a copy of it. Other processes cannot commit to it meanwhile.
+std::vector<conversion> replace_source(input_files& files, const address& source,
+                                       std::optional<dtype> type, const convert_options& options) {
+  std::vector<conversion> all;
+  const auto not_kept = replace_container(source.file, [&](transaction& change) {
+    all = copy_arrays(change, files, source, source, type, options);
+  });
+  if (!options.engine.quiet)
+    for (const std::string& property : not_kept) note(fmt::format("not kept: {}", property));
+  return all;
+}
+
+std::vector<conversion> convert(input_files& files, const address& source, const address& target,
+                                const convert_options& options) {
+  const std::optional<dtype> type =
+      options.type.empty() ? std::nullopt : std::optional(parse_dtype_option(options.type));
+  if (options.replace) return replace_source(files, source, type, options);
+  const bool whole = holds_many(source.format) && source.array.empty() &&
+                     holds_many(target.format) && target.array.empty();
+  if (whole && target.format == file_format::npz)
+    return into_archive(files, source, target, type, options);
+  if (whole) return into_container(files, source, target, type, options);
+  require_no_other_members(target);
+  const operand read = files.open(source);
+  const address to = place(target, source, source.array);
+  const written done = write_target(to, {read.values, type, origin_of(read)}, options.writing);
+  return {{to, read.values, done}};
+}
+
+int run(const convert_options& options) {
+  if (options.replace != options.target.empty())
+    throw error(errc::invalid_argument,
+                options.replace ? "--replace copies the source onto itself, and takes no target"
+                                : "a target is needed, or --replace");
+  const address source = with_raw_options(parse_address(options.source), options.raw);
+  if (options.replace && (source.format != file_format::shale || !source.array.empty()))
+    throw error(errc::invalid_argument, "--replace is for whole .shale containers",
+                {"got " + options.source});
+  const address target = options.replace ? source : parse_whole_address(options.target);
+  engine_options checked = options.engine;
+  checked.check = true;  // a copy of damaged bytes would get valid checksums
+  engine work(checked, "convert");
+  input_files files(options.salvage ? open_mode::salvage : open_mode::read);
+  const std::vector<conversion> all = convert(files, source, target, options);
+  const report cost = work.finish();
+  nlohmann::json json = nlohmann::json::array();
+  for (const auto& [to, values, done] : all) {
+    if (options.json)
+      json.push_back({{"target", to.label()},
+                      {"dtype", name(done.type)},
+                      {"shape", to_json(values.shape())},
+                      {"stored_bytes", done.stored_bytes},
+                      {"not_kept", done.not_kept}});
+    else if (!options.engine.quiet)
+      note(fmt::format("{}: {} {}, {} stored{}", printable(to.label()), name(done.type),
+                       to_string(values.shape()), format_bytes(done.stored_bytes),
+                       not_kept_lines(done)));
+  }
+  if (options.json) print_json(nlohmann::json{{"converted", json}, {"cost", cost.to_json()}});
+  else if (!options.engine.quiet) note(cost.to_string());
+  return exit_yes;
+}
+
+}  // namespace
+
+void add_convert(command_line& line) {
+  auto options = std::make_shared<convert_options>();
+  CLI::App* command =
+      line.app.add_subcommand("convert", "Copy between .shale, .npy, .npz and raw files");
+  command->add_option("source", options->source, address_help)->required();
+  command->add_option("target", options->target,
+                      "FILE.shale[:ARRAY], FILE.npy, FILE.npz[:NAME] or FILE.raw");
+  command->add_flag("--replace", options->replace,
+                    "Replace the container by a copy of itself; takes no target");
+  command
+      ->add_flag("--salvage", options->salvage,
+                 "Copy the newest generation that is whole, if a later one is lost")
+      ->excludes("--replace");
+  command->add_option("--as", options->type, "Convert elements [as they are]")->type_name("DTYPE");
+  command->add_flag("--json", options->json, "Print what was written as JSON");
+  options->raw.add_to(*command);
+  options->writing.add_to(*command);
+  options->engine.add_to(*command);
+  command->footer(
+      "A target without a name takes the source's name. If the source has no name either, every\n"
+      "array is copied. An .npz archive is written whole; a .shale container keeps its other\n"
+      "arrays.\n"
+      "--dtype and --shape describe a raw source.\n"
+      "\n"
+      "From container to container, an array keeps its kind, chunks, codec, fill value and\n"
+      "attributes, unless --dense, --chunked, --chunk, --codec or --as changes them. A slice\n"
+      "keeps them too, in chunks that are at most as long as its axes. Arrays of other files\n"
+      "become dense.\n"
+      "A copy contains no free space and no old generations, so --replace compacts a container.\n"
+      "It holds the writer's lock meanwhile, so that no commit of another process is lost.\n"
+      "With -f, an existing target keeps its own form. It also keeps its attributes, except those\n"
+      "that the source has too.\n"
+      "Chunks are chosen anew if the number of axes changes. The command names every property\n"
+      "that it cannot keep.\n"
+      "\n"
+      "Examples:\n"
+      "  shale convert dem.npz survey.shale\n"
+      "  shale convert dem.npz:elevation survey.shale:dem --chunked\n"
+      "  shale convert 'survey.shale:dem[::2, ::2]' small.npy --as float32\n"
+      "  shale convert survey.shale --replace\n"
+      "  shale convert samples.raw survey.shale:samples --dtype int16 --shape 1000,4096");
+  command->callback([&line, options] { line.chosen = [options] { return run(*options); }; });
+}
+
+}  // namespace shale::tools

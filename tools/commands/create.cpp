@@ -1,0 +1,113 @@
+// shale create: creates an array in a container.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "commands/command_line.hpp"
+#include "commands/engine.hpp"
+#include "data/array_form.hpp"
+#include "data/container_change.hpp"
+#include "language/expression.hpp"
+#include "notation/address.hpp"
+#include "notation/attribute.hpp"
+#include "notation/shape_text.hpp"
+#include "shale/container.hpp"
+#include "shale/functions.hpp"
+#include "terminal/output.hpp"
+
+namespace shale::tools {
+
+namespace {
+
+struct create_options {
+  std::string target;
+  std::string shape;
+  std::string type = "float32";
+  std::string fill;
+  std::vector<std::string> attributes;
+  bool force = false;
+  form_options form;
+  engine_options engine;
+};
+
+// Parses a number as expressions write it, such as -1, 0x10, nan, 2**20 or -pi/2.
+scalar parse_number(std::string_view text) {
+  // Plain integers are parsed here, because expressions have no unsigned integers of 64 bits.
+  std::int64_t whole = 0;
+  std::uint64_t natural = 0;
+  const char* const end = text.data() + text.size();
+  if (const auto [rest, failure] = std::from_chars(text.data(), end, whole);
+      failure == std::errc() && rest == end)
+    return whole;
+  if (const auto [rest, failure] = std::from_chars(text.data(), end, natural);
+      failure == std::errc() && rest == end)
+    return natural;
+  const expr value = parse_expression(text, {});
+  if (value.rank() != 0) throw error(errc::invalid_argument, "--fill takes one number");
+  return eval(value).item();
+}
+
+int run(const create_options& options) {
+  const address target = parse_array_address(options.target);
+  engine work(options.engine, "create");
+  const dtype type = parse_dtype_option(options.type);
+  const dims shape = parse_shape(options.shape);
+  array_spec spec = form_for(type, shape, std::nullopt, options.form).spec;
+  std::optional<scalar> fill;
+  if (!options.fill.empty()) {
+    fill = parse_number(options.fill);
+    if (!fill->fits(type))
+      throw error(errc::invalid_argument,
+                  fmt::format("--fill {} is no {}", fill->to_string(), name(type)));
+    if (spec.kind == array_kind::chunked) spec.fill_value = *fill;
+  }
+  const std::vector<attribute> attributes = parse_attributes(options.attributes);
+  const std::uint64_t generation = change_container(target.file, [&](transaction& change) {
+    if (change.find(target.array)) {
+      if (!options.force)
+        throw error(errc::already_exists, fmt::format("'{}' exists", target.label()),
+                    {"-f replaces it"});
+      change.remove(target.array);
+    }
+    const writable_array made = change.create(target.array, spec);
+    // Chunks that are not written read as the fill value. A dense array must store it.
+    const bool is_zeros = fill && *fill == scalar(0) && !std::signbit(fill->as<double>());
+    if (fill && spec.kind == array_kind::dense && !is_zeros) made.write(full(shape, *fill, type));
+    for (const auto& [key, value] : attributes) change.set_attribute(target.array, key, value);
+  });
+  if (!options.engine.quiet)
+    note(fmt::format("{}: {} {} in generation {}", target.label(), name(type), to_string(shape),
+                     generation));
+  return exit_yes;
+}
+
+}  // namespace
+
+void add_create(command_line& line) {
+  auto options = std::make_shared<create_options>();
+  CLI::App* command = line.app.add_subcommand("create", "Create an array in a container");
+  command->add_option("target", options->target, "FILE.shale:ARRAY")->required();
+  command->add_option("--shape", options->shape, "Extents, as in 344,403; () for a single element")
+      ->required();
+  command->add_option("--dtype", options->type, "Element type [float32]")->type_name("DTYPE");
+  command->add_option("--fill", options->fill, "Value of every element [0]")->type_name("NUMBER");
+  command
+      ->add_option("--attribute", options->attributes, "An attribute to set, as `shale set` does")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command->add_flag("-f,--force", options->force, "Replace an existing array");
+  options->form.add_to(*command);
+  options->engine.add_to(*command);
+  command->footer(
+      "Examples:\n"
+      "  shale create big.shale:a --shape 32768,32768\n"
+      "  shale create big.shale:b --shape 32768,32768 --chunked --fill nan\n"
+      "  shale create big.shale:c --shape 1000,4096 --dtype uint16 --chunk 100,4096 \\\n"
+      "      --codec delta,shuffle,zstd:3 --attribute unit=m");
+  command->callback([&line, options] { line.chosen = [options] { return run(*options); }; });
+}
+
+}  // namespace shale::tools

@@ -1,0 +1,50 @@
+// The executor of a command, with its options, its progress bar and its handling of Ctrl-C.
+#pragma once
+
+#include <string>
+
+#include "commands/report.hpp"
+#include "shale/executor.hpp"
+#include "terminal/interrupt.hpp"
+#include "terminal/progress_bar.hpp"
+#include "terminal/stopwatch.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace shale::tools {
+
+struct engine_options {
+  std::string memory;
+  int threads = 0;
+  bool progress = false;
+  bool quiet = false;
+  bool check = false;
+
+  /// Adds --mem, --threads, --progress and --quiet.
+  void add_to(CLI::App& command);
+
+  /// Adds --check.
+  void add_check_to(CLI::App& command);
+};
+
+/// During its lifetime, engine calls of this thread run on its executor.
+/// Threads  construct it before anything that may start a thread
+class engine {
+ public:
+  /// `label` precedes the progress bar.
+  engine(const engine_options& options, const std::string& label);
+
+  /// The cost since construction. It clears the progress bar, so print results afterwards.
+  report finish();
+
+ private:
+  progress_bar bar_;
+  executor executor_;
+  executor::scope within_;
+  interrupt_watch watch_;
+  stopwatch clock_;
+};
+
+}  // namespace shale::tools

@@ -1,0 +1,204 @@
+// shale ls: lists the names of arrays in files, as addresses write them.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "commands/command_line.hpp"
+#include "data/array_facts.hpp"
+#include "data/input_files.hpp"
+#include "notation/address.hpp"
+#include "terminal/output.hpp"
+#include "terminal/table.hpp"
+#include "terminal/units.hpp"
+
+namespace shale::tools {
+
+namespace {
+
+struct ls_options {
+  std::vector<std::string> sources;
+  bool detailed = false;
+  bool json = false;
+};
+
+// Separates the lists of several files: a list has the name of its file above it and an empty line
+// before and after it. A file with one nameless array is a single line.
+class separator {
+ public:
+  explicit separator(const ls_options& options) : is_needed_(options.sources.size() > 1) {}
+
+  // Call it after `file` has been opened, so that a file that cannot be opened prints nothing here.
+  void before_list(const std::string& file) {
+    if (!is_needed_) return;
+    print_data(fmt::format("{}{}:\n", last_ == none ? "" : "\n", printable(file)));
+    last_ = list;
+  }
+  void before_line() {
+    if (is_needed_ && last_ == list) print_data("\n");
+    last_ = line;
+  }
+
+ private:
+  bool is_needed_;
+  enum { none, list, line } last_ = none;
+};
+
+std::string chunk_text(const array_facts& array) {
+  return array.kind == "chunked" && array.chunk_shape ? to_string(*array.chunk_shape) : "";
+}
+
+void print_name(const std::string& name) {
+  print_data(fmt::format("{}\n", printable(name_in_address(name))));
+}
+
+// Prints the names in pieces, without opening an array.
+void print_names(const snapshot& generation) {
+  std::string after;
+  while (true) {
+    const std::vector<std::string> names = generation.names({}, after, 4096);
+    if (names.empty()) return;
+    for (const std::string& name : names) print_name(name);
+    after = names.back();
+  }
+}
+
+void print_table(const std::string& file, const std::vector<array_facts>& arrays) {
+  table list({{"dtype"},
+              {"shape"},
+              {"kind"},
+              {"chunk"},
+              {"codec"},
+              {"logical", alignment::right},
+              {"stored", alignment::right},
+              {"ratio", alignment::right},
+              {"changed", alignment::right},
+              {"name"}});
+  for (const array_facts& array : arrays) {
+    if (!array.described) {
+      list.add({std::string(name(array.problem->code())), "", "", "", "", "", "", "", "",
+                name_in_address(array.name)});
+      continue;
+    }
+    list.add({std::string(name(array.type)), to_string(array.shape), array.kind, chunk_text(array),
+              array.codec, format_bytes(array.logical_bytes), format_bytes(array.stored_bytes),
+              array.ratio(), array.modified ? fmt::format("{}", *array.modified) : "",
+              array.name.empty() ? file : name_in_address(array.name)});
+  }
+  if (!list.empty()) print_data(list.to_string());
+}
+
+// Returns the exit code.
+int list_file(const std::string& text, bool detailed, separator& between) {
+  input_files files;
+  const address source = parse_whole_address(text);
+  if (!detailed && source.format == file_format::shale && source.array.empty()) {
+    const snapshot& generation = files.generation_of(source.file);
+    between.before_list(text);
+    print_names(generation);
+    return exit_yes;
+  }
+  if (!detailed && source.format == file_format::npz && source.array.empty()) {
+    // The list includes members that Shale cannot read.
+    const std::vector<std::string> names = files.archive_at(source.file).names();
+    between.before_list(text);
+    for (const std::string& name : names) print_name(name);
+    return exit_yes;
+  }
+  const std::vector<array_facts> arrays = files.describe(source);
+  if (detailed) {
+    between.before_list(text);
+    print_table(source.file, arrays);
+    return note_problems(arrays);
+  }
+  for (const array_facts& array : arrays) {
+    between.before_line();
+    if (array.name.empty()) print_data(fmt::format("{}\n", printable(source.file)));
+    else print_name(array.name);
+  }
+  return note_problems(arrays);
+}
+
+// Describes the arrays of a file as JSON. Returns the exit code.
+int describe_file(const std::string& text, nlohmann::json& list) {
+  input_files files;
+  const std::vector<array_facts> arrays = files.describe(parse_whole_address(text));
+  list = nlohmann::json::array();
+  for (const array_facts& array : arrays) list.push_back(array.to_json());
+  return note_problems(arrays);
+}
+
+// Runs `body` for one of several files. Its failure is printed, and the other files are still
+// listed. Returns the exit code.
+template <class Body>
+int note_if_it_fails(Body&& body) {
+  try {
+    return body();
+  } catch (const error& failure) {
+    if (failure.code() == errc::cancelled || std::ferror(stdout) != 0) throw;
+    note_failure(failure);
+    return code_of(failure);
+  }
+}
+
+int list_files(const ls_options& options) {
+  separator between(options);
+  int code = exit_yes;
+  for (const std::string& source : options.sources) {
+    const int result =
+        note_if_it_fails([&] { return list_file(source, options.detailed, between); });
+    if (code == exit_yes) code = result;
+  }
+  return code;
+}
+
+// The JSON of one file is a list of its arrays; the JSON of several files is a list of objects.
+int describe_files(const ls_options& options) {
+  int code = exit_yes;
+  nlohmann::json all = nlohmann::json::array();
+  for (const std::string& source : options.sources) {
+    nlohmann::json arrays;
+    const int result = note_if_it_fails([&] { return describe_file(source, arrays); });
+    if (code == exit_yes) code = result;
+    all.push_back({{"file", source}, {"arrays", std::move(arrays)}});
+  }
+  print_json(all);
+  return code;
+}
+
+int run(const ls_options& options) {
+  if (!options.json) return list_files(options);
+  if (options.sources.size() > 1) return describe_files(options);
+  nlohmann::json arrays;
+  const int code = describe_file(options.sources.front(), arrays);
+  print_json(arrays);
+  return code;
+}
+
+}  // namespace
+
+void add_ls(command_line& line) {
+  auto options = std::make_shared<ls_options>();
+  CLI::App* command = line.app.add_subcommand("ls", "List the arrays in files");
+  command
+      ->add_option("source", options->sources,
+                   "FILE …; with several, each is a heading above its arrays")
+      ->required()
+      ->type_name("FILE");
+  CLI::Option* detailed =
+      command->add_flag("-l,--long", options->detailed, "With dtype, shape, codec and sizes");
+  command->add_flag("--json", options->json, "Print JSON")->excludes(detailed);
+  command->footer(
+      "Names are shown as they are typed: with '[[' for a '['. JSON shows them as they are\n"
+      "stored, and adds their addresses.\n"
+      "\n"
+      "Examples:\n"
+      "  shale ls survey.shale\n"
+      "  shale ls *.shale\n"
+      "  shale ls -l dem.npz");
+  command->callback([&line, options] { line.chosen = [options] { return run(*options); }; });
+}
+
+}  // namespace shale::tools

@@ -1,0 +1,140 @@
+// shale verify: checks every page and every byte of the newest generation of a container.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "commands/command_line.hpp"
+#include "commands/engine.hpp"
+#include "commands/report.hpp"
+#include "data/array_facts.hpp"
+#include "notation/address.hpp"
+#include "shale/container.hpp"
+#include "terminal/output.hpp"
+#include "terminal/table.hpp"
+#include "terminal/units.hpp"
+
+namespace shale::tools {
+
+namespace {
+
+struct verify_options {
+  std::string file;
+  bool json = false;
+  engine_options engine;
+};
+
+// Damage that prevents the container from being opened is a finding, not a failure of the command.
+verification verified(const std::string& file) {
+  try {
+    return container::open(file, open_mode::salvage).verify();
+  } catch (const error& failure) {
+    if (failure.code() != errc::corrupt) throw;
+    verification result;
+    result.findings.push_back({failure.code(), failure.what()});
+    return result;
+  }
+}
+
+nlohmann::json to_json(const std::string& file, const verification& found, double seconds) {
+  nlohmann::json findings = nlohmann::json::array();
+  for (const finding& damage : found.findings)
+    findings.push_back({{"code", name(damage.code)}, {"text", damage.text}});
+  return {{"file", file},
+          {"sound", found.findings.empty()},
+          {"generation", found.generation},
+          {"pages", found.pages},
+          {"arrays", found.arrays},
+          {"chunks", found.chunks},
+          {"data_bytes", found.data_bytes},
+          {"space",
+           {{"live_bytes", found.live_bytes},
+            {"freed_bytes", found.freed_bytes},
+            {"free_bytes", found.free_bytes},
+            {"file_bytes", file_bytes(file)}}},
+          {"seconds", seconds},
+          {"findings", std::move(findings)}};
+}
+
+std::string share(std::uint64_t part, std::uint64_t whole) {
+  return whole == 0 ? std::string("-")
+                    : fmt::format("{:.1f} %",
+                                  100 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+void print(const std::string& file, const verification& found) {
+  facts list;
+  list.add("file", file);
+  list.add("generation", fmt::format("{}", found.generation));
+  list.add("pages", format_count(found.pages));
+  list.add("arrays", format_count(found.arrays));
+  list.add("chunks", format_count(found.chunks));
+  list.add("data", format_bytes(found.data_bytes));
+  print_data(list.to_string());
+  const std::uint64_t total = found.live_bytes + found.freed_bytes + found.free_bytes;
+  if (total > 0) {
+    table space({{"space"},
+                 {"bytes", alignment::right},
+                 {"", alignment::right},
+                 {"share", alignment::right}});
+    const auto add = [&](const char* use, std::uint64_t bytes) {
+      space.add({use, format_count(bytes), format_bytes(bytes), share(bytes, total)});
+    };
+    add("live", found.live_bytes);
+    add("freed", found.freed_bytes);
+    add("free", found.free_bytes);
+    add("file", total);
+    print_data(fmt::format("\n{}", space.to_string()));
+  }
+  print_data("\n");
+  if (found.findings.empty()) {
+    print_data("sound\n");
+    return;
+  }
+  print_data(
+      fmt::format("{} finding{}\n", found.findings.size(), found.findings.size() == 1 ? "" : "s"));
+  for (const finding& damage : found.findings)
+    print_data(fmt::format("  [{}] {}\n", name(damage.code), damage.text));
+}
+
+int run(const verify_options& options) {
+  const address source = parse_address(options.file);
+  if (source.format != file_format::shale || !source.array.empty())
+    throw error(errc::invalid_argument, "verify: only whole .shale containers can be verified",
+                {"got " + options.file});
+  engine work(options.engine, "verify");
+  const verification found = verified(source.file);
+  const report cost = work.finish();
+  if (options.json) {
+    print_json(to_json(source.file, found, cost.seconds));
+  } else {
+    print(source.file, found);
+    if (!options.engine.quiet)
+      note(fmt::format("{} in {}: {}", format_bytes(found.data_bytes), format_seconds(cost.seconds),
+                       format_rate(found.data_bytes, cost.seconds)));
+  }
+  return found.findings.empty() ? exit_yes : exit_differ;
+}
+
+}  // namespace
+
+void add_verify(command_line& line) {
+  auto options = std::make_shared<verify_options>();
+  CLI::App* command =
+      line.app.add_subcommand("verify", "Check every page and byte; exit code 1 if damaged");
+  command->add_option("file", options->file, "FILE.shale")->required();
+  command->add_flag("--json", options->json, "Print JSON");
+  options->engine.add_to(*command);
+  command->footer(
+      "The space table is an exact partition of the file. Live bytes belong to the newest\n"
+      "generation. Freed bytes belonged to older generations: later writes reuse them after the\n"
+      "last reader of those generations has finished. The generation before the newest is kept\n"
+      "for one more write, in case of a crash. The next write can use free bytes.\n"
+      "\n"
+      "Examples:\n"
+      "  shale verify survey.shale && echo sound\n"
+      "  shale verify survey.shale --json | jq .findings");
+  command->callback([&line, options] { line.chosen = [options] { return run(*options); }; });
+}
+
+}  // namespace shale::tools

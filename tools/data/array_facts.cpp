@@ -1,0 +1,162 @@
+#include "data/array_facts.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+#include "data/json_value.hpp"
+#include "data/raw_options.hpp"
+#include "notation/attribute.hpp"
+#include "notation/codec_text.hpp"
+#include "shale/npy.hpp"
+#include "terminal/output.hpp"
+
+namespace shale::tools {
+
+namespace {
+
+array_facts describe_header(const npy_header& header, std::string kind) {
+  array_facts facts;
+  facts.type = header.dtype;
+  facts.shape = header.shape;
+  facts.kind = std::move(kind);
+  if (header.fortran_order) facts.kind += ", Fortran order";
+  if (header.byte_order != std::endian::little) facts.kind += ", big-endian";
+  facts.logical_bytes = facts.stored_bytes = header.data_bytes();
+  return facts;
+}
+
+}  // namespace
+
+std::string array_facts::ratio() const {
+  if (stored_bytes == 0) return "-";
+  return fmt::format("{:.2f}",
+                     static_cast<double>(logical_bytes) / static_cast<double>(stored_bytes));
+}
+
+std::optional<std::uint64_t> array_facts::chunks() const {
+  if (!chunk_shape) return std::nullopt;
+  index_t count = 1;
+  for (index_t axis = 0; axis < shape.size(); ++axis)
+    count *= ceil_div(shape[axis], std::max<index_t>((*chunk_shape)[axis], 1));
+  return static_cast<std::uint64_t>(count);
+}
+
+nlohmann::json array_facts::to_json() const {
+  nlohmann::json json{{"name", name}, {"address", address}};
+  if (problem) {
+    json["code"] = shale::name(problem->code());
+    json["problem"] = problem->what();
+  }
+  if (!described) return json;
+  json["dtype"] = shale::name(type);
+  json["shape"] = tools::to_json(shape);
+  json["kind"] = kind;
+  json["stored_bytes"] = stored_bytes;
+  json["logical_bytes"] = logical_bytes;
+  json["attributes"] = nlohmann::json::object();
+  if (chunk_shape) json["chunk_shape"] = tools::to_json(*chunk_shape);
+  if (const auto count = chunks()) json["chunks"] = *count;
+  if (!codec.empty()) json["codec"] = codec;
+  if (fill_value) json["fill_value"] = *fill_value;
+  if (modified) json["modified"] = *modified;
+  for (const auto& [key, value] : attributes) json["attributes"][key] = attribute_json(value);
+  return json;
+}
+
+array_facts describe_array(const array& stored) {
+  array_facts facts;
+  facts.name = stored.name();
+  facts.type = stored.dtype();
+  facts.shape = stored.shape();
+  facts.logical_bytes = stored.size_bytes();
+  facts.stored_bytes = stored.stored_bytes();
+  facts.modified = stored.modified();
+  facts.attributes = stored.attributes();
+  facts.kind = "dense";
+  if (stored.kind() == array_kind::chunked) {
+    facts.kind = "chunked";
+    facts.chunk_shape = stored.chunk_shape();
+    facts.codec = format_codec(stored.codec(), stored.dtype());
+    facts.fill_value = stored.fill_value().to_string();
+  }
+  return facts;
+}
+
+array_facts describe_sound_member(const npz_file& archive, const std::string& name) {
+  const npz_member member = archive.inspect(name);
+  const bool packed = member.compression == npz_compression::deflate;
+  array_facts facts = describe_header(member.header, packed ? "deflated" : "stored");
+  facts.name = member.name;
+  facts.stored_bytes = member.stored_bytes;
+  return facts;
+}
+
+array_facts describe_member(const npz_file& archive, const std::string& name) {
+  try {
+    return describe_sound_member(archive, name);
+  } catch (const error& failure) {
+    // The other members can still be read.
+    if (failure.code() != errc::unsupported && failure.code() != errc::corrupt) throw;
+    array_facts facts;
+    facts.name = name;
+    facts.problem = failure;
+    facts.described = false;
+    return facts;
+  }
+}
+
+array_facts describe_npy(const std::string& file) {
+  const npy_header header = inspect_npy(file);
+  array_facts facts = describe_header(header, fmt::format("npy {}.0", header.version));
+  const std::uint64_t bytes = file_bytes(file);
+  const std::uint64_t present = bytes - std::min<std::uint64_t>(bytes, header.data_offset);
+  if (present == facts.logical_bytes) return facts;
+  facts.stored_bytes = std::min(present, facts.logical_bytes);
+  try {
+    read_npy(file);
+  } catch (const error& failure) {
+    facts.problem = failure;
+  }
+  return facts;
+}
+
+array_facts describe_raw(const address& source) {
+  array_facts facts;
+  if (!source.raw_dtype) {
+    facts.type = dtype::uint8;
+    facts.kind = "raw bytes";
+    facts.logical_bytes = facts.stored_bytes = file_bytes(source.file);
+    facts.shape = {static_cast<index_t>(facts.stored_bytes)};
+    return facts;
+  }
+  const tensor elements = read_raw_file(source);
+  facts.type = elements.dtype();
+  facts.shape = elements.shape();
+  facts.kind = "raw";
+  facts.logical_bytes = facts.stored_bytes = elements.size_bytes();
+  return facts;
+}
+
+int note_problems(const std::vector<array_facts>& arrays) {
+  int code = exit_yes;
+  for (const array_facts& array : arrays) {
+    if (!array.problem) continue;
+    note(fmt::format("shale: {}", array.problem->what()));
+    if (code == exit_yes) code = code_of(*array.problem);
+  }
+  return code;
+}
+
+std::uint64_t file_bytes(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0)
+    throw error::from_errno(code_for_errno(errno), "cannot open file", errno, {"file " + path});
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+}  // namespace shale::tools

@@ -1,0 +1,71 @@
+// Facts about an array, found without reading its elements.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "notation/address.hpp"
+#include "shale/array.hpp"
+#include "shale/npz.hpp"
+
+namespace shale::tools {
+
+struct array_facts {
+  std::string name;     ///< empty if the file holds one array without a name
+  std::string address;  ///< as it can be typed: a '[' in the name is doubled
+  shale::dtype type = shale::dtype::float32;
+  dims shape;
+  std::string kind;  ///< "dense", "chunked", "mapped", "deflated", …
+  std::optional<dims> chunk_shape;
+  std::string codec;  ///< empty if no codec encodes the elements
+  std::uint64_t stored_bytes = 0;
+  std::uint64_t logical_bytes = 0;
+  std::optional<std::string> fill_value;
+  std::optional<std::uint64_t> modified;  ///< the generation that changed the array last
+  std::vector<std::pair<std::string, std::string>> attributes;
+
+  /// The reason why the elements cannot be read.
+  std::optional<error> problem;
+
+  /// False if only name, address and problem are known.
+  bool described = true;
+
+  /// The number of chunks that cover the shape, stored or not; empty if the array has none.
+  std::optional<std::uint64_t> chunks() const;
+
+  /// Logical bytes per stored byte as text, "2.17"; "-" if no bytes are stored.
+  std::string ratio() const;
+
+  nlohmann::json to_json() const;
+};
+
+/// An array of a container.
+array_facts describe_array(const array& stored);
+
+/// A member of an archive. A damaged or unsupported one is described by its problem alone.
+/// Throws   io
+array_facts describe_member(const npz_file& archive, const std::string& name);
+
+/// The same, but the problem of the member is thrown.
+/// Throws   not_found, unsupported, corrupt, io
+array_facts describe_sound_member(const npz_file& archive, const std::string& name);
+
+/// An .npy file. If its size does not match its header, the facts have a problem.
+array_facts describe_npy(const std::string& file);
+
+/// A raw file; without a dtype in the address, its bytes.
+array_facts describe_raw(const address& source);
+
+/// Prints the problem of each array that has one.
+/// Returns  the exit code of the first problem, 0 if there is none
+int note_problems(const std::vector<array_facts>& arrays);
+
+/// The size of the file at `path`.
+/// Throws   not_found, access_denied, io
+std::uint64_t file_bytes(const std::string& path);
+
+}  // namespace shale::tools

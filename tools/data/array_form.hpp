@@ -1,0 +1,55 @@
+// How a new array is stored: as the options say, or else as the array that it copies or replaces.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shale/array.hpp"
+#include "shale/index_entry.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace shale::tools {
+
+struct form_options {
+  bool chunked = false;
+  bool dense = false;
+  std::string chunk;
+  std::string codec;
+
+  /// Adds --dense, --chunked, --chunk and --codec.
+  void add_to(CLI::App& command);
+
+  bool wants_chunks() const { return chunked || !chunk.empty() || !codec.empty(); }
+};
+
+/// The specification of an array that exists.
+array_spec spec_of(const array& stored);
+
+/// The specification of a slice, before its extents are known. Each axis of the slice keeps its
+/// chunk extent; a new axis has chunks of one element.
+array_spec sliced(const array_spec& whole, const std::vector<index_entry>& index);
+
+struct chosen_form {
+  array_spec spec;
+
+  /// Properties that the array should take over from its model (see `model`), but cannot have; a
+  /// line each.
+  std::vector<std::string> not_kept;
+};
+
+/// Chooses how an array of `type` and `shape` is stored. Properties that the options leave open
+/// come from `model`, as far as they fit: a chunk is at most as long as an axis that has become
+/// shorter, chunks are chosen anew for another number of axes, and codec stages and the fill value
+/// must suit the dtype.
+/// Throws   invalid_argument: --dense with chunks, a --chunk that does not fit, an unknown codec
+chosen_form form_for(dtype type, const dims& shape, const std::optional<array_spec>& model,
+                     const form_options& options);
+
+/// Whether an array of dtype `present` keeps its dtype when it is filled with values of `type`.
+bool can_take(dtype present, dtype type);
+
+}  // namespace shale::tools

@@ -1,0 +1,140 @@
+#include "data/input_files.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "data/name_advice.hpp"
+#include "data/raw_options.hpp"
+#include "shale/npy.hpp"
+
+namespace shale::tools {
+
+namespace {
+
+// How many names an error lists at most.
+constexpr std::size_t names_in_errors = 8;
+
+operand operand_of(const address& source, const tensor& whole) {
+  tensor elements = whole;
+  if (source.index)
+    elements = with_context([&] { return "slice " + source.text; },
+                            [&] { return whole.index(*source.index); });
+  return {.location = source, .values = expr(elements), .elements = elements, .stored = {}};
+}
+
+// The name in the address, or the only name in the file.
+std::string name_in(const address& source, const std::vector<std::string>& names) {
+  if (!source.array.empty()) return source.array;
+  if (names.size() == 1) return names.front();
+  std::string listed;
+  for (std::size_t i = 0; i < std::min(names.size(), names_in_errors); ++i)
+    listed += (i > 0 ? ", " : "") + name_in_address(names[i]);
+  if (names.size() > names_in_errors) listed += ", …";
+  throw error(errc::invalid_argument, fmt::format("'{}' does not say which array", source.text),
+              {names.empty() ? "the file holds none"
+                             : fmt::format("write {}:NAME; there are {}", source.file, listed)});
+}
+
+}  // namespace
+
+input_files::opened_container& input_files::container_at(const std::string& file) {
+  const auto found = containers_.find(file);
+  if (found != containers_.end()) return found->second;
+  const container handle = container::open(file, mode_);
+  return containers_.emplace(file, opened_container{handle, handle.latest()}).first->second;
+}
+
+const npz_file& input_files::archive_at(const std::string& file) {
+  const auto found = archives_.find(file);
+  if (found != archives_.end()) return found->second;
+  return archives_.emplace(file, npz_file::open(file)).first->second;
+}
+
+const snapshot& input_files::generation_of(const std::string& file) {
+  return container_at(file).generation;
+}
+
+const container& input_files::container_of(const std::string& file) {
+  return container_at(file).file;
+}
+
+operand input_files::open_array(const address& source) {
+  const snapshot& generation = container_at(source.file).generation;
+  const std::string name =
+      name_in(source, source.array.empty() ? generation.names({}, {}, names_in_errors + 1)
+                                           : std::vector<std::string>());
+  const array stored = find_array(generation, name, source);
+  if (stored.kind() == array_kind::dense) {
+    operand dense = operand_of(source, stored.map());
+    dense.stored = stored;
+    return dense;
+  }
+  expr values = stored;
+  if (source.index)
+    values = with_context([&] { return "slice " + source.text; },
+                          [&] { return values.index(*source.index); });
+  return {.location = source, .values = values, .elements = std::nullopt, .stored = stored};
+}
+
+operand input_files::open(const address& source) {
+  switch (source.format) {
+    case file_format::shale:
+      return open_array(source);
+    case file_format::npy:
+      return operand_of(source, read_npy(source.file));
+    case file_format::npz: {
+      const npz_file& archive = archive_at(source.file);
+      return explaining_members(archive, [&] {
+        return operand_of(source, archive.read(name_in(source, archive.names())));
+      });
+    }
+    case file_format::raw:
+      return operand_of(source, read_raw_file(source));
+  }
+  throw error(errc::unsupported, "no such format");
+}
+
+std::vector<array_facts> input_files::describe_container(const address& source) {
+  const snapshot& generation = generation_of(source.file);
+  if (!source.array.empty()) return {describe_array(find_array(generation, source.array, source))};
+  std::vector<array_facts> arrays;
+  for (const std::string& name : generation.names())
+    arrays.push_back(describe_array(generation.at(name)));
+  return arrays;
+}
+
+std::vector<array_facts> input_files::describe_archive(const address& source) {
+  const npz_file& archive = archive_at(source.file);
+  if (!source.array.empty())
+    return {
+        explaining_members(archive, [&] { return describe_sound_member(archive, source.array); })};
+  std::vector<array_facts> arrays;
+  for (const std::string& name : archive.names()) arrays.push_back(describe_member(archive, name));
+  return arrays;
+}
+
+std::vector<array_facts> input_files::describe(const address& source) {
+  std::vector<array_facts> arrays;
+  switch (source.format) {
+    case file_format::shale:
+      arrays = describe_container(source);
+      break;
+    case file_format::npy:
+      arrays = {describe_npy(source.file)};
+      break;
+    case file_format::npz:
+      arrays = describe_archive(source);
+      break;
+    case file_format::raw:
+      arrays = {describe_raw(source)};
+      break;
+  }
+  for (array_facts& array : arrays)
+    array.address = !array.name.empty()                 ? label(source.file, array.name)
+                    : source.format == file_format::raw ? source.text
+                                                        : source.file;
+  return arrays;
+}
+
+}  // namespace shale::tools

@@ -1,0 +1,51 @@
+// Advice for errors about array names: how a name is typed in an address.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "notation/address.hpp"
+#include "shale/container.hpp"
+#include "shale/npz.hpp"
+
+namespace shale::tools {
+
+/// Adds advice to `failure`, which did not find the array `wanted`: it lists similar names as they
+/// are typed, if any of them is typed differently from how it is stored.
+void explain_names(error& failure, const std::string& file, const snapshot& generation,
+                   const std::string& wanted);
+
+/// The array `name` of a container, which `source` names.
+/// Throws   not_found with advice: a slice may have been meant as part of a name, or the reverse
+array find_array(const snapshot& generation, const std::string& name, const address& source);
+
+/// Runs `body`, which changes the array `name` of a container. If it throws not_found, the error
+/// gets the advice of `explain_names`.
+template <class Body>
+void explaining_names(const std::string& file, const std::string& name, Body&& body) {
+  try {
+    body();
+  } catch (error& failure) {
+    if (failure.code() == errc::not_found)
+      explain_names(failure, file, container::open(file).latest(), name);
+    throw;
+  }
+}
+
+/// Whether any member's name is typed differently from how it is stored.
+bool has_bracket_in_names(const npz_file& archive);
+
+/// Runs `body`, which reads a member of an archive. Its error not_found lists the names of members
+/// as they are stored; this adds how a '[' is typed.
+template <class Body>
+auto explaining_members(const npz_file& archive, Body&& body) {
+  try {
+    return body();
+  } catch (error& failure) {
+    if (failure.code() == errc::not_found && has_bracket_in_names(archive))
+      failure.add_detail("a '[' in a name is typed '[['");
+    throw;
+  }
+}
+
+}  // namespace shale::tools

@@ -1,0 +1,219 @@
+#include "data/target.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+
+#include "data/container_change.hpp"
+#include "data/input_files.hpp"
+#include "shale/mapped_file.hpp"
+#include "shale/npy.hpp"
+#include "shale/npz.hpp"
+#include "terminal/interrupt.hpp"
+
+namespace shale::tools {
+
+namespace {
+
+bool file_exists(const std::string& path) {
+  std::error_code ignored;  // opening or creating the file reports the error
+  return std::filesystem::exists(path, ignored);
+}
+
+// Creating the file refuses a target that is not a regular file, with -f and without.
+bool may_be_replaced(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored);
+}
+
+existing_file existing(const target_options& options) {
+  return options.force ? existing_file::replace : existing_file::refuse;
+}
+
+// An array of the same shape keeps its dtype; values that do not fit that dtype are refused. An
+// array of another shape is replaced, and keeps its dtype if the values fit.
+dtype chosen_dtype(const contents& source, const std::optional<array>& before) {
+  if (source.type) return *source.type;
+  const dtype type = source.values.dtype();
+  if (!before) return type;
+  const dtype present = before->dtype();
+  if (can_take(present, type)) return present;
+  if (!(before->shape() == source.values.shape())) return type;
+  throw error(errc::invalid_argument,
+              fmt::format("'{}' holds {}, the new values are {}", name_in_address(before->name()),
+                          name(present), name(type)),
+              {"that dtype cannot represent all of them",
+               fmt::format("--dtype (convert: --as) {} keeps that dtype, {} changes it",
+                           name(present), name(type))});
+}
+
+// Creates the file and maps it for writing as a row-major tensor.
+tensor map_new_file(const unfinished_file& file, dtype type, const dims& shape) {
+  const layout whole(shape);
+  const auto bytes = checked_mul(static_cast<std::size_t>(whole.size()), item_bytes(type));
+  if (!bytes) throw error(errc::invalid_argument, "the array is too large for a file");
+  const storage made =
+      file.create([&] { return create_file(file.path(), *bytes, {.mode = 0666}); });
+  return tensor(made, type, whole);
+}
+
+written write_npy_file(const address& target, const expr& values, const target_options& options) {
+  require_replaceable(target.file, options);
+  npy_writer writer(target.file, values.dtype(), values.shape(), existing(options));
+  eval_into(writer.elements(), values);
+  replace_target([&] { writer.finish(); });
+  return {.type = values.dtype(), .stored_bytes = writer.elements().size_bytes()};
+}
+
+written write_raw_file(const address& target, const expr& values, const target_options& options) {
+  unfinished_file file(target.file, existing(options));
+  const tensor elements = map_new_file(file, values.dtype(), values.shape());
+  eval_into(elements, values);
+  elements.storage().check();
+  replace_target([&] { file.publish(); });
+  return {.type = elements.dtype(), .stored_bytes = elements.size_bytes()};
+}
+
+// In a ZIP file, the checksum of a member precedes its bytes. Therefore the elements are first
+// computed into a file of their own, which may be larger than memory.
+written write_npz_file(const address& target, const expr& values, const target_options& options) {
+  require_replaceable(target.file, options);
+  const unfinished_file scratch(target.file, existing_file::replace);
+  const tensor elements = map_new_file(scratch, values.dtype(), values.shape());
+  eval_into(elements, values);
+  // The flush reports a write error before the elements are read back: the kernel may drop pages
+  // that it could not write.
+  elements.storage().flush();
+  elements.storage().check();
+  const std::pair<std::string, tensor> member{target.array.empty() ? "arr_0" : target.array,
+                                              elements};
+  replace_target(
+      [&] { write_npz(target.file, std::span(&member, 1), {.existing = existing(options)}); });
+  return {.type = elements.dtype(), .stored_bytes = elements.size_bytes()};
+}
+
+written write_array(const address& target, const contents& source, const target_options& options) {
+  if (target.array.empty())
+    throw error(errc::invalid_argument, fmt::format("'{}' does not say which array", target.text),
+                {fmt::format("write {}:NAME", target.file)});
+  written done;
+  const std::uint64_t generation = change_container(target.file, [&](transaction& change) {
+    done = put_array(change, target.file, target.array, source, options);
+  });
+  done.generation = generation;
+  return done;
+}
+
+}  // namespace
+
+void target_options::add_to(CLI::App& command) {
+  command.add_flag(
+      "-f,--force", force,
+      "Replace an existing target; an array keeps its dtype, kind, chunks, codec, fill "
+      "value and attributes unless other options change them");
+  form.add_to(command);
+}
+
+std::optional<origin> origin_of(const operand& source) {
+  if (!source.stored) return std::nullopt;
+  origin from{spec_of(*source.stored), source.stored->attributes()};
+  if (source.location.index) from.spec = sliced(from.spec, *source.location.index);
+  return from;
+}
+
+written put_array(transaction& change, const std::string& file, const std::string& name,
+                  const contents& source, const target_options& options) {
+  const std::optional<array> before = change.find(name);
+  if (before && !options.force)
+    throw error(errc::already_exists, fmt::format("'{}' exists", label(file, name)),
+                {"-f replaces it"});
+  std::optional<array_spec> model;
+  attribute_list attributes;
+  if (before) {
+    model = spec_of(*before);
+    attributes = before->attributes();
+  } else if (source.from) {
+    model = source.from->spec;
+  }
+  written done{.type = chosen_dtype(source, before)};
+  chosen_form form = form_for(done.type, source.values.shape(), model, options.form);
+  if (before && !source.type && done.type != before->dtype())
+    done.not_kept.push_back(fmt::format("dtype {}: the new values are {}",
+                                        shale::name(before->dtype()), shale::name(done.type)));
+  std::move(form.not_kept.begin(), form.not_kept.end(), std::back_inserter(done.not_kept));
+  if (source.from)
+    attributes.insert(attributes.end(), source.from->attributes.begin(),
+                      source.from->attributes.end());
+  if (before) change.remove(name);
+  change.create(name, form.spec).write(source.values);
+  for (const auto& [key, value] : attributes) change.set_attribute(name, key, value);
+  done.stored_bytes = change.find(name)->stored_bytes();
+  throw_if_interrupted();
+  return done;
+}
+
+std::string not_kept_lines(const written& done) {
+  std::string lines;
+  for (const std::string& property : done.not_kept) lines += "\n  not kept: " + property;
+  return lines;
+}
+
+// This check precedes the work, so that a refusal does not cost the time of the work.
+void require_replaceable(const std::string& file, const target_options& options) {
+  if (!options.force && may_be_replaced(file))
+    throw error(errc::already_exists, fmt::format("'{}' exists", file), {"-f replaces it"});
+}
+
+void require_no_other_members(const address& target) {
+  if (target.format != file_format::npz || target.array.empty() || !file_exists(target.file))
+    return;
+  constexpr std::size_t names_max = 8;
+  std::string others;
+  std::size_t count = 0;
+  const npz_file archive = npz_file::open(target.file);
+  for (const std::string& name : archive.names()) {
+    if (name == target.array) continue;
+    if (++count <= names_max) others += (others.empty() ? "" : ", ") + name_in_address(name);
+  }
+  if (count == 0) return;
+  if (count > names_max) others += ", …";
+  throw error(
+      errc::already_exists, fmt::format("'{}' holds other arrays: {}", target.file, others),
+      {"an archive is written whole, so they would be lost",
+       fmt::format("-f replaces the whole archive if the target is {} without a name", target.file),
+       "arrays can be added one by one to a .shale container"});
+}
+
+written write_target(const address& target, const contents& source, const target_options& options) {
+  contents wanted = source;
+  if (target.raw_dtype) {
+    if (wanted.type && *wanted.type != *target.raw_dtype)
+      throw error(errc::invalid_argument,
+                  fmt::format("'{}' is to hold {}, the elements are to be {}", target.text,
+                              name(*target.raw_dtype), name(*wanted.type)));
+    wanted.type = target.raw_dtype;
+  }
+  if (target.raw_shape && !(*target.raw_shape == source.values.shape()))
+    throw error(errc::invalid_argument,
+                fmt::format("'{}' is to have another shape than the elements", target.text),
+                {fmt::format("they have {}", to_string(source.values.shape()))});
+  if (wanted.type && *wanted.type != source.values.dtype())
+    wanted.values = astype(source.values, *wanted.type);
+  if (target.format != file_format::shale && options.form.wants_chunks())
+    throw error(errc::invalid_argument, "only .shale containers have chunks and codecs",
+                {"got " + target.text});
+  switch (target.format) {
+    case file_format::shale:
+      return write_array(target, wanted, options);
+    case file_format::npy:
+      return write_npy_file(target, wanted.values, options);
+    case file_format::npz:
+      return write_npz_file(target, wanted.values, options);
+    case file_format::raw:
+      return write_raw_file(target, wanted.values, options);
+  }
+  throw error(errc::unsupported, "no such format");
+}
+
+}  // namespace shale::tools

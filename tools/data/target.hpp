@@ -1,0 +1,82 @@
+// Writes an expression to the file or array that an address names, whole or not at all.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data/array_form.hpp"
+#include "notation/address.hpp"
+#include "shale/container.hpp"
+#include "shale/functions.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace shale::tools {
+
+struct operand;
+
+struct target_options {
+  bool force = false;
+  form_options form;
+
+  /// Adds --force, --dense, --chunked, --chunk and --codec.
+  void add_to(CLI::App& command);
+};
+
+using attribute_list = std::vector<std::pair<std::string, std::string>>;
+
+/// The properties that a copy takes over from its original, besides the elements.
+struct origin {
+  array_spec spec;
+  attribute_list attributes;
+};
+
+/// The properties of an array in a container, or of a slice of one; nothing for other files.
+std::optional<origin> origin_of(const operand& source);
+
+/// The elements to write.
+struct contents {
+  expr values;
+  std::optional<dtype> type = std::nullopt;   ///< if the user asks for a dtype
+  std::optional<origin> from = std::nullopt;  ///< if the values are a copy
+};
+
+struct written {
+  shale::dtype type = dtype::boolean;            ///< of the stored elements
+  std::uint64_t stored_bytes = 0;                ///< of the stored array
+  std::optional<std::uint64_t> generation = {};  ///< of the container, if the target is in one
+  std::vector<std::string> not_kept = {};        ///< lost properties of the old array, a line each
+};
+
+/// Evaluates `source` into `target`: an array in a container, which is created if it does not
+/// exist, or an .npy, .npz or raw file. A target that exists is replaced only with --force, in one
+/// step: concurrent readers see the old elements or the new ones.
+/// Throws   already_exists, unsupported, what evaluation throws; the target is then unchanged
+written write_target(const address& target, const contents& source, const target_options& options);
+
+/// Creates the array `name` of the container `file` in the transaction `change`. Its dtype, form
+/// and attributes come from the options, or else from the array that it replaces, or else from the
+/// array that `source` is a copy of. Attributes of the copied array have priority over those
+/// of the replaced array.
+/// Returns  everything but the generation, which the commit determines
+/// Throws   already_exists, invalid_argument, what evaluation throws
+written put_array(transaction& change, const std::string& file, const std::string& name,
+                  const contents& source, const target_options& options);
+
+/// Refuses a `target` that names one member of an archive with other members: an archive is written
+/// whole, so the other members would be lost.
+/// Throws   already_exists with their names, what opening the archive throws
+void require_no_other_members(const address& target);
+
+/// Throws   already_exists if the file exists and `options` do not allow to replace it
+void require_replaceable(const std::string& file, const target_options& options);
+
+/// A line for each property that was not kept, to follow the line that says what was written.
+std::string not_kept_lines(const written& done);
+
+}  // namespace shale::tools

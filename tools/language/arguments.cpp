@@ -1,0 +1,118 @@
+#include "language/arguments.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace shale::tools {
+
+std::string arguments::describe(std::string_view parameter) const {
+  return fmt::format("{}: '{}'", function_, parameter);
+}
+
+std::optional<value> arguments::optional(std::string_view parameter) {
+  const auto named = std::find_if(keywords_.begin(), keywords_.end(), [&](const keyword& argument) {
+    return argument.first == parameter;
+  });
+  if (next_ < positional_.size()) {
+    if (named != keywords_.end())
+      throw error(errc::invalid_argument, fmt::format("{} is given twice", describe(parameter)));
+    return positional_[next_++];
+  }
+  if (named == keywords_.end()) return std::nullopt;
+  value result = std::move(named->second);
+  keywords_.erase(named);
+  return result;
+}
+
+value arguments::required(std::string_view parameter) {
+  if (std::optional<value> found = optional(parameter)) return *std::move(found);
+  throw error(errc::invalid_argument, fmt::format("{} is missing", describe(parameter)));
+}
+
+expr arguments::array(std::string_view parameter) {
+  return with_context([&] { return describe(parameter); },
+                      [&] { return to_expr(required(parameter)); });
+}
+
+index_t arguments::index(std::string_view parameter) {
+  return to_index(required(parameter), describe(parameter));
+}
+
+index_t arguments::index(std::string_view parameter, index_t otherwise) {
+  const std::optional<value> found = optional(parameter);
+  return found ? to_index(*found, describe(parameter)) : otherwise;
+}
+
+dims arguments::shape(std::string_view parameter) {
+  return to_dims(required(parameter), describe(parameter));
+}
+
+bool arguments::flag(std::string_view parameter, bool otherwise) {
+  const std::optional<value> found = optional(parameter);
+  if (!found) return otherwise;
+  if (found->is<bool>()) return found->as<bool>();
+  throw error(errc::invalid_argument, fmt::format("{} must be True or False, got {}",
+                                                  describe(parameter), found->description()));
+}
+
+double arguments::real(std::string_view parameter, double otherwise) {
+  const std::optional<value> found = optional(parameter);
+  if (!found) return otherwise;
+  if (found->is_number()) return to_double(*found);
+  throw error(errc::invalid_argument, fmt::format("{} must be a number, got {}",
+                                                  describe(parameter), found->description()));
+}
+
+scalar arguments::number(std::string_view parameter) {
+  const value found = required(parameter);
+  if (found.is<bool>()) return scalar(found.as<bool>());
+  if (found.is<std::int64_t>()) return scalar(found.as<std::int64_t>());
+  if (found.is<double>()) return scalar(found.as<double>());
+  throw error(errc::invalid_argument,
+              fmt::format("{} must be a number, got {}", describe(parameter), found.description()));
+}
+
+std::optional<dims> arguments::axes(std::string_view parameter) {
+  const std::optional<value> found = optional(parameter);
+  if (!found || found->is<none_t>()) return std::nullopt;
+  return to_dims(*found, describe(parameter));
+}
+
+std::optional<shale::dtype> arguments::type(std::string_view parameter) {
+  const std::optional<value> found = optional(parameter);
+  if (!found || found->is<none_t>()) return std::nullopt;
+  return to_dtype(*found, describe(parameter));
+}
+
+dims arguments::rest_or_shape(std::string_view parameter) {
+  if (positional_left() < 2) return shape(parameter);
+  dims result;
+  while (positional_left() > 0)
+    result.push_back(to_index(positional_[next_++], describe(parameter)));
+  return result;
+}
+
+void arguments::finish() const {
+  if (positional_left() > 0)
+    throw error(errc::invalid_argument,
+                fmt::format("{} takes {} argument{} here, got {}", function_, next_,
+                            next_ == 1 ? "" : "s", positional_.size()));
+  if (!keywords_.empty())
+    throw error(errc::invalid_argument,
+                fmt::format("{} has no parameter '{}'", function_, keywords_.front().first));
+}
+
+shale::dtype to_dtype(const value& type, std::string_view subject) {
+  if (type.is<shale::dtype>()) return type.as<shale::dtype>();
+  if (type.is<std::string>()) {
+    if (const std::optional<shale::dtype> named = parse_dtype(type.as<std::string>()))
+      return *named;
+    throw error(errc::invalid_argument,
+                fmt::format("{}: no dtype '{}'", subject, type.as<std::string>()));
+  }
+  throw error(errc::invalid_argument, fmt::format("{} must be a dtype, as in float32, got {}",
+                                                  subject, type.description()));
+}
+
+}  // namespace shale::tools

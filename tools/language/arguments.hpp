@@ -1,0 +1,68 @@
+// The arguments of one call in an expression, taken by one parameter at a time.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "language/value.hpp"
+
+namespace shale::tools {
+
+/// A function takes the arguments of its parameters in order. A parameter takes the next positional
+/// argument, or else the keyword argument with its name. Arguments that remain are an error.
+/// Throws   invalid_argument from every member, with the names of function and parameter
+class arguments {
+ public:
+  using keyword = std::pair<std::string_view, value>;
+
+  arguments(std::string_view function, std::vector<value> positional, std::vector<keyword> keywords)
+      : function_(function), positional_(std::move(positional)), keywords_(std::move(keywords)) {}
+
+  std::string_view function() const noexcept { return function_; }
+
+  /// The argument; nothing if the call does not give it.
+  std::optional<value> optional(std::string_view parameter);
+  value required(std::string_view parameter);
+
+  /// An argument that must be an operand.
+  expr array(std::string_view parameter);
+
+  index_t index(std::string_view parameter);
+  index_t index(std::string_view parameter, index_t otherwise);
+  dims shape(std::string_view parameter);
+  bool flag(std::string_view parameter, bool otherwise);
+  double real(std::string_view parameter, double otherwise);
+
+  /// An argument that must be a plain number.
+  scalar number(std::string_view parameter);
+
+  /// Nothing if the call does not give the argument, or gives None.
+  std::optional<dims> axes(std::string_view parameter);
+  std::optional<shale::dtype> type(std::string_view parameter);
+
+  /// All remaining positional arguments as integers, as in reshape(a, 2, 3); or one shape, as in
+  /// reshape(a, (2, 3)).
+  dims rest_or_shape(std::string_view parameter);
+
+  std::size_t positional_left() const noexcept { return positional_.size() - next_; }
+
+  /// Throws   invalid_argument if an argument remains
+  void finish() const;
+
+ private:
+  std::string describe(std::string_view parameter) const;
+
+  std::string_view function_;
+  std::vector<value> positional_;
+  std::vector<keyword> keywords_;
+  std::size_t next_ = 0;
+};
+
+/// A dtype, or its name as a string. `subject` begins the message of an error.
+/// Throws   invalid_argument for every other value
+shale::dtype to_dtype(const value& type, std::string_view subject);
+
+}  // namespace shale::tools

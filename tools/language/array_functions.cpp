@@ -1,0 +1,173 @@
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "language/arguments.hpp"
+#include "language/function_tables.hpp"
+#include "language/value.hpp"
+#include "shale/functions.hpp"
+
+namespace shale::tools {
+
+namespace {
+
+value arange(arguments& from) {
+  const scalar first = from.number("start");
+  if (from.positional_left() == 0)
+    return {
+        shale::arange(scalar(std::int64_t{0}), first, scalar(std::int64_t{1}), from.type("dtype"))};
+  const scalar stop = from.number("stop");
+  scalar step(std::int64_t{1});
+  if (from.positional_left() > 0) step = from.number("step");
+  return {shale::arange(first, stop, step, from.type("dtype"))};
+}
+
+value full(arguments& from) {
+  const dims shape = from.shape("shape");
+  const scalar filled = from.number("fill_value");
+  return {shale::full(shape, filled, from.type("dtype"))};
+}
+
+template <expr (*make)(const dims&, dtype)>
+value filled(arguments& from) {
+  const dims shape = from.shape("shape");
+  return {make(shape, from.type("dtype").value_or(dtype::float64))};
+}
+
+value full_like(arguments& from) {
+  const expr a = from.array("a");
+  const scalar filled = from.number("fill_value");
+  return {shale::full_like(a, filled, from.type("dtype"))};
+}
+
+template <expr (*make)(const expr&, std::optional<dtype>)>
+value filled_like(arguments& from) {
+  const expr a = from.array("a");
+  return {make(a, from.type("dtype"))};
+}
+
+value tile(arguments& from) {
+  const expr a = from.array("A");
+  return {shale::tile(a, from.shape("reps"))};
+}
+
+value repeat(arguments& from) {
+  expr a = from.array("a");
+  const index_t times = from.index("repeats");
+  const std::optional<value> axis = from.optional("axis");
+  if (axis && !axis->is<none_t>())
+    return {shale::repeat(a, times, to_index(*axis, "repeat: 'axis'"))};
+  return {shale::repeat(a.reshape({-1}), times, 0)};
+}
+
+std::vector<expr> array_list(arguments& from) {
+  const value list = from.required("arrays");
+  if (!list.is<value::tuple>())
+    throw error(errc::invalid_argument,
+                fmt::format("{}: 'arrays' must be a tuple, as in (a, b), got {}", from.function(),
+                            list.description()));
+  std::vector<expr> parts;
+  for (const value& part : list.as<value::tuple>().elements()) parts.push_back(to_expr(part));
+  return parts;
+}
+
+value concat(arguments& from) {
+  const std::vector<expr> parts = array_list(from);
+  return {shale::concat(parts, from.index("axis", 0))};
+}
+
+value stack(arguments& from) {
+  const std::vector<expr> parts = array_list(from);
+  return {shale::stack(parts, from.index("axis", 0))};
+}
+
+value reshape(arguments& from) {
+  const expr a = from.array("a");
+  return {a.reshape(from.rest_or_shape("shape"))};
+}
+
+value ravel(arguments& from) { return {from.array("a").ravel()}; }
+
+value expand_dims(arguments& from) {
+  const expr a = from.array("a");
+  return {a.expand_dims(from.index("axis"))};
+}
+
+value squeeze(arguments& from) {
+  const expr a = from.array("a");
+  const std::optional<dims> axes = from.axes("axis");
+  return {axes ? a.squeeze(*axes) : a.squeeze()};
+}
+
+// Without axes, the order of all axes is reversed, as NumPy's transpose does.
+value permute_dims(arguments& from) {
+  const expr a = from.array("a");
+  if (from.positional_left() > 1) return {a.permute_dims(from.rest_or_shape("axes"))};
+  std::optional<dims> axes = from.axes("axes");
+  if (!axes) {
+    axes = dims();
+    for (index_t i = a.rank(); i-- > 0;) axes->push_back(i);
+  }
+  return {a.permute_dims(*axes)};
+}
+
+value swapaxes(arguments& from) {
+  const expr a = from.array("a");
+  const index_t first = from.index("axis1");
+  return {a.swapaxes(first, from.index("axis2"))};
+}
+
+value moveaxis(arguments& from) {
+  const expr a = from.array("a");
+  const index_t source = from.index("source");
+  return {a.moveaxis(source, from.index("destination"))};
+}
+
+value diagonal(arguments& from) {
+  const expr a = from.array("a");
+  const index_t offset = from.index("offset", 0);
+  const index_t first = from.index("axis1", 0);
+  return {a.diagonal(offset, first, from.index("axis2", 1))};
+}
+
+value flip(arguments& from) {
+  const expr a = from.array("m");
+  const std::optional<dims> axes = from.axes("axis");
+  return {axes ? a.flip(*axes) : a.flip()};
+}
+
+value broadcast_to(arguments& from) {
+  const expr a = from.array("array");
+  return {a.broadcast_to(from.shape("shape"))};
+}
+
+}  // namespace
+
+std::vector<function> array_functions() {
+  return {
+      {"arange", arange, "arange([start,] stop[, step], dtype=None)"},
+      {"full", full, "full(shape, fill_value, dtype=None)"},
+      {"zeros", filled<shale::zeros>, "zeros(shape, dtype=float64)"},
+      {"ones", filled<shale::ones>, "ones(shape, dtype=float64)"},
+      {"full_like", full_like, "full_like(a, fill_value, dtype=None)"},
+      {"zeros_like", filled_like<shale::zeros_like>, "zeros_like(a, dtype=None)"},
+      {"ones_like", filled_like<shale::ones_like>, "ones_like(a, dtype=None)"},
+      {"tile", tile, "tile(A, reps)"},
+      {"repeat", repeat, "repeat(a, repeats, axis=None)", true},
+      {"concat", concat, "concat((a1, a2, …), axis=0)"},
+      {"stack", stack, "stack((a1, a2, …), axis=0)"},
+      {"reshape", reshape, "reshape(a, shape)", true},
+      {"ravel", ravel, "ravel(a)", true},
+      {"expand_dims", expand_dims, "expand_dims(a, axis)"},
+      {"squeeze", squeeze, "squeeze(a, axis=None)", true},
+      {"permute_dims", permute_dims, "permute_dims(a, axes=None)", true},
+      {"swapaxes", swapaxes, "swapaxes(a, axis1, axis2)", true},
+      {"moveaxis", moveaxis, "moveaxis(a, source, destination)"},
+      {"diagonal", diagonal, "diagonal(a, offset=0, axis1=0, axis2=1)", true},
+      {"flip", flip, "flip(m, axis=None)"},
+      {"broadcast_to", broadcast_to, "broadcast_to(array, shape)"},
+  };
+}
+
+}  // namespace shale::tools

@@ -1,0 +1,38 @@
+// Parses NumPy-like expressions over arrays into lazy expressions:
+//
+//   dz = (z[1:-1, 2:] - z[1:-1, :-2]) / (2 * dx); degrees(arctan(abs(dz)))
+//
+// The language has Python's operators with Python's precedence, indexing with integers, slices,
+// `...` and None, calls with keyword arguments, methods (a.sum(axis=0)), a.T, a.shape, a.size,
+// a.ndim, a.dtype, tuples, dtypes by name, pi, e, inf and nan. An assignment `name = …;` names a
+// part; the last part is the result. `np.` may precede a function. Parsing computes no elements.
+//
+// The language has no and / or / not (write & | ~), no chained comparisons, no if / else
+// (write where), no lists of indices, no << and no >>.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "language/scope.hpp"
+#include "language/value.hpp"
+#include "shale/functions.hpp"
+
+namespace shale::tools {
+
+/// The deepest nesting of brackets, calls, operators and tuples, and the most operations of one
+/// expression. An array that is joined to others counts as one operation. These limits bound the
+/// recursion over the graph.
+inline constexpr int max_expression_depth = 100;
+inline constexpr std::size_t max_expression_operations = 2000;
+
+/// Parses `text` into one lazy expression over `arrays`.
+/// Throws   located_error, with a caret under the place: no valid expression, an unknown name, an
+///          operation that refuses its operands (shapes, dtypes, axes), too deep, too long
+expr parse_expression(std::string_view text, const bindings& arrays);
+
+/// Parses `text` into a value, which may also be a number, a tuple or another plain value.
+/// Throws   as parse_expression
+value parse_value(std::string_view text, const bindings& arrays);
+
+}  // namespace shale::tools

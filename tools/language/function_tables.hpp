@@ -1,0 +1,19 @@
+// The tables of functions, one for each kind. A table's source holds the functions that it names.
+#pragma once
+
+#include <vector>
+
+#include "language/functions.hpp"
+
+namespace shale::tools {
+
+/// Functions of numbers and of elements, and products of matrices.
+std::vector<function> math_functions();
+
+/// Functions that reduce axes.
+std::vector<function> reductions();
+
+/// Functions that create, join and rearrange arrays.
+std::vector<function> array_functions();
+
+}  // namespace shale::tools

@@ -1,0 +1,54 @@
+#include "language/functions.hpp"
+
+#include "language/function_tables.hpp"
+
+namespace shale::tools {
+
+namespace {
+
+std::vector<function> all_functions() {
+  std::vector<function> all = math_functions();
+  for (const std::vector<function>& table : {reductions(), array_functions()})
+    all.insert(all.end(), table.begin(), table.end());
+  return all;
+}
+
+// A name of NumPy or another library for a function that has another name in the array API
+// standard.
+struct synonym {
+  std::string_view name;
+  std::string_view standard_name;
+};
+
+constexpr synonym synonym_table[] = {{"absolute", "abs"},    {"amax", "max"},
+                                     {"amin", "min"},        {"arccos", "acos"},
+                                     {"arcsin", "asin"},     {"arctan", "atan"},
+                                     {"arctan2", "atan2"},   {"cast", "astype"},
+                                     {"clamp", "clip"},      {"concatenate", "concat"},
+                                     {"deg2rad", "radians"}, {"mod", "remainder"},
+                                     {"power", "pow"},       {"rad2deg", "degrees"},
+                                     {"rint", "round"},      {"transpose", "permute_dims"}};
+
+}  // namespace
+
+const std::vector<function>& functions() {
+  static const std::vector<function> all = all_functions();
+  return all;
+}
+
+std::vector<std::string_view> synonyms_of(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const synonym& other : synonym_table)
+    if (other.standard_name == name) names.push_back(other.name);
+  return names;
+}
+
+const function* find_function(std::string_view name) {
+  for (const synonym& other : synonym_table)
+    if (other.name == name) name = other.standard_name;
+  for (const function& candidate : functions())
+    if (candidate.name == name) return &candidate;
+  return nullptr;
+}
+
+}  // namespace shale::tools

@@ -1,0 +1,161 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numbers>
+#include <optional>
+
+#include "language/arguments.hpp"
+#include "language/function_tables.hpp"
+#include "language/operators.hpp"
+#include "language/value.hpp"
+#include "shale/functions.hpp"
+
+namespace shale::tools {
+
+namespace {
+
+using on_array = expr (*)(const expr&);
+using on_arrays = expr (*)(const expr&, const expr&);
+using on_number = double (*)(double);
+
+// A plain number gives a plain number, whose dtype then adapts to the arrays it is combined with.
+template <on_array array, on_number number>
+value unary(arguments& from) {
+  const value a = from.required("x");
+  if (a.is_number()) return {number(to_double(a))};
+  return {array(to_expr(a))};
+}
+
+template <on_array array>
+value unary_array(arguments& from) {
+  return {array(from.array("x"))};
+}
+
+template <on_arrays array>
+value binary(arguments& from) {
+  const expr a = from.array("x1");
+  return {array(a, from.array("x2"))};
+}
+
+// A function with the meaning of an operator.
+template <char... symbol>
+value operate(arguments& from) {
+  constexpr char text[] = {symbol...};
+  const value a = from.required("x1");
+  return apply_binary({text, sizeof...(symbol)}, a, from.required("x2"));
+}
+
+// Rounding leaves integers unchanged.
+template <on_array array, on_number number>
+value rounding(arguments& from) {
+  const value a = from.required("x");
+  if (a.is<double>()) return {number(a.as<double>())};
+  return a.is_number() ? apply_unary("+", a) : value{array(to_expr(a))};
+}
+
+value absolute(arguments& from) {
+  const value a = from.required("x");
+  if (!a.is_number()) return {shale::abs(to_expr(a))};
+  return std::signbit(to_double(a)) ? apply_unary("-", a) : apply_unary("+", a);
+}
+
+value square(arguments& from) {
+  const value a = from.required("x");
+  return a.is_number() ? apply_binary("*", a, a) : value{shale::square(to_expr(a))};
+}
+
+value sign(arguments& from) {
+  const value a = from.required("x");
+  if (!a.is_number()) return {shale::sign(to_expr(a))};
+  const double number = to_double(a);
+  if (a.is<double>()) return {number > 0 ? 1.0 : number < 0 ? -1.0 : number};
+  return {std::int64_t{number > 0} - std::int64_t{number < 0}};
+}
+
+double to_degrees(double angle) { return angle * (180 / std::numbers::pi); }
+double to_radians(double angle) { return angle * (std::numbers::pi / 180); }
+
+value clip(arguments& from) {
+  const expr a = from.array("a");
+  const std::optional<value> low = from.optional("a_min");
+  const std::optional<value> high = from.optional("a_max");
+  const bool has_low = low && !low->is<none_t>();
+  const bool has_high = high && !high->is<none_t>();
+  if (has_low && has_high) return {shale::clip(a, to_expr(*low), to_expr(*high))};
+  if (has_low) return {shale::maximum(a, to_expr(*low))};
+  if (has_high) return {shale::minimum(a, to_expr(*high))};
+  return {a};
+}
+
+value where(arguments& from) {
+  const expr condition = from.array("condition");
+  const expr a = from.array("x");
+  return {shale::where(condition, a, from.array("y"))};
+}
+
+value astype(arguments& from) {
+  const expr a = from.array("x");
+  return {shale::astype(a, to_dtype(from.required("dtype"), "astype: 'dtype'"))};
+}
+
+value dot(arguments& from) {
+  const expr a = from.array("a");
+  return {shale::dot(a, from.array("b"))};
+}
+
+}  // namespace
+
+std::vector<function> math_functions() {
+  return {
+      {"sqrt", unary<shale::sqrt, std::sqrt>, "sqrt(x)"},
+      {"exp", unary<shale::exp, std::exp>, "exp(x)"},
+      {"log", unary<shale::log, std::log>, "log(x)"},
+      {"log2", unary<shale::log2, std::log2>, "log2(x)"},
+      {"log10", unary<shale::log10, std::log10>, "log10(x)"},
+      {"sin", unary<shale::sin, std::sin>, "sin(x)"},
+      {"cos", unary<shale::cos, std::cos>, "cos(x)"},
+      {"tan", unary<shale::tan, std::tan>, "tan(x)"},
+      {"asin", unary<shale::asin, std::asin>, "asin(x)"},
+      {"acos", unary<shale::acos, std::acos>, "acos(x)"},
+      {"atan", unary<shale::atan, std::atan>, "atan(x)"},
+      {"sinh", unary<shale::sinh, std::sinh>, "sinh(x)"},
+      {"cosh", unary<shale::cosh, std::cosh>, "cosh(x)"},
+      {"tanh", unary<shale::tanh, std::tanh>, "tanh(x)"},
+      {"degrees", unary<shale::degrees, to_degrees>, "degrees(x)"},
+      {"radians", unary<shale::radians, to_radians>, "radians(x)"},
+      {"abs", absolute, "abs(x)"},
+      {"square", square, "square(x)"},
+      {"sign", sign, "sign(x)"},
+      {"floor", rounding<shale::floor, std::floor>, "floor(x)"},
+      {"ceil", rounding<shale::ceil, std::ceil>, "ceil(x)"},
+      {"trunc", rounding<shale::trunc, std::trunc>, "trunc(x)"},
+      {"round", rounding<shale::round, std::nearbyint>, "round(x)", true},
+      {"isnan", unary_array<shale::isnan>, "isnan(x)"},
+      {"isfinite", unary_array<shale::isfinite>, "isfinite(x)"},
+      {"isinf", unary_array<shale::isinf>, "isinf(x)"},
+      {"negative", [](arguments& from) { return apply_unary("-", from.required("x")); },
+       "negative(x)"},
+      {"add", operate<'+'>, "add(x1, x2)"},
+      {"subtract", operate<'-'>, "subtract(x1, x2)"},
+      {"multiply", operate<'*'>, "multiply(x1, x2)"},
+      {"divide", operate<'/'>, "divide(x1, x2)"},
+      {"floor_divide", operate<'/', '/'>, "floor_divide(x1, x2)"},
+      {"remainder", operate<'%'>, "remainder(x1, x2)"},
+      {"pow", operate<'*', '*'>, "pow(x1, x2)"},
+      {"atan2", binary<shale::atan2>, "atan2(y, x)"},
+      {"hypot", binary<shale::hypot>, "hypot(x1, x2)"},
+      {"minimum", binary<shale::minimum>, "minimum(x1, x2)"},
+      {"maximum", binary<shale::maximum>, "maximum(x1, x2)"},
+      {"logical_and", binary<shale::logical_and>, "logical_and(x1, x2)"},
+      {"logical_or", binary<shale::logical_or>, "logical_or(x1, x2)"},
+      {"logical_xor", binary<shale::logical_xor>, "logical_xor(x1, x2)"},
+      {"logical_not", unary_array<shale::logical_not>, "logical_not(x)"},
+      {"matmul", binary<shale::matmul>, "matmul(x1, x2)"},
+      {"dot", dot, "dot(a, b)", true},
+      {"clip", clip, "clip(a, a_min, a_max)", true},
+      {"where", where, "where(condition, x, y)"},
+      {"astype", astype, "astype(x, dtype)", true},
+  };
+}
+
+}  // namespace shale::tools

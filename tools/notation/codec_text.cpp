@@ -1,0 +1,107 @@
+#include "notation/codec_text.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "notation/text_error.hpp"
+
+namespace shale::tools {
+
+namespace {
+
+// The command offers zstd's regular levels. Files may have levels from -100 to 22, which a program
+// can ask for: those below 1 compress little, those above 19 need much memory.
+constexpr int zstd_level_min = 1;
+constexpr int zstd_level_max = 19;
+constexpr int zstd_level_default = 1;
+
+// Of the widest dtype. The library checks the number against the array's dtype.
+constexpr int mantissa_bits_max = 52;
+
+[[noreturn]] void fail(std::string_view message, std::string_view text, std::size_t at) {
+  throw_at("codec", message, text, at, "stages are bitround:N, delta, shuffle, bitshuffle, zstd:N");
+}
+
+// One stage: "zstd:1" is {"zstd", "1"}.
+struct stage {
+  std::string_view name;
+  std::string_view argument;
+  bool has_argument = false;
+  std::size_t at = 0;
+};
+
+// The stage's argument, a number from `least` to `most`.
+int number(const stage& item, std::string_view text, int least, int most) {
+  int value = 0;
+  const char* end = item.argument.data() + item.argument.size();
+  const auto [rest, failure] = std::from_chars(item.argument.data(), end, value);
+  if (failure != std::errc() || rest != end || value < least || value > most)
+    fail(fmt::format("{} takes a number from {} to {}", item.name, least, most), text,
+         item.at + item.name.size() + (item.has_argument ? 1 : 0));
+  return value;
+}
+
+}  // namespace
+
+codec_spec parse_codec(std::string_view text) {
+  codec_spec result{.shuffle = shuffle_mode::none, .zstd_level = std::nullopt};
+  bool shuffled = false;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    stage next{.name = text.substr(at, comma - at), .argument = {}, .at = at};
+    if (const std::size_t colon = next.name.find(':'); colon != std::string_view::npos) {
+      next.argument = next.name.substr(colon + 1);
+      next.name = next.name.substr(0, colon);
+      next.has_argument = true;
+    }
+    const auto refuse_repetition = [&](bool already) {
+      if (already) fail(fmt::format("'{}' is named twice", next.name), text, at);
+    };
+    const auto refuse_number = [&] {
+      if (next.has_argument) fail(fmt::format("'{}' takes no number", next.name), text, at);
+    };
+    if (next.name == "raw" && text == "raw") return result;
+    if (next.name == "zstd") {
+      refuse_repetition(result.zstd_level.has_value());
+      result.zstd_level = next.has_argument ? number(next, text, zstd_level_min, zstd_level_max)
+                                            : zstd_level_default;
+    } else if (next.name == "bitround") {
+      refuse_repetition(result.bitround.has_value());
+      result.bitround = number(next, text, 0, mantissa_bits_max);
+    } else if (next.name == "delta") {
+      refuse_repetition(result.delta);
+      refuse_number();
+      result.delta = true;
+    } else if (next.name == "shuffle" || next.name == "bitshuffle") {
+      refuse_repetition(shuffled);
+      refuse_number();
+      shuffled = true;
+      result.shuffle = next.name == "shuffle" ? shuffle_mode::byte : shuffle_mode::bit;
+    } else {
+      fail(next.name.empty() ? std::string("a stage is missing")
+                             : fmt::format("no stage '{}'", next.name),
+           text, at);
+    }
+    at = comma + 1;
+  }
+  return result;
+}
+
+std::string format_codec(const codec_spec& codec, dtype type) {
+  std::string text;
+  const auto add = [&](std::string_view stage) {
+    if (!text.empty()) text += ',';
+    text += stage;
+  };
+  if (codec.bitround) add(fmt::format("bitround:{}", *codec.bitround));
+  if (codec.delta) add("delta");
+  const shuffle_mode shuffle =
+      codec.shuffle.value_or(item_bytes(type) > 1 ? shuffle_mode::byte : shuffle_mode::none);
+  if (shuffle == shuffle_mode::byte) add("shuffle");
+  if (shuffle == shuffle_mode::bit) add("bitshuffle");
+  if (codec.zstd_level) add(fmt::format("zstd:{}", *codec.zstd_level));
+  return text.empty() ? "raw" : text;
+}
+
+}  // namespace shale::tools
