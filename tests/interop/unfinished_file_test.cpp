@@ -439,12 +439,12 @@ TEST_F(UnfinishedFile, IsMadeInAChildWhileOtherThreadsMakeSome) {
   std::atomic<bool> enough = false;
   std::vector<std::jthread> makers;
   for (int k = 0; k < 3; ++k)
-    makers.emplace_back([&, k] {
+    makers.push_back(test::running_thread([&, k] {
       while (!enough) {
         const auto turn = test::turn_to_allocate();
         write_npy(directory_ + "/" + std::to_string(k) + ".npy", values);
       }
-    });
+    }));
   for (int round = 0; round < 200 && !HasFailure(); ++round)
     expect_of_child([&] {
       write_npy(directory_ + "/child.npy", values);

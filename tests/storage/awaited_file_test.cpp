@@ -105,7 +105,7 @@ TEST_F(AwaitedFile, IsLookedAtWhileTheProcessForks) {
   test::expect_to_end([&] {
     const awaited_file first(path_ + ".first");  // before any file has a record
     std::atomic<bool> forked = false;
-    std::thread looking([&] {
+    std::jthread looking = test::running_thread([&] {
       while (!forked) {
         const auto turn = test::turn_to_allocate();
         awaited_file file(path_);

@@ -288,7 +288,7 @@ void while_faulting(const words& arguments) {
   const storage quiet = map_file(calm);
   std::atomic<bool> stop = false;
   std::atomic<int> faults = 0;
-  std::thread other([&] {
+  std::jthread other = running_thread([&] {
     while (!stop) {
       if (::truncate(path.c_str(), file_bytes) != 0) continue;
       auto turn = turn_to_allocate();

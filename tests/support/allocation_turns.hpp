@@ -1,7 +1,10 @@
 // Keeps forks apart from allocations where the allocator cannot stand a fork.
 #pragma once
 
+#include <latch>
 #include <mutex>
+#include <thread>
+#include <utility>
 
 namespace shale::test {
 
@@ -15,6 +18,19 @@ inline std::unique_lock<std::mutex> turn_to_allocate() {
 #else
   return {};
 #endif
+}
+
+/// Starts a thread, and returns when it runs: AddressSanitizer allocates while a thread starts, and
+/// that thread cannot have taken its turn yet.
+template <class Body>
+std::jthread running_thread(Body body) {
+  std::latch runs(1);
+  std::jthread made([&runs, body = std::move(body)] {
+    runs.count_down();
+    body();
+  });
+  runs.wait();
+  return made;
 }
 
 }  // namespace shale::test

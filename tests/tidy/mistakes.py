@@ -13,23 +13,10 @@ import re
 import subprocess
 import sys
 
+# Checking the tree leaves nothing in it.
+sys.dont_write_bytecode = True
 
-def git(root, *arguments):
-    done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True)
-    return done.stdout.splitlines() if done.returncode == 0 else []
-
-
-def changed(root, since):
-    """Paths of the files that changed: not committed, and since a commit or in the last day's."""
-    names = git(root, "diff", "--name-only", "HEAD")
-    if since:
-        if not git(root, "rev-parse", "--verify", "--quiet", since + "^{commit}"):
-            sys.exit(f"no commit {since}")
-        names += git(root, "diff", "--name-only", since, "HEAD")
-    else:
-        names += git(root, "log", "-1", "--name-only", "--format=")
-        names += git(root, "log", "--since=1.day", "--name-only", "--format=")
-    return {root / name for name in names}
+from changed import changed
 
 
 def units(root, build):
