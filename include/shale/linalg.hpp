@@ -29,7 +29,7 @@ tensor dot(const tensor& a, const tensor& b);
 ///          block (docs/caveats.md). The result has the same bits for any number of threads on one
 ///          CPU; other CPUs may round differently (docs/numerics.md)
 /// Throws   invalid_argument (rank 0, extents, dtypes that do not promote, float8), out_of_memory,
-///          cancelled, io, corrupt (a checksum)
+///          unsupported (as blas_name), cancelled, io, corrupt (a checksum)
 tensor matmul(const tensor& a, const tensor& b);
 
 /// The matrix product of expressions by the same rule. The evaluation first computes operands that
@@ -47,7 +47,8 @@ expr dot(const expr& a, const expr& b);
 /// The BLAS library and the CPU whose kernels it uses: "OpenBLAS 0.3.21, SkylakeX". If OpenBLAS did
 /// not choose the kernels by the CPU's model, the reason follows: "OpenBLAS 0.3.21, Haswell (by the
 /// CPU's features; OpenBLAS would take Prescott)", or the value of OPENBLAS_CORETYPE.
-/// Throws   std::bad_alloc
+/// Throws   unsupported (OPENBLAS_CORETYPE asks for kernels that this CPU cannot run; products of
+///          floats and complex numbers throw the same), std::bad_alloc
 std::string blas_name();
 
 }  // namespace shale

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/stored_bools.hpp"
 #include "parallel/mapped/stored_checksums.hpp"
 #include "parallel/pass/copy.hpp"
 #include "shale/mapped_file.hpp"
@@ -23,13 +24,6 @@ void swap_numbers(std::byte* bytes, std::size_t count) noexcept {
     else number = __builtin_bswap64(number);
     std::memcpy(bytes + i * sizeof number, &number, sizeof number);
   }
-}
-
-// The bits that any of the bytes has: greater than 1 exactly if one of the bytes is.
-unsigned char union_of_bytes(std::span<const std::byte> bytes) noexcept {
-  unsigned char any = 0;
-  for (const std::byte byte : bytes) any |= static_cast<unsigned char>(byte);
-  return any;
 }
 
 tensor as_allowed(const tensor& made, access allowed) {
@@ -109,17 +103,14 @@ class element_streamer {
     if (let_go_) part.storage().evict(touched_bytes(part));
   }
 
-  // The engine takes every byte but 0 for true. Files hold only 0 and 1, because readers of other
-  // programs, and ours, rely on it.
   bool has_odd_bools(std::span<const std::byte> elements) const noexcept {
-    return holds_bools_ && union_of_bytes(elements) > 1;
+    return holds_bools_ && detail::has_odd_bools(elements);
   }
 
   // Makes copied elements what the file holds.
   void change(std::span<std::byte> elements, dtype type) const noexcept {
     if (swapped_) swap_bytes(elements, type);
-    if (!has_odd_bools(elements)) return;
-    for (std::byte& element : elements) element = std::byte{element != std::byte{0}};
+    if (has_odd_bools(elements)) detail::make_stored_bools(elements);
   }
 
   std::byte* buffer() {
@@ -195,7 +186,7 @@ void require_booleans(const storage& bytes) {
     const byte_range window{offset, std::min(piece_bytes, bytes.size_bytes() - offset)};
     bytes.populate(window);
     const auto* first = reinterpret_cast<const unsigned char*>(bytes.data()) + offset;
-    if (union_of_bytes({bytes.data() + offset, window.bytes}) > 1) {
+    if (detail::has_odd_bools({bytes.data() + offset, window.bytes})) {
       const auto* wrong =
           std::find_if(first, first + window.bytes, [](unsigned char byte) { return byte > 1; });
       throw error(errc::corrupt, "a bool is neither 0 nor 1",

@@ -49,29 +49,41 @@ def numbered():
     return list(enumerate(MUTATIONS, 1))
 
 
-def mutate(root, path):
-    """The source with all of its mutations as alternatives."""
-    text = (root / path).read_text()
+def places_in(path, text):
+    """Where the mutations of a source are in its text, in order: (first, end, [(number, changed)]); and
+    what is wrong with the table's entries, a line each."""
     by_place = {}
+    wrong = []
     for number, each in numbered():
         for original, changed in each.places if each.file == path else ():
             plain = original.replace("⟦", "").replace("⟧", "")
             if text.count(plain) != 1:
-                sys.exit(f"{path} holds the text of {each.name} {text.count(plain)} times, not "
-                         f"once: correct tests/mutations/table.py\n{plain}")
+                wrong.append(f"{each.name}: {path} holds its text {text.count(plain)} times, not "
+                             f"once: {' '.join(plain.split())}")
+                continue
             first = text.index(plain)
             end = first + len(plain)
             if "⟦" in original:
                 end = first + original.index("⟧") - 1
                 first += original.index("⟦")
-            by_place.setdefault((first, end), []).append((number, changed))
-    places = [(first, end, alternatives) for (first, end), alternatives in by_place.items()]
-    places.sort(key=lambda place: place[0])
+            by_place.setdefault((first, end), []).append((number, each.name, changed))
+    places = []
+    for (first, end), alternatives in sorted(by_place.items()):
+        if places and first < places[-1][1]:
+            wrong.append(f"{alternatives[0][1]}: in {path} it overlaps another mutation: {text[first:end]}")
+        places.append((first, end, [(number, changed) for number, _, changed in alternatives]))
+    return places, wrong
+
+
+def mutate(root, path):
+    """The source with all of its mutations as alternatives."""
+    text = (root / path).read_text()
+    places, wrong = places_in(path, text)
+    if wrong:
+        sys.exit("correct tests/mutations/table.py\n" + "\n".join(wrong))
     pieces = [PREAMBLE]
     done = 0
     for first, end, alternatives in places:
-        if first < done:
-            sys.exit(f"{path}: mutation {alternatives[0][0]} overlaps another: {text[first:end]}")
         pieces.append(text[done:first])
         original = text[first:end]
         is_statement = original.endswith((";", "}"))
@@ -227,18 +239,22 @@ def main():
     everything = {large: ":".join(sorted({name for _, each in chosen if each.large_pages == large
                                           for name in each.tests.split(":")}))
                   for large in environments}
-    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+    # Those that only wait for an alarm wait together, beside the others.
+    waiting = sum(each.hangs for _, each in chosen)
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool, \
+            concurrent.futures.ThreadPoolExecutor(max(waiting, 1)) as waiters:
+        def judge(number, each):
+            began = time.monotonic()
+            return (*test(program, number, each.tests, environments[each.large_pages], TIMEOUT_S),
+                    time.monotonic() - began)
+
+        judged = [(each, (waiters if each.hangs else pool).submit(judge, number, each))
+                  for number, each in chosen]
         sound = [pool.submit(test, program, 0, everything[large], environments[large],
                              5 * TIMEOUT_S) for large in environments if everything[large]]
-
-        def judge(entry):
-            number, each = entry
-            began = time.monotonic()
-            return (each, *test(program, number, each.tests, environments[each.large_pages],
-                                TIMEOUT_S), time.monotonic() - began)
-
         survivors = []
-        for each, how, by, output, seconds in pool.map(judge, chosen):
+        for each, result in judged:
+            how, by, output, seconds = result.result()
             print(f"{each.name}: {how} {by} ({seconds:.1f} s)", flush=True)
             if arguments.output:
                 print(output)

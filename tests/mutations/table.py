@@ -3,7 +3,8 @@ bytes are durable, and of what keeps calls from waiting for each other: one muta
 (`also`: where two stand for each other). `original`
 stands in `file` exactly once; where it holds the marks ⟦ and ⟧, only what is between them is replaced
 by `changed`. What is replaced is a statement if it ends in ';' or '}', else an expression. `tests` is a
-filter of GoogleTest: some of these must fail. `large_pages`: on a machine whose pages have 64 KiB."""
+filter of GoogleTest: some of these must fail. `large_pages`: on a machine whose pages have 64 KiB.
+`hangs`: a test ends by its alarm, after half a minute of waiting."""
 
 import dataclasses
 
@@ -17,11 +18,12 @@ class Mutation:
     places: tuple  # of (original, changed)
     tests: str
     large_pages: bool = False
+    hangs: bool = False
 
 
-def mutation(name, file, function, what, original, changed, *tests, also=(), large_pages=False):
+def mutation(name, file, function, what, original, changed, *tests, also=(), **options):
     return Mutation(name, "src/" + file, function, what, ((original, changed), *also),
-                    ":".join(tests), large_pages)
+                    ":".join(tests), **options)
 
 
 CRASHES = ("Commit.SurvivesLossOf*", "RandomHistory.*")
@@ -637,6 +639,14 @@ MUTATIONS = [
              "opening fails if another container takes the name meanwhile",
              "if (round == reader_rounds_max) throw;", "throw;",
              "Container.OpensTheFileThatTook*"),
+    mutation("odd-bools-in-chunks", "array/elements/chunk_tiles.cpp", "store",
+             "chunks hold whatever bytes a tensor of bools has",
+             "dtype_ == dtype::boolean && detail::has_odd_bools(bytes_of(whole))", "false",
+             "StoredBools.*"),
+    mutation("odd-bools-mapped", "array/handles/writable_array.cpp", "stored_in_mapped",
+             "dense arrays hold whatever bytes a tensor of bools has",
+             "type == dtype::boolean && values.dtype() == dtype::boolean", "false",
+             "StoredBools.*"),
     mutation("loaded-into-anything", "array/elements/chunk_tiles.cpp", "load",
              "a tile is stored into what may only be read",
              "parallel::require_output(into);", "",
@@ -782,16 +792,16 @@ MUTATIONS = [
     mutation("files-made-in-turns", "interop/unfinished_file.cpp", "creation",
              "what makes a file runs alone, so that it cannot wait for another thread's",
              "return ⟦!all.ending⟧;", "all.makers == 0",
-             "ArrayCallbacks.FromFunctionsThatMakeFiles"),
+             "ArrayCallbacks.FromFunctionsThatMakeFiles", hangs=True),
     mutation("end-waits-for-ever", "interop/unfinished_file.cpp", "exit_without_unfinished_files",
              "a sudden end waits for what makes a file, which waits for a thread that it keeps out",
              "!all.changed.wait_for(lock, std::chrono::seconds(1), none_but_here)",
              "(all.changed.wait(lock, none_but_here), false)",
-             "UnfinishedFile.SuddenEnds*"),
+             "UnfinishedFile.SuddenEnds*", hangs=True),
     mutation("end-waits-for-itself", "interop/unfinished_file.cpp", "exit_without_unfinished_files",
              "what makes a file cannot end the process",
              "all.makers == (⟦creations_here > 0 ? 1 : 0⟧)", "0",
-             "UnfinishedFile.SuddenEnds*"),
+             "UnfinishedFile.SuddenEnds*", hangs=True),
     mutation("unfinished-file-of-the-parent-removed", "interop/unfinished_file.cpp", "is_ours",
              "a forked child publishes and removes its parent's unfinished files",
              "return ⟦!inherited && maker == ::getpid()⟧;", "true",
@@ -800,7 +810,7 @@ MUTATIONS = [
              "a forked child finds the list of unfinished files as another thread held it",
              "::pthread_atfork([] { all().mutex.lock(); }, [] { all().mutex.unlock(); }, start_child);",
              "",
-             "UnfinishedFile.IsMadeInAChildWhile*"),
+             "UnfinishedFile.IsMadeInAChildWhile*", hangs=True),
     mutation("unfinished-files-destroyed-at-exit", "interop/unfinished_file.cpp", "unfinished_list::all",
              "the list of unfinished files is destroyed with the static objects",
              "return only.get();",
@@ -810,7 +820,7 @@ MUTATIONS = [
     mutation("interruptions-without-end", "storage/files/file_space.cpp", "allocate",
              "space is reserved again for as long as signals interrupt it",
              "++interruptions == interruptions_max", "false",
-             "FailingGrowth.IsAnErrorWhereEach*"),
+             "FailingGrowth.IsAnErrorWhereEach*", hangs=True),
     mutation("workspace-destroyed-early", "format/codec/codec.cpp", "of_this_thread",
              "a thread's workspace goes with its thread_local objects, and is used after that",
              "made->leave_to_thread();",
@@ -860,15 +870,15 @@ MUTATIONS = [
     mutation("commit-inside-its-write", "array/transaction/shared_transaction.cpp", "commit",
              "commit waits for the write that it is called from",
              "shared_transaction::commit() {\n  if (⟦parallel::call_scope::inside(this)⟧)", "false",
-             "Transaction.IsNotCommittedFromInside*"),
+             "Transaction.IsNotCommittedFromInside*", hangs=True),
     mutation("abort-inside-its-write", "array/transaction/shared_transaction.cpp", "abort",
              "abort waits for the write that it is called from",
              "if (⟦parallel::call_scope::inside(this)⟧) {", "false",
-             "Transaction.IsAbortedFromInside*"),
+             "Transaction.IsAbortedFromInside*", hangs=True),
     mutation("workers-outside", "parallel/executor/tile_loop.cpp", "work",
              "threads that help a call do not know what they are inside of",
              "const call_scope::inherited inherit(⟦inside⟧);", "nullptr",
-             "Transaction.IsNotCommittedFromInside*", "CallScope.*"),
+             "Transaction.IsNotCommittedFromInside*", "CallScope.*", hangs=True),
     mutation("large-extents-anywhere", "format/catalog/array_record.cpp", "problem_of",
              "large dense extents may begin at any page",
              "piece.offset % dense_alignment(piece.bytes) != 0", "false",
@@ -922,7 +932,7 @@ MUTATIONS = [
     mutation("caller-waits-for-a-slot", "parallel/executor/tile_loop.cpp", "run_tiles",
              "the caller of a loop needs one of the arena's slots",
              "⟦run.work(0);⟧\n    call.close();", "helpers->arena().execute([&] { run.work(0); });",
-             "HelperTeam.OwnersOfLocks*"),
+             "HelperTeam.OwnersOfLocks*", hangs=True),
     mutation("arenas-thrown-away", "parallel/threads/helper_arena.cpp", "~helper_arenas",
              "each executor makes an arena of its own",
              "idle_arenas::of_process().keep(std::move(made_.back()));", "",
@@ -931,7 +941,7 @@ MUTATIONS = [
              "threads wait for their turn to tell the sink",
              "if (⟦!turn⟧ || done <= reported_)",
              "[&] { while (!turn) static_cast<void>(turn.try_lock()); return false; }()",
-             "Progress.ASinkMayWaitForAnotherThreadsCall"),
+             "Progress.ASinkMayWaitForAnotherThreadsCall", hangs=True),
     mutation("workers-share-a-number", "parallel/threads/helper_team.cpp", "help_open_calls",
              "helpers of a call have the same number",
              "const int number = ⟦call.joined_⟧;", "1",
@@ -956,7 +966,7 @@ MUTATIONS = [
              "the system's memory is asked for with the list of pools locked",
              "⟦is_memory_short(list, pressure)⟧;\n  const std::lock_guard lock(list.lock);",
              "(std::lock_guard(list.lock), is_memory_short(list, pressure))",
-             "Callbacks.FromTheProbe*"),
+             "Callbacks.FromTheProbe*", hangs=True),
     # ---- pages of 16 and 64 KiB ------------------------------------------------------------------
     mutation("word-mapped-by-small-pages", "format/os/posix_file_system.cpp", "map_word",
              "the wake-up word is mapped at a multiple of 4 KiB",

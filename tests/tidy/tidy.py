@@ -15,6 +15,7 @@ from documents import check_documents, check_invariants, check_named_tests, chec
 from floors import check_floors
 from headers import check_headers
 from house import House
+from mutated import check_mutations
 from references import check_references
 from tested import check_skips, check_tested
 
@@ -27,6 +28,7 @@ CHECKS = {
     "contracts": check_contracts,
     "documents": check_documents,
     "named": check_named_tests,
+    "mutations": check_mutations,
     "readme": check_readme,
     "invariants": check_invariants,
     "subjects": check_subjects,

@@ -135,6 +135,19 @@ class Tree(Copy):
                                 ("src/core/attic/planted.hpp", "is in no room: name attic"),
                                 tool=tool)
 
+    # ---- mutations ---------------------------------------------------------------------------
+
+    def test_mutations_that_no_longer_apply(self):
+        table = "tests/mutations/table.py"
+        with self.planted("src/format/transaction/commit.cpp", "nobody_holds_more()",
+                          "held.pins.empty() || held.pins.back().last <= newest"), \
+                self.planted(table, '"Forks.ATestThatIsNotThere*"', '"Forks.APlaceInTheQueue*"'):
+            self.expect("mutations",
+                        (table, "lost-generation-given-away: src/format/transaction/commit.cpp holds its "
+                                "text 0 times"),
+                        (table, "queue-inherited: there is no test Forks.ATestThatIsNotThere*"),
+                        tool=self.root / "tests/tidy/tidy.py")
+
     # ---- tested ------------------------------------------------------------------------------
 
     def test_untested_source(self):

@@ -17,6 +17,9 @@ import tempfile
 import unittest
 
 SHALE = None
+# No processor has both the instructions of Bulldozer and those of SkylakeX.
+UNUSABLE_BLAS_KERNELS = ("SkylakeX" if " fma4" in pathlib.Path("/proc/cpuinfo").read_text()
+                         else "Bulldozer")
 SOUND, PROBLEMS, FAILED = 0, 1, 3
 LINE = re.compile(r"^  (ok|unknown|note|problem) +\S")
 
@@ -203,6 +206,13 @@ class Doctor(unittest.TestCase):
     def test_kernels_of_matrix_products(self):
         told = self.json(env={**os.environ, "OPENBLAS_CORETYPE": "Prescott"})["processor"]
         self.assertRegex(told["blas"], r"^OpenBLAS .*, Prescott \(OPENBLAS_CORETYPE is Prescott\)$")
+
+    def test_kernels_of_matrix_products_that_the_processor_cannot_run(self):
+        wrong = self.json(env={**os.environ, "OPENBLAS_CORETYPE": UNUSABLE_BLAS_KERNELS})
+        self.assertEqual(self.check(wrong, "matrix products")["verdict"], "problem")
+        self.assertIn("OPENBLAS_CORETYPE", self.check(wrong, "matrix products")["value"])
+        self.assertIsNone(wrong["processor"]["blas"])
+        self.assertEqual(self.code, PROBLEMS)
 
     def test_kernels_that_were_asked_for(self):
         forced = self.json(env={**os.environ, "SHALE_ISA": "baseline"})

@@ -39,9 +39,12 @@ void judge_blas(findings& list, const processor_facts& facts) {
   const auto has = [&](std::string_view feature) {
     return std::find(facts.features.begin(), facts.features.end(), feature) != facts.features.end();
   };
-  const bool is_asked_for = facts.blas.find("OPENBLAS_CORETYPE") != std::string::npos;
-  if (!is_asked_for || !has("avx2")) return list.ok("matrix products", facts.blas);
-  list.note("matrix products", facts.blas,
+  if (!facts.blas)
+    return list.problem("matrix products", facts.blas.why,
+                        "Products of floats and complex numbers fail.", "unset OPENBLAS_CORETYPE");
+  const bool is_asked_for = facts.blas->find("OPENBLAS_CORETYPE") != std::string::npos;
+  if (!is_asked_for || !has("avx2")) return list.ok("matrix products", *facts.blas);
+  list.note("matrix products", *facts.blas,
             "Without the variable, Shale takes the best kernels that the processor runs.",
             "unset OPENBLAS_CORETYPE");
 }

@@ -96,7 +96,7 @@ json facts_json(const processor_facts& facts) {
           {"isa", known_json(facts.kernels)},
           {"forced_isa", facts.forced.empty() ? json(nullptr) : json(facts.forced)},
           {"features", facts.features},
-          {"blas", facts.blas},
+          {"blas", known_json(facts.blas)},
           {"online", facts.online},
           {"usable", facts.usable},
           {"quota", known_json(facts.quota)},

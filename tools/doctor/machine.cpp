@@ -102,9 +102,11 @@ known<double> group_quota(const system_tree& system) {
       .then([](const group_setting<double>& setting) { return setting.value; });
 }
 
-known<std::string> chosen_kernels() {
+// What the library says of its kernels, or why it refuses those that the environment asks for.
+template <class Ask>
+known<std::string> unless_refused(Ask ask) {
   try {
-    return std::string(instruction_set());
+    return std::string(ask());
   } catch (const error& refusal) {
     return known<std::string>::unknown(std::string(refusal.message()));
   }
@@ -147,11 +149,11 @@ processor_facts look_at_processor(const system_tree& system) {
   processor_facts facts;
   facts.model = read_as(system, "/proc/cpuinfo",
                         [](std::string_view text) { return parse_line(text, "model name"); });
-  facts.kernels = chosen_kernels();
+  facts.kernels = unless_refused(instruction_set);
   const char* const forced = std::getenv("SHALE_ISA");
   facts.forced = forced != nullptr ? forced : "";
   facts.features = cpu_features();
-  facts.blas = blas_name();
+  facts.blas = unless_refused(blas_name);
   facts.online = static_cast<std::uint64_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
   facts.usable = usable_processors(facts.online);
   facts.quota = group_quota(system);

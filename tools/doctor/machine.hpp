@@ -15,7 +15,7 @@ struct processor_facts {
   known<std::string> kernels;         ///< the chosen instruction set
   std::string forced;                 ///< SHALE_ISA; empty if it is not set
   std::vector<std::string> features;  ///< instructions of the processor that kernels use
-  std::string blas;                   ///< the library, ", ", the processor that its kernels are for
+  known<std::string> blas;            ///< the library, ", ", the processor that its kernels are for
   std::uint64_t online = 0;           ///< processors of the machine
   std::uint64_t usable = 0;           ///< processors that the affinity mask allows
   known<double> quota;                ///< processor time of the control group, in processors

@@ -8,6 +8,7 @@
 #include "array/elements/read_ahead.hpp"
 #include "core/allocating.hpp"
 #include "core/grid.hpp"
+#include "core/stored_bools.hpp"
 #include "format/chunks/chunk_numbers.hpp"
 #include "parallel/blocks/block_copy.hpp"
 #include "parallel/executor/tile_loop.hpp"
@@ -149,6 +150,10 @@ void chunk_tiles::store(const dims& tile, const tensor& from) {
                         if (from.shape() != layout_.chunk_shape) fill(whole);  // chunks.1
                         parallel::copy_elements_here(detail::narrowed(whole, inside, inside.start),
                                                      from);
+                      }
+                      if (dtype_ == dtype::boolean && detail::has_odd_bools(bytes_of(whole))) {
+                        whole = whole.clone();
+                        detail::make_stored_bools(bytes_of(whole));
                       }
                       const std::uint64_t number = format::chunk_number(layout_, tile);
                       const format::bytes_view elements = bytes_of(whole);

@@ -54,6 +54,17 @@ tensor writable_array::map() const {
                            });
 }
 
+namespace {
+
+// What a mapped array of a dtype takes from `values`. A bool may have any byte (view_as), and its
+// comparison has 0 or 1, which is what files hold. Chunks are looked at when they are encoded.
+expr stored_in_mapped(dtype type, const expr& values) {
+  return type == dtype::boolean && values.dtype() == dtype::boolean ? values != expr(false)
+                                                                    : values;
+}
+
+}  // namespace
+
 void writable_array::write(const region& part, const tensor& values) const {
   const auto& self = state();
   detail::reporting(
@@ -65,7 +76,7 @@ void writable_array::write(const region& part, const tensor& values) const {
         const tensor fitted =
             values.shape() == part.shape ? values : values.broadcast_to(part.shape);
         if (self.is_dense()) {
-          eval_into(detail::narrowed(self.dense(), part), expr(fitted));
+          eval_into(detail::narrowed(self.dense(), part), stored_in_mapped(dtype(), expr(fitted)));
         } else if (part.shape == shape() && fitted.storage().kind() == storage_kind::file) {
           // Files may be larger than memory: the engine brings them in and drops them again.
           eval_into(*self.owner->tiles_of(*self.written), expr(fitted));
@@ -84,7 +95,8 @@ void writable_array::write(const expr& values) const {
                  self.require_writable();
                  // Errors of the caller's tile sources pass unchanged.
                  if (self.is_dense())
-                   eval_into(detail::allocating([&] { return self.dense(); }), values);
+                   eval_into(detail::allocating([&] { return self.dense(); }),
+                             stored_in_mapped(dtype(), values));
                  else eval_into(*self.owner->tiles_of(*self.written), values);
                  self.owner->require_not_aborted();
                });

@@ -133,6 +133,7 @@ void multiply(dtype type, const matrix& out, const matrix& a, const matrix& b, p
           [&]<class T>(std::type_identity<T>) { multiply_integers<T>(out, a, b); });
     return;
   }
+  check_blas_kernels();
   const blas_buffer held;
   // BLAS counts in 32 bits, so a longer inner axis is cut and the products are added.
   constexpr index_t most = index_t{1} << 30;

@@ -32,10 +32,12 @@ enum class product : std::uint8_t { replaces, adds };
 
 /// out = a b, or out = out + a b. All three have one dtype: bool, an integer, float32, float64 or
 /// complex. `out` has column stride 1; `a` and `b` are readable in place.
+/// Throws   out_of_memory (no buffer for BLAS), unsupported (as check_blas_kernels)
 void multiply(dtype type, const matrix& out, const matrix& a, const matrix& b, product how);
 
 /// The library with its version and kernels, such as "OpenBLAS 0.3.21, SkylakeX"; `blas_kernels`
 /// says more.
+/// Throws   as check_blas_kernels
 std::string blas_description();
 
 }  // namespace shale::ops

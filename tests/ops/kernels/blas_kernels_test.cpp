@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <cstdlib>
 #include <string>
 
@@ -64,15 +65,42 @@ TEST(BlasKernels, WidthOfUnknownTypesIsTheNarrowest) {
 // blas.1, blas.2
 TEST(BlasKernels, AreThoseThatTheEnvironmentAsksFor) {
   const auto asked = lines_of("OPENBLAS_CORETYPE=Core2 '" SHALE_REPORT_KERNELS "'");
-  ASSERT_EQ(asked.size(), 3u);
+  ASSERT_EQ(asked.size(), 4u);
   EXPECT_NE(asked[1].find(", Core2 (OPENBLAS_CORETYPE is Core2)"), std::string::npos) << asked[1];
   EXPECT_EQ(asked[2], "Core2");
+  EXPECT_EQ(asked[3], "64.0");
 
   const auto free = lines_of("env -u OPENBLAS_CORETYPE '" SHALE_REPORT_KERNELS "'");
-  ASSERT_EQ(free.size(), 3u);
+  ASSERT_EQ(free.size(), 4u);
   EXPECT_EQ(free[1].find("OPENBLAS_CORETYPE"), std::string::npos) << free[1];
   EXPECT_EQ(free[2], "not set");
+  EXPECT_EQ(free[3], "64.0");
 }
+
+#ifdef __x86_64__
+
+// blas.2, blas.3
+TEST(BlasKernels, ThatTheCpuCannotRunAreAnError) {
+  // No processor has both the instructions of Bulldozer and those of SkylakeX.
+  const std::string type = __builtin_cpu_supports("fma4") ? "SkylakeX" : "Bulldozer";
+  std::string in_lower_case = type;
+  for (char& letter : in_lower_case) letter = static_cast<char>(std::tolower(letter));
+  for (const std::string& written : {type, in_lower_case}) {
+    const auto told =
+        lines_of("OPENBLAS_CORETYPE=" + written + " '" + std::string(SHALE_REPORT_KERNELS) + "'");
+    ASSERT_EQ(told.size(), 4u);
+    for (const std::size_t line : {1, 3}) {
+      EXPECT_EQ(told[line].rfind("refused: OPENBLAS_CORETYPE asks for kernels", 0), 0u)
+          << told[line];
+      EXPECT_NE(told[line].find("[unsupported]"), std::string::npos) << told[line];
+      EXPECT_NE(told[line].find("wanted " + type), std::string::npos) << told[line];
+      EXPECT_NE(told[line].find("unset OPENBLAS_CORETYPE"), std::string::npos) << told[line];
+    }
+    EXPECT_EQ(told[2], written);
+  }
+}
+
+#endif
 
 }  // namespace
 }  // namespace shale::test

@@ -70,7 +70,7 @@ processor_facts good_processor() {
   facts.model = std::string("A processor");
   facts.kernels = std::string("avx512");
   facts.features = {"avx2", "fma"};
-  facts.blas = "OpenBLAS 0.3.21, Haswell";
+  facts.blas = std::string("OpenBLAS 0.3.21, Haswell");
   facts.online = facts.usable = facts.threads = 16;
   facts.quota = no_limit<double>;
   return facts;
@@ -191,7 +191,7 @@ TEST(Diagnosis, OfProcessors) {
                }),
             verdict::problem);
   const auto asked_for = [](facts& f) {
-    f.blas = "OpenBLAS 0.3.21, Core2 (OPENBLAS_CORETYPE is Core2)";
+    f.blas = std::string("OpenBLAS 0.3.21, Core2 (OPENBLAS_CORETYPE is Core2)");
   };
   EXPECT_EQ(on("matrix products", one_note, asked_for), verdict::note);
   processor_facts old_kernels = good_processor();
@@ -201,11 +201,18 @@ TEST(Diagnosis, OfProcessors) {
   EXPECT_EQ(find(diagnose(old_kernels), "matrix products").found, verdict::ok);
   EXPECT_EQ(on("matrix products", all_is_well,
                [](facts& f) {
-                 f.blas =
+                 f.blas = std::string(
                      "OpenBLAS 0.3.21, Haswell (by the CPU's features; OpenBLAS would take "
-                     "Prescott)";
+                     "Prescott)");
                }),
             verdict::ok);
+  const auto refused = [](facts& f) {
+    f.blas = known<std::string>::unknown("OPENBLAS_CORETYPE asks for kernels that cannot run here");
+  };
+  EXPECT_EQ(on("matrix products", one_problem, refused), verdict::problem);
+  processor_facts without_products = good_processor();
+  refused(without_products);
+  EXPECT_EQ(find(diagnose(without_products), "matrix products").command, "unset OPENBLAS_CORETYPE");
   EXPECT_EQ(on("processors", one_note, [](facts& f) { f.usable = 2; }), verdict::note);
   EXPECT_EQ(on("processor time", one_note, [](facts& f) { f.quota = 1.5; }), verdict::note);
   EXPECT_EQ(on("processor time", all_is_well, [](facts& f) { f.quota = 16.0; }), verdict::ok);
