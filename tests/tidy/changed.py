@@ -11,14 +11,15 @@ def git(root, *arguments):
 
 
 def changed(root, since=None):
-    """Absolute paths; without `since`, the last commit's and those of the last day's commits."""
+    """Absolute paths, the latest changes first; without `since`, those of the last commit and of the last
+    day's commits."""
     names = git(root, "diff", "--name-only", "HEAD")
     names += git(root, "ls-files", "--others", "--exclude-standard")
+    names += git(root, "log", "-1", "--name-only", "--format=")
     if since:
         if not git(root, "rev-parse", "--verify", "--quiet", since + "^{commit}"):
             sys.exit(f"no commit {since}")
         names += git(root, "diff", "--name-only", since, "HEAD")
     else:
-        names += git(root, "log", "-1", "--name-only", "--format=")
         names += git(root, "log", "--since=1.day", "--name-only", "--format=")
-    return {root / name for name in names}
+    return [root / name for name in dict.fromkeys(names)]

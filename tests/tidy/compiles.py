@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Lets compilers read, without making code, the sources that changed since a commit or in the last day, as
 one or several builds would compile them. Where more changed than can be read in a minute or two, the first
-ones are read, and a line says so: the builds read the others."""
+ones, those that changed last, are read, and a line says so: the builds read the others."""
 
 import argparse
 import concurrent.futures
@@ -22,8 +22,10 @@ SOURCES_MAX = 24  # of each compiler; one takes 2 to 5 seconds
 
 def commands_of(build, touched):
     """(folder, words) of each changed source that the build compiles, without what makes files."""
-    for entry in json.loads((build / "compile_commands.json").read_text()):
-        if pathlib.Path(entry["file"]) in touched:
+    entries = {pathlib.Path(entry["file"]): entry
+               for entry in json.loads((build / "compile_commands.json").read_text())}
+    for path in touched:
+        if entry := entries.get(path):
             words = shlex.split(entry["command"])
             at = words.index("-o")
             del words[at:at + 2]
@@ -38,7 +40,7 @@ def main():
     parser.add_argument("--all", action="store_true", help="the builds do this")
     arguments = parser.parse_args()
     root = arguments.root.resolve()
-    touched = {path for path in changed(root, arguments.since) if path.suffix == ".cpp"}
+    touched = [path for path in changed(root, arguments.since) if path.suffix == ".cpp"]
 
     chosen = []
     for build in arguments.build:

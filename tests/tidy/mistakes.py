@@ -42,7 +42,7 @@ def main():
 
     wanted = list(units(root, build))
     if not arguments.all:
-        touched = changed(root, arguments.since)
+        touched = set(changed(root, arguments.since))
         wanted = [(file, sources) for file, sources in wanted if sources & touched]
     print(f"{sum(len(sources) for _, sources in wanted)} sources in {len(wanted)} units", flush=True)
 

@@ -144,7 +144,8 @@ class Verdict(Scratch):
         text = "\n".join(lines)
         self.assertIn("FAILED: Dims.Planted (release tests): Failed\n"
                       "  /a/dims_test.cpp:7: Failure\n  Expected equality\n    1", text)
-        self.assertIn("FAILED: clang build\n  /a/dims.cpp:3:5: error: no such name\n  note: it is not", text)
+        self.assertIn("FAILED: clang build\n  /a/dims.cpp:3:5: error: no such name\n  note: it is not\n"
+                      "4 failures, 46 s in all", text)
         self.assertIn("FAILED: checks, format\n  /a/dims.cpp:1:2: error: code should be", text)
         self.assertIn("FAILED: checks, the house\n  tests/mutations/table.py: a-mutation: src/a.cpp holds", text)
         self.assertNotIn("both compilers", text)
@@ -160,8 +161,17 @@ class Verdict(Scratch):
 
     def test_skips_that_are_not_listed(self):
         self.stage("release tests", "FAILED",
-                   "a line\nDims.Skip: skipped: no device here [not in tests/skips.txt]\n")
-        self.assertIn("  Dims.Skip: skipped: no device here [not in tests/skips.txt]", self.verdict(1))
+                   "a line\n  [skipped] Dims.Old: skipped: by a test of skips [not in skips.txt]\n"
+                   "Dims.Skip: skipped: no device here [not in tests/skips.txt]\n")
+        self.assertEqual(self.verdict(1)[1:-1], [
+            "FAILED: skipped, and not in the list of skips (release tests)",
+            "  Dims.Skip: skipped: no device here [not in tests/skips.txt]"])
+
+    def test_noise_before_the_failure_of_a_program(self):
+        self.stage("release tests", "FAILED", "", [
+            ("Command", "ERROR: ld.so: object cannot be preloaded: ignored.\n" * 30 +
+             "FAIL: test_it (__main__.Command)\nwhy\n")])
+        self.assertIn("  FAIL: test_it (__main__.Command)", self.verdict(1))
 
 
 class Rename(Copy):
@@ -190,6 +200,8 @@ class Rename(Copy):
 
     def test_all_that_names_a_unit_moves_with_it(self):
         tool = self.root / "tests/tidy/tidy.py"
+        checks = "floors,tested,references,documents,named,mutations"
+        before = self.tidy(checks, tool)
         for old, new, test in (
                 ("src/format/transaction/writer_lock_wait", "src/format/transaction/awaited_lock", None),
                 ("src/storage/files/awaited_file", "src/storage/files/expected_file",
@@ -204,7 +216,7 @@ class Rename(Copy):
             if test:
                 self.assertTrue((self.root / test).exists(), text)
         self.git("add", "-A")
-        self.assertEqual(self.tidy("floors,tested,references,documents,named,mutations", tool), (0, []))
+        self.assertEqual(self.tidy(checks, tool), before)
         sources = re.findall(r"^ {4}([\w/]+\.cpp)\)?$",
                              (self.root / "src/storage/CMakeLists.txt").read_text(), re.M)
         self.assertIn("files/expected_file.cpp", sources)

@@ -139,6 +139,9 @@ class Tree(Copy):
 
     def test_mutations_that_no_longer_apply(self):
         table = "tests/mutations/table.py"
+        tool = self.root / "tests/tidy/tidy.py"
+        # Entries of the tree itself that no longer apply are another test's failure.
+        before = [tuple(line.split(": ", 1)) for line in self.tidy("mutations", tool)[1]]
         with self.planted("src/format/transaction/commit.cpp", "nobody_holds_more()",
                           "held.pins.empty() || held.pins.back().last <= newest"), \
                 self.planted(table, '"Forks.ATestThatIsNotThere*"', '"Forks.APlaceInTheQueue*"'):
@@ -146,7 +149,7 @@ class Tree(Copy):
                         (table, "lost-generation-given-away: src/format/transaction/commit.cpp holds its "
                                 "text 0 times"),
                         (table, "queue-inherited: there is no test Forks.ATestThatIsNotThere*"),
-                        tool=self.root / "tests/tidy/tidy.py")
+                        *before, tool=tool)
 
     # ---- tested ------------------------------------------------------------------------------
 
