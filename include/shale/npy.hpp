@@ -85,7 +85,8 @@ struct npy_read_options {
 ///          (NumPy aligns them to 64 bytes). bool: one pass over the bytes. Otherwise a copy into
 ///          pool memory
 /// Throws   as inspect_npy; corrupt (elements are missing, bytes after them, a bool that is
-///          neither 0 nor 1), unsupported (`read_write` where a copy is needed), out_of_memory, io
+///          neither 0 nor 1), unsupported (`read_write` where a copy is needed), cancelled,
+///          out_of_memory, io
 /// Lifetime the tensor keeps the mapping. The file may be removed or replaced
 tensor read_npy(const std::string& path, const npy_read_options& options = {});
 

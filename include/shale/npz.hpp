@@ -69,7 +69,7 @@ class npz_file {
   ///          Otherwise decompressed or copied into pool memory
   /// Throws   not_found; corrupt (checksum, sizes that contradict each other, and as read_npy);
   ///          unsupported (encrypted, other compressions, members that are not .npy, and as
-  ///          read_npy); invalid_argument (`read_write`); out_of_memory; io
+  ///          read_npy); invalid_argument (`read_write`); cancelled; out_of_memory; io
   tensor read(std::string_view name, const npz_read_options& options = {}) const;
 
  private:
@@ -93,8 +93,38 @@ struct npz_write_options {
 /// bytes, so that they can be mapped. Sizes beyond 4 GiB have the ZIP64 form.
 /// Cost     one pass in pieces of 4 MiB, with CRC-32 and deflate by one thread
 /// Throws   invalid_argument (a name that is empty, occurs twice, is not UTF-8, has a zero byte or
-///          is longer than 65,000 bytes; the level), and as write_npy
+///          is longer than 65,000 bytes; the level), and as write_npy. The names are checked before
+///          anything is written
 void write_npz(const std::string& path, std::span<const std::pair<std::string, tensor>> members,
                const npz_write_options& options = {});
+
+/// An archive that is written member by member, so that the members need not exist together.
+/// Threads  one at a time
+/// Lifetime without `finish` no file appears under the name
+class npz_writer {
+ public:
+  /// Makes the file under a temporary name beside `path`.
+  /// Throws   invalid_argument (the level), and as unfinished_file
+  explicit npz_writer(const std::string& path, const npz_write_options& options = {});
+  ~npz_writer();
+  npz_writer(npz_writer&&) noexcept;
+  npz_writer& operator=(npz_writer&&) noexcept;
+
+  /// Writes one more member, in the form and at the cost of `write_npz`. After a failure the archive
+  /// cannot be finished; a name that is refused changes nothing.
+  /// Throws   invalid_argument (the name; `finish` was called, a member has failed, or the writer was
+  ///          moved from), and as write_npy
+  void add(std::string_view name, const tensor& values);
+
+  /// Writes the directory of the archive, makes the file durable and gives it its name. Call it
+  /// once.
+  /// Throws   invalid_argument (a second call, a member has failed, or the writer was moved from),
+  ///          and as unfinished_file::publish
+  void finish();
+
+ private:
+  struct implementation;
+  std::unique_ptr<implementation> implementation_;
+};
 
 }  // namespace shale

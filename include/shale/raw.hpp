@@ -34,7 +34,7 @@ struct raw_read_options {
 ///          alignment (bool: one pass over the bytes). Otherwise a copy into pool memory
 /// Throws   invalid_argument (the file is too short, no regular file, or has no whole number of
 ///          elements), corrupt (a bool that is neither 0 nor 1), unsupported (`read_write` where a
-///          copy is needed), not_found, access_denied, out_of_memory, io
+///          copy is needed), not_found, access_denied, cancelled, out_of_memory, io
 /// Lifetime the tensor keeps the mapping. The file may be removed or replaced
 tensor read_raw(const std::string& path, dtype type, const raw_read_options& options = {});
 

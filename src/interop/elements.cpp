@@ -32,8 +32,10 @@ tensor as_allowed(const tensor& made, access allowed) {
 
 tensor read_copy(const input_file& file, const element_place& place, access allowed) {
   storage bytes = storage::allocate(static_cast<std::size_t>(place.bytes()));
+  const executor& on = executor::current();
   const std::span<std::byte> all(bytes.data(), bytes.size_bytes());
   for (std::size_t offset = 0; offset < all.size(); offset += piece_bytes) {
+    require_not_cancelled(on);
     const auto piece = all.subspan(offset, std::min(piece_bytes, all.size() - offset));
     file.read(piece, place.offset + offset);
     if (place.byte_order != std::endian::native) swap_bytes(piece, place.dtype);
@@ -77,7 +79,7 @@ class element_streamer {
     const storage& source = part.storage();
     const byte_range all = touched_bytes(part);
     for (std::size_t done = 0; done < all.bytes; done += piece_bytes) {
-      if (on_.cancelled()) throw error(errc::cancelled, "the call was cancelled");
+      require_not_cancelled(on_);
       const byte_range piece{all.offset + done, std::min(piece_bytes, all.bytes - done)};
       if (parallel::compares(on_, source)) source.compare_checksums(piece);
       source.populate(piece);
@@ -127,6 +129,10 @@ class element_streamer {
 };
 
 }  // namespace
+
+void require_not_cancelled(const executor& on) {
+  if (on.cancelled()) throw error(errc::cancelled, "the call was cancelled");
+}
 
 void require_byte_order(std::endian order) {
   if (order == std::endian::little || order == std::endian::big) return;

@@ -51,8 +51,10 @@ npy_header header_of(interop::zip_stream& stream, const interop::zip_member& mem
 
 tensor inflate(interop::zip_stream& stream, const npy_header& header, access allowed) {
   storage bytes = storage::allocate(static_cast<std::size_t>(header.data_bytes()));
+  const executor& on = executor::current();
   const std::span<std::byte> all(bytes.data(), bytes.size_bytes());
   for (std::size_t offset = 0; offset < all.size(); offset += interop::piece_bytes) {
+    interop::require_not_cancelled(on);
     const auto piece = all.subspan(offset, std::min(interop::piece_bytes, all.size() - offset));
     stream.read(piece);
     if (header.byte_order != std::endian::native) interop::swap_bytes(piece, header.dtype);
@@ -177,52 +179,113 @@ tensor npz_file::read(std::string_view name, const npz_read_options& options) co
       });
 }
 
+struct npz_writer::implementation {
+  implementation(const std::string& path, const npz_write_options& options)
+      : archive(path, options.existing),
+        target(path),
+        deflate_level(options.compression == npz_compression::deflate ? options.level : 0) {}
+
+  // Throws if nothing can be added to the archive any more.
+  void require_open() const {
+    if (state == progress::going_on) return;
+    throw error(errc::invalid_argument,
+                state == progress::finished ? "the archive is finished already"
+                                            : "a member of the archive could not be written",
+                {"file " + target, "begin another archive"});
+  }
+
+  enum class progress : std::uint8_t { going_on, failed, finished };
+
+  interop::zip_writer archive;
+  std::string target;
+  int deflate_level;
+  std::set<std::string, std::less<>> names;
+  progress state = progress::going_on;
+};
+
 namespace {
 
-void require_names(std::span<const std::pair<std::string, tensor>> members) {
+void require_options(const npz_write_options& options) {
+  detail::require_enumerator(options.compression, npz_compression::deflate, "npz_compression");
+  if (options.level < 1 || options.level > 9)
+    throw error(errc::invalid_argument, "no such level of deflate",
+                {fmt::format("got {}, wanted 1 to 9", options.level)});
+}
+
+// Throws if a member cannot have the name, or if one of `taken` has it.
+template <class Names>
+void require_name(std::string_view name, const Names& taken) {
   constexpr std::size_t longest = 65'000;  // ZIP's lengths have 16 bits
-  std::set<std::string_view> seen;
-  for (const auto& [name, values] : members) {
-    const char* wrong = name.empty()                   ? "it is empty"
-                        : name.size() > longest        ? "it is longer than 65,000 bytes"
-                        : !interop::is_utf8_name(name) ? "it is not UTF-8 without zero bytes"
-                        : !seen.insert(std::string_view(name)).second ? "it occurs twice"
-                                                                      : nullptr;
-    if (wrong)
-      throw error(errc::invalid_argument, "not a name for a member",
-                  {"got " + detail::in_quotes(name), wrong});
-  }
+  const char* wrong = name.empty()                   ? "it is empty"
+                      : name.size() > longest        ? "it is longer than 65,000 bytes"
+                      : !interop::is_utf8_name(name) ? "it is not UTF-8 without zero bytes"
+                      : taken.count(name) != 0       ? "it occurs twice"
+                                                     : nullptr;
+  if (wrong)
+    throw error(errc::invalid_argument, "not a name for a member",
+                {"got " + detail::in_quotes(name), wrong});
 }
 
 }  // namespace
 
+npz_writer::npz_writer(const std::string& path, const npz_write_options& options) {
+  detail::reporting([&] { return "write " + path; },
+                    [&] {
+                      require_options(options);
+                      implementation_ = std::make_unique<implementation>(path, options);
+                    });
+}
+
+npz_writer::~npz_writer() = default;
+npz_writer::npz_writer(npz_writer&&) noexcept = default;
+npz_writer& npz_writer::operator=(npz_writer&&) noexcept = default;
+
+void npz_writer::add(std::string_view name, const tensor& values) {
+  implementation& self = detail::held(implementation_, "npz_writer");
+  detail::reporting(
+      [&] { return fmt::format("write {} of {}", detail::in_quotes(name), self.target); },
+      [&] {
+        self.require_open();
+        require_name(name, self.names);
+        const interop::npy_stream stream(values);
+        const auto added = self.names.emplace(name).first;
+        self.state = implementation::progress::failed;  // until the member is whole
+        self.archive.begin(*added + std::string(suffix),
+                           {.deflate_level = self.deflate_level, .bytes = stream.bytes()});
+        const std::string& header = stream.header();
+        self.archive.append(std::as_bytes(std::span<const char>(header.data(), header.size())));
+        stream.for_each_piece(executor::current(), [&](std::span<const std::byte> piece) {
+          self.archive.append(piece);
+        });
+        self.archive.end();
+        self.state = implementation::progress::going_on;
+      });
+}
+
+void npz_writer::finish() {
+  implementation& self = detail::held(implementation_, "npz_writer");
+  detail::reporting([&] { return "write " + self.target; },
+                    [&] {
+                      self.require_open();
+                      self.state = implementation::progress::finished;
+                      self.archive.publish();
+                    });
+}
+
 void write_npz(const std::string& path, std::span<const std::pair<std::string, tensor>> members,
                const npz_write_options& options) {
-  detail::reporting(
-      [&] { return "write " + path; },
-      [&] {
-        detail::require_enumerator(options.compression, npz_compression::deflate,
-                                   "npz_compression");
-        require_names(members);
-        if (options.level < 1 || options.level > 9)
-          throw error(errc::invalid_argument, "no such level of deflate",
-                      {fmt::format("got {}, wanted 1 to 9", options.level)});
-        executor& on = executor::current();
-        interop::zip_writer archive(path, options.existing);
-        for (const auto& [name, values] : members) {
-          const interop::npy_stream stream(values);
-          archive.begin(
-              name + std::string(suffix),
-              {.deflate_level = options.compression == npz_compression::deflate ? options.level : 0,
-               .bytes = stream.bytes()});
-          const std::string& header = stream.header();
-          archive.append(std::as_bytes(std::span<const char>(header.data(), header.size())));
-          stream.for_each_piece(on,
-                                [&](std::span<const std::byte> piece) { archive.append(piece); });
-          archive.end();
-        }
-        archive.publish();
-      });
+  detail::reporting([&] { return "write " + path; },
+                    [&] {
+                      require_options(options);
+                      std::set<std::string_view> names;
+                      for (const auto& [name, values] : members) {
+                        require_name(name, names);
+                        names.insert(name);
+                      }
+                    });
+  npz_writer writer(path, options);
+  for (const auto& [name, values] : members) writer.add(name, values);
+  writer.finish();
 }
 
 }  // namespace shale

@@ -496,7 +496,8 @@ TEST_F(Abort, FollowsAFailedWriteOfData) {
   EXPECT_EQ(container.latest().generation(), 1u);
 }
 
-// A change that failed half-way may have left the trees inconsistent, so the commit must refuse.
+// A change that failed half-way may have left the trees inconsistent, so lookups and the commit
+// must refuse.
 TEST_F(Abort, FollowsAChangeThatFailedHalfWay) {
   plain_state state;
   {
@@ -520,11 +521,14 @@ TEST_F(Abort, FollowsAChangeThatFailedHalfWay) {
     }
     files.fail_call(UINT64_MAX, fault::none);
     if (ignored != state) break;  // there are no more calls
+    const errc looked_up = test::code_of([&] { change.find("a"); });
     try {
       change.commit();
       // A read failed before anything was changed.
+      EXPECT_EQ(looked_up, errc{});
       EXPECT_EQ(observe(again.latest()), state);
     } catch (const error& refused) {
+      EXPECT_EQ(looked_up, errc::io);
       EXPECT_EQ(refused.code(), errc::io);
       EXPECT_NE(std::string(refused.what()).find("one of its changes or writes has failed"),
                 std::string::npos);

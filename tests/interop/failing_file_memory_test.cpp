@@ -66,6 +66,11 @@ TEST_F(FailingFileMemory, NpzArchivesThrowErrors) {
   for (const auto compression : {npz_compression::stored, npz_compression::deflate}) {
     expect_errors_only("write_npz",
                        [&] { write_npz(path_, members, {.compression = compression}); });
+    expect_errors_only("npz_writer", [&] {
+      npz_writer writer(path_, {.compression = compression});
+      for (const auto& [name, values] : members) writer.add(name, values);
+      writer.finish();
+    });
     expect_only("file");
     expect_errors_only("open", [&] { npz_file::open(path_); });
     const npz_file archive = npz_file::open(path_);

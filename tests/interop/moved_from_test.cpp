@@ -228,6 +228,15 @@ TEST_F(MovedFrom, NpyWriter) {
       .then([](npy_writer& writer) { EXPECT_EQ(writer.elements().size(), 6); });
 }
 
+TEST_F(MovedFrom, NpzWriter) {
+  left_over<npz_writer>("npz_writer", npz_writer(directory_ / "x.npz"))
+      .throws("add", [&](npz_writer& writer) { writer.add("a", values_); })
+      .throws("finish", [](npz_writer& writer) { writer.finish(); })
+      .then([&, added = 0](npz_writer& writer) mutable {
+        writer.add("member " + std::to_string(++added), values_);
+      });
+}
+
 TEST_F(MovedFrom, NpzFile) {
   const std::pair<std::string, tensor> member{"a", values_};
   write_npz(directory_ / "x.npz", std::span(&member, 1));

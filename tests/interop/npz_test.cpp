@@ -6,6 +6,7 @@
 #include "interop/test_support.hpp"
 #include "interop/zip_reader.hpp"
 #include "interop/zip_writer.hpp"
+#include "shale/executor.hpp"
 #include "shale/memory_pool.hpp"
 
 namespace shale {
@@ -376,6 +377,69 @@ TEST(Npz, SameMembersGiveTheSameBytes) {
     write_npz(files / "b.npz", some_members(), {.compression = compression});
     EXPECT_EQ(test::read_file(files / "a.npz"), test::read_file(files / "b.npz"));
   }
+}
+
+TEST(NpzWriter, WritesTheBytesOfWriteNpz) {
+  const scratch_directory files;
+  for (const auto compression : {npz_compression::stored, npz_compression::deflate}) {
+    write_npz(files / "a.npz", some_members(), {.compression = compression});
+    npz_writer writer(files / "b.npz", {.compression = compression});
+    for (const auto& [name, values] : some_members()) writer.add(name, values);
+    EXPECT_FALSE(std::filesystem::exists(files / "b.npz"));
+    npz_writer moved = std::move(writer);
+    moved.finish();
+    EXPECT_EQ(test::read_file(files / "a.npz"), test::read_file(files / "b.npz"));
+    std::filesystem::remove(files / "b.npz");
+  }
+}
+
+TEST(NpzWriter, LeavesNoFileWithoutItsEnd) {
+  const scratch_directory files;
+  npz_writer(files / "a.npz").add("a", pattern({3}, dtype::int8, 1));
+  EXPECT_TRUE(files.names().empty());
+}
+
+TEST(NpzWriter, GoesOnAfterANameThatIsRefused) {
+  const scratch_directory files;
+  const tensor one = pattern({1}, dtype::int8, 1);
+  npz_writer writer(files / "a.npz");
+  writer.add("a", one);
+  for (const auto* name : {"", "a", "\xff"})
+    EXPECT_EQ(code_of([&] { writer.add(name, one); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { writer.add("b", pattern({1}, dtype::bfloat16, 1)); }), errc::unsupported);
+  writer.add("b", one);
+  writer.finish();
+  EXPECT_EQ(npz_file::open(files / "a.npz").names(), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(code_of([&] { writer.add("c", one); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { writer.finish(); }), errc::invalid_argument);
+}
+
+// What the cancelled call has written of its member would be taken for the member.
+TEST(NpzWriter, DoesNotFinishAfterAMemberThatFailed) {
+  const scratch_directory files;
+  const tensor one = pattern({1}, dtype::int8, 1);
+  executor on({.threads = 1});
+  const executor::scope within(on);
+  std::optional<npz_writer> writer(std::in_place, files / "a.npz");
+  on.cancel();
+  EXPECT_EQ(code_of([&] { writer->add("a", one); }), errc::cancelled);
+  on.resume();
+  EXPECT_EQ(code_of([&] { writer->add("b", one); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { writer->finish(); }), errc::invalid_argument);
+  writer.reset();
+  EXPECT_TRUE(files.names().empty());
+}
+
+TEST(Npz, ReadingIsCancelled) {
+  const scratch_directory files;
+  write_npz(files / "a.npz", some_members(), {.compression = npz_compression::deflate});
+  const npz_file archive = npz_file::open(files / "a.npz");
+  executor on({.threads = 1});
+  const executor::scope within(on);
+  on.cancel();
+  EXPECT_EQ(code_of([&] { archive.read("first"); }), errc::cancelled);
+  on.resume();
+  EXPECT_TRUE(equal_bits(archive.read("first"), some_members()[0].second));
 }
 
 }  // namespace

@@ -64,6 +64,7 @@ TEST_F(ZeroByte, IsRefusedInEveryPath) {
   expect_refused("npy_writer", npy,
                  [](const std::string& path) { npy_writer(path, dtype::float32, {3}).finish(); });
   expect_refused("npz_file", npz, [](const std::string& path) { npz_file::open(path); });
+  expect_refused("npz_writer", npz, [](const std::string& path) { npz_writer(path).finish(); });
   expect_refused("write_npz", npz,
                  [&](const std::string& path) { write_npz(path, std::span(&member, 1)); });
   expect_refused("read_raw", npy, [](const std::string& path) { read_raw(path, dtype::uint8); });

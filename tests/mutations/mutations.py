@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 
+from functions import definitions_of
 from table import MUTATIONS
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -55,18 +56,23 @@ def places_in(path, text):
     by_place = {}
     wrong = []
     for number, each in numbered():
-        for original, changed in each.places if each.file == path else ():
-            plain = original.replace("⟦", "").replace("⟧", "")
-            if text.count(plain) != 1:
-                wrong.append(f"{each.name}: {path} holds its text {text.count(plain)} times, not "
-                             f"once: {' '.join(plain.split())}")
+        for place in each.places if each.file == path else ():
+            functions = definitions_of(text, place.function)
+            if not functions:
+                wrong.append(f"{each.name}: {path} defines no {place.function}")
                 continue
-            first = text.index(plain)
-            end = first + len(plain)
-            if "⟦" in original:
-                end = first + original.index("⟧") - 1
-                first += original.index("⟦")
-            by_place.setdefault((first, end), []).append((number, each.name, changed))
+            plain = place.original.replace("⟦", "").replace("⟧", "")
+            found = [match.start() for match in re.finditer(re.escape(plain), text)
+                     if any(first <= match.start() < end for first, end in functions)]
+            if len(found) != 1:
+                wrong.append(f"{each.name}: {place.function} of {path} holds its text {len(found)} "
+                             f"times, not once: {' '.join(plain.split())}")
+                continue
+            first, end = found[0], found[0] + len(plain)
+            if "⟦" in place.original:
+                end = first + place.original.index("⟧") - 1
+                first += place.original.index("⟦")
+            by_place.setdefault((first, end), []).append((number, each.name, place.changed))
     places = []
     for (first, end), alternatives in sorted(by_place.items()):
         if places and first < places[-1][1]:

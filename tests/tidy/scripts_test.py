@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """The scripts that others rely on: whether script/environment lets anything of the caller through, what
-script/verdict says of a run, and what script/rename moves."""
+script/verdict says of a run, what script/rename moves, and where mutations find a function."""
 
 import argparse
 import os
@@ -235,6 +235,33 @@ class Rename(Copy):
         changed = subprocess.run(["git", "-C", str(self.root), "status", "--porcelain"],
                                  capture_output=True, text=True).stdout
         self.assertEqual(changed, "")
+
+
+class Functions(unittest.TestCase):
+    """Where tests/mutations/functions.py finds a definition."""
+
+    SOURCE = """
+    void early();  // early() {
+    int caller() { if (early()) { return early(); } return "early() {"[0]; }
+    void early(const map<int, char> in = {1, '{'}) const noexcept(false) { { first; } }
+    template <class T> auto box<T>::early(T each) -> std::vector<T>& { second; }
+    box::box(int from) : part_(early(from)), other_{from, R"(})"}, base<int>(1'000) { third; }
+    box::~box() { fourth; }
+    const auto local = [&](int each) mutable { fifth; };
+    using box::early;
+    """
+
+    def test_definitions_are_told_from_calls(self):
+        sys.path.insert(0, str(Scratch.source / "tests/mutations"))
+        from functions import definitions_of
+        for name, held in (("early", ("first;", "second;")), ("box", ("third;",)), ("~box", ("fourth;",)),
+                           ("local", ("fifth;",)), ("absent", ()), ("ear", ())):
+            spans = [self.SOURCE[first:end] for first, end in definitions_of(self.SOURCE, name)]
+            self.assertEqual(len(spans), len(held), (name, spans))
+            for span, text in zip(spans, held):
+                self.assertTrue(span.startswith(name) and span.endswith("}"), span)
+                self.assertIn(text, span)
+                self.assertEqual(span.count(";"), 1, span)
 
 
 if __name__ == "__main__":

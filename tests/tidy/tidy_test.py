@@ -144,10 +144,12 @@ class Tree(Copy):
         before = [tuple(line.split(": ", 1)) for line in self.tidy("mutations", tool)[1]]
         with self.planted("src/format/transaction/commit.cpp", "nobody_holds_more()",
                           "held.pins.empty() || held.pins.back().last <= newest"), \
+                self.planted("src/format/os/pins.cpp", "pin_set::take_lock(", "pin_set::take("), \
                 self.planted(table, '"Forks.ATestThatIsNotThere*"', '"Forks.APlaceInTheQueue*"'):
             self.expect("mutations",
-                        (table, "lost-generation-given-away: src/format/transaction/commit.cpp holds its "
-                                "text 0 times"),
+                        (table, "lost-generation-given-away: require_no_pin_above of "
+                                "src/format/transaction/commit.cpp holds its text 0 times"),
+                        (table, "pin-not-taken: src/format/os/pins.cpp defines no take"),
                         (table, "queue-inherited: there is no test Forks.ATestThatIsNotThere*"),
                         *before, tool=tool)
 

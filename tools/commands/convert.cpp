@@ -16,7 +16,7 @@
 #include "notation/address.hpp"
 #include "notation/shape_text.hpp"
 #include "shale/npz.hpp"
-#include "shale/unfinished_file.hpp"
+#include "terminal/interrupt.hpp"
 #include "terminal/output.hpp"
 #include "terminal/table.hpp"
 #include "terminal/units.hpp"
@@ -86,24 +86,22 @@ std::vector<conversion> into_archive(input_files& files, const address& source,
   const existing_file existing =
       options.writing.force ? existing_file::replace : existing_file::refuse;
   require_replaceable(target.file, options.writing);
-  // This refuses an impossible target before arrays are read into memory.
-  static_cast<void>(unfinished_file(target.file, existing));
-  std::vector<std::pair<std::string, tensor>> members;
+  npz_writer archive(target.file, {.existing = existing});
   std::vector<conversion> all;
   for (const array_facts& array : every_array(files, source)) {
     address from = source;
     from.array = array.name;
     const operand read = files.open(from);
     const bool is_direct = read.elements && (!type || *type == array.type);
-    // An archive is written from tensors. Therefore compressed arrays are decoded into memory,
-    // which must be large enough.
+    // An archive is written from tensors. Therefore a compressed array is decoded into memory,
+    // which must be large enough for one array at a time.
     const expr values = type ? astype(read.values, *type) : read.values;
-    members.emplace_back(array.name, is_direct ? *read.elements : eval(values));
-    all.push_back({place(target, source, array.name),
-                   values,
-                   {values.dtype(), members.back().second.size_bytes()}});
+    const tensor elements = is_direct ? *read.elements : eval(values);
+    archive.add(array.name, elements);
+    all.push_back(
+        {place(target, source, array.name), values, {values.dtype(), elements.size_bytes()}});
   }
-  write_npz(target.file, members, {.existing = existing});
+  replace_target([&] { archive.finish(); });
   return all;
 }
 

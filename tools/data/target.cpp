@@ -86,10 +86,9 @@ written write_npz_file(const address& target, const expr& values, const target_o
   // that it could not write.
   elements.storage().flush();
   elements.storage().check();
-  const std::pair<std::string, tensor> member{target.array.empty() ? "arr_0" : target.array,
-                                              elements};
-  replace_target(
-      [&] { write_npz(target.file, std::span(&member, 1), {.existing = existing(options)}); });
+  npz_writer archive(target.file, {.existing = existing(options)});
+  archive.add(target.array.empty() ? "arr_0" : target.array, elements);
+  replace_target([&] { archive.finish(); });
   return {.type = elements.dtype(), .stored_bytes = elements.size_bytes()};
 }
 

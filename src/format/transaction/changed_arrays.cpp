@@ -81,8 +81,11 @@ template <class Body>
 void changed_arrays::change(Body&& body) {
   try {
     body();
-  } catch (...) {
-    broken_ = true;
+  } catch (const std::bad_alloc&) {
+    broken_ = errc::out_of_memory;
+    throw;
+  } catch (const error& failed) {
+    broken_ = failed.code();
     throw;
   }
 }

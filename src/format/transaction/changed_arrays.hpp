@@ -26,9 +26,9 @@ class changed_arrays {
   changed_arrays(page_reader& reader, generation_space& space, page_ref catalog,
                  std::uint64_t array_count, std::uint64_t generation) noexcept;
 
-  /// Whether a change has failed half-way. In that case the trees contradict each other and must
-  /// not be committed.
-  bool broken() const noexcept { return broken_; }
+  /// Why a change has failed half-way, if one has. In that case the trees contradict each other and
+  /// must not be committed.
+  std::optional<errc> broken() const noexcept { return broken_; }
 
   std::uint64_t array_count() const noexcept { return array_count_; }
 
@@ -72,7 +72,7 @@ class changed_arrays {
   tree catalog_;
   std::uint64_t array_count_;
   std::map<std::string, open_array, std::less<>> open_;
-  bool broken_ = false;
+  std::optional<errc> broken_;
 };
 
 }  // namespace shale::format

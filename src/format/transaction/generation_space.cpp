@@ -46,7 +46,7 @@ decltype(auto) generation_space::enter_in_books(Body&& body) {
   try {
     return body();
   } catch (const std::bad_alloc&) {
-    broken_ = true;
+    broken_ = errc::out_of_memory;
     throw;
   }
 }

@@ -32,9 +32,9 @@ class generation_space final : public page_sink {
   /// Bytes of pages and long values written so far.
   std::uint64_t metadata_bytes() const noexcept { return metadata_bytes_; }
 
-  /// Whether memory ran out in the middle of a change. In that case the state contradicts itself
-  /// and must not be committed.
-  bool broken() const noexcept { return broken_; }
+  /// `out_of_memory` if memory ran out in the middle of a change. In that case the state contradicts
+  /// itself and must not be committed.
+  std::optional<errc> broken() const noexcept { return broken_; }
 
   // ---- extents: allocated first, then claimed when something refers to them, or given back ------
 
@@ -98,7 +98,7 @@ class generation_space final : public page_sink {
   std::uint64_t size_before_;                         // of the file, when the transaction began
   std::map<std::uint64_t, std::uint64_t> unclaimed_;  // offset -> space
   std::uint64_t metadata_bytes_ = 0;
-  bool broken_ = false;
+  std::optional<errc> broken_;
 };
 
 }  // namespace shale::format

@@ -62,16 +62,26 @@ struct transaction::parts {
     write_failed = true;
   }
 
+  // Throws if the transaction contradicts itself: its trees would answer with what is half changed.
+  void require_consistent() const {
+    if (const auto why = space.broken()) throw refusal(*why);
+    if (const auto why = arrays.broken()) throw refusal(*why);
+  }
+
   // Throws if the transaction contradicts itself, or if bytes are missing.
   void require_whole() const {
+    require_consistent();
     const std::lock_guard lock(failure_lock);
-    if (!space.broken() && !arrays.broken() && !write_failed) return;
-    error refused(first_failure ? first_failure->code() : errc::io,
-                  "the transaction cannot be committed",
-                  {"file " + held_writer.file().path,
-                   "one of its changes or writes has failed: abort, and begin again"});
+    if (!write_failed) return;
+    error refused = refusal(first_failure ? first_failure->code() : errc::io);
     if (first_failure) refused.add_detail(fmt::format("it was: {}", first_failure->message()));
     throw refused;
+  }
+
+  error refusal(errc why) const {
+    return error(why, "the transaction cannot be committed",
+                 {"file " + held_writer.file().path,
+                  "one of its changes or writes has failed: abort, and begin again"});
   }
 };
 
@@ -95,53 +105,58 @@ void transaction::require_active() const {
         {"this one was forked from it: begin one of its own on file " + current.file().path});
 }
 
+void transaction::require_consistent() const {
+  require_active();
+  parts_->require_consistent();
+}
+
 // ---- arrays -----------------------------------------------------------------------------------
 
 std::optional<array_record> transaction::find(std::string_view name) const {
-  require_active();
+  require_consistent();
   return parts_->arrays.find(name);
 }
 
 std::vector<std::string> transaction::list(std::string_view prefix, std::string_view after,
                                            std::size_t limit) const {
-  require_active();
+  require_consistent();
   return parts_->arrays.list(prefix, after, limit);
 }
 
 void transaction::put(const array_record& record) {
-  require_active();
+  require_consistent();
   parts_->arrays.put(record);
 }
 
 bool transaction::erase(std::string_view name) {
-  require_active();
+  require_consistent();
   return parts_->arrays.erase(name);
 }
 
 void transaction::rename(std::string_view from, std::string_view to) {
-  require_active();
+  require_consistent();
   parts_->arrays.rename(from, to);
 }
 
 std::optional<chunk_entry> transaction::find_chunk(std::string_view name,
                                                    std::uint64_t number) const {
-  require_active();
+  require_consistent();
   return parts_->arrays.find_chunk(name, number);
 }
 
 std::vector<numbered_chunk> transaction::chunks(std::string_view name, std::uint64_t first,
                                                 std::size_t limit) const {
-  require_active();
+  require_consistent();
   return parts_->arrays.chunks(name, first, limit);
 }
 
 void transaction::set_chunk(std::string_view name, std::uint64_t number, const chunk_entry& entry) {
-  require_active();
+  require_consistent();
   parts_->arrays.set_chunk(name, number, entry);
 }
 
 bool transaction::erase_chunk(std::string_view name, std::uint64_t number) {
-  require_active();
+  require_consistent();
   return parts_->arrays.erase_chunk(name, number);
 }
 

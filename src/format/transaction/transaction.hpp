@@ -160,6 +160,7 @@ class transaction {
   struct parts;
 
   void require_active() const;
+  void require_consistent() const;
 
   std::unique_ptr<parts> parts_;
 };
