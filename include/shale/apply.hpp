@@ -63,10 +63,6 @@ void element_block(Function& function, std::tuple<P...>*, std::byte* const* data
   }
 }
 
-}  // namespace detail
-
-namespace detail {
-
 // Runs `run` of apply_operands.hpp with a callable and its operands, which are tensors.
 template <auto run, class Function, class... Tensors>
 void apply_by(Function& function, const Tensors&... operands) {

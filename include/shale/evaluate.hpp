@@ -5,9 +5,10 @@
 // Cost     the passes that `explain` lists, in parallel
 // Throws   out_of_memory (a result or a reduced intermediate exceeds the pool); io (a mapped file
 //          lost bytes, or cannot be read); corrupt (a checksum); cancelled; unsupported (one pass
-//          over more than 64 different tensors: evaluate a part first); invalid_argument (an
-//          expression that was moved from); exceptions of tile sources and progress sinks.
-//          invalid_argument and unsupported also if SHALE_ISA cannot be met
+//          has more than 64 operands: each output counts, and each different view of an input;
+//          evaluate a part first); invalid_argument (an expression that was moved from);
+//          exceptions of tile sources and progress sinks. invalid_argument and unsupported also if
+//          SHALE_ISA cannot be met
 #pragma once
 
 #include <cstdint>
@@ -69,7 +70,7 @@ struct evaluation_plan {
 /// The plan that `eval` would follow. It computes nothing.
 /// Cost     O(size of the expression), times the number of reductions that read each other, and
 ///          counting the tiles of sources
-/// Throws   out_of_memory, unsupported (more than 64 tensors in a pass), invalid_argument (an
+/// Throws   out_of_memory, unsupported (more than 64 operands in a pass), invalid_argument (an
 ///          expression that was moved from)
 evaluation_plan explain(const expr& value);
 

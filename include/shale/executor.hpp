@@ -118,8 +118,8 @@ class executor {
 
   /// The numbers that were given, or chosen at construction. There are fewer threads than given
   ///   - if the host program limits the threads of oneTBB;
-  ///   - if oneTBB was started, with room for 257 threads, before any executor with more threads
-  ///     than CPUs existed.
+  ///   - if oneTBB started before the first executor that has more threads than the machine has
+  ///     CPUs. No executor gets more than 257 threads then.
   /// If the system refuses threads at the first parallel call, fewer of them help.
   int threads() const noexcept;
   std::size_t memory_bytes() const noexcept;

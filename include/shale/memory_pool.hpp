@@ -45,9 +45,10 @@ struct pool_statistics {
 };
 
 /// A pool of memory blocks, and a std::pmr memory resource. The system allocator serves requests
-/// below 32 KiB. Larger blocks come from segments of 64 MiB on huge pages; each thread caches some
-/// blocks of up to 1 MiB, in 21 sizes. A block above 256 MiB has a mapping of its own. Idle memory
-/// goes back to the system after some seconds, and under memory pressure (docs/storage.md).
+/// below 32 KiB. Larger blocks come from segments of 64 MiB on huge pages. Each thread caches some
+/// blocks of up to 1 MiB, in 21 sizes, and the block of up to 64 MiB that it freed last. A block
+/// above 256 MiB has a mapping of its own. Idle memory goes back to the system after some seconds,
+/// and under memory pressure (docs/storage.md).
 /// Throws   `allocate` throws out_of_memory (an `error`, not std::bad_alloc)
 /// Threads  safe. A thread may free blocks of another one
 /// Lifetime the pool must outlive its blocks. The default pool is never destroyed

@@ -95,8 +95,8 @@ struct npy_write_options {
   existing_file existing = existing_file::replace;
 };
 
-/// Writes `values` as version 1.0, like NumPy: in Fortran order if their layout is without gaps
-/// only in that order, otherwise row-major.
+/// Writes `values` as version 1.0. The file has Fortran order if the elements are contiguous in
+/// Fortran order but not in row-major order. Otherwise it is row-major. NumPy does the same.
 /// Cost     one pass in pieces of 4 MiB. Pages of a mapped source larger than half of the budget
 ///          are released after use. If the source is larger than memory and its fastest axis is not
 ///          that of the file, every piece reads pages of the whole source: use npy_writer then

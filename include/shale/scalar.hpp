@@ -46,7 +46,8 @@ class scalar {
     return with_value([](auto held) { return convert<T>(held); });
   }
 
-  /// The value as T, if T can represent it up to rounding to a float's precision.
+  /// The value as T, which must be able to represent it. If T is a floating type, the value may be
+  /// rounded.
   /// Throws   invalid_argument for a fraction or a NaN as an integer, a value out of range, and an
   ///          imaginary part as a real type
   template <class T>

@@ -34,7 +34,7 @@ struct shared_options {
 /// The users whose segments `open_shared` accepts. Any user could have taken the name first.
 enum class shared_owner : std::uint8_t {
   trusted,  ///< the effective user of this process, and root
-  anyone,   ///< every user who gives this one access
+  anyone,   ///< any user, if the segment's permissions let this process open it
 };
 
 /// Creates the segment `name` of `bytes` zeros and reserves its memory. A name has 1 to 200

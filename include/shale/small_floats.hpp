@@ -145,7 +145,8 @@ struct float8_e4m3fn {
   /// The conversion is exact.
   constexpr operator float() const noexcept { return detail::widen_float<4, 3, true>(bits); }
 
-  /// The value with these bits. Every pattern is valid: a number, a NaN or an infinity.
+  /// The value with these bits. Every pattern is valid: a number or a NaN. There is no
+  /// infinity.
   static constexpr float8_e4m3fn from_bits(std::uint8_t bits) noexcept {
     float8_e4m3fn result;
     result.bits = bits;

@@ -43,8 +43,8 @@ class unfinished_file {
   /// `publish` and after a move.
   const std::string& path() const noexcept { return path_; }
 
-  /// Delays `exit_without_unfinished_files` of other threads while the thread makes a file. Keep it
-  /// for a short time only. A thread may hold several at once.
+  /// While an object of this class exists, `exit_without_unfinished_files` waits in other threads.
+  /// Hold one while you make a file, for a short time only. A thread may hold several at once.
   class creation {
    public:
     /// Never throws. Does not return if another thread is ending the process.

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -68,8 +69,14 @@ TEST_F(FailingArrayMemory, OpeningThrowsErrors) {
   expect_errors_only("open_if_exists", [&] {
     if (container::open_if_exists(none)) ADD_FAILURE();
   });
-  int made = 0;
+  // A failed call leaves no file, or the next one would say that it exists.
   expect_errors_only("create", [&] {
+    container::create(none);
+    const enough_memory now;
+    std::filesystem::remove(none);
+  });
+  int made = 0;
+  expect_errors_only("open_or_create", [&] {
     std::string fresh;
     {
       const enough_memory now;

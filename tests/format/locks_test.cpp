@@ -172,7 +172,7 @@ TEST_F(RealLocks, AWriterIsNamedToTheOther) {
   const transaction change = container.begin(at_once);
   container_file second = container_file::open(posix_files(), path, open_access::write);
   const std::string text = text_of([&] { second.begin(at_once); });
-  EXPECT_TRUE(says(text, "another transaction is being made")) << text;
+  EXPECT_TRUE(says(text, "another transaction holds the file")) << text;
   EXPECT_TRUE(says(text, "held by " + this_process)) << text;
 }
 

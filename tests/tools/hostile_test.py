@@ -349,13 +349,17 @@ class Hostile(unittest.TestCase):
 
     def test_attributes_and_names_cannot_drive_the_terminal(self):
         self.shale("create", "a.shale:a", "--shape", "3", "--attribute", "title=\x1b[2J\x07",
-                   "--attribute", b"bytes=\xff\xfe".decode(errors="surrogateescape"))
+                   *(word for text in (b"bytes=\xff\xfe", b"k\xff=1", b"k\xfe=2", b"\xed\xa0\x80=3")
+                     for word in ("--attribute", text.decode(errors="surrogateescape"))))
         self.shale("info", "a.shale")
         self.assertIn("\\x1b[2J", self.out)
         self.assertIn("\\xff\\xfe", self.out)
         attributes = json.loads(self.shale("info", "a.shale", "--json"))["arrays"][0]["attributes"]
         self.assertEqual(attributes["title"], "\x1b[2J\x07")
-        self.assertIn("\ufffd", attributes["bytes"])
+        # JSON cannot hold the bytes; different ones stay different.
+        self.assertEqual(attributes["bytes"], "\\xff\\xfe")
+        self.assertEqual((attributes["k\\xff"], attributes["k\\xfe"]), (1, 2))
+        self.assertEqual(attributes["\\xed\\xa0\\x80"], 3)
         with zipfile.ZipFile(self.path / "a.npz", "w") as archive:
             archive.writestr("e\x1b[2J.npy", (self.path / "dem.npy").read_bytes())
         for arguments in (["ls"], ["ls", "-l"], ["info"]):

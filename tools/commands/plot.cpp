@@ -75,7 +75,7 @@ value_range find_range(std::span<const double> sample, const plot_options& optio
   if (options.min) result.low = *options.min;
   if (options.max) result.high = *options.max;
   if ((options.min || options.max) && !(result.low < result.high))
-    throw error(errc::invalid_argument, "nothing lies between black and white",
+    throw error(errc::invalid_argument, "the range of values that colours stand for is empty",
                 {fmt::format("got {:g} to {:g}: --min must be less than --max, or than the largest "
                              "element; --max greater than the smallest",
                              result.low, result.high)});

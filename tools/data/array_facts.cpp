@@ -14,6 +14,7 @@
 #include "notation/codec_text.hpp"
 #include "shale/npy.hpp"
 #include "terminal/output.hpp"
+#include "terminal/table.hpp"
 
 namespace shale::tools {
 
@@ -64,7 +65,10 @@ nlohmann::json array_facts::to_json() const {
   if (!codec.empty()) json["codec"] = codec;
   if (fill_value) json["fill_value"] = *fill_value;
   if (modified) json["modified"] = *modified;
-  for (const auto& [key, value] : attributes) json["attributes"][key] = attribute_json(value);
+  for (const auto& [key, value] : attributes) {
+    nlohmann::json& shown = json["attributes"][as_utf8(key)] = attribute_json(value);
+    if (shown.is_string()) shown = as_utf8(shown.get<std::string>());
+  }
   return json;
 }
 

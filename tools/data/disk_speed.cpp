@@ -46,7 +46,7 @@ std::optional<std::uint64_t> read_through(int file, std::byte* buffer, std::uint
     const ssize_t got = ::pread(file, buffer, piece_bytes, static_cast<off_t>(total));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EINVAL && total == 0) return std::nullopt;
-    if (got < 0) throw error::from_errno(errc::io, "measure the disk's speed", errno);
+    if (got < 0) throw error::from_errno(errc::io, "no memory to measure the disk's speed", errno);
     if (got == 0) break;
     total += static_cast<std::uint64_t>(got);
     // Only a read at the end of the file is short. The offset after it would not be aligned.

@@ -189,14 +189,14 @@ written write_target(const address& target, const contents& source, const target
   if (target.raw_dtype) {
     if (wanted.type && *wanted.type != *target.raw_dtype)
       throw error(errc::invalid_argument,
-                  fmt::format("'{}' is to hold {}, the elements are to be {}", target.text,
+                  fmt::format("'{}' names the dtype {}, the options name {}", target.text,
                               name(*target.raw_dtype), name(*wanted.type)));
     wanted.type = target.raw_dtype;
   }
   if (target.raw_shape && !(*target.raw_shape == source.values.shape()))
     throw error(errc::invalid_argument,
-                fmt::format("'{}' is to have another shape than the elements", target.text),
-                {fmt::format("they have {}", to_string(source.values.shape()))});
+                fmt::format("'{}' names another shape than the elements have", target.text),
+                {fmt::format("the elements have {}", to_string(source.values.shape()))});
   if (wanted.type && *wanted.type != source.values.dtype())
     wanted.values = astype(source.values, *wanted.type);
   if (target.format != file_format::shale && options.form.wants_chunks())

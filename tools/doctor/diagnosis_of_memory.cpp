@@ -52,9 +52,10 @@ void judge_budget(findings& list, const memory_facts& facts) {
                           "again and again. Give commands a --mem below it.",
                           format_bytes(throttle)));
   else if (facts.budget_bytes < 256 * mib)
-    list.note(
-        "budget", value,
-        "Larger operands pass through it in small pieces, which is slow for transposed ones.");
+    list.note("budget", value,
+              "Operands larger than the budget are processed in small pieces. This is slow for "
+              "transposed "
+              "operands.");
   else list.ok("budget", value);
 }
 
@@ -113,7 +114,7 @@ void judge_descriptors(findings& list, const limit_facts& facts) {
     value += fmt::format(", {} in use", format_count(*facts.descriptors_used));
   const std::uint64_t left =
       remainder_of(facts.descriptors, facts.descriptors_used.value.value_or(0));
-  std::string advice = "Each mapping and each reader's pin holds one.";
+  std::string advice = "Each mapped file and each shared segment holds one or two.";
   std::string command;
   if (facts.descriptors_hard == no_limit<std::uint64_t>) command = "ulimit -n unlimited";
   else if (facts.descriptors_hard > facts.descriptors)

@@ -1,6 +1,6 @@
 // Parses NumPy-like expressions over arrays into lazy expressions:
 //
-//   dz = (z[1:-1, 2:] - z[1:-1, :-2]) / (2 * dx); degrees(arctan(abs(dz)))
+//   dz = (z[1:-1, 2:] - z[1:-1, :-2]) / (2 * dx); degrees(atan(abs(dz)))
 //
 // The language has Python's operators with Python's precedence, indexing with integers, slices,
 // `...` and None, calls with keyword arguments, methods (a.sum(axis=0)), a.T, a.shape, a.size,

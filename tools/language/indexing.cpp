@@ -17,7 +17,7 @@ index_entry to_entry(const value& entry) {
   if (entry.is<value::tuple>() && entry.as<value::tuple>().kind() == sequence_kind::list)
     throw error(errc::invalid_argument, "lists of indices are not supported",
                 {"what is evenly spaced is a slice, as in a[:, 1:7:2]; other parts can be joined: "
-                 "concatenate((a[:, 1:2], a[:, 5:6]), axis=1)"});
+                 "concat((a[:, 1:2], a[:, 5:6]), axis=1)"});
   return to_index(entry, "an index");
 }
 

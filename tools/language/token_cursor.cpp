@@ -35,7 +35,7 @@ void token_cursor::fail_at_token(std::string_view wanted) const {
          "multiply by a power of 2, or floor_divide by one");
   if (found.is("="))
     fail("only a name at the start can be given a value", found.at,
-         "as in: slope = a / b; arctan(slope). Comparisons are written ==");
+         "as in: slope = a / b; atan(slope). Comparisons are written ==");
   if (wanted.empty()) fail(fmt::format("unexpected '{}'", found.text), found.at);
   fail(fmt::format("{}, got '{}'", wanted, found.text), found.at);
 }

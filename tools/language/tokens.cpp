@@ -139,7 +139,7 @@ class splitter {
     return result;
   }
 
-  // A float is no help there.
+  // Inside brackets a number is an index, so the advice to write a float would be wrong.
   bool is_in_brackets(std::size_t at) const {
     const std::string_view before = text_.substr(0, at);
     return std::count(before.begin(), before.end(), '[') >

@@ -85,7 +85,7 @@ interrupt_watch::interrupt_watch(executor& on) : on_(on), signals_(std::make_uni
   signals_->arrivals = ::signalfd(-1, &set, SFD_CLOEXEC);
   signals_->stop = ::eventfd(0, EFD_CLOEXEC);
   if (signals_->arrivals < 0 || signals_->stop < 0)
-    throw error::from_errno(errc::io, "watch for signals", errno);
+    throw error::from_errno(errc::io, "cannot watch for signals", errno);
   ::pthread_sigmask(SIG_BLOCK, &set, &signals_->before);
   try {
     thread_ = std::thread([this] { watch(); });

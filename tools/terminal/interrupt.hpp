@@ -54,9 +54,9 @@ void reader_has_gone() noexcept;
 /// Throws   cancelled if a signal has been caught
 void throw_if_interrupted();
 
-/// Calls `end`, which replaces a target, unless a signal has been caught. Meanwhile a second signal
-/// waits, and afterwards signals no longer end the command: its exit code would say that the target
-/// is unchanged.
+/// Calls `end`, which replaces a target, unless a signal has been caught. While `end` runs, a second
+/// signal is delayed. After `end`, signals no longer end the command: its exit code (130) would
+/// wrongly say that the target is unchanged.
 /// Throws   cancelled if a signal has been caught; exceptions of `end`
 void replace_target(const std::function<void()>& end);
 

@@ -30,8 +30,7 @@ void note_failure(const error& failure);
 /// Throws   io, out_of_space: the reader does not get the data, so the command should end
 void print_data(std::string_view text);
 
-/// Prints to stdout with indentation. U+FFFD replaces bytes that are not UTF-8, which attributes
-/// may have.
+/// Prints to stdout with indentation. U+FFFD replaces bytes that are not UTF-8.
 void print_json(const nlohmann::json& json);
 
 /// Prints to stderr, unchanged. A failed write to stderr is ignored. But a broken pipe ends the

@@ -22,8 +22,14 @@ void end_line(std::string& text, std::string line) {
 }
 
 // The bytes of the UTF-8 character at the beginning of `text`; 0 if there is no valid one.
+// Source: the Unicode Standard, table 3-7 (well-formed byte sequences).
 std::size_t character_bytes(std::string_view text) {
   const auto first = static_cast<unsigned char>(text.front());
+  const auto second = static_cast<unsigned char>(text.size() > 1 ? text[1] : '\0');
+  // No longer form than needed, no surrogate, nothing beyond U+10FFFF.
+  if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
+      (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f))
+    return 0;
   const std::size_t bytes = first < 0x80                    ? 1
                             : first >= 0xc2 && first < 0xe0 ? 2
                             : first >> 4 == 0xe             ? 3
@@ -33,6 +39,10 @@ std::size_t character_bytes(std::string_view text) {
   for (const char byte : text.substr(1, bytes - (bytes > 0 ? 1 : 0)))
     if (bytes > 0 && (static_cast<unsigned char>(byte) & 0xc0u) != 0x80u) return 0;
   return bytes;
+}
+
+void append_escaped(std::string& to, std::string_view bytes) {
+  for (const char byte : bytes) to += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
 }
 
 }  // namespace
@@ -52,8 +62,18 @@ std::string printable(std::string_view text) {
         bytes == 2 && first == 0xc2 && static_cast<unsigned char>(text[at + 1]) < 0xa0;
     if (first == '\n') result += "\\n";
     else if (bytes == 0 || is_c1 || first < 0x20 || first == 0x7f)
-      for (const char byte : text.substr(at, std::max<std::size_t>(bytes, 1)))
-        result += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
+      append_escaped(result, text.substr(at, std::max<std::size_t>(bytes, 1)));
+    else result += text.substr(at, bytes);
+    at += std::max<std::size_t>(bytes, 1);
+  }
+  return result;
+}
+
+std::string as_utf8(std::string_view text) {
+  std::string result;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t bytes = character_bytes(text.substr(at));
+    if (bytes == 0) append_escaped(result, text.substr(at, 1));
     else result += text.substr(at, bytes);
     at += std::max<std::size_t>(bytes, 1);
   }

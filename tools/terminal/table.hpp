@@ -18,6 +18,10 @@ std::size_t display_width(std::string_view text) noexcept;
 /// characters and bytes that are not UTF-8 become \xNN, and line feeds become \n.
 std::string printable(std::string_view text);
 
+/// The text, in which bytes that are not UTF-8 become \xNN. Attributes may have such bytes, and JSON
+/// cannot hold them.
+std::string as_utf8(std::string_view text);
+
 /// `head` and `text` in lines of at most `width` columns, broken at blanks. Lines after the first
 /// begin with `indent`. A word that is too long for a line has a line of its own.
 std::string wrapped(std::string_view head, std::string_view text, std::string_view indent,

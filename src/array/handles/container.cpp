@@ -93,7 +93,8 @@ std::shared_ptr<arrays::shared_transaction> container::implementation::begin(
   std::unique_lock lock(to->mutex, std::try_to_lock);
   for (milliseconds step(1); !lock.owns_lock() && !lock.try_lock();) {
     if (clock::now() >= deadline)
-      throw error(errc::busy, "another thread is waiting to write", {"file " + path});
+      throw error(errc::busy, "another thread of this process begins a transaction",
+                  {"file " + path, fmt::format("waited {} ms for it", timeout.count())});
     std::this_thread::sleep_for(step);
     step = std::min(2 * step, format::lock_step_max);
   }
@@ -113,8 +114,10 @@ container container::create(const std::string& path, open_mode mode) {
     if (!for_writing(mode))
       throw error(errc::invalid_argument, "a container is not created for reading",
                   {"file " + path});
-    format::container_file::create(place, {.exclusive = exclusive(mode)});
-    return container(implementation::open(place, mode));
+    std::shared_ptr<implementation> opened;
+    format::container_file::create(place, {.exclusive = exclusive(mode)},
+                                   [&] { opened = implementation::open(place, mode); });
+    return container(std::move(opened));
   });
 }
 

@@ -56,8 +56,9 @@ tensor writable_array::map() const {
 
 namespace {
 
-// What a mapped array of a dtype takes from `values`. A bool may have any byte (view_as), and its
-// comparison has 0 or 1, which is what files hold. Chunks are looked at when they are encoded.
+// The expression to store into a mapped array. A bool tensor may hold any byte (see view_as), but a
+// file must hold 0 or 1, so bools are compared with false first. The encoder of chunks does this
+// too.
 expr stored_in_mapped(dtype type, const expr& values) {
   return type == dtype::boolean && values.dtype() == dtype::boolean ? values != expr(false)
                                                                     : values;

@@ -101,10 +101,6 @@ format::chunked_layout make_chunked(std::string_view name, const array_spec& spe
   return layout;
 }
 
-}  // namespace
-
-namespace {
-
 // Refuses every part of the specification that a dense array would ignore.
 void require_dense(std::string_view name, const array_spec& spec,
                    std::span<const std::byte> fill_value) {

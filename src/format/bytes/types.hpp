@@ -43,7 +43,7 @@ struct page_ref {
   friend bool operator==(const page_ref&, const page_ref&) noexcept = default;
 };
 
-/// Identifies a container for ever. Copies and compacted files keep it.
+/// Identifies a container for ever. Byte-wise copies keep it.
 struct uuid {
   std::array<std::uint8_t, 16> bytes{};
 

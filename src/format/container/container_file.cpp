@@ -166,7 +166,8 @@ bool container_file::poisoned() const noexcept {
   return in && in->write_back && in->write_back->failed();
 }
 
-container_file container_file::create(const bound_path& place, const create_options& options) {
+container_file container_file::create(const bound_path& place, const create_options& options,
+                                      const std::function<void()>& named) {
   return with_context("create container", [&] {
     const std::string& path = place.shown();
     file_system& files = place.files();
@@ -197,7 +198,9 @@ container_file container_file::create(const bound_path& place, const create_opti
     try {
       result = files.sync_directory_of(place.name());  // never repeated: see sync_failure
       if (result < 0) throw failure("make the container's name durable", result, path);
-      return open(place, open_access::write, {.exclusive = options.exclusive});
+      container_file opened = open(place, open_access::write, {.exclusive = options.exclusive});
+      if (named) named();
+      return opened;
     } catch (...) {
       take_name_back(*made);  // so that no container appears when `create` fails
       throw;

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,11 +55,13 @@ struct open_options {
 class container_file {
  public:
   /// Makes a container whose generation 1 is empty, and opens it for writing. It appears under its
-  /// name whole or not at all.
+  /// name whole or not at all. `named` is called when it has its name; if that throws, the name is
+  /// taken back.
   /// Throws   already_exists, not_found (directory), access_denied, out_of_space, io,
   ///          unsupported (the file system does not honour open-file-description locks, or is a
-  ///          network's and this is not `exclusive`)
-  static container_file create(const bound_path& place, const create_options& options = {});
+  ///          network's and this is not `exclusive`), and exceptions of `named`
+  static container_file create(const bound_path& place, const create_options& options = {},
+                               const std::function<void()>& named = {});
   static container_file create(file_system& files, const std::string& path,
                                const create_options& options = {}) {
     return create(bound_path(files, path), options);

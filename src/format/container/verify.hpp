@@ -3,8 +3,8 @@
 //
 //   verifier work(view);
 //   work.check_metadata(on_task);      // pages, descriptors, indexes, the space partition
-//   for each task, on any thread:  work.check(task)
-//   report sum = work.finish();
+//   for each task, on any thread:  work.check(task, buffer)
+//   verify_report sum = work.finish();
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,7 @@ bool is_byte(const found_lock& lock, std::uint64_t byte) noexcept {
 
 std::string held_by(open_file& asking, const found_lock& lock) {
   const std::string holders = asking.holders_of(lock);
-  return holders.empty() ? "held by a process that this one cannot look at" : "held by " + holders;
+  return holders.empty() ? "held by a process that this one may not inspect" : "held by " + holders;
 }
 
 }  // namespace
@@ -40,13 +40,13 @@ error writer_is_busy(open_file& asking, std::chrono::milliseconds waited, const 
     if (!is_byte(found, byte) || found.mode != lock_mode::exclusive)
       return foreign_lock(asking, found, path)
           .add_detail(fmt::format("waited {} ms for it to go", waited.count()));
-    return error(errc::busy, "another transaction is being made",
+    return error(errc::busy, "another transaction holds the file",
                  {"file " + path, fmt::format("waited {} ms for it to end", waited.count()),
                   fmt::format("{}, byte {}, is {}",
-                              byte == writer_lock ? "the writer's lock" : "the next writer's place",
-                              byte, held_by(asking, found))});
+                              byte == writer_lock ? "the writer's lock" : "the queue's lock", byte,
+                              held_by(asking, found))});
   }
-  return error(errc::busy, "another transaction is being made",
+  return error(errc::busy, "another transaction held the file",
                {"file " + path, fmt::format("waited {} ms for it to end", waited.count())});
 }
 
@@ -61,7 +61,7 @@ void probe_locks(open_file& first, open_file& second, const std::string& path) {
   // failure.
   const bool unknown = (result == 0 && !taken) || result == -EINVAL || result == -ENOLCK ||
                        result == -EOPNOTSUPP || result == -ENOSYS;
-  if (result < 0 && !unknown) throw failure("try a lock", result, path);
+  if (result < 0 && !unknown) throw failure("cannot lock a byte of the file", result, path);
   if (unknown)
     throw error(errc::unsupported,
                 "the file system does not honour locks of open file descriptions",

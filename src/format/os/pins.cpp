@@ -122,7 +122,7 @@ pin_scan scan_pins(open_file& asking, const std::string& path) {
     unknown.pop_back();
     found_lock found;
     const os_result result = uninterrupted([&] { return asking.find_lock(within, found); });
-    if (result < 0) throw failure("look for readers", result, path);
+    if (result < 0) throw failure("cannot look for the locks of readers", result, path);
     if (result == 0) continue;
     const lock_range here{std::max(found.range.first, within.first),
                           std::min(found.range.last, within.last)};

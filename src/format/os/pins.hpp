@@ -46,9 +46,9 @@ class pin {
 ///           description is duplicated: so a forked child that closes its copy releases no lock of
 ///           its parent
 ///   pins.2  a generation is locked without a gap from `take` until its last pin is destroyed
-///   pins.3  a description keeps few locks on generations that nobody holds any more: none if it
-///           holds at most 64 generations, else at most one for each 64 that it holds. While no
-///           description can be opened, the number is unbounded
+///   pins.3  the number of stale locks of a description is limited: with at most 64 pinned
+///           generations it keeps none, with more at most one for each 64. While no description can
+///           be opened, the number is unbounded
 ///
 /// How pins are released: Locks end only with their description (pins.1), so a description that
 /// holds several generations cannot drop one of them directly. `release` counts such locks. When

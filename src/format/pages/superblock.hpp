@@ -38,7 +38,8 @@ struct superblock {
 superblock_sector encode_superblock(const superblock& fields, const uuid& id, std::uint32_t slot);
 
 /// Decodes a sector. It is valid if it carries the magic number, this container's uuid, this slot's
-/// number and the right checksum. Open, slot choice, reuse and re-read all use this one predicate.
+/// number and the right checksum. The same test decides which generation is opened, which slot is
+/// written, which space is reused, and whether a slot has changed under a reader.
 /// Nothing else makes a superblock invalid: with an unknown version or feature it still counts as
 /// the newest generation, and if its root does not verify, the container is `corrupt`.
 /// Returns  the fields, or nothing if the sector is not valid

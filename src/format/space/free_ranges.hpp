@@ -38,7 +38,7 @@ class free_ranges {
   /// first -> one past the last.
   const std::map<std::uint64_t, std::uint64_t>& ranges() const noexcept { return ranges_.ranges(); }
 
-  /// The offsets at which a range has begun or ceased to begin since the last call.
+  /// The start offsets of ranges that have appeared or disappeared since the last call.
   std::set<std::uint64_t> take_touched() { return std::exchange(touched_, {}); }
 
  private:

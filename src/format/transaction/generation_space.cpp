@@ -78,7 +78,7 @@ extent generation_space::allocate(std::uint64_t bytes) {
     if (found.offset < size) {
       const os_result result = uninterrupted(
           [&] { return data.punch(found.offset, std::min(whole, size - found.offset)); });
-      if (result < 0) throw failure("clear space", result, path);
+      if (result < 0) throw failure("cannot clear space of the file", result, path);
     }
     allocate_space(data, found.offset, whole, path);
   } catch (...) {

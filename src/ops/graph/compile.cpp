@@ -126,9 +126,9 @@ int tape_builder::add_leaf(const node_ref& value) {
   }
   const int operand = outputs_ + static_cast<int>(leaves_.size());
   if (operand >= parallel::max_operands)
-    throw error(errc::unsupported, "the expression reads too many different tensors",
+    throw error(errc::unsupported, "one pass of the expression has too many operands",
                 {"at most " + std::to_string(parallel::max_operands - outputs_) +
-                     " views can be read in one pass",
+                     " different views can be read in one pass",
                  "evaluate a part of it first"});
   leaves_.push_back(value);
   values_.push_back({reg::location::operand, operand, value->type});

@@ -2,8 +2,8 @@
 // in order, and each tile runs once.
 //
 // Invariants
-//   loop.1  tiles are claimed in ascending order: of the tiles below the highest one that has
-//           begun, at most `threads` - 1 have not begun yet
+//   loop.1  tiles are claimed in ascending order: below the highest tile that has begun, at most
+//           `threads` - 1 tiles have not begun
 //   loop.2  everything before the loop happens before every tile, and every tile happens before the
 //           loop's return; locks that ThreadSanitizer sees order this (oneTBB is not instrumented)
 //   loop.3  after a tile throws or the executor is cancelled, no further tile begins; the first

@@ -1,5 +1,5 @@
-// Compares the operands of a small call by their addresses: what is left to compare if the layouts
-// are known.
+// Compares the addresses of a small call's operands. The kept plan fixes the layouts, so only
+// addresses differ between calls.
 #pragma once
 
 #include <cstddef>

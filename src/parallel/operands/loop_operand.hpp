@@ -50,8 +50,8 @@ void require_output(const tensor& out, const dims& shape);
 /// Cost     as count_bytes_read_once
 std::uint64_t bytes_read_once(std::span<const loop_operand> operands) noexcept;
 
-/// Whether half of the budget does not hold the mapped operands, so that they cannot all stay
-/// resident. Large ones are then streamed in windows, or copied tile by tile.
+/// Whether the mapped operands need more than half of the budget. Then they cannot all stay
+/// resident: large ones are read in windows, or copied tile by tile.
 bool mapped_exceed_half_of_budget(std::span<const loop_operand> operands, const executor& on);
 
 /// The addresses that a plan's positions count from.

@@ -15,8 +15,8 @@ namespace {
 constexpr index_t tile_elements_max = index_t{1} << 17;
 constexpr index_t tile_elements_min = index_t{1} << 13;
 
-// A tile that folds into many states makes, merges and frees them all. So it is higher, and folds
-// more elements into each, as long as at least `high_tiles_min` tiles are left.
+// If a tile has many results, it allocates, merges and frees one state for each. So such a tile gets
+// more elements along the folded axis, as long as at least `high_tiles_min` tiles are left.
 constexpr index_t high_tile_elements_max = index_t{1} << 19;
 constexpr index_t high_tiles_min = 64;
 

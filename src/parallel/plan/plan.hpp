@@ -47,7 +47,8 @@ struct block_position {
 
 class plan {
  public:
-  /// Throws   invalid_argument unless all operands have one shape and there are 1 to max_operands
+  /// Throws   invalid_argument if there is no operand, or if their shapes differ; unsupported if
+  ///          there are more than max_operands
   plan(std::span<const plan_operand> operands, const plan_options& options = {});
 
   int operands() const noexcept { return static_cast<int>(axes_.strides.size()); }

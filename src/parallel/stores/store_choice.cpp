@@ -7,7 +7,8 @@ namespace shale::parallel {
 
 namespace {
 
-// Less may stay in a cache until it is read again, which the time of its own pass does not show.
+// A smaller output may still be in a cache when it is read again. The time of the pass that writes
+// it does not show that gain.
 constexpr std::uint64_t bytes_min = std::uint64_t{4} << 20;
 
 // Streaming must be faster by a thirtieth: a difference below that is noise.

@@ -26,8 +26,8 @@ struct needed_soon {
 /// parts of a cache line at both ends are stored as usual.
 /// Threads  other threads see the bytes only after `finish_streams` on this thread
 ///
-/// While it stores, it prefetches `needed` (see there): a loop that only stores leaves the memory's
-/// reading half idle.
+/// While it stores, it prefetches the memory that `needed` describes (see needed_soon). A loop that
+/// only stores does not use the bandwidth for reads.
 void stream_bytes(std::byte* to, const std::byte* from, std::size_t bytes,
                   std::span<const needed_soon> needed = {}) noexcept;
 

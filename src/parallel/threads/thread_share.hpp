@@ -13,8 +13,8 @@ namespace shale::parallel {
 /// Threads  shares may be made and destroyed in any thread
 class thread_share {
  public:
-  /// Cost     20 µs for each thread of all live shares, if there were never so many: they are
-  ///          started and ended
+  /// Cost     If the live shares need more threads than were ever started at once, that many
+  ///          threads are started and ended, which takes 20 µs each. Otherwise O(1)
   /// Throws   exceptions of oneTBB if a limit cannot be set; do not ask it for threads then
   explicit thread_share(int wanted);
   ~thread_share();

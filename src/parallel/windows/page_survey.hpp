@@ -1,7 +1,6 @@
 // Remembers which pages of a call's operands were in the page cache before the call, so that they
 // stay there (stream.3). A window must be surveyed before any read can have brought in its pages.
-// The kernel reads ahead of a page fault on its own, so windows that far ahead are surveyed as
-// well.
+// On a page fault, the kernel may also read later pages. So windows that far ahead are surveyed too.
 #pragma once
 
 #include <mutex>

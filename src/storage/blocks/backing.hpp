@@ -32,8 +32,8 @@ backing_file backing_of(int descriptor, std::string_view path);
 /// on all pages that were not stored into through this mapping.
 bool stores_show(const storage& written, const storage& other) noexcept;
 
-/// The position in the file of byte `at` of a mapped storage, and the number of bytes from there on
-/// that are contiguous both in the file and in the owner. `at` is inside the storage.
+/// The position in the file of byte `offset` of a mapped storage, and the number of bytes from there
+/// on that are contiguous both in the file and in the owner. `offset` is inside the storage.
 file_extent extent_at(const storage& mapped, std::size_t offset) noexcept;
 
 }  // namespace shale::detail

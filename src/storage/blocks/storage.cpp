@@ -100,8 +100,8 @@ void storage::grow(std::size_t bytes) {
   if (!block_)
     throw error(errc::invalid_argument, "a storage without an owner cannot grow",
                 {"make one with storage::allocate, map_file or create_file"});
-  // A read-only owner may grow with a file that others grow. Only if the owner is writable, a
-  // read-only handle must not grow it.
+  // If the owner is read-only, a read-only handle may grow it: this maps bytes that others have
+  // appended. If the owner is writable, growing it may extend the file.
   if (read_only_ && block_->access() != shale::access::read_only)
     throw error(errc::access_denied, "a read-only handle cannot grow its storage",
                 {"grow through a handle that may write"});

@@ -1,5 +1,5 @@
-// Watches a file, from the moment it gets its name, for errors of writing its bytes to the device,
-// until it is made durable.
+// Collects the write-back errors of one file, from the moment the file gets its name until it is
+// durable.
 //
 // The kernel reports a write-back error once to each open file description. A description that is
 // opened after the error gets the report only if no other one has received it. So a description

@@ -31,7 +31,7 @@ class thread_cache {
   mutable biased_lock lock;
   std::int64_t live_bytes = 0;       // allocated minus freed here: negative if others allocate
   std::int64_t peak_live_bytes = 0;  // the highest sum of this and the pool's count
-  std::int64_t live_blocks = 0;      // not next to live_bytes: as a pair, both would be slower
+  std::int64_t live_blocks = 0;      // apart from live_bytes: as a vector, both are slower
   std::uint64_t hits = 0;
   std::size_t reported_bytes = 0;  // the last number of kept bytes that was reported to the pool
 

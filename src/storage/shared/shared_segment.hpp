@@ -49,7 +49,7 @@ open_segment make_segment(const std::string& path, std::size_t bytes,
 void name_segment(const open_segment& made, const std::string& path);
 
 /// Attaches this process to the living segment of that name; nothing if there is none. Throws
-/// access_denied if the segment belongs to another user, unless `whose` allows that.
+/// access_denied if the segment belongs to another user, unless `owner` allows that.
 std::optional<open_segment> attach_segment(const std::string& path, access allowed,
                                            shared_owner owner);
 

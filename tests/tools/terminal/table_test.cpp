@@ -44,6 +44,16 @@ TEST(Printable, LeavesNoControlCharacterToATerminal) {
   EXPECT_EQ(printable(""), "");
 }
 
+TEST(AsUtf8, EscapesOnlyBytesThatAreNotUtf8) {
+  EXPECT_EQ(as_utf8("höhe 東 𝄞 \x1b\n"), "höhe 東 𝄞 \x1b\n");
+  EXPECT_EQ(as_utf8("a\xff\xc3"), "a\\xff\\xc3");
+  EXPECT_EQ(as_utf8("\xed\xa0\x80"), "\\xed\\xa0\\x80");           // a surrogate
+  EXPECT_EQ(as_utf8("\xe0\x80\x80"), "\\xe0\\x80\\x80");           // longer than needed
+  EXPECT_EQ(as_utf8("\xf0\x8f\xbf\xbf"), "\\xf0\\x8f\\xbf\\xbf");  // longer than needed
+  EXPECT_EQ(as_utf8("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");  // beyond U+10FFFF
+  EXPECT_EQ(as_utf8("\xed\x9f\xbf\xee\x80\x80"), "\xed\x9f\xbf\xee\x80\x80");
+}
+
 TEST(Table, ShowsNoControlCharacters) {
   table list({{"a"}});
   list.add({"x\x1by"});
