@@ -61,7 +61,8 @@ expr ceil(const expr& a);
 expr trunc(const expr& a);
 expr round(const expr& a);  ///< ties to even
 
-/// The result is bool. All integers are finite.
+/// The result is bool. All integers are finite. A complex number is infinite if one of its parts is,
+/// even if the other part is NaN.
 expr isnan(const expr& a);
 expr isinf(const expr& a);
 expr isfinite(const expr& a);

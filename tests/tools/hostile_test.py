@@ -171,6 +171,25 @@ class Hostile(unittest.TestCase):
         self.assertNotIn("new.shale", self.files())
         self.assertNotIn("new.npz", self.files())
 
+    def test_a_damaged_member_of_an_archive_is_not_carried_on(self):
+        self.survey()
+        # Members that this command writes are mapped, and need not be copied.
+        self.shale("convert", "survey.shale", "all.npz")
+        data = bytearray((self.path / "all.npz").read_bytes())
+        with zipfile.ZipFile(self.path / "all.npz") as archive:
+            member = archive.getinfo("dem.npy")
+        data[member.header_offset + member.compress_size // 2] ^= 1
+        (self.path / "all.npz").write_bytes(data)
+        names = ["all.npz", "dem", "stored ", "computed "]
+        for target in ("new.shale", "new.npz", "new.npy:"):
+            source = "all.npz:dem" if target.endswith(":") else "all.npz"
+            self.refused(CORRUPT, "convert", source, target.rstrip(":"), names=names)
+            self.assertNotIn(target.rstrip(":"), self.files())
+        for arguments in (["stats"], ["cat"], ["cat", "--csv"]):
+            self.refused(CORRUPT, *arguments, "--check", "all.npz:dem", names=names)
+        self.refused(CORRUPT, "eval", "sum(a)", "--check", "--let", "a=all.npz:dem", names=names)
+        self.shale("stats", "all.npz:dem")
+
     def test_elements_of_other_kinds_are_unsupported(self):
         np.save(self.path / "o.npy", np.array([{}, None], dtype=object), allow_pickle=True)
         np.save(self.path / "s.npy", np.zeros(3, dtype=[("a", "<i4"), ("b", "<f8")]))

@@ -88,7 +88,7 @@ int run(const cat_options& options) {
   engine_options silent = options.engine;
   silent.quiet = !silent.progress;
   engine work(silent, "cat");
-  input_files files;
+  input_files files(open_mode::read, options.engine.checksums());
   const operand source = files.open(with_raw_options(parse_address(options.source), options.raw));
   if (options.csv) {
     print_csv(source.values);

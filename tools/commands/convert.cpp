@@ -180,7 +180,7 @@ int run(const convert_options& options) {
   engine_options checked = options.engine;
   checked.check = true;  // a copy of damaged bytes would get valid checksums
   engine work(checked, "convert");
-  input_files files(options.salvage ? open_mode::salvage : open_mode::read);
+  input_files files(options.salvage ? open_mode::salvage : open_mode::read, checked.checksums());
   const std::vector<conversion> all = convert(files, source, target, options);
   const report cost = work.finish();
   nlohmann::json json = nlohmann::json::array();

@@ -37,7 +37,7 @@ executor_options limits_of(const engine_options& options, progress_sink& sink) {
           .memory_bytes = budget_bytes(options.memory),
           .pool = nullptr,
           .progress = &sink,
-          .checksums = options.check ? checksum_use::compared : checksum_use::trusted};
+          .checksums = options.checksums()};
 }
 
 }  // namespace
@@ -58,7 +58,8 @@ void engine_options::add_to(CLI::App& command) {
 
 void engine_options::add_check_to(CLI::App& command) {
   command.add_flag("--check", check,
-                   "Compare dense arrays of containers with their checksums before using them");
+                   "Compare dense arrays of containers, and members of .npz files, with their "
+                   "checksums before using them");
 }
 
 engine::engine(const engine_options& options, const std::string& label)

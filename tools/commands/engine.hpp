@@ -27,6 +27,10 @@ struct engine_options {
 
   /// Adds --check.
   void add_check_to(CLI::App& command);
+
+  checksum_use checksums() const noexcept {
+    return check ? checksum_use::compared : checksum_use::trusted;
+  }
 };
 
 /// During its lifetime, engine calls of this thread run on its executor.

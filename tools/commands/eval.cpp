@@ -174,6 +174,7 @@ int run(const eval_options& options) {
   if (output) require_no_other_members(*output);
   engine work(options.engine, "eval");
   operands bound;
+  bound.files = input_files(open_mode::read, options.engine.checksums());
   for (const std::string& let : options.lets) bind(let, bound);
   expr value = parse_expression(options.expression, bound.arrays);
   if (type) value = astype(value, *type);

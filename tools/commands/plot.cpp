@@ -127,7 +127,7 @@ int run(const plot_options& options) {
   // This refuses an impossible target before anything is computed.
   static_cast<void>(unfinished_file(options.output, existing));
   engine work(options.engine, "plot");
-  input_files files;
+  input_files files(open_mode::read, options.engine.checksums());
   const operand source = files.open(with_raw_options(parse_address(options.source), options.raw));
   const expr values = plane(source.values);
   const index_t columns = values.shape()[1];

@@ -93,7 +93,7 @@ std::string to_text(const std::optional<scalar>& value) { return value ? value->
 
 int run(const stats_options& options) {
   engine work(options.engine, "stats");
-  input_files files;
+  input_files files(open_mode::read, options.engine.checksums());
   const operand source = files.open(with_raw_options(parse_address(options.source), options.raw));
   std::vector<disk_speed> disks;
   if (options.disk_speed) {

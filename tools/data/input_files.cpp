@@ -86,7 +86,10 @@ operand input_files::open(const address& source) {
     case file_format::npz: {
       const npz_file& archive = archive_at(source.file);
       return explaining_members(archive, [&] {
-        return operand_of(source, archive.read(name_in(source, archive.names())));
+        return operand_of(source, archive.read(name_in(source, archive.names()),
+                                               {.checksum = checksums_ == checksum_use::compared
+                                                                ? npz_checksum::always
+                                                                : npz_checksum::copied}));
       });
     }
     case file_format::raw:

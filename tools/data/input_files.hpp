@@ -32,8 +32,11 @@ struct operand {
 /// from one generation.
 class input_files {
  public:
-  /// `mode` is the one that containers are opened in: read, or salvage.
-  explicit input_files(open_mode mode = open_mode::read) : mode_(mode) {}
+  /// `mode` is the one that containers are opened in: read, or salvage. `checksums` says whether
+  /// mapped members of .npz files are compared with theirs.
+  explicit input_files(open_mode mode = open_mode::read,
+                       checksum_use checksums = checksum_use::trusted)
+      : mode_(mode), checksums_(checksums) {}
 
   /// Throws   not_found (the file, or the array with a list of names), corrupt, unsupported, io,
   ///          invalid_argument (a slice that does not fit, or no name for a file of several arrays)
@@ -61,6 +64,7 @@ class input_files {
   std::vector<array_facts> describe_archive(const address& source);
 
   open_mode mode_;
+  checksum_use checksums_;
   std::map<std::string, opened_container> containers_;
   std::map<std::string, npz_file> archives_;
 };

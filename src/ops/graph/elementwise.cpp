@@ -47,7 +47,11 @@ expr isnan(const expr& a) {
     return full(a.shape(), false);
   return operated(operation::is_nan, a);
 }
-expr isinf(const expr& a) { return ~(isfinite(a) | isnan(a)); }
+expr isinf(const expr& a) {
+  if (kind(a.dtype()) != dtype_kind::floating && kind(a.dtype()) != dtype_kind::complex)
+    return full(a.shape(), false);
+  return operated(operation::is_infinite, a);
+}
 expr isfinite(const expr& a) {
   if (kind(a.dtype()) != dtype_kind::floating && kind(a.dtype()) != dtype_kind::complex)
     return full(a.shape(), true);

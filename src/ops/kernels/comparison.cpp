@@ -52,11 +52,18 @@ inline bool nan(float a) { return a != a; }
 inline bool nan(double a) { return a != a; }
 
 template <class T>
+inline bool infinite(T a) {
+  return !(static_cast<int>(finite(a)) | static_cast<int>(nan(a)));
+}
+
+template <class T>
 void fill_float_predicates(kernel_table& table) {
   table.set(operation::is_nan, type_of<T>,
             kernel_for<boolean, T>([](T a) { return truth(nan(a)); }));
   table.set(operation::is_finite, type_of<T>,
             kernel_for<boolean, T>([](T a) { return truth(finite(a)); }));
+  table.set(operation::is_infinite, type_of<T>,
+            kernel_for<boolean, T>([](T a) { return truth(infinite(a)); }));
 }
 
 template <class T>
@@ -67,6 +74,11 @@ void fill_complex_predicates(kernel_table& table) {
   table.set(
       operation::is_finite, type_of<T>, kernel_for<boolean, T>([](T a) {
         return truth(static_cast<int>(finite(a.real)) & static_cast<int>(finite(a.imaginary)));
+      }));
+  // As the standard says, the other part may be NaN.
+  table.set(
+      operation::is_infinite, type_of<T>, kernel_for<boolean, T>([](T a) {
+        return truth(static_cast<int>(infinite(a.real)) | static_cast<int>(infinite(a.imaginary)));
       }));
 }
 

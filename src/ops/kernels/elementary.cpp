@@ -215,6 +215,30 @@ inline doubles::vector of_angle(doubles::vector x, Function function) {
   });
 }
 
+/// SLEEF's exp and pow overflow to infinity already if the result is nearly infinite. These compute
+/// the lanes near the limit by the C library's functions.
+inline doubles::vector exponential(doubles::vector x) {
+  doubles::vector result = SHALE_SLEEF_DOUBLE(exp)(x);
+  const auto is_near = (x > 709.7) & (x < 709.8);
+  if (any(is_near)) [[unlikely]] {
+    for (int i = 0; i < width_of<doubles>; ++i)
+      if (is_near[i]) result[i] = exp(x[i]);
+  }
+  return result;
+}
+
+inline doubles::vector power(doubles::vector x, doubles::vector y) {
+  constexpr double infinity = __builtin_inf();
+  doubles::vector result = SHALE_SLEEF_DOUBLE(pow)(x, y);
+  const auto overflows = ((result == infinity) | (result == -infinity)) & (x < infinity) &
+                         (x > -infinity) & (y < infinity) & (y > -infinity);
+  if (any(overflows)) [[unlikely]] {
+    for (int i = 0; i < width_of<doubles>; ++i)
+      if (overflows[i]) result[i] = pow(x[i], y[i]);
+  }
+  return result;
+}
+
 void fill_float(kernel_table& table) {
   using V = floats::vector;
   set_vector<floats>(table, operation::exponential, [](V x) { return SHALE_SLEEF_FLOAT(exp)(x); });
@@ -256,8 +280,7 @@ void fill_float(kernel_table& table) {
 
 void fill_double(kernel_table& table) {
   using V = doubles::vector;
-  set_vector<doubles>(table, operation::exponential,
-                      [](V x) { return SHALE_SLEEF_DOUBLE(exp)(x); });
+  set_vector<doubles>(table, operation::exponential, [](V x) { return exponential(x); });
   set_vector<doubles>(table, operation::logarithm, [](V x) { return SHALE_SLEEF_DOUBLE(log)(x); });
   set_vector<doubles>(table, operation::logarithm_2,
                       [](V x) { return SHALE_SLEEF_DOUBLE(log2)(x); });
@@ -275,8 +298,7 @@ void fill_double(kernel_table& table) {
   set_vector<doubles>(table, operation::tangent, [](V x) {
     return unless_tiny(x, tiny_double, of_angle(x, [](V y) { return SHALE_SLEEF_DOUBLE(tan)(y); }));
   });
-  set_vectors<doubles>(table, operation::power,
-                       [](V x, V y) { return SHALE_SLEEF_DOUBLE(pow)(x, y); });
+  set_vectors<doubles>(table, operation::power, [](V x, V y) { return power(x, y); });
   set_vectors<doubles>(table, operation::atan2,
                        [](V y, V x) { return SHALE_SLEEF_DOUBLE(atan2)(y, x); });
   set_vectors<doubles>(table, operation::hypotenuse,

@@ -92,6 +92,7 @@ inline constexpr operation_facts table[] = {
     {op::round,              "round",        1, in::rounding, out::same,      1},
     {op::is_nan,             "isnan",        1, in::same,     out::boolean,   1},
     {op::is_finite,          "isfinite",     1, in::same,     out::boolean,   1},
+    {op::is_infinite,        "isinf",        1, in::same,     out::boolean,   1},
     {op::logical_not,        "logical_not",  1, in::same,     out::boolean,   1},
     {op::bit_not,            "~",            1, in::same,     out::same,      1},
     {op::select,             "where",        3, in::same,     out::same,      1},

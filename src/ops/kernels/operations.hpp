@@ -62,6 +62,7 @@ enum class operation : std::uint8_t {
   round,        // ties to even
   is_nan,       // floating and complex; result bool
   is_finite,    // result bool
+  is_infinite,  // floating and complex; result bool
   logical_not,  // any; result bool
   bit_not,      // integers and bool
   // ternary

@@ -330,6 +330,8 @@ TYPED_TEST(AllFloats, KnowNanInfinityAndZero) {
   expect_unary<bool, T>(operation::is_nan, [](T a) { return std::isnan(static_cast<double>(a)); });
   expect_unary<bool, T>(operation::is_finite,
                         [](T a) { return std::isfinite(static_cast<double>(a)); });
+  expect_unary<bool, T>(operation::is_infinite,
+                        [](T a) { return std::isinf(static_cast<double>(a)); });
   expect_unary<bool, T>(operation::logical_not, [](T a) { return static_cast<double>(a) == 0; });
 }
 
@@ -359,6 +361,8 @@ TYPED_TEST(Complexes, FollowThePlainFormulas) {
                         [](T a) { return std::isnan(a.real()) || std::isnan(a.imag()); });
   expect_unary<bool, T>(operation::is_finite,
                         [](T a) { return std::isfinite(a.real()) && std::isfinite(a.imag()); });
+  expect_unary<bool, T>(operation::is_infinite,
+                        [](T a) { return std::isinf(a.real()) || std::isinf(a.imag()); });
 }
 
 /// Whether two complex numbers differ by less than `ulps` of their size. Infinities and NaN count
@@ -495,12 +499,13 @@ TEST(OperationFacts, DescribeEveryOperation) {
     const auto op = static_cast<operation>(number);
     EXPECT_EQ(ops::facts_of(op).op, op);
     EXPECT_STRNE(ops::facts_of(op).word, "");
-    // Integers either have a kernel, or the rule says what becomes of them. The public function
-    // `isnan` answers for integers itself.
+    // Integers either have a kernel, or the rule says what becomes of them. The public functions
+    // `isnan` and `isinf` answer for integers themselves.
     const bool takes_integers =
         ops::kernels_for(ops::isa::baseline).operations[number][static_cast<int>(dtype::int32)];
     const bool has_rule = ops::facts_of(op).operands != ops::operand_rule::same;
-    EXPECT_EQ(takes_integers, !has_rule && op != operation::is_nan) << "operation " << number;
+    const bool is_answered = op == operation::is_nan || op == operation::is_infinite;
+    EXPECT_EQ(takes_integers, !has_rule && !is_answered) << "operation " << number;
   }
 }
 

@@ -146,6 +146,38 @@ TYPED_TEST(Elementary, PowersAnglesAndHypotenusesAreWithinOneUlp) {
   }
 }
 
+TYPED_TEST(Elementary, AreFiniteUpToTheLimitOfOverflow) {
+  using T = TypeParam;
+  generator random(12);
+  const auto largest = static_cast<double>(std::log(std::numeric_limits<T>::max()));
+  const double bits = std::log2(std::numeric_limits<T>::max());
+  std::vector<T> x, y, z;
+  for (int i = 0; i < 40001; ++i) {
+    const double below = std::exp(std::uniform_real_distribution(-35.0, 0.0)(random));
+    x.push_back(static_cast<T>(largest - (i % 4 == 3 ? -below : below)));
+    y.push_back(static_cast<T>(std::exp(std::uniform_real_distribution(0.01, largest)(random))));
+    z.push_back(static_cast<T>((bits - below) / std::log2(y.back())));
+  }
+  y.push_back(std::numeric_limits<T>::max());
+  z.push_back(1);
+  y.push_back(-std::numeric_limits<T>::max());
+  z.push_back(1);
+  for (const ops::isa isa : usable_isas()) {
+    for (const function& tested : functions) {
+      if (tested.op != operation::exponential) continue;
+      const std::vector<T> got = applied(find(isa, tested.op, dtype_of<T>()), x);
+      for (std::size_t i = 0; i < x.size(); ++i)
+        ASSERT_LE(ulps<T>(got[i], exact<T>(tested, x[i])), most_ulps)
+            << name(isa) << " exp(" << show(x[i]) << "): got " << show(got[i]);
+    }
+    const std::vector<T> powers = applied(find(isa, operation::power, dtype_of<T>()), y, &z);
+    for (std::size_t i = 0; i < y.size(); ++i)
+      ASSERT_LE(ulps<T>(powers[i], std::pow(wider<T>(y[i]), wider<T>(z[i]))), most_ulps)
+          << name(isa) << ' ' << show(y[i]) << " to the power " << show(z[i]) << ": got "
+          << show(powers[i]);
+  }
+}
+
 TYPED_TEST(Elementary, DoNotDependOnNeighbours) {
   using T = TypeParam;
   const std::vector<T> values = arguments<T>(4001, 10);
