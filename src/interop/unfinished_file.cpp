@@ -1,6 +1,5 @@
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,6 +25,7 @@
 #include "storage/files/file_descriptor.hpp"
 #include "storage/files/partial_path.hpp"
 #include "storage/files/whole_path.hpp"
+#include "storage/system/fork_handlers.hpp"
 
 namespace shale {
 
@@ -64,10 +64,12 @@ struct unfinished_list {
     return only.get();
   }
 
-  // The lock is taken around fork: a child that is forked while another thread holds it could never
-  // take it. No other lock is taken while it is held, so the order of the fork handlers is free.
+  // A thread may wait here for others, so a fork_safe_mutex would not do. The lock is taken around
+  // fork: a child that is forked while another thread holds it could never take it.
   unfinished_list() {
-    ::pthread_atfork([] { all().mutex.lock(); }, [] { all().mutex.unlock(); }, start_child);
+    static constexpr detail::fork_handlers handlers{[] { all().mutex.lock(); },
+                                                    [] { all().mutex.unlock(); }, start_child};
+    detail::on_fork(detail::forking_part::unfinished_files, handlers);
   }
 
  private:

@@ -3,9 +3,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -24,6 +28,7 @@
 #include "shale/print.hpp"
 #include "shale/reduce.hpp"
 #include "shale/tile_source.hpp"
+#include "support/allocation_turns.hpp"
 #include "support/bounded.hpp"
 
 namespace shale {
@@ -88,7 +93,7 @@ TEST_F(ForkedChild, LeavesATransactionAloneThatAnotherThreadEnds) {
 
   const pid_t child = ::fork();
   if (child == 0) {
-    ::alarm(60);  // ends the child if it waits for a thread that it does not have
+    const test::hang_alarm limit;  // the child may wait for a thread that it does not have
     change.reset();
     ::_exit(0);
   }
@@ -100,6 +105,166 @@ TEST_F(ForkedChild, LeavesATransactionAloneThatAnotherThreadEnds) {
   writer.join();
   ender.join();
   EXPECT_TRUE(equal_bits(at("a").read(), none));
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+// ---- every way to what a child inherits ---------------------------------------------------------
+
+// Threads of the parent use the handles all the time, so that each fork comes in the middle of some
+// of these calls. No child may wait for one of those threads, or see a change of theirs half done.
+TEST_F(ForkedChild, UsesWhatOtherThreadsOfItsParentUse) {
+  const dims shape{64, 64};
+  const tensor values = test::counting(shape, dtype::float32);
+  {
+    transaction change = file_.begin();
+    change.create("dense", {.dtype = dtype::float32, .shape = shape}).write(expr(values));
+    change
+        .create("chunked", {.dtype = dtype::float32,
+                            .shape = shape,
+                            .kind = array_kind::chunked,
+                            .chunk_shape = dims{16, 16}})
+        .write(expr(values));
+    change.commit();
+  }
+  const executor comparing = executor({.checksums = checksum_use::compared});
+  const snapshot pinned = file_.latest();
+  const std::vector<std::function<void()>> uses{
+      [&] { static_cast<void>(file_.latest().names()); },
+      [&] { static_cast<void>(file_.wait_newer(0, timeout{0})); },
+      [&] {
+        static_cast<void>(pinned.at("dense").map().at({1, 1}));
+      },
+      [&] {
+        static_cast<void>(pinned.at("chunked").read(region{{16, 0}, {16, 64}}));
+      },
+      [&] {
+        const executor::scope within(comparing);
+        static_cast<void>(eval(sum(expr(pinned.at("dense")) + expr(values))));
+      },
+      [&] { static_cast<void>(container::open(path_).latest().generation()); },
+      [&] { file_.begin(timeout{60'000}).abort(); },
+  };
+  std::atomic<bool> enough = false;
+  std::vector<std::jthread> threads;
+  for (const auto& use : uses)
+    threads.push_back(test::running_thread([&] {
+      while (!enough) {
+        const auto turn = test::turn_to_allocate();
+        use();
+      }
+    }));
+  for (int fork = 0; fork < 100; ++fork) {
+    auto turn = test::turn_to_allocate();
+    const pid_t child = ::fork();
+    turn = {};
+    if (child == 0) {
+      const test::hang_alarm limit;  // the child may wait for a thread that it does not have
+      const bool same = equal_bits(pinned.at("chunked").read(), values) &&
+                        equal_bits(pinned.at("dense").map(), values);
+      for (const auto& use : uses) use();
+      ::_exit(same ? 0 : 1);
+    }
+    int status = -1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    if (HasFailure()) break;
+  }
+  enough = true;
+  threads.clear();
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+// arena.3: no thread of oneTBB is in the child, and any of its locks may be held there.
+TEST_F(ForkedChild, ComputesWithoutTheHelpersOfItsParent) {
+  const executor several({.threads = 4});
+  const tensor values = test::counting({1000, 1000}, dtype::int64);
+  const auto total = [&](const executor& on) {
+    const executor::scope within(on);
+    return eval(sum(expr(values))).item().to<std::int64_t>();
+  };
+  const std::int64_t right = total(several);
+  std::atomic<bool> enough = false;
+  const std::jthread computing = test::running_thread([&] {
+    while (!enough) {
+      const auto turn = test::turn_to_allocate();
+      EXPECT_EQ(total(several), right);
+      EXPECT_EQ(total(executor({.threads = 3})), right);
+    }
+  });
+  for (int fork = 0; fork < 100; ++fork) {
+    auto turn = test::turn_to_allocate();
+    const pid_t child = ::fork();
+    turn = {};
+    if (child == 0) {
+      const test::hang_alarm limit;
+      bool same = total(several) == right;
+      for (int threads = 2; threads < 6; ++threads)
+        same = same && total(executor({.threads = threads})) == right;
+      const auto tasks = std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+      ::_exit(!same ? 1 : tasks == 1 ? 0 : 2);
+    }
+    int status = -1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    if (HasFailure()) break;
+  }
+  enough = true;
+}
+
+TEST_F(ForkedChild, HasNoWayIntoATransactionThatAnotherThreadChanges) {
+  const dims shape{8, 8};
+  transaction change = file_.begin();
+  const writable_array a = change.create("a", {.dtype = dtype::int32,
+                                               .shape = shape,
+                                               .kind = array_kind::chunked,
+                                               .chunk_shape = dims{4, 4}});
+  const tensor zeros = tensor::zeros(shape, dtype::int32);
+  a.write(zeros);
+  const std::optional<array> found = change.find("a");
+  std::atomic<bool> enough = false;
+  std::jthread changing = test::running_thread([&] {
+    while (!enough) {
+      const auto turn = test::turn_to_allocate();
+      change.set_attribute("a", "key", "value");
+      a.write(zeros);
+      change.create("b", {.dtype = dtype::int32, .shape = shape});
+      change.remove("b");
+    }
+  });
+  const std::vector<std::function<void()>> uses{
+      [&] { a.write(zeros); },
+      [&] { static_cast<void>(found->read()); },
+      [&] { static_cast<void>(change.find("a")); },
+      [&] { change.create("c", {.dtype = dtype::int32, .shape = shape}); },
+      [&] { change.remove("a"); },
+      [&] { change.rename("a", "b"); },
+      [&] { static_cast<void>(change.update("a")); },
+      [&] { change.set_attribute("a", "key", "value"); },
+      [&] { change.remove_attribute("a", "key"); },
+      [&] { change.commit(); },
+  };
+  for (int fork = 0; fork < 100; ++fork) {
+    auto turn = test::turn_to_allocate();
+    const pid_t child = ::fork();
+    turn = {};
+    if (child == 0) {
+      const test::hang_alarm limit;
+      executor one({.threads = 1});
+      const executor::scope within(one);
+      int wrong = 0;
+      for (const auto& use : uses)
+        if (test::code_of(use) != errc::invalid_argument) ++wrong;
+      change.abort();
+      ::_exit(wrong);
+    }
+    int status = -1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    if (HasFailure()) break;
+  }
+  enough = true;
+  changing.join();
+  change.commit();
   EXPECT_EQ(findings_of(file_), "");
 }
 
@@ -219,12 +384,6 @@ TEST_F(ForkedChild, HasNoWayToTheBytesOfATransaction) {
     expect_refused_in_children(ways_to_elements(elements, values), errc::unsupported, path_);
     expect_refused_in_children(
         {
-            {"write an expression", [&] { mapped.write(expr(values)); }},
-            {"write a region",
-             [&] {
-               mapped.write({{1, 1}, {2, 2}}, tensor::zeros({2, 2}, dtype::float32));
-             }},
-            {"map", [&] { mapped.map(); }},
             {"read what was found", [&] { found->read(); }},
             {"read a part of it",
              [&] {
@@ -233,9 +392,15 @@ TEST_F(ForkedChild, HasNoWayToTheBytesOfATransaction) {
             {"compute with it", [&] { eval(expr(*found) + 1); }},
         },
         errc::unsupported, path_);
-    // Nothing is mapped here, but the transaction belongs to the parent.
+    // The transaction belongs to the parent.
     expect_refused_in_children(
         {
+            {"write an expression", [&] { mapped.write(expr(values)); }},
+            {"write a region",
+             [&] {
+               mapped.write({{1, 1}, {2, 2}}, tensor::zeros({2, 2}, dtype::float32));
+             }},
+            {"map", [&] { mapped.map(); }},
             {"write what was not mapped", [&] { unused.write(expr(values)); }},
             {"map what was not mapped", [&] { unused.map(); }},
         },

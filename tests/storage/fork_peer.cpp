@@ -227,17 +227,24 @@ void touched_in_child(const words& arguments) {
   require_equal(load(map_file(cut), 5), value_at(5), "a byte of the file");
 }
 
-// Simulates another library that maps memory in the child before the guard's fork handler runs.
-std::byte* wanted_in_child = nullptr;
+// Simulates another library that maps memory in the child before Shale's handlers of fork run: they
+// run in the order in which they were installed, and Shale installs its own at program start.
+constinit std::byte* wanted_in_child = nullptr;
 void take_the_gap() {
+  if (wanted_in_child == nullptr) return;
   void* const got = ::mmap(wanted_in_child, file_bytes, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
   if (got != wanted_in_child) ::_exit(3);
   std::memset(got, 1, file_bytes);
 }
 
+constinit int not_installed = -1;
+[[gnu::constructor(101)]] void install_before_shale() {
+  not_installed = ::pthread_atfork(nullptr, nullptr, take_the_gap);
+}
+
 void foreign_in_child(const words& arguments) {
-  require(::pthread_atfork(nullptr, nullptr, take_the_gap) == 0, "a handler of fork is there");
+  require_equal(not_installed, 0, "the error of installing a handler of fork");
   storage bytes = map_file(filled_file(arguments.at(0) + "/data"), {.access = access::read_write});
   wanted_in_child = bytes.data();
   require_end(begin_child([&] {

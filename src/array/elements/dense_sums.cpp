@@ -1,7 +1,5 @@
 #include "array/elements/dense_sums.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <atomic>
 #include <list>
@@ -12,6 +10,7 @@
 #include "array/elements/dense_bytes.hpp"
 #include "core/never_destroyed.hpp"
 #include "shale/index.hpp"
+#include "storage/system/fork_safe_mutex.hpp"
 
 namespace shale::arrays {
 
@@ -57,13 +56,6 @@ class comparisons {
     return instance.get();
   }
 
-  // The fork handlers hold the lock during a fork. Otherwise a child that is forked while another
-  // thread holds it could never take it. No other lock is taken while it is held.
-  comparisons() {
-    const auto unlock = [] { of_process().mutex_.unlock(); };
-    ::pthread_atfork([] { of_process().mutex_.lock(); }, unlock, unlock);
-  }
-
   std::shared_ptr<compared_segments> segments_of(const array_place& place, std::uint64_t segments) {
     const std::lock_guard lock(mutex_);
     const auto found = std::find_if(recent_.begin(), recent_.end(), [&](const entry& candidate) {
@@ -86,7 +78,7 @@ class comparisons {
     std::shared_ptr<compared_segments> segments;
   };
 
-  std::mutex mutex_;
+  detail::fork_safe_mutex mutex_;
   std::list<entry> recent_;  // most recently asked for first
 };
 
@@ -100,7 +92,7 @@ class dense_sums final : public detail::stored_sums {
       : view_(view), record_(record), label_(std::move(label)) {}
 
   void compare(byte_range range) override {
-    std::call_once(loaded_, [&] { load(); });
+    load();
     const std::uint64_t total = format::array_bytes(record_);
     const std::uint64_t end =
         ceil_div<std::uint64_t>(range.offset + range.bytes, dense_segment_bytes);
@@ -120,19 +112,25 @@ class dense_sums final : public detail::stored_sums {
   }
 
  private:
+  // Reads the sums once. A failed read is tried again by the next call.
   void load() {
+    if (loaded_.load(std::memory_order_acquire)) return;
+    const std::lock_guard lock(loading_);
+    if (loaded_.load(std::memory_order_relaxed)) return;
     sums_ = view_.dense_checksums(record_);
     const auto& dense = record_.dense();
     compared_ = comparisons::of_process().segments_of(
         {view_.container(), view_.file(), dense.extents.front().offset,
          format::array_bytes(record_), dense.checksums_checksum},
         sums_.size());
+    loaded_.store(true, std::memory_order_release);
   }
 
   const format::generation_view view_;
   const format::array_record record_;
   const std::string label_;
-  std::once_flag loaded_;
+  detail::fork_safe_mutex loading_;
+  std::atomic<bool> loaded_ = false;
   std::vector<std::uint64_t> sums_;
   std::shared_ptr<compared_segments> compared_;
 };

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
@@ -12,6 +11,7 @@
 #include "shale/array.hpp"
 #include "shale/storage.hpp"
 #include "storage/blocks/stored_sums.hpp"
+#include "storage/system/fork_safe_mutex.hpp"
 
 namespace shale {
 
@@ -31,7 +31,7 @@ struct array::implementation {
   // The bytes of a dense array. An array of a generation has a `view`, and is mapped at the first
   // use. An array that a transaction writes has no `view`, and is mapped from the beginning.
   std::optional<format::generation_view> view;
-  std::mutex mapping;
+  detail::fork_safe_mutex mapping;
   std::shared_ptr<detail::stored_sums> sums;
   storage mapped;
 

@@ -88,9 +88,9 @@ std::shared_ptr<arrays::shared_transaction> container::implementation::begin(
     throw error(errc::access_denied, "the container was opened for reading",
                 {"file " + path, "open it with open_mode::write"});
   const clock::time_point deadline = clock::now() + timeout;
-  // Tries the mutex in steps of growing length, like the format floor when it waits for other
+  // Tries in steps of growing length, like the format floor when it waits for other
   // processes.
-  std::unique_lock lock(to->mutex, std::try_to_lock);
+  std::unique_lock lock(to->turn, std::try_to_lock);
   for (milliseconds step(1); !lock.owns_lock() && !lock.try_lock();) {
     if (clock::now() >= deadline)
       throw error(errc::busy, "another thread of this process begins a transaction",

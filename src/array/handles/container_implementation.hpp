@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
@@ -11,7 +10,9 @@
 #include "array/transaction/shared_transaction.hpp"
 #include "format/container/container_file.hpp"
 #include "format/os/bound_path.hpp"
+#include "parallel/threads/single_turn.hpp"
 #include "shale/container.hpp"
+#include "storage/system/fork_safe_mutex.hpp"
 
 namespace shale {
 
@@ -20,14 +21,14 @@ namespace shale {
 struct container::implementation {
   struct writer_file {
     explicit writer_file(format::container_file opened) : file(std::move(opened)) {}
-    std::mutex mutex;
+    parallel::single_turn turn;  // held by the thread that begins a transaction
     format::container_file file;
   };
 
   std::string path;
   std::string uuid;
 
-  mutable std::mutex mutex;  // guards the pointers; calls go on with copies of them
+  mutable detail::fork_safe_mutex mutex;  // guards the pointers; calls go on with copies of them
   std::shared_ptr<arrays::reader_file> readers;  // null after `close`
   std::shared_ptr<writer_file> writer;           // null if opened for reading, or closed
 

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "format/container/container_file.hpp"
+#include "storage/system/fork_safe_mutex.hpp"
 
 namespace shale::arrays {
 
@@ -28,7 +29,7 @@ class reader_file {
   const format::uuid& id() const noexcept { return file_.id(); }
 
  private:
-  std::mutex mutex_;
+  detail::fork_safe_mutex mutex_;
   format::container_file file_;
 };
 

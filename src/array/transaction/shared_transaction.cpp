@@ -38,6 +38,15 @@ void shared_transaction::require_open(const operation_gate& gate) const {
                  "begin another one to change more"});
 }
 
+// In a forked child nobody waits for these locks: another thread of the parent may have held them
+// at the fork.
+std::unique_lock<std::mutex> shared_transaction::lock(std::mutex& mutex) const {
+  if (!is_of_this_process())
+    throw error(errc::invalid_argument, "the transaction is another process's",
+                {"this one was forked from it: begin one of its own on file " + path()});
+  return std::unique_lock(mutex);
+}
+
 // The caller holds `state_lock_`, which guards `removed`.
 void shared_transaction::require_chunks(const written_array& array) const {
   require_open(chunks_);
@@ -53,23 +62,21 @@ void shared_transaction::throw_no_array(std::string_view name) const {
 }
 
 void shared_transaction::require_writable(const written_array& array) const {
-  const std::lock_guard lock(state_lock_);
+  const auto state = lock(state_lock_);
   require_active();
   array.require_there();
 }
 
 storage shared_transaction::bytes_of(written_array& array) {
-  const std::lock_guard lock(state_lock_);
+  const auto state = lock(state_lock_);
   require_active();
   array.require_there();
   if (!array.bytes) array.map_bytes(*inner_, path());
-  // The mapping may be unusable: for example, stores in a forked child would be lost.
-  if (array.bytes.failed()) array.bytes.check();
   return array.bytes;
 }
 
 std::shared_ptr<chunk_tiles> shared_transaction::tiles_of(const written_array& array) const {
-  const std::lock_guard lock(state_lock_);
+  const auto state = lock(state_lock_);
   require_active();
   array.require_there();
   return array.tiles;
@@ -87,7 +94,8 @@ void shared_transaction::enlist(const std::shared_ptr<written_array>& array) {
 }
 
 std::shared_ptr<written_array> shared_transaction::create(format::array_record record) {
-  const std::scoped_lock lock(changes_lock_, state_lock_);
+  const auto changes = lock(changes_lock_);
+  const auto state = lock(state_lock_);
   require_active();
   if (inner_->find(record.name))
     throw error(errc::already_exists, fmt::format("'{}' exists", record.name),
@@ -112,8 +120,8 @@ std::shared_ptr<written_array> shared_transaction::create(format::array_record r
 }
 
 std::shared_ptr<written_array> shared_transaction::update(std::string_view name) {
-  const std::lock_guard changes(changes_lock_);
-  std::unique_lock lock(state_lock_);
+  const auto changes = lock(changes_lock_);
+  auto state = lock(state_lock_);
   require_active();
   if (const auto known = written_.find(name); known != written_.end()) return known->second;
   auto record = inner_->find(name);
@@ -126,17 +134,17 @@ std::shared_ptr<written_array> shared_transaction::update(std::string_view name)
     const std::uint64_t bytes = format::array_bytes(changed);
     if (bytes > 0) changed.dense().extents.push_back(inner_->allocate(bytes));
     try {
-      lock.unlock();  // change.5
+      state.unlock();  // change.5
       copy_dense(
           *record, base_->dense_checksums(*record), label(name), changed,
           [&](std::uint64_t offset, format::bytes_span into) { inner_->read(offset, into); },
           [&](std::uint64_t offset, format::bytes_view data) { inner_->write(offset, data); },
           inner_->descriptor(), executor::current());
-      lock.lock();
+      state.lock();
       enlist(array);
       inner_->put(changed);
     } catch (...) {
-      if (!lock.owns_lock()) lock.lock();
+      if (!state.owns_lock()) state.lock();
       written_.erase(array->name);
       give_back(changed.dense());
       throw;
@@ -149,7 +157,7 @@ std::shared_ptr<written_array> shared_transaction::update(std::string_view name)
 
 std::optional<shared_transaction::found_array> shared_transaction::find(
     std::string_view name) const {
-  const std::lock_guard lock(state_lock_);
+  const auto state = lock(state_lock_);
   require_active();
   auto record = inner_->find(name);
   if (!record) return std::nullopt;
@@ -172,12 +180,14 @@ void shared_transaction::give_back(const format::dense_layout& unused) noexcept 
 }
 
 void shared_transaction::refuse_commit() noexcept {
+  if (!is_of_this_process()) return;
   const std::lock_guard lock(state_lock_);
   if (inner_) inner_->refuse_commit();
 }
 
 void shared_transaction::remove(std::string_view name) {
-  const std::scoped_lock lock(changes_lock_, state_lock_);
+  const auto changes = lock(changes_lock_);
+  const auto state = lock(state_lock_);
   require_active();
   // The mapping goes first, because its space may be given to something else at once.
   if (const auto known = written_.find(name); known != written_.end()) {
@@ -190,7 +200,8 @@ void shared_transaction::remove(std::string_view name) {
 }
 
 void shared_transaction::rename(std::string_view from, std::string_view to) {
-  const std::scoped_lock lock(changes_lock_, state_lock_);
+  const auto changes = lock(changes_lock_);
+  const auto state = lock(state_lock_);
   require_active();
   require_new_name(to);
   if (!inner_->find(from)) throw_no_array(from);
@@ -205,7 +216,8 @@ void shared_transaction::rename(std::string_view from, std::string_view to) {
 
 void shared_transaction::set_attribute(std::string_view array, std::string_view key,
                                        std::string_view value) {
-  const std::scoped_lock lock(changes_lock_, state_lock_);
+  const auto changes = lock(changes_lock_);
+  const auto state = lock(state_lock_);
   require_active();
   auto record = inner_->find(array);
   if (!record) throw_no_array(array);
@@ -214,7 +226,8 @@ void shared_transaction::set_attribute(std::string_view array, std::string_view 
 }
 
 void shared_transaction::remove_attribute(std::string_view array, std::string_view key) {
-  const std::scoped_lock lock(changes_lock_, state_lock_);
+  const auto changes = lock(changes_lock_);
+  const auto state = lock(state_lock_);
   require_active();
   auto record = inner_->find(array);
   if (!record) throw_no_array(array);
@@ -290,7 +303,7 @@ std::uint64_t shared_transaction::commit() {
     throw error(errc::invalid_argument, "a write of this transaction is not finished",
                 {fmt::format("file {}, generation {}", path(), generation_),
                  "commit was called from inside it, and would wait for itself: commit after it"});
-  const std::lock_guard changes(changes_lock_);
+  const auto changes = lock(changes_lock_);
   require_active();
   close(writes_);
   writes_.wait_for_visits();
@@ -340,7 +353,7 @@ void shared_transaction::replace_by(const std::string& other) {
     throw error(errc::invalid_argument, "a write of this transaction is not finished",
                 {fmt::format("file {}, generation {}", path(), generation_),
                  "replace_by was called from inside it, and would wait for itself"});
-  const std::lock_guard changes(changes_lock_);
+  const auto changes = lock(changes_lock_);
   require_active();
   if (other.empty())
     throw error(errc::invalid_argument, "the path of the other container is empty");
@@ -367,9 +380,7 @@ void shared_transaction::replace_by(const std::string& other) {
 }
 
 void shared_transaction::abort() noexcept {
-  // The transaction belongs to the parent of a forked child. Other threads of the parent may have
-  // held the locks at the fork.
-  if (::getpid() != process_) return;
+  if (!is_of_this_process()) return;  // the parent goes on with it
   if (parallel::call_scope::inside(this)) {
     abort_asked_ = true;
     close(writes_);
@@ -406,6 +417,7 @@ void shared_transaction::end() noexcept {
 }
 
 std::uint64_t shared_transaction::metadata_bytes_written() const noexcept {
+  if (!is_of_this_process()) return 0;
   const std::lock_guard lock(state_lock_);
   return inner_ ? inner_->metadata_bytes_written() : metadata_bytes_;
 }

@@ -116,6 +116,8 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
  private:
   friend class transaction_chunks;
 
+  bool is_of_this_process() const noexcept { return ::getpid() == process_; }
+  std::unique_lock<std::mutex> lock(std::mutex& mutex) const;
   void require_open(const operation_gate& gate) const;
   void require_active() const { require_open(writes_); }
   void require_chunks(const written_array& array) const;

@@ -7,7 +7,7 @@
 namespace shale::arrays {
 
 std::optional<format::chunk_entry> transaction_chunks::find(std::uint64_t number) const {
-  const std::lock_guard lock(owner_->state_lock_);
+  const auto state = owner_->lock(owner_->state_lock_);
   owner_->require_chunks(*array_);
   return owner_->inner_->find_chunk(array_->name, number);
 }
@@ -19,6 +19,7 @@ void transaction_chunks::read(const format::chunk_entry& entry, format::bytes_sp
 }
 
 int transaction_chunks::descriptor() const noexcept {
+  if (!owner_->is_of_this_process()) return -1;
   const std::lock_guard lock(owner_->state_lock_);
   return owner_->inner_ ? owner_->inner_->descriptor() : -1;
 }
@@ -32,7 +33,7 @@ void transaction_chunks::put(std::uint64_t number, const format::encoded_chunk& 
   format::chunk_entry entry = format::entry_of(chunk);
   format::extent space;
   {
-    const std::lock_guard lock(owner_->state_lock_);
+    const auto state = owner_->lock(owner_->state_lock_);
     owner_->require_chunks(*array_);
     space = owner_->inner_->allocate_chunk(entry.stored_bytes);
   }
@@ -53,7 +54,7 @@ void transaction_chunks::put(std::uint64_t number, const format::encoded_chunk& 
 void transaction_chunks::erase(std::uint64_t number) {
   if (!writable_) return chunk_store::erase(number);
   const operation_gate::visit running(owner_->chunks_);
-  const std::lock_guard lock(owner_->state_lock_);
+  const auto state = owner_->lock(owner_->state_lock_);
   owner_->require_chunks(*array_);
   owner_->inner_->erase_chunk(array_->name, number);
 }

@@ -15,6 +15,7 @@
 #include "format/pages/header.hpp"
 #include "format/transaction/writer.hpp"
 #include "shale/error.hpp"
+#include "storage/system/fork_safe_mutex.hpp"
 
 namespace shale::format {
 namespace {
@@ -76,7 +77,8 @@ struct container_file::state {
   const lost_commits policy;
   uuid id;  // of the first file; set before any other thread has the object
 
-  mutable std::mutex mutex;            // of `known`, because wait_newer runs beside the other calls
+  mutable shale::detail::fork_safe_mutex
+      mutex;                           // of `known`, because wait_newer runs beside the other calls
   std::shared_ptr<shared_file> known;  // the file that had the name at the last look
 
   // Views of this object that may still be alive, so that a generation is pinned only once.

@@ -1,17 +1,19 @@
 #include "format/os/forked_children.hpp"
 
-#include <pthread.h>
 #include <unistd.h>
 
 #include <mutex>
 #include <type_traits>
 
+#include "storage/system/fork_handlers.hpp"
+#include "storage/system/fork_safe_mutex.hpp"
+
 namespace shale::format {
 namespace {
 
 // The mutex needs no destructor: static objects may release descriptors while the process ends.
-constinit std::mutex listing;
-static_assert(std::is_trivially_destructible_v<std::mutex>);
+constinit shale::detail::fork_safe_mutex listing;
+static_assert(std::is_trivially_destructible_v<shale::detail::fork_safe_mutex>);
 
 kept_from_children* first = nullptr;
 std::int64_t forks = 0;
@@ -19,13 +21,7 @@ std::int64_t forks = 0;
 }  // namespace
 
 struct child_handlers {
-  static void prepare() {
-    // No thread changes the list during the fork, so the child's copy is consistent.
-    listing.lock();
-    ++forks;
-  }
-
-  static void resume() { listing.unlock(); }
+  static void count() { ++forks; }
 
   // Calls nothing but close: a lock that another thread held at the fork is never released here.
   static void start() {
@@ -33,10 +29,13 @@ struct child_handlers {
       if (*kept->descriptor_ >= 0) ::close(*kept->descriptor_);
       *kept->descriptor_ = -1;
     }
-    resume();
   }
 
-  static std::int64_t install() noexcept { return -::pthread_atfork(&prepare, &resume, &start); }
+  // No thread is inside `listing` during the fork, so the child's copy of the list is whole.
+  static std::int64_t install() noexcept {
+    static constexpr shale::detail::fork_handlers handlers{&count, nullptr, &start};
+    return -on_fork(shale::detail::forking_part::descriptors, handlers);
+  }
 };
 
 std::int64_t forks_begun() noexcept {

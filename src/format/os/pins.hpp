@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "format/os/bound_path.hpp"
 #include "format/os/file_system.hpp"
 #include "format/os/locks.hpp"
+#include "storage/system/fork_safe_mutex.hpp"
 
 namespace shale::format {
 
@@ -74,7 +74,7 @@ class pin_set : public std::enable_shared_from_this<pin_set> {
                                                     const file_identity& file);
   void release(pin::description& opened, std::uint64_t generation) noexcept;
 
-  std::mutex mutex_;
+  shale::detail::fork_safe_mutex mutex_;
   std::vector<std::weak_ptr<pin::description>> descriptions_;
 };
 

@@ -30,6 +30,7 @@
 #include "storage/files/file_space.hpp"
 #include "storage/files/file_system_kind.hpp"
 #include "storage/files/partial_path.hpp"
+#include "storage/system/fork_safe_mutex.hpp"
 #include "storage/system/pages.hpp"
 
 namespace shale::format {
@@ -272,13 +273,16 @@ class posix_file final : public open_file {
   void* map_word(std::uint64_t offset) noexcept {
     const std::size_t bytes = shale::detail::page_bytes();
     const std::uint64_t page = shale::detail::align_down(offset, bytes);
-    std::call_once(word_mapped_, [&] {
+    const std::lock_guard lock(mapping_word_);
+    if (!word_mapped_) {
+      word_mapped_ = true;
       void* const mapped =
           ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, descriptor_, static_cast<off_t>(page));
-      if (mapped == MAP_FAILED) return;
-      word_page_ = mapped;
-      word_page_offset_ = page;
-    });
+      if (mapped != MAP_FAILED) {
+        word_page_ = mapped;
+        word_page_offset_ = page;
+      }
+    }
     if (word_page_ == nullptr || page != word_page_offset_) return nullptr;
     return static_cast<std::byte*>(word_page_) + (offset - page);
   }
@@ -296,7 +300,8 @@ class posix_file final : public open_file {
   std::optional<kept_from_children> kept_;
   std::string temporary_path_;
   std::shared_ptr<const directory> directory_;  // of the temporary name
-  std::once_flag word_mapped_;
+  shale::detail::fork_safe_mutex mapping_word_;
+  bool word_mapped_ = false;  // or could not be
   void* word_page_ = nullptr;
   std::uint64_t word_page_offset_ = 0;
 };

@@ -4,11 +4,11 @@
 #include <cstddef>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 
 #include "format/bytes/types.hpp"
 #include "format/pages/page.hpp"
+#include "storage/system/fork_safe_mutex.hpp"
 
 namespace shale::format {
 
@@ -36,7 +36,7 @@ class page_cache {
     }
   };
 
-  std::mutex mutex_;
+  shale::detail::fork_safe_mutex mutex_;
   std::list<entry> recent_;  // most recently used first
   std::unordered_map<page_ref, std::list<entry>::iterator, hash> by_ref_;
 };

@@ -16,6 +16,7 @@
 #include "parallel/executor/executor_state.hpp"
 #include "shale/error.hpp"
 #include "shale/memory_pool.hpp"
+#include "storage/system/fork_safe_mutex.hpp"
 #include "storage/system/system_memory.hpp"
 
 namespace shale {
@@ -54,6 +55,7 @@ int threads_of(const executor_options& options) {
                  std::to_string(executor::threads_max) + ", or 0 for one a processor"});
   const int wanted = options.threads > 0 ? options.threads
                                          : std::min(available_processors(), executor::threads_max);
+  const detail::critical_section asking;  // oneTBB has locks of its own
   if (wanted > tbb::info::default_concurrency()) allow_more_threads_than_processors();
   // The host program may have set a lower limit, or may have used oneTBB before the limit was
   // raised. oneTBB would then print a warning to standard error if the arena asked for more.

@@ -18,12 +18,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <span>
 
 #include "parallel/operands/loop_operand.hpp"
 #include "parallel/stores/stream_bytes.hpp"
+#include "storage/system/fork_safe_mutex.hpp"
 
 namespace shale::parallel {
 
@@ -53,7 +53,7 @@ class store_trial {
 
   std::atomic<std::uint8_t> decided_ = undecided;  // a store_mode, or undecided
   std::atomic<std::uint32_t> units_ = 0;           // of this trial
-  std::mutex mutex_{};                             // for all below
+  detail::fork_safe_mutex mutex_{};                // for all below
   std::array<std::array<double, samples_wanted>, 2> samples_{};
   std::array<std::size_t, 2> taken_{};
   std::uint64_t passes_ = 0;  // since the decision

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "parallel/threads/arena_tasks.hpp"
+#include "storage/system/fork_handlers.hpp"
 
 namespace shale::parallel {
 
@@ -44,12 +45,31 @@ void idle_arenas::keep(std::unique_ptr<helper_arena> unused) noexcept {
 
 // ---- the arenas of an executor ------------------------------------------------------------------
 
+namespace {
+
+constexpr unsigned nobody = ~0u;
+constinit std::atomic<unsigned> first_user = nobody;  // the fork_generation of that process
+
+// Whether there was an arena before this process was forked. oneTBB's threads are not in the child,
+// it starts no others there, and a lock of it may be held for ever.
+bool has_parents_arenas() noexcept {
+  const unsigned user = first_user.load(std::memory_order_relaxed);
+  return user != nobody && user != detail::fork_generation();
+}
+
+}  // namespace
+
 helper_arenas::~helper_arenas() {
+  if (has_parents_arenas()) {
+    for (auto& arena : made_) static_cast<void>(arena.release());
+    return;
+  }
   if (!made_.empty() && !made_.back()->team().failed())
     idle_arenas::of_process().keep(std::move(made_.back()));
 }
 
 helper_arena* helper_arenas::find() noexcept {
+  if (has_parents_arenas()) return nullptr;
   helper_arena* const found = current_.load(std::memory_order_acquire);
   if (found != nullptr && !found->team().failed()) return found;
   const std::unique_lock turn(making_, std::try_to_lock);
@@ -64,6 +84,8 @@ helper_arena* helper_arenas::find() noexcept {
 helper_arena* helper_arenas::make() {
   helper_arena* const latest = made_.empty() ? nullptr : made_.back().get();
   if (latest != nullptr && !latest->team().failed()) return latest;
+  unsigned unused = nobody;
+  first_user.compare_exchange_strong(unused, detail::fork_generation(), std::memory_order_relaxed);
   if (!share_) share_.emplace(helpers_);
   if (share_->threads() == 0 || made_.size() == arenas_max) return nullptr;
   made_.reserve(made_.size() + 1);

@@ -9,6 +9,7 @@
 //   arena.1  no function of an arena is called after one of them has thrown
 //   arena.2  a call that finds no arena continues without helpers; it does not wait for a thread
 //            that is making one
+//   arena.3  a forked child whose parent has made an arena uses none, so its calls have no helpers
 #pragma once
 
 #include <tbb/task_arena.h>
@@ -81,7 +82,7 @@ class helper_arenas {
   /// The arena whose team can help a call; it lives as long as this object does.
   /// Cost     the first call: that of a thread_share, and about 10 µs
   /// Returns  null if the call has to go on alone: there is no memory for an arena, no thread can
-  ///          be started, or another thread is just making the arena
+  ///          be started, another thread is just making the arena, or arena.3 forbids it
   helper_arena* find() noexcept;
 
   /// Arenas that were made so far. Threads: none may be inside `find`.

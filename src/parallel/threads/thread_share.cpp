@@ -14,18 +14,14 @@
 
 #include "shale/executor.hpp"
 #include "storage/system/blocked_signals.hpp"
+#include "storage/system/fork_safe_mutex.hpp"
 
 namespace shale::parallel {
 
 namespace {
 
-constinit std::mutex counting;
-static_assert(std::is_trivially_destructible_v<std::mutex>);
-
-// The fork takes the lock. If another thread held it during the fork, the child could never take
-// it.
-[[maybe_unused]] const int fork_handlers_at_load =
-    ::pthread_atfork([] { counting.lock(); }, [] { counting.unlock(); }, [] { counting.unlock(); });
+constinit detail::fork_safe_mutex counting;
+static_assert(std::is_trivially_destructible_v<detail::fork_safe_mutex>);
 
 int wanted_by_all = 0;  // the sum over all live shares
 int proven = 0;         // threads that the system has been seen to start for oneTBB

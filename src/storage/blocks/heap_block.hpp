@@ -2,10 +2,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 
 #include "shale/memory_pool.hpp"
 #include "storage/blocks/storage_block.hpp"
+#include "storage/system/fork_safe_mutex.hpp"
 
 namespace shale::detail {
 
@@ -22,7 +22,7 @@ class heap_block : public storage_block {
 
  private:
   memory_pool& pool_;
-  std::mutex growing_;
+  fork_safe_mutex growing_;
 };
 
 /// Bytes that `owner` keeps alive, or the caller if `owner` is null.

@@ -21,6 +21,7 @@
 
 #include "shale/error.hpp"
 #include "storage/system/blocked_signals.hpp"
+#include "storage/system/fork_handlers.hpp"
 #include "storage/system/pages.hpp"
 
 namespace shale::detail {
@@ -357,7 +358,6 @@ void handle(int number, siginfo_t* about, void* context) {
 
 // ---- fork ---------------------------------------------------------------------------------------
 
-std::atomic<unsigned> forks = 0;
 sigset_t before_fork;
 
 void prepare_fork() {
@@ -398,7 +398,6 @@ bool stand_in(slot& in) noexcept {
 }
 
 void start_child() {
-  forks.fetch_add(1, std::memory_order_relaxed);
   for (chunk* listed = first_chunk.load(); listed != nullptr; listed = listed->next.load()) {
     for (slot& in : listed->slots) {
       in.handlers.store(0, std::memory_order_relaxed);  // their threads are in the parent
@@ -410,18 +409,13 @@ void start_child() {
   resume_after_fork();
 }
 
+constexpr fork_handlers handlers{prepare_fork, resume_after_fork, start_child};
+[[maybe_unused]] const int registered_at_load = on_fork(forking_part::guarded_ranges, handlers);
+
 // ---- installing ---------------------------------------------------------------------------------
 
 bool is_ours(const struct sigaction& action) noexcept {
   return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == handle;
-}
-
-// Called before the lock is first taken, so that no child finds it locked. No thread waits here for
-// another: a child that is forked meanwhile would wait for ever.
-void handle_forks() noexcept {
-  static constinit std::atomic<bool> installed = false;
-  if (!installed.load(std::memory_order_relaxed) && !installed.exchange(true))
-    ::pthread_atfork(prepare_fork, resume_after_fork, start_child);
 }
 
 // Installs our handler in front if it is not. The caller holds `registering`.
@@ -452,7 +446,6 @@ void install() {
 }  // namespace
 
 guarded_range::guarded_range(const description& range) {
-  handle_forks();
   const std::lock_guard lock(registering());
   install();
   if (free_slots().empty()) add_chunk();
@@ -518,7 +511,5 @@ void unblock_fault_signal() noexcept {
 }
 
 std::size_t guarded_ranges() noexcept { return registered.load(std::memory_order_relaxed); }
-
-unsigned fork_generation() noexcept { return forks.load(std::memory_order_relaxed); }
 
 }  // namespace shale::detail

@@ -90,8 +90,4 @@ void unblock_fault_signal() noexcept;
 /// The number of ranges that are guarded now.
 std::size_t guarded_ranges() noexcept;
 
-/// The number of forks between this process and its first ancestor that used this library. An
-/// object that was made under another number belongs to the parent.
-unsigned fork_generation() noexcept;
-
 }  // namespace shale::detail

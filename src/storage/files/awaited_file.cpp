@@ -1,7 +1,6 @@
 #include "storage/files/awaited_file.hpp"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 
 #include "core/never_destroyed.hpp"
 #include "shale/error.hpp"
+#include "storage/system/fork_safe_mutex.hpp"
 
 namespace shale::detail {
 
@@ -22,20 +22,10 @@ namespace {
 // The list of all awaited files. It is usable until the process ends, because static objects may
 // own files.
 struct awaited_list {
-  std::mutex mutex;
+  fork_safe_mutex mutex;
   std::vector<awaited_file*> files;
   std::atomic<std::size_t> count = 0;
 
-  // The fork handlers hold the lock during a fork; otherwise a child that is forked while another
-  // thread holds it could never take it. Prepare handlers run in reverse order of installation. The
-  // lock of the write-back records is taken inside this one, so their handlers must be installed
-  // first.
-  awaited_list() {
-    write_back_record::keep_usable_in_children();
-    ::pthread_atfork([] { awaited_list::all().mutex.lock(); },
-                     [] { awaited_list::all().mutex.unlock(); },
-                     [] { awaited_list::all().mutex.unlock(); });
-  }
   static awaited_list& all() {
     static never_destroyed<awaited_list> only;
     return only.get();

@@ -1,14 +1,13 @@
 #include "storage/files/write_back_record.hpp"
 
 #include <fmt/format.h>
-#include <pthread.h>
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <mutex>
 #include <type_traits>
 
 #include "shale/error.hpp"
+#include "storage/system/fork_safe_mutex.hpp"
 
 namespace shale::detail {
 
@@ -16,17 +15,11 @@ namespace {
 
 // The list of all records that belong to a file. It is usable until the process ends, because
 // static objects may own mappings.
-constinit std::mutex listing;
-static_assert(std::is_trivially_destructible_v<std::mutex>);
+constinit fork_safe_mutex listing;
+static_assert(std::is_trivially_destructible_v<fork_safe_mutex>);
 constinit write_back_record* first_listed = nullptr;
 
 }  // namespace
-
-void write_back_record::keep_usable_in_children() {
-  static const int installed =
-      ::pthread_atfork([] { listing.lock(); }, [] { listing.unlock(); }, [] { listing.unlock(); });
-  static_cast<void>(installed);
-}
 
 std::shared_ptr<write_back_record> write_back_record::of(int descriptor) {
   std::shared_ptr<write_back_record> made(new write_back_record);
@@ -34,7 +27,6 @@ std::shared_ptr<write_back_record> write_back_record::of(int descriptor) {
   if (descriptor < 0 || ::fstat(descriptor, &about) != 0) return made;
   made->device_ = static_cast<std::uint64_t>(about.st_dev);
   made->inode_ = static_cast<std::uint64_t>(about.st_ino);
-  keep_usable_in_children();
   const std::lock_guard lock(listing);
   made->next_ = first_listed;
   if (first_listed != nullptr) first_listed->previous_ = made.get();

@@ -35,12 +35,6 @@ class write_back_record {
   /// descriptor (-1) receives only reports through itself.
   static std::shared_ptr<write_back_record> of(int descriptor);
 
-  /// Installs fork handlers that hold the lock of all records during each later fork, so that the
-  /// child can take it. Repeated calls do nothing. `of` calls this.
-  /// If your own fork handlers lock a mutex that you hold while you call `of`: call this first,
-  /// then install your handlers.
-  static void keep_usable_in_children();
-
   ~write_back_record();
   write_back_record(const write_back_record&) = delete;
   write_back_record& operator=(const write_back_record&) = delete;

@@ -16,7 +16,6 @@
 #include <boost/interprocess/mapped_region.hpp>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +26,8 @@
 #include "storage/files/file_descriptor.hpp"
 #include "storage/files/write_back_record.hpp"
 #include "storage/mapped/address_reservation.hpp"
+#include "storage/system/fork_handlers.hpp"
+#include "storage/system/fork_safe_mutex.hpp"
 
 namespace shale::detail {
 
@@ -145,8 +146,8 @@ class mapped_block : public storage_block {
   fault_mark mark_;
   std::atomic<bool> abandoned_ = false;
 
-  std::mutex growing_;         // one growth at a time
-  mutable std::mutex layout_;  // guards parts_, which only grows
+  fork_safe_mutex growing_;         // one growth at a time
+  mutable fork_safe_mutex layout_;  // guards parts_, which only grows
 
   // Destroyed from the last to the first: guards, pages, addresses.
   address_reservation reserved_;

@@ -13,6 +13,7 @@
 #include "storage/pool/idle_memory.hpp"
 #include "storage/pool/pool_state.hpp"
 #include "storage/system/blocked_signals.hpp"
+#include "storage/system/fork_handlers.hpp"
 #include "storage/system/thread_end.hpp"
 
 namespace shale::detail {
@@ -41,7 +42,8 @@ pool_list& all_pools() {
   static pool_list& list = []() -> pool_list& {
     auto& made = *new pool_list;
     biased_lock::prepare();
-    pthread_atfork(lock_all_pools, unlock_all_pools, unlock_in_child);
+    static constexpr fork_handlers handlers{lock_all_pools, unlock_all_pools, unlock_in_child};
+    on_fork(forking_part::memory_pools, handlers);
     return made;
   }();
   return list;

@@ -13,6 +13,7 @@
 #include "shale/error.hpp"
 #include "storage/mapped/mapped_block.hpp"
 #include "storage/shared/shared_segment.hpp"
+#include "storage/system/fork_handlers.hpp"
 
 namespace shale {
 

@@ -1,0 +1,38 @@
+// Calls what the library does when the process forks, in one order. A part that registered its own
+// handlers with the system would get an order that depends on when it was first used.
+//
+// Invariants
+//   forks.1  before a fork, the parts prepare from the first of `forking_part` to the last; after
+//            it, in both processes, they go on from the last to the first
+//   forks.2  a part whose `prepare` has not run is not told of this fork
+#pragma once
+
+namespace shale::detail {
+
+/// The parts of the library that have handlers. The `prepare` of a part may wait for a thread that
+/// waits for a lock of a later part, never for one that waits for a lock of an earlier part.
+enum class forking_part : unsigned {
+  critical_sections,  ///< see fork_safe_mutex
+  descriptors,        ///< see format/os/forked_children.hpp
+  unfinished_files,
+  memory_pools,
+  guarded_ranges,
+};
+
+/// Null: nothing is to be done.
+struct fork_handlers {
+  void (*prepare)() = nullptr;
+  void (*in_parent)() = nullptr;
+  void (*in_child)() = nullptr;
+};
+
+/// Sets the handlers of a part, which must be static. They are called from the next fork on.
+/// Returns  0, or the number of the system's error: then they are never called
+int on_fork(forking_part part, const fork_handlers& handlers) noexcept;
+
+/// The number of forks between this process and its first ancestor that used this library. An
+/// object that was made under another number belongs to the parent. A child that was made without
+/// the handlers of fork (vfork, clone) has its parent's number.
+unsigned fork_generation() noexcept;
+
+}  // namespace shale::detail
