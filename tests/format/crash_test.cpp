@@ -361,7 +361,8 @@ TEST_F(Poison, ComesFromAFullDeviceOnlyByTheSync) {
   for (std::uint64_t failing = 0;; ++failing) {
     container_file writer = container_file::open(files, path, open_access::write);
     files.fail_call(files.calls() + failing, test::fault::error, ENOSPC);
-    const errc code = test::code_of([&] { writer.begin(at_once); });
+    std::optional<transaction> begun;
+    const errc code = test::code_of([&] { begun.emplace(writer.begin(at_once)); });
     const std::string call = files.failed_call();
     files.fail_call(0, test::fault::none);
     if (call.empty()) break;

@@ -219,10 +219,13 @@ TEST(LostNames, AreNoticedByEveryCommit) {
   EXPECT_TRUE(too_late);
 }
 
-// Another container, or an older copy of the same one, is copied over the file before each call of
-// a commit up to the one that publishes. The commit must not report a generation.
+// Another container, another history of the same one, or a copy of the generation that the commit
+// began with is copied over the file before each call of a commit up to the one that publishes. The
+// commit must not report a generation.
 TEST(LostNames, AndLostContentsAreNoticedByEveryCommit) {
-  for (const bool stranger : {false, true}) {
+  enum class copy : std::uint8_t { of_another, of_another_history, of_the_same_generation };
+  for (const copy kind :
+       {copy::of_another, copy::of_another_history, copy::of_the_same_generation}) {
     std::optional<std::uint64_t>
         publishing;  // the number of the publishing call in an undisturbed commit
     const auto commit_disturbed_at = [&](std::optional<std::uint64_t> failing) {
@@ -231,11 +234,12 @@ TEST(LostNames, AndLostContentsAreNoticedByEveryCommit) {
       plain_state state;
       test::commit_step(writer, 0, state);
       uuid id;
-      if (stranger) id.bytes[0] = 7;
+      if (kind == copy::of_another) id.bytes[0] = 7;
       container_file other = container_file::create(files, "/box/other.shale", {.id = id});
       plain_state other_state;
       for (int step = 0; step < 3; ++step) test::commit_step(other, step, other_state);
-      const auto copied = files.now().at("/box/other.shale");
+      const auto copied = files.now().at(kind == copy::of_the_same_generation ? std::string(path)
+                                                                              : "/box/other.shale");
       transaction change = writer.begin(at_once);
       test::tell(1, {change, state});
       std::uint64_t call = 0;

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <fstream>
+#include <memory>
 #include <new>
 #include <thread>
 #include <utility>
@@ -25,6 +26,7 @@
 #include "shale/reduce.hpp"
 #include "support/bounded.hpp"
 #include "support/failing_calls.hpp"
+#include "support/little_memory.hpp"
 
 namespace {
 
@@ -155,6 +157,24 @@ void expect_whole_calls(executor& on) {
     std::atomic<int> visited = 0;
     parallel::parallel_for_tiles(on, 64, [&](index_t, int) { ++visited; });
     EXPECT_EQ(visited, 64);
+  }
+}
+
+// share.1: the C library reserves addresses for each thread that allocates, after the thread has started.
+TEST(FailingThreads, AreCountedWithTheAddressesThatTheyReserve) {
+  for (const rlim_t mib : {64, 96, 128, 192, 256, 320, 384, 512, 640, 768, 1024, 1536}) {
+    SCOPED_TRACE(mib);
+    test::expect_to_end([mib] {
+      const test::little_memory limit(mib << 20);
+      executor on({.threads = 16});
+      const executor::scope within(on);
+      for (int round = 0; round < 5; ++round)
+        parallel::parallel_for_tiles(on, 256, [&](index_t, int) {
+          const std::unique_ptr<char[]> some(new char[1000]);
+          *static_cast<volatile char*>(some.get()) = 1;
+          std::this_thread::sleep_for(std::chrono::microseconds(100));
+        });
+    });
   }
 }
 

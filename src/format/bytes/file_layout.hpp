@@ -2,6 +2,7 @@
 // extents. docs/container-format.md, "The file", is this header in prose.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace shale::format {
@@ -11,6 +12,8 @@ inline constexpr std::uint64_t page_bytes = 4096;
 // The fixed pages. The header lies at byte 0.
 inline constexpr std::uint64_t superblock_offsets[2] = {16u << 10, 32u << 10};
 inline constexpr std::uint64_t live_page_offset = 48u << 10;
+inline constexpr std::uint64_t mark_offset = live_page_offset + 16;  ///< of the running transaction
+inline constexpr std::size_t mark_bytes = 16;
 inline constexpr std::uint64_t first_extent_offset = 52u << 10;
 
 /// All data lies below this offset. The bytes from here on are used for locks only.

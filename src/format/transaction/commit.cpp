@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <span>
+
 #include "format/bytes/byte_order.hpp"
 #include "format/bytes/file_layout.hpp"
 #include "format/os/file_io.hpp"
@@ -38,6 +40,21 @@ void require_no_pin_above(std::uint64_t newest, const pin_scan& held, open_file&
        "reader and try again"});
 }
 
+void write_mark(open_file& file, const uuid& mark, const std::string& path) {
+  write_all(file, mark_offset, std::as_bytes(std::span(mark.bytes)), path);
+}
+
+bool has_mark(open_file& file, const uuid& mark, const std::string& path) {
+  uuid now;
+  read_exact(file, mark_offset, std::as_writable_bytes(std::span(now.bytes)), path);
+  return now == mark;
+}
+
+void erase_mark(open_file& file) noexcept {
+  constexpr std::byte none[mark_bytes] = {};
+  (void)uninterrupted([&] { return file.pwrite(none, mark_offset); });
+}
+
 void rewrite_in_place(open_file& file, const slots& both, const std::string& path) {
   for (std::uint32_t i = 0; i < 2; ++i)
     write_all(file, superblock_offsets[i], both[i].sector, path);
@@ -62,9 +79,9 @@ void announce(open_file& file, std::uint64_t generation) noexcept {
   // A reader reads the word first, then the superblocks, and then waits for the word to change. So
   // it cannot miss a commit: a commit in between has changed the word, and the same value comes
   // back only after 2^32 generations.
-  std::byte word[4];
-  store(word, static_cast<std::uint32_t>(generation));
-  (void)uninterrupted([&] { return file.pwrite(word, live_page_offset); });
+  std::byte word_and_no_mark[mark_offset + mark_bytes - live_page_offset] = {};
+  store(word_and_no_mark, static_cast<std::uint32_t>(generation));
+  (void)uninterrupted([&] { return file.pwrite(word_and_no_mark, live_page_offset); });
   file.wake_word(live_page_offset);
 }
 

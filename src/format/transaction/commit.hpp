@@ -48,9 +48,10 @@
 //             truncation, and never wait for a writer, even one that is stopped in the middle.
 //   commit.9  The name must lead to the transaction's file before the superblock is written, and
 //             still when it is durable; otherwise nobody who opens the name finds the generation.
-//             Header and superblocks must be those that the transaction began with; otherwise
-//             somebody has written over the file, and the generation would describe bytes that are
-//             not there.
+//             Header and superblocks must be those that the transaction began with, and the live
+//             page must have the random mark that it wrote there; otherwise somebody has written
+//             over the file, perhaps with a copy of the same generation, and the new one would
+//             describe bytes that are not there.
 //
 // tests/format/two_slot_model_test.cpp checks the protocol exhaustively, and shows that it is
 // unsafe without any of these.
@@ -81,6 +82,14 @@ std::uint32_t slot_to_write(const slots& both) noexcept;
 void require_no_pin_above(std::uint64_t newest, const pin_scan& held, open_file& asking,
                           const std::string& path);
 
+/// commit.9: writes the mark of a transaction into the live page, looks whether it is there, or
+/// erases it after an abort (commit.5 erases it too). A mark that stays, as after a kill, means
+/// nothing.
+/// Throws   io
+void write_mark(open_file& file, const uuid& mark, const std::string& path);
+bool has_mark(open_file& file, const uuid& mark, const std::string& path);
+void erase_mark(open_file& file) noexcept;
+
 /// commit.1: writes both slots' own bytes again. A sync has to follow.
 void rewrite_in_place(open_file& file, const slots& both, const std::string& path);
 
@@ -93,7 +102,7 @@ std::vector<generation_range> protected_generations(const slots& both,
 void write_slot(open_file& file, std::uint32_t number, const superblock& next, const uuid& id,
                 const std::string& path);
 
-/// commit.5: changes the word that readers wait on, and wakes them. Never fails, because nothing
+/// commit.5: changes the word that readers wait on, erases the mark, and wakes them. Never fails, because nothing
 /// depends on it.
 void announce(open_file& file, std::uint64_t generation) noexcept;
 

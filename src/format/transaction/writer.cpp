@@ -47,6 +47,8 @@ void writer::adopt_newest() {
                  "`shale convert` makes a container that counts anew"});
   require_no_pin_above(base_.generation, scan_pins(*lock_, path), *lock_, path);
   file_->reader(base_.end_of_file).load_root(base_);
+  mark_ = uuid::random();
+  write_mark(data, mark_, path);
   rewrite_in_place(data, both_, path);
   sync_data();
   metadata_bytes_ = 2 * superblock_bytes;
@@ -109,6 +111,7 @@ void writer::announce_and_release(const superblock& published) {
 }
 
 void writer::release() noexcept {
+  if (!left_behind_by_fork()) erase_mark(*file_->data);
   give_back_tail(0);
   lock_.reset();
 }
@@ -181,6 +184,7 @@ std::optional<error> writer::overwritten() const {
   if (first != encode_header({file_->id})) return lost("its header is another one");
   if (now[0].sector != both_[0].sector || now[1].sector != both_[1].sector)
     return lost("its superblocks are not those that the transaction began with");
+  if (!has_mark(data, mark_, path)) return lost("the transaction's mark is gone");
   return std::nullopt;
 }
 

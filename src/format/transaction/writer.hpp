@@ -100,6 +100,7 @@ class writer {
   std::unique_ptr<open_file> sync_;  // null while a file is being created
   slots both_;
   superblock base_;
+  uuid mark_;  // in the live page, from commit.1 on
   pin_scan pins_;
   std::uint64_t metadata_bytes_ = 0;
 };

@@ -1,12 +1,15 @@
 #include "parallel/threads/thread_share.hpp"
 
 #include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <tbb/global_control.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <type_traits>
@@ -29,24 +32,65 @@ int proven = 0;         // threads that the system has been seen to start for on
 // The engine's own thread, which may begin later: the pool's housekeeper.
 constexpr int others = 1;
 
-void* wait_for_all(void* all_started) {
-  static_cast<std::atomic<bool>*>(all_started)->wait(false);
-  return nullptr;
+// A thread that allocates makes the C library reserve so many addresses, half of which it gives back
+// at once. If they are not there, it tries with half as many, and may or may not succeed.
+constexpr std::size_t arena_bytes = std::size_t{128} << 20;
+
+bool addresses_are_limited() noexcept {
+  rlimit addresses{};
+  return ::getrlimit(RLIMIT_AS, &addresses) == 0 && addresses.rlim_cur != RLIM_INFINITY;
 }
 
-int start_and_end(int wanted) noexcept {
-  const detail::blocked_signals blocked;
-  std::array<pthread_t, executor::threads_max + others> started;
-  std::atomic<bool> all_started = false;
-  int count = 0;
-  while (count < wanted && ::pthread_create(&started[static_cast<std::size_t>(count)], nullptr,
-                                            wait_for_all, &all_started) == 0)
-    ++count;
-  all_started = true;
-  all_started.notify_all();
-  for (int k = 0; k < count; ++k) ::pthread_join(started[static_cast<std::size_t>(k)], nullptr);
-  return count;
+bool is_room_for_an_arena() noexcept {
+  void* const mapped = ::mmap(nullptr, arena_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return mapped != MAP_FAILED && ::munmap(mapped, arena_bytes) == 0;
 }
+
+// Starts threads that all live at the same time, and then ends them.
+class trial {
+ public:
+  // Returns how many of the wanted threads could be started.
+  int run(int wanted) noexcept {
+    int count = 0;
+    while (count < wanted && start(count)) ++count;
+    may_end_ = true;
+    may_end_.notify_all();
+    for (int k = 0; k < started_; ++k)
+      ::pthread_join(threads_[static_cast<std::size_t>(k)], nullptr);
+    return count;
+  }
+
+ private:
+  // If addresses are limited, each thread allocates, and an arena must still fit after it. Then
+  // all arenas could be made, and later threads find them again: the C library keeps them.
+  bool start(int number) noexcept {
+    if (::pthread_create(&threads_[static_cast<std::size_t>(number)], nullptr, body, this) != 0)
+      return false;
+    ++started_;
+    if (!allocating_) return true;
+    for (int so_far = 0; (so_far = allocated_) < started_;) allocated_.wait(so_far);
+    return is_room_for_an_arena();
+  }
+
+  static void* body(void* of) {
+    auto& self = *static_cast<trial*>(of);
+    if (self.allocating_) {
+      void* volatile const some = std::malloc(1);
+      std::free(some);
+      ++self.allocated_;
+      self.allocated_.notify_one();
+    }
+    self.may_end_.wait(false);
+    return nullptr;
+  }
+
+  const detail::blocked_signals blocked_{};
+  const bool allocating_ = addresses_are_limited();
+  std::array<pthread_t, executor::threads_max + others> threads_{};
+  int started_ = 0;
+  std::atomic<int> allocated_ = 0;
+  std::atomic<bool> may_end_ = false;
+};
 
 // Replaces oneTBB's limit. The control is never destroyed at exit, because engine calls may still
 // run in other threads while the process ends. If oneTBB throws, the earlier limit stays.
@@ -72,7 +116,7 @@ thread_share::thread_share(int wanted) : wanted_(wanted), threads_(wanted) {
   int most = allowed_by_host();
   const int together = std::min(wanted_by_all + wanted, most);
   // All of them at once, as oneTBB may not have started those of earlier shares yet.
-  if (together > proven) proven = std::max(proven, start_and_end(together + others) - others);
+  if (together > proven) proven = std::max(proven, trial().run(together + others) - others);
   if (together > proven) {
     most = proven;
     allow(most);
