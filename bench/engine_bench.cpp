@@ -77,10 +77,10 @@ void measure(const large_work& work, limits& bare, const settings& chosen) {
       {"ordinary", [&] { return bare.seconds(work.moved, stores::ordinary); }}};
   if (work.moved.writes)
     contenders.push_back(
-        {"streaming", [&] { return bare.seconds(work.moved, stores::streaming); }});
+        {"nontemporal", [&] { return bare.seconds(work.moved, stores::nontemporal); }});
   const outcome seen = compete(contenders, chosen.rounds);
   const std::string best =
-      work.moved.writes ? seen.best({"ordinary", "streaming"}) : std::string("ordinary");
+      work.moved.writes ? seen.best({"ordinary", "nontemporal"}) : std::string("ordinary");
   const auto share_of = [&](const ratio& seconds) {
     return ratio{work.part * seconds.median, work.part * seconds.low, work.part * seconds.high};
   };

@@ -9,7 +9,7 @@
 namespace shale::bench {
 
 /// How a loop stores: through the cache, or past it with non-temporal stores.
-enum class stores { ordinary, streaming };
+enum class stores { ordinary, nontemporal };
 
 /// Threads that wait for work, so that a loop does not pay for starting them.
 class thread_crew {

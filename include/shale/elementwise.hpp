@@ -2,6 +2,7 @@
 // result has the common shape and, unless a comment says otherwise, the promoted dtype.
 // Throws   invalid_argument (shapes that do not broadcast, dtypes that do not promote or for which
 //          the function is not defined), out_of_memory
+// Cost     a node of the expression; nothing is computed before it is evaluated
 #pragma once
 
 #include "shale/expr.hpp"

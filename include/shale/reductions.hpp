@@ -1,6 +1,7 @@
 // Reductions of expressions along axes. (`reduce` in reduce.hpp takes your own function.)
 // Throws   invalid_argument (axes that do not exist or occur twice, dtypes for which the reduction
 //          is not defined), out_of_memory
+// Cost     a node of the expression; nothing is computed before it is evaluated
 #pragma once
 
 #include <initializer_list>

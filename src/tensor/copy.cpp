@@ -73,7 +73,7 @@ void copy_items(strided_pair over) {
 
 }  // namespace
 
-void copy_elements(tensor& to, const tensor& from) {
+void copy_serially(tensor& to, const tensor& from) {
   const strided_pair over(to, from);
   switch (to.item_bytes()) {
     case 1:

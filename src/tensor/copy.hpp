@@ -9,6 +9,6 @@ namespace shale::detail {
 /// Copies every element of `from` to the same index of `to`; shapes and dtypes are equal, and the
 /// two do not overlap.
 /// Cost     one pass; transposed layouts go through cache-sized blocks
-void copy_elements(tensor& to, const tensor& from);
+void copy_serially(tensor& to, const tensor& from);
 
 }  // namespace shale::detail

@@ -443,7 +443,7 @@ tensor tensor::as_read_only() const {
 
 tensor tensor::clone(memory_pool* pool) const {
   tensor result = empty(shape(), dtype_, pool);
-  detail::copy_elements(result, *this);
+  detail::copy_serially(result, *this);
   storage_.check();
   return result;
 }

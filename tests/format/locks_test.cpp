@@ -397,10 +397,10 @@ TEST_F(Refusal, OfFilesThatOtherHostsMayHaveOpen) {
             errc::unsupported);
   EXPECT_EQ(code_of([&] { container_file::create(files, "/box/other.shale"); }), errc::unsupported);
   EXPECT_EQ(files.now().size(), 1u);
-  container_file alone = container_file::open(files, path, open_access::write, {.exclusive = true});
+  container_file alone = container_file::open(files, path, open_access::write, {.sole_host = true});
   EXPECT_EQ(alone.begin(at_once).commit(), 2u);
   EXPECT_EQ(
-      container_file::create(files, "/box/other.shale", {.exclusive = true}).latest().generation(),
+      container_file::create(files, "/box/other.shale", {.sole_host = true}).latest().generation(),
       1u);
 }
 

@@ -5,14 +5,14 @@
 #include <optional>
 #include <vector>
 
+#include "parallel/stores/nontemporal_copy.hpp"
 #include "parallel/stores/store_choice.hpp"
-#include "parallel/stores/stream_bytes.hpp"
 #include "support/random_layouts.hpp"
 
 namespace shale::parallel {
 namespace {
 
-TEST(StreamBytes, CopiesAnyLengthToAnyAlignment) {
+TEST(NontemporalCopy, CopiesAnyLengthToAnyAlignment) {
   test::random_choices choose(7);
   std::vector<std::byte> from(5000);
   for (std::byte& value : from) value = static_cast<std::byte>(choose(1, 255));
@@ -23,17 +23,17 @@ TEST(StreamBytes, CopiesAnyLengthToAnyAlignment) {
     std::vector<std::byte> to(5000), wanted(5000);
     std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(source), bytes,
                 wanted.begin() + static_cast<std::ptrdiff_t>(target));
-    stream_bytes(to.data() + target, from.data() + source, bytes);
-    finish_streams();
+    copy_nontemporally(to.data() + target, from.data() + source, bytes);
+    order_nontemporal_stores();
     ASSERT_EQ(to, wanted) << bytes << " bytes from " << source << " to " << target;
   }
 }
 
 // Runs units of a trial until it has decided. `cost` is the time of a unit of each mode.
-store_mode decision_of(store_trial& trial, double ordinary, double streaming) {
+store_mode decision_of(store_trial& trial, double ordinary, double nontemporal) {
   while (!trial.decision()) {
     const store_mode mode = trial.next(2);
-    trial.add(mode, mode == store_mode::streaming ? streaming : ordinary);
+    trial.add(mode, mode == store_mode::nontemporal ? nontemporal : ordinary);
   }
   return *trial.decision();
 }
@@ -48,7 +48,7 @@ int passes_until_review(store_trial& trial) {
 
 TEST(StoreTrial, TakesWhatIsFaster) {
   store_trial faster, slower, equal;
-  EXPECT_EQ(decision_of(faster, 1.0, 0.7), store_mode::streaming);
+  EXPECT_EQ(decision_of(faster, 1.0, 0.7), store_mode::nontemporal);
   EXPECT_EQ(decision_of(slower, 1.0, 1.3), store_mode::ordinary);
   EXPECT_EQ(decision_of(equal, 1.0, 0.99), store_mode::ordinary);
 }
@@ -57,10 +57,10 @@ TEST(StoreTrial, IsNotMisledByFewSlowUnits) {
   store_trial trial;
   for (std::size_t unit = 0; !trial.decision(); ++unit) {
     const store_mode mode = trial.next(1);
-    const double usual = mode == store_mode::streaming ? 0.7 : 1.0;
+    const double usual = mode == store_mode::nontemporal ? 0.7 : 1.0;
     trial.add(mode, unit % 5 == 1 ? 100.0 : usual);
   }
-  EXPECT_EQ(trial.decision(), store_mode::streaming);
+  EXPECT_EQ(trial.decision(), store_mode::nontemporal);
 }
 
 TEST(StoreTrial, GivesNeighboursOneMode) {
@@ -69,15 +69,15 @@ TEST(StoreTrial, GivesNeighboursOneMode) {
   for (int unit = 0; unit < 12; ++unit) modes.push_back(trial.next(3));
   for (int unit = 0; unit < 12; ++unit)
     EXPECT_EQ(modes[static_cast<std::size_t>(unit)],
-              unit / 3 % 2 == 0 ? store_mode::ordinary : store_mode::streaming);
+              unit / 3 % 2 == 0 ? store_mode::ordinary : store_mode::nontemporal);
 }
 
 // A clear decision is reviewed ever more rarely, a doubtful one soon.
 TEST(StoreTrial, IsReviewed) {
   store_trial trial;
-  EXPECT_EQ(decision_of(trial, 1.0, 0.7), store_mode::streaming);
+  EXPECT_EQ(decision_of(trial, 1.0, 0.7), store_mode::nontemporal);
   EXPECT_EQ(passes_until_review(trial), 16);
-  EXPECT_EQ(decision_of(trial, 1.0, 0.7), store_mode::streaming);
+  EXPECT_EQ(decision_of(trial, 1.0, 0.7), store_mode::nontemporal);
   EXPECT_EQ(passes_until_review(trial), 64);
   EXPECT_EQ(decision_of(trial, 1.0, 1.3), store_mode::ordinary);
   EXPECT_EQ(passes_until_review(trial), 256);

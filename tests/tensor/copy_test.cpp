@@ -25,7 +25,7 @@ void check_copies(std::uint64_t seed) {
       std::memcpy(wanted.data() + static_cast<std::size_t>(targets[i]) * sizeof(T),
                   source.storage().data() + sources[i] * static_cast<index_t>(sizeof(T)),
                   sizeof(T));
-    detail::copy_elements(to, source);
+    detail::copy_serially(to, source);
     ASSERT_EQ(test::bytes_of(to.storage()), wanted)
         << to_string(shape) << to_string(source.strides()) << to_string(to.strides());
   }
@@ -73,7 +73,7 @@ TEST(EqualBits, SeesEveryDifferenceOfOneElement) {
     const dims shape = test::random_shape(choose);
     const tensor a = test::random_tensor<std::int16_t>(choose, shape);
     tensor b = test::random_tensor<std::int16_t>(choose, shape, test::sharing::distinct);
-    detail::copy_elements(b, a);
+    detail::copy_serially(b, a);
     ASSERT_TRUE(equal_bits(a, b));
     ASSERT_TRUE(equal_bits(b, a));
     if (a.size() == 0) continue;

@@ -17,7 +17,7 @@ THROUGH = {
         "chunk_tiles": ("tests/array/chunked_array_test.cpp", "expressions over chunks"),
         "dense_bytes": ("tests/array/dense_array_test.cpp", "mapped and read arrays"),
         "dense_sums": ("tests/array/dense_sums_test.cpp", "comparing while reading"),
-        "read_ahead": ("tests/array/chunked_array_test.cpp", "expressions over chunks"),
+        "prefetch": ("tests/array/chunked_array_test.cpp", "expressions over chunks"),
     },
     "src/array/handles": {
         "transaction": ("tests/array/transaction_test.cpp", "a part of shale/container.hpp"),

@@ -111,9 +111,16 @@ interrupt_watch::~interrupt_watch() {
     [[maybe_unused]] const ssize_t written = ::write(signals_->stop, &one, sizeof one);
     thread_.join();
   }
-  for (const auto& [number, action] : signals_->handled) ::sigaction(number, &action, nullptr);
   handled_executor = nullptr;
-  ::pthread_sigmask(SIG_SETMASK, &signals_->before, nullptr);
+  // A command that has replaced its target has succeeded. From here to the end of the process no
+  // signal may end it as if it had changed nothing.
+  const std::lock_guard lock(replacement_of_target().mutex);
+  const bool succeeded = replacement_of_target().done;
+  for (const auto& [number, action] : signals_->handled) {
+    if (succeeded) ::signal(number, SIG_IGN);
+    else ::sigaction(number, &action, nullptr);
+  }
+  if (!succeeded) ::pthread_sigmask(SIG_SETMASK, &signals_->before, nullptr);
 }
 
 // If the system allows no thread (ulimit -u), a handler cancels the executor at the first signal.

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "array/elements/read_ahead.hpp"
+#include "array/elements/prefetch.hpp"
 #include "core/allocating.hpp"
 #include "core/grid.hpp"
 #include "core/stored_bools.hpp"
@@ -169,7 +169,7 @@ void chunk_tiles::store(const dims& tile, const tensor& from) {
 void chunk_tiles::prefetch(const dims& tile) const noexcept {
   try {
     if (const auto entry = store_->find(format::chunk_number(layout_, tile)))
-      read_ahead(store_->descriptor(), {entry->offset, entry->stored_bytes});
+      prefetch_range(store_->descriptor(), {entry->offset, entry->stored_bytes});
   } catch (...) {
     // This is only a hint. If loading the tile fails too, that reports the error.
   }

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "array/elements/read_ahead.hpp"
+#include "array/elements/prefetch.hpp"
 #include "format/bytes/checksum.hpp"
 #include "parallel/executor/tile_loop.hpp"
 #include "shale/error.hpp"
@@ -50,7 +50,7 @@ void for_each_checksum_segment(const format::array_record& record, int descripto
     const std::uint64_t offset = static_cast<std::uint64_t>(segment) * dense_segment_bytes;
     if (const std::uint64_t later = offset + bytes_ahead; later < total)
       for (const auto& piece : pieces_of(record.dense(), later, bytes_of(later)))
-        read_ahead(descriptor, piece);
+        prefetch_range(descriptor, piece);
     body(static_cast<std::uint64_t>(segment), offset, bytes_of(offset), worker);
   });
 }

@@ -37,7 +37,7 @@ bool for_writing(open_mode mode) noexcept {
   return mode == open_mode::write || mode == open_mode::write_exclusively;
 }
 
-bool exclusive(open_mode mode) noexcept { return mode == open_mode::write_exclusively; }
+bool sole_host(open_mode mode) noexcept { return mode == open_mode::write_exclusively; }
 
 format::bound_path bind(const char* doing, const std::string& path) {
   return detail::reporting(doing, [&] { return format::bound_path(format::posix_files(), path); });
@@ -58,7 +58,7 @@ std::shared_ptr<container::implementation> container::implementation::open(
   for (int round = 0;; ++round) {
     if (for_writing(mode))
       made->writer = std::make_shared<writer_file>(format::container_file::open(
-          place, format::open_access::write, {.exclusive = exclusive(mode)}));
+          place, format::open_access::write, {.sole_host = sole_host(mode)}));
     made->readers = std::make_shared<reader_file>(format::container_file::open(
         place, format::open_access::read, {.salvage = mode == open_mode::salvage}));
     made->uuid = to_string(made->readers->id());
@@ -115,7 +115,7 @@ container container::create(const std::string& path, open_mode mode) {
       throw error(errc::invalid_argument, "a container is not created for reading",
                   {"file " + path});
     std::shared_ptr<implementation> opened;
-    format::container_file::create(place, {.exclusive = exclusive(mode)},
+    format::container_file::create(place, {.sole_host = sole_host(mode)},
                                    [&] { opened = implementation::open(place, mode); });
     return container(std::move(opened));
   });

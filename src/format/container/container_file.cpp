@@ -58,7 +58,7 @@ struct container_file::state {
       : place(std::move(bound)),
         path(place.shown()),
         access(how),
-        exclusive(options.exclusive),
+        sole_host(options.sole_host),
         policy(options.salvage ? lost_commits::accept : lost_commits::refuse) {}
 
   std::shared_ptr<shared_file> current() const {
@@ -73,7 +73,7 @@ struct container_file::state {
   const bound_path place;
   const std::string& path;  // for messages
   const open_access access;
-  const bool exclusive;
+  const bool sole_host;
   const lost_commits policy;
   uuid id;  // of the first file; set before any other thread has the object
 
@@ -93,7 +93,7 @@ std::shared_ptr<shared_file> container_file::state::follow_name() {
   for (int round = 0;; ++round) {
     auto opened = open_shared_file(place, access);
     if (have) require_same_container(*opened, have->id);
-    if (access == open_access::write && !exclusive) require_local(*opened->data, path);
+    if (access == open_access::write && !sole_host) require_local(*opened->data, path);
     const auto second = open_existing(place, open_access::read);
     if (identity_of(*second, path) != opened->identity) {  // the name has moved on in between
       if (round < reader_rounds_max) continue;
@@ -182,7 +182,7 @@ container_file container_file::create(const bound_path& place, const create_opti
     os_result result =
         uninterrupted([&] { return files.create_unnamed(place.name(), options.mode, made->data); });
     if (result < 0) throw failure("cannot create file", result, path);
-    if (!options.exclusive) require_local(*made->data, path);
+    if (!options.sole_host) require_local(*made->data, path);
     made->identity = identity_of(*made->data, path);
     // The zeros are written, not only reserved. If the first write to reserved space fails, ext4
     // may never make a later one durable (see generation_space::forget_old_pages), and superblocks
@@ -200,7 +200,7 @@ container_file container_file::create(const bound_path& place, const create_opti
     try {
       result = files.sync_directory_of(place.name());  // never repeated: see sync_failure
       if (result < 0) throw failure("make the container's name durable", result, path);
-      container_file opened = open(place, open_access::write, {.exclusive = options.exclusive});
+      container_file opened = open(place, open_access::write, {.sole_host = options.sole_host});
       if (named) named();
       return opened;
     } catch (...) {

@@ -36,13 +36,13 @@ struct create_options {
   unsigned mode = 0644;
 
   /// See `open_options`.
-  bool exclusive = false;
+  bool sole_host = false;
 };
 
 struct open_options {
   /// Promises that no other host has the file open. Writing on a network file system needs this,
   /// because locks may be seen on this host only.
-  bool exclusive = false;
+  bool sole_host = false;
 
   /// Readers only: reads the newest generation that a superblock describes, even if a later commit
   /// is lost.
@@ -59,7 +59,7 @@ class container_file {
   /// taken back.
   /// Throws   already_exists, not_found (directory), access_denied, out_of_space, io,
   ///          unsupported (the file system does not honour open-file-description locks, or is a
-  ///          network's and this is not `exclusive`), and exceptions of `named`
+  ///          network's and this is not `sole_host`), and exceptions of `named`
   static container_file create(const bound_path& place, const create_options& options = {},
                                const std::function<void()>& named = {});
   static container_file create(file_system& files, const std::string& path,
@@ -69,7 +69,7 @@ class container_file {
 
   /// The path leads to the same directory from now on; the file of that name there may change.
   /// Throws   not_found, access_denied, corrupt, unsupported (later format, no locks, or a network
-  ///          file system without `exclusive`), busy (another program's lock is in the way), io
+  ///          file system without `sole_host`), busy (another program's lock is in the way), io
   static container_file open(const bound_path& place, open_access access,
                              const open_options& options = {});
   static container_file open(file_system& files, const std::string& path, open_access access,

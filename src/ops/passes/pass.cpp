@@ -52,7 +52,7 @@ void run_unit(const parallel::unit& here, const tape& program, const reduction_s
       start = coordinates.data();
     }
     program.run(data, strides, operands, inner, outer, start, here.scratch,
-                {.stream_buffer = here.stream_buffer, .prefetch = prefetch});
+                {.nontemporal_buffer = here.nontemporal_buffer, .prefetch = prefetch});
     if (!states) return;
     index_t first = 0;
     for (index_t axis = 0; axis < rank; ++axis)
@@ -128,7 +128,7 @@ void run(const pass& request, executor& on) {
                             .states = folded,
                             .folded = request.axes,
                             .scratch_bytes = request.program.scratch_bytes(),
-                            .can_stream_stores = folded == nullptr},
+                            .can_store_nontemporally = folded == nullptr},
                            on);
   loop.run([&](const parallel::unit& here) { run_unit(here, request.program, folded, prefetch); });
   check_gathered(request.program);

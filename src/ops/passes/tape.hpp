@@ -67,8 +67,8 @@ struct tape_parts {
 /// What may make a tape faster on operands that no cache holds. Results do not depend on it.
 struct tape_hints {
   /// If not null: outputs with contiguous rows are stored past the cache, through this buffer of
-  /// parallel::stream_buffer_bytes.
-  std::byte* stream_buffer = nullptr;
+  /// parallel::nontemporal_buffer_bytes.
+  std::byte* nontemporal_buffer = nullptr;
 
   /// Whether the leaves of the next block are prefetched.
   bool prefetch = false;

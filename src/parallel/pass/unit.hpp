@@ -21,8 +21,8 @@ struct unit {
   std::byte* scratch;                 // the worker's scratch memory
 
   /// If not null: outputs should be stored past the cache, through this buffer of
-  /// `stream_buffer_bytes`. The results are the same either way.
-  std::byte* stream_buffer = nullptr;
+  /// `nontemporal_buffer_bytes`. The results are the same either way.
+  std::byte* nontemporal_buffer = nullptr;
 
   /// Set by passes with coordinates: the start of `over` in the pass's index space. Null if `over`
   /// covers the whole space.

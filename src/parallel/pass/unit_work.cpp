@@ -31,9 +31,9 @@ unit_work::unit_work(const plan& units, std::span<const loop_operand> operands,
       count_(state_of(on).count),
       read_(options.counted ? bytes_read_once(operands) : 0,
             element_count(index_space(operands, options))),
-      stores_(operands, options.can_stream_stores, on.threads()),
+      stores_(operands, options.can_store_nontemporally, on.threads()),
       scratch_(options.scratch_bytes, on),
-      stream_buffers_(stores_.may_stream() ? stream_buffer_bytes : 0, on) {
+      nontemporal_buffers_(stores_.may_be_nontemporal() ? nontemporal_buffer_bytes : 0, on) {
   if (options.states) fold_.emplace(units, *options.states);
 }
 
@@ -70,7 +70,8 @@ void unit_work::compute(unit& here, const region& box) {
   }
   if (!fold_) {
     return stores_.run(written, [&](store_mode mode) {
-      if (mode == store_mode::streaming) here.stream_buffer = stream_buffers_.of(here.worker);
+      if (mode == store_mode::nontemporal)
+        here.nontemporal_buffer = nontemporal_buffers_.of(here.worker);
       body_.run(body_.context, here);
     });
   }

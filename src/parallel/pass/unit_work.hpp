@@ -72,7 +72,7 @@ class unit_work {
   shared_bytes read_;
   store_choice stores_;
   worker_scratch scratch_;
-  worker_scratch stream_buffers_;
+  worker_scratch nontemporal_buffers_;
   std::optional<fold_tree> fold_;
 };
 

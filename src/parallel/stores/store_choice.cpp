@@ -11,7 +11,7 @@ namespace {
 // it does not show that gain.
 constexpr std::uint64_t bytes_min = std::uint64_t{4} << 20;
 
-// Streaming must be faster by a thirtieth: a difference below that is noise.
+// Non-temporal stores must be faster by a thirtieth: a difference below that is noise.
 constexpr double gain_min = 0.97;
 
 constexpr std::uint64_t review_max = 4096;
@@ -29,9 +29,9 @@ store_trial& trial_of(std::uint64_t read, std::uint64_t written, int threads) {
   return trials[(reads * size_kinds + size) * 2 + (threads > 1 ? 1 : 0)];
 }
 
-// Whether streaming may be faster at all: an output that is read in the same pass is in the cache,
+// Whether non-temporal stores may be faster at all: an output that is read in the same pass is in the cache,
 // and the pages of mapped files are written by faults.
-bool output_may_stream(std::span<const loop_operand> operands) {
+bool may_bypass_caches(std::span<const loop_operand> operands) {
   for (const loop_operand& out : operands) {
     if (!out.written) continue;
     if (out.updated || out.tiles) return false;
@@ -83,19 +83,18 @@ void store_trial::add(store_mode mode, double nanoseconds) noexcept {
     std::nth_element(samples_[k].begin(), middle, samples_[k].end());
     median[k] = *middle;
   }
-  const bool streaming = median[1] < gain_min * median[0];
+  const bool faster = median[1] < gain_min * median[0];
   // A clear decision lasts longer each time.
-  const bool clear = streaming || median[0] < gain_min * median[1];
+  const bool clear = faster || median[0] < gain_min * median[1];
   review_ = clear ? std::min(review_ * 4, review_max) : 4;
   passes_ = 0;
-  decided_.store(
-      static_cast<std::uint8_t>(streaming ? store_mode::streaming : store_mode::ordinary),
-      std::memory_order_relaxed);
+  decided_.store(static_cast<std::uint8_t>(faster ? store_mode::nontemporal : store_mode::ordinary),
+                 std::memory_order_relaxed);
 }
 
 store_choice::store_choice(std::span<const loop_operand> operands, bool allowed, int threads)
     : threads_(threads) {
-  if (!can_stream_stores || !allowed || !output_may_stream(operands)) return;
+  if (!has_nontemporal_stores || !allowed || !may_bypass_caches(operands)) return;
   if (const std::uint8_t mode = forced.load(std::memory_order_relaxed); mode != not_forced) {
     fixed_ = static_cast<store_mode>(mode);
     return;

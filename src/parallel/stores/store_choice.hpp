@@ -1,4 +1,4 @@
-// Chooses between ordinary and streaming stores (see stream_bytes.hpp) for the outputs of a pass,
+// Chooses between ordinary and non-temporal stores (see nontemporal_copy.hpp) for the outputs of a pass,
 // by what the process has measured.
 //
 // No property of the machine tells which stores are faster. It depends on the memory, on the caches
@@ -22,12 +22,12 @@
 #include <span>
 
 #include "parallel/operands/loop_operand.hpp"
-#include "parallel/stores/stream_bytes.hpp"
+#include "parallel/stores/nontemporal_copy.hpp"
 #include "storage/system/fork_safe_mutex.hpp"
 
 namespace shale::parallel {
 
-enum class store_mode : std::uint8_t { ordinary, streaming };
+enum class store_mode : std::uint8_t { ordinary, nontemporal };
 
 /// What is known of one kind of traffic.
 /// Threads  any, at any time
@@ -64,14 +64,16 @@ class store_trial {
 /// Threads  any, at any time
 class store_choice {
  public:
-  /// `threads` of them work on the pass. With `allowed`, its body can stream.
+  /// `threads` of them work on the pass. With `allowed`, its body can store nontemporally.
   store_choice(std::span<const loop_operand> operands, bool allowed, int threads);
 
-  /// Whether units of this pass may stream.
-  bool may_stream() const noexcept { return trial_ != nullptr || fixed_ == store_mode::streaming; }
+  /// Whether units of this pass may store nontemporally.
+  bool may_be_nontemporal() const noexcept {
+    return trial_ != nullptr || fixed_ == store_mode::nontemporal;
+  }
 
-  /// Runs `body(mode)`, which writes `bytes` bytes. Streamed bytes are visible to other threads
-  /// that synchronise with this one afterwards.
+  /// Runs `body(mode)`, which writes `bytes` bytes. They are visible to other threads that
+  /// synchronise with this one afterwards, whatever the mode.
   template <class Body>
   void run(std::size_t bytes, Body&& body) {
     const std::optional<store_mode> decided = trial_ ? trial_->decision() : fixed_;
@@ -79,13 +81,13 @@ class store_choice {
     using clock = std::chrono::steady_clock;
     const clock::time_point start = decided ? clock::time_point() : clock::now();
     body(mode);
-    if (mode == store_mode::streaming) finish_streams();
+    if (mode == store_mode::nontemporal) order_nontemporal_stores();
     if (decided || bytes == 0) return;
     const std::chrono::duration<double, std::nano> taken = clock::now() - start;
     trial_->add(mode, taken.count() / static_cast<double>(bytes));
   }
 
-  /// Makes all passes that may stream use one mode, without measuring, until it is called with
+  /// Makes all passes that have a choice use one mode, without measuring, until it is called with
   /// nothing. For tests.
   static void force(std::optional<store_mode> mode) noexcept;
 

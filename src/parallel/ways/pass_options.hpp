@@ -41,8 +41,8 @@ struct pass_options {
   /// Which mapped operands are streamed, see streams_if.
   streams_if streams = streams_if::larger_than_the_budget;
 
-  /// Whether the body uses `unit::stream_buffer`.
-  bool can_stream_stores = false;
+  /// Whether the body uses `unit::nontemporal_buffer`.
+  bool can_store_nontemporally = false;
 
   /// Whether the operands' bytes count in the executor's statistics.
   bool counted = true;

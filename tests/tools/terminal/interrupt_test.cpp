@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <thread>
 
@@ -55,6 +56,30 @@ TEST_F(Interrupts, DoNotEndACommandThatReplacesItsTarget) {
 
 TEST_F(Interrupts, DoNotEndACommandThatHasReplacedItsTarget) {
   EXPECT_EXIT(replace_and_exit([] {}, interrupt_twice), testing::ExitedWithCode(changed), "");
+}
+
+TEST_F(Interrupts, DoNotEndTheProcessOfACommandThatHasReplacedItsTarget) {
+  EXPECT_EXIT(
+      {
+        executor on({.threads = 1});
+        {
+          const interrupt_watch watch(on);
+          replace_target([] {});
+        }
+        interrupt_twice();
+        std::_Exit(changed);
+      },
+      testing::ExitedWithCode(changed), "");
+}
+
+TEST_F(Interrupts, EndTheProcessOfACommandThatHasReplacedNothing) {
+  EXPECT_EXIT(
+      {
+        executor on({.threads = 1});
+        { const interrupt_watch watch(on); }
+        interrupt_twice();
+      },
+      testing::KilledBySignal(SIGINT), "");
 }
 
 TEST_F(Interrupts, KeepTheTargetIfTheyCameBefore) {

@@ -14,9 +14,9 @@ namespace {
 using parallel::store_choice;
 using parallel::store_mode;
 
-class StreamedStores : public testing::Test {
+class NontemporalStores : public testing::Test {
  protected:
-  ~StreamedStores() override { store_choice::force(std::nullopt); }
+  ~NontemporalStores() override { store_choice::force(std::nullopt); }
 
   // Expects the same bytes, those around the elements too, from both kinds of stores.
   template <class Evaluate>
@@ -28,11 +28,11 @@ class StreamedStores : public testing::Test {
       return test::bytes_of(out.storage());
     };
     const std::vector<std::byte> ordinary = bytes_after(store_mode::ordinary);
-    EXPECT_EQ(bytes_after(store_mode::streaming), ordinary) << what << ", " << name(out.dtype());
+    EXPECT_EQ(bytes_after(store_mode::nontemporal), ordinary) << what << ", " << name(out.dtype());
   }
 };
 
-// Outputs whose rows are long enough to be streamed, or just not.
+// Outputs whose rows are long enough for non-temporal stores, or just not.
 std::vector<tensor> outputs(dtype type) {
   const tensor line = tensor::zeros({150'011}, type);
   const tensor square = tensor::zeros({70, 3001}, type);
@@ -48,7 +48,7 @@ std::vector<tensor> outputs(dtype type) {
 }
 
 // stores.1
-TEST_F(StreamedStores, HaveTheSameBytes) {
+TEST_F(NontemporalStores, HaveTheSameBytes) {
   test::random_choices choose(3);
   for (const dtype type : {dtype::uint8, dtype::int16, dtype::float32, dtype::float64,
                            dtype::complex64, dtype::complex128})
@@ -75,8 +75,8 @@ TEST_F(StreamedStores, HaveTheSameBytes) {
 }
 
 // The oracle is a loop of this test.
-TEST_F(StreamedStores, AreRight) {
-  store_choice::force(store_mode::streaming);
+TEST_F(NontemporalStores, AreRight) {
+  store_choice::force(store_mode::nontemporal);
   const tensor a = tensor::zeros({100'003}, dtype::float32);
   for (index_t i = 0; i < a.size(); ++i) a.elements<float>()[i] = static_cast<float>(i % 1000) / 8;
   const tensor out = tensor::zeros({100'003}, dtype::float32);
@@ -86,8 +86,8 @@ TEST_F(StreamedStores, AreRight) {
 }
 
 // stores.2
-TEST_F(StreamedStores, OfAnOutputThatIsReadStayInTheCache) {
-  store_choice::force(store_mode::streaming);
+TEST_F(NontemporalStores, OfAnOutputThatIsReadStayInTheCache) {
+  store_choice::force(store_mode::nontemporal);
   const tensor a = tensor::zeros({100'003}, dtype::int32);
   eval_into(a, expr(a) + 1);
   eval_into(a.narrow(0, 0, 50'000), expr(a.narrow(0, 50'003, 50'000)) + 1);

@@ -1,4 +1,4 @@
-#include "parallel/stores/stream_bytes.hpp"
+#include "parallel/stores/nontemporal_copy.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -18,8 +18,8 @@ constexpr std::size_t line_bytes = 64;
 
 // Stores whole lines to `to`, which is the start of a line. All stores of a line stand together, so
 // that they leave as one write.
-using stream_lines = void (*)(std::byte* to, const std::byte* from, std::size_t lines,
-                              std::span<const needed_soon> needed);
+using copy_lines = void (*)(std::byte* to, const std::byte* from, std::size_t lines,
+                            std::span<const needed_soon> needed);
 
 inline void prefetch(std::span<const needed_soon> needed, std::size_t line) {
   for (const needed_soon& next : needed)
@@ -28,8 +28,8 @@ inline void prefetch(std::span<const needed_soon> needed, std::size_t line) {
         _MM_HINT_T0);
 }
 
-void stream_lines_sse2(std::byte* to, const std::byte* from, std::size_t lines,
-                       std::span<const needed_soon> needed) {
+void copy_lines_sse2(std::byte* to, const std::byte* from, std::size_t lines,
+                     std::span<const needed_soon> needed) {
   for (std::size_t line = 0; line < lines; ++line, to += line_bytes, from += line_bytes) {
     prefetch(needed, line);
     const auto* const in = reinterpret_cast<const __m128i*>(from);
@@ -43,9 +43,9 @@ void stream_lines_sse2(std::byte* to, const std::byte* from, std::size_t lines,
   }
 }
 
-__attribute__((target("avx"))) void stream_lines_avx(std::byte* to, const std::byte* from,
-                                                     std::size_t lines,
-                                                     std::span<const needed_soon> needed) {
+__attribute__((target("avx"))) void copy_lines_avx(std::byte* to, const std::byte* from,
+                                                   std::size_t lines,
+                                                   std::span<const needed_soon> needed) {
   for (std::size_t line = 0; line < lines; ++line, to += line_bytes, from += line_bytes) {
     prefetch(needed, line);
     const auto* const in = reinterpret_cast<const __m256i*>(from);
@@ -58,29 +58,29 @@ __attribute__((target("avx"))) void stream_lines_avx(std::byte* to, const std::b
 
 }  // namespace
 
-void stream_bytes(std::byte* to, const std::byte* from, std::size_t bytes,
-                  std::span<const needed_soon> needed) noexcept {
-  static const stream_lines stream =
-      __builtin_cpu_supports("avx") != 0 ? stream_lines_avx : stream_lines_sse2;
+void copy_nontemporally(std::byte* to, const std::byte* from, std::size_t bytes,
+                        std::span<const needed_soon> needed) noexcept {
+  static const copy_lines copy =
+      __builtin_cpu_supports("avx") != 0 ? copy_lines_avx : copy_lines_sse2;
   const std::size_t before = std::min(
       bytes, (line_bytes - reinterpret_cast<std::uintptr_t>(to) % line_bytes) % line_bytes);
   std::memcpy(to, from, before);
   const std::size_t lines = (bytes - before) / line_bytes;
-  stream(to + before, from + before, lines, needed);
+  copy(to + before, from + before, lines, needed);
   const std::size_t done = before + lines * line_bytes;
   std::memcpy(to + done, from + done, bytes - done);
 }
 
-void finish_streams() noexcept { _mm_sfence(); }
+void order_nontemporal_stores() noexcept { _mm_sfence(); }
 
 #else
 
-void stream_bytes(std::byte* to, const std::byte* from, std::size_t bytes,
-                  std::span<const needed_soon>) noexcept {
+void copy_nontemporally(std::byte* to, const std::byte* from, std::size_t bytes,
+                        std::span<const needed_soon>) noexcept {
   std::memcpy(to, from, bytes);
 }
 
-void finish_streams() noexcept {}
+void order_nontemporal_stores() noexcept {}
 
 #endif
 

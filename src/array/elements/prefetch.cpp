@@ -1,4 +1,4 @@
-#include "array/elements/read_ahead.hpp"
+#include "array/elements/prefetch.hpp"
 
 #include <fcntl.h>
 
@@ -10,7 +10,7 @@ namespace shale::arrays {
 
 using detail::will_need_bytes_max;
 
-void read_ahead(int descriptor, const format::extent& range) noexcept {
+void prefetch_range(int descriptor, const format::extent& range) noexcept {
   if (descriptor < 0) return;
   for (std::uint64_t offset = 0; offset < range.bytes; offset += will_need_bytes_max)
     ::posix_fadvise(
