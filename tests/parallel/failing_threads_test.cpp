@@ -142,12 +142,12 @@ TEST(FailingThreads, AreCountedAsTheyCanBeStarted) {
     EXPECT_EQ(some.threads(), 3);
     EXPECT_EQ(room, 5);  // all have ended
     EXPECT_EQ(allowed(), 100U);
-    room = 6;  // oneTBB has started none yet; one is left for the engine's own thread
+    room = 60;  // after a refusal, none are tried again: oneTBB may be starting its own
     const parallel::thread_share more(4);
     EXPECT_EQ(more.threads(), 4);
-    EXPECT_EQ(allowed(), 6U);  // 5 together, and the caller
+    EXPECT_EQ(allowed(), 5U);  // 4 together, and the caller; one is the engine's own thread
     const parallel::thread_share many_more(50);
-    EXPECT_EQ(many_more.threads(), 5);
+    EXPECT_EQ(many_more.threads(), 4);
   });
 }
 
@@ -160,7 +160,7 @@ void expect_whole_calls(executor& on) {
   }
 }
 
-// share.1: the C library reserves addresses for each thread that allocates, after the thread has started.
+// share.1: the C library reserves addresses for each thread that allocates, after it has started.
 TEST(FailingThreads, AreCountedWithTheAddressesThatTheyReserve) {
   for (const rlim_t mib : {64, 96, 128, 192, 256, 320, 384, 512, 640, 768, 1024, 1536}) {
     SCOPED_TRACE(mib);
@@ -192,7 +192,10 @@ TEST(FailingThreads, AnArenaThatHadNoneIsNotAskedAgain) {
         expect_whole_calls(on);
         expect_right_results(on);
         EXPECT_TRUE(round > 0 || refused > 0);
-        EXPECT_EQ(parallel::state_of(on).helpers.made(), refused > 0 ? 2U : 1U);
+        // Each arena that was refused a thread is given up, and the last one is not.
+        const auto made = static_cast<int>(parallel::state_of(on).helpers.made());
+        EXPECT_EQ(made > 1, refused > 0);
+        EXPECT_LE(made, refused + 1);
       }
     });
 }

@@ -8,8 +8,8 @@
 
 namespace shale::parallel {
 
-/// Whether this processor's instruction set has non-temporal stores. If not, `copy_nontemporally` is
-/// an ordinary copy.
+/// Whether this processor's instruction set has non-temporal stores. If not, `copy_nontemporally`
+/// is an ordinary copy.
 #if defined(__SSE2__)
 inline constexpr bool has_nontemporal_stores = true;
 #else

@@ -29,8 +29,8 @@ store_trial& trial_of(std::uint64_t read, std::uint64_t written, int threads) {
   return trials[(reads * size_kinds + size) * 2 + (threads > 1 ? 1 : 0)];
 }
 
-// Whether non-temporal stores may be faster at all: an output that is read in the same pass is in the cache,
-// and the pages of mapped files are written by faults.
+// Whether non-temporal stores may be faster at all: an output that is read in the same pass is in
+// the cache, and the pages of mapped files are written by faults.
 bool may_bypass_caches(std::span<const loop_operand> operands) {
   for (const loop_operand& out : operands) {
     if (!out.written) continue;

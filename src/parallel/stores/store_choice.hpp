@@ -1,5 +1,5 @@
-// Chooses between ordinary and non-temporal stores (see nontemporal_copy.hpp) for the outputs of a pass,
-// by what the process has measured.
+// Chooses between ordinary and non-temporal stores (see nontemporal_copy.hpp) for the outputs of a
+// pass, by what the process has measured.
 //
 // No property of the machine tells which stores are faster. It depends on the memory, on the caches
 // that this process really gets (a virtual machine shows those of its host), on the number of

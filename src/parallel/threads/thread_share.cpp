@@ -28,12 +28,17 @@ static_assert(std::is_trivially_destructible_v<detail::fork_safe_mutex>);
 
 int wanted_by_all = 0;  // the sum over all live shares
 int proven = 0;         // threads that the system has been seen to start for oneTBB
+bool was_refused = false;
+
+// Enough for the executors of most programs together. Costs about 0.2 ms. Where addresses are
+// limited, the first trial takes no more than it must.
+constexpr int tried_at_least = 16;
 
 // The engine's own thread, which may begin later: the pool's housekeeper.
 constexpr int others = 1;
 
-// A thread that allocates makes the C library reserve so many addresses, half of which it gives back
-// at once. If they are not there, it tries with half as many, and may or may not succeed.
+// A thread that allocates makes the C library reserve so many addresses, half of which it gives
+// back at once. If they are not there, it tries with half as many, and may or may not succeed.
 constexpr std::size_t arena_bytes = std::size_t{128} << 20;
 
 bool addresses_are_limited() noexcept {
@@ -115,8 +120,16 @@ thread_share::thread_share(int wanted) : wanted_(wanted), threads_(wanted) {
   const std::lock_guard lock(counting);
   int most = allowed_by_host();
   const int together = std::min(wanted_by_all + wanted, most);
-  // All of them at once, as oneTBB may not have started those of earlier shares yet.
-  if (together > proven) proven = std::max(proven, trial().run(together + others) - others);
+  // All of them at once, as oneTBB may not have started those of earlier shares yet. It may also be
+  // starting them at this moment, and would end the process if the trial left no room for one. So
+  // there is hardly ever a second trial, and none after a refusal.
+  if (together > proven && !was_refused) {
+    const int tried =
+        (addresses_are_limited() ? together : std::max(together, tried_at_least)) + others;
+    const int started = trial().run(tried);
+    was_refused = started < tried;
+    proven = std::max(proven, started - others);
+  }
   if (together > proven) {
     most = proven;
     allow(most);

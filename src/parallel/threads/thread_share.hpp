@@ -13,8 +13,9 @@ namespace shale::parallel {
 /// Threads  shares may be made and destroyed in any thread
 class thread_share {
  public:
-  /// Cost     If the live shares need more threads than were ever started at once, that many
-  ///          threads are started and ended, which takes 20 µs each. Otherwise O(1)
+  /// Cost     The first share of the process: 17 threads or more are started and ended, which takes
+  ///          10 to 20 µs each. So does a later one if the live shares need more threads than were
+  ///          ever started at once, unless the system has refused one before. Otherwise O(1)
   /// Throws   exceptions of oneTBB if a limit cannot be set; do not ask it for threads then
   explicit thread_share(int wanted);
   ~thread_share();
