@@ -39,7 +39,10 @@ expr sign(const expr& a);
 /// the accuracy.
 expr sqrt(const expr& a);
 expr exp(const expr& a);
+expr exp2(const expr& a);
+expr expm1(const expr& a);  ///< exp(a) - 1, also accurate near 0
 expr log(const expr& a);
+expr log1p(const expr& a);  ///< log(1 + a), also accurate near 0
 expr log2(const expr& a);
 expr log10(const expr& a);
 expr sin(const expr& a);
@@ -51,6 +54,10 @@ expr atan(const expr& a);
 expr sinh(const expr& a);
 expr cosh(const expr& a);
 expr tanh(const expr& a);
+expr asinh(const expr& a);
+expr acosh(const expr& a);
+expr atanh(const expr& a);
+expr cbrt(const expr& a);  ///< the real cube root; not for complex
 
 /// Converts radians to degrees, and degrees to radians. Integers compute as in `sqrt`.
 expr degrees(const expr& a);

@@ -75,6 +75,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         SAME(abs), SAME(sqrt), SAME(exp), SAME(log), SAME(log2), SAME(log10), SAME(sin), SAME(cos),
         SAME(tan), SAME(asin), SAME(acos), SAME(atan), SAME(sinh), SAME(cosh), SAME(tanh),
+        SAME(exp2), SAME(expm1), SAME(log1p), SAME(asinh), SAME(acosh), SAME(atanh), SAME(cbrt),
         SAME(floor), SAME(ceil), SAME(trunc), SAME(isnan), SAME(isfinite),
         function_of_one{"round", [](const expr& a) { return round(a); },
                         [](double a) { return std::nearbyint(a); }},

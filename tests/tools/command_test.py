@@ -589,8 +589,10 @@ class Command(ShaleCase):
     # Calls of every function. The name is NumPy's if NumPy 1 does not have ours.
     CALLS = {
         **{name: ["{}(p)", "{}(0.3)"] for name in
-           "sqrt exp log log2 log10 sin cos tan sinh cosh tanh arctan atan".split()},
-        **{name: ["{}(u)", "{}(0.3)"] for name in "arcsin asin arccos acos".split()},
+           "sqrt exp exp2 expm1 log log1p log2 log10 sin cos tan sinh cosh tanh arctan atan arcsinh asinh "
+           "cbrt".split()},
+        **{name: ["{}(u)", "{}(0.3)"] for name in "arcsin asin arccos acos arctanh atanh".split()},
+        **{name: ["{}(p + 1)", "{}(1.3)"] for name in "arccosh acosh".split()},
         **{name: ["{}(f)", "{}(-2.5)", "{}(1.5)"] for name in
            "degrees rad2deg radians deg2rad abs absolute square sign floor ceil trunc round rint "
            "negative".split()},
@@ -630,6 +632,7 @@ class Command(ShaleCase):
         "flip": ["{}(f)", "{}(f, axis=0)"], "broadcast_to": ["{}(f[0], (3, 6))"],
     }
     OTHER_NAMES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2",
+                   "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
                    "pow": "power", "clamp": "clip", "concat": "concatenate",
                    "permute_dims": "transpose", "cast": "astype"}
 

@@ -20,14 +20,25 @@ struct synonym {
   std::string_view standard_name;
 };
 
-constexpr synonym synonym_table[] = {{"absolute", "abs"},    {"amax", "max"},
-                                     {"amin", "min"},        {"arccos", "acos"},
-                                     {"arcsin", "asin"},     {"arctan", "atan"},
-                                     {"arctan2", "atan2"},   {"cast", "astype"},
-                                     {"clamp", "clip"},      {"concatenate", "concat"},
-                                     {"deg2rad", "radians"}, {"mod", "remainder"},
-                                     {"power", "pow"},       {"rad2deg", "degrees"},
-                                     {"rint", "round"},      {"transpose", "permute_dims"}};
+constexpr synonym synonym_table[] = {{"absolute", "abs"},
+                                     {"amax", "max"},
+                                     {"amin", "min"},
+                                     {"arccos", "acos"},
+                                     {"arccosh", "acosh"},
+                                     {"arcsin", "asin"},
+                                     {"arcsinh", "asinh"},
+                                     {"arctan", "atan"},
+                                     {"arctan2", "atan2"},
+                                     {"arctanh", "atanh"},
+                                     {"cast", "astype"},
+                                     {"clamp", "clip"},
+                                     {"concatenate", "concat"},
+                                     {"deg2rad", "radians"},
+                                     {"mod", "remainder"},
+                                     {"power", "pow"},
+                                     {"rad2deg", "degrees"},
+                                     {"rint", "round"},
+                                     {"transpose", "permute_dims"}};
 
 }  // namespace
 

@@ -77,8 +77,8 @@ struct container_file::state {
   const lost_commits policy;
   uuid id;  // of the first file; set before any other thread has the object
 
-  mutable shale::detail::fork_safe_mutex
-      mutex;                           // of `known`, because wait_newer runs beside the other calls
+  // Guards `known`, because wait_newer runs beside the other calls.
+  mutable shale::detail::fork_safe_mutex mutex;
   std::shared_ptr<shared_file> known;  // the file that had the name at the last look
 
   // Views of this object that may still be alive, so that a generation is pinned only once.

@@ -102,8 +102,8 @@ std::vector<generation_range> protected_generations(const slots& both,
 void write_slot(open_file& file, std::uint32_t number, const superblock& next, const uuid& id,
                 const std::string& path);
 
-/// commit.5: changes the word that readers wait on, erases the mark, and wakes them. Never fails, because nothing
-/// depends on it.
+/// commit.5: changes the word that readers wait on, erases the mark, and wakes them. Never fails,
+/// because nothing depends on it.
 void announce(open_file& file, std::uint64_t generation) noexcept;
 
 }  // namespace shale::format

@@ -24,7 +24,10 @@ expr square(const expr& a) { return operated(operation::square, a); }
 expr sign(const expr& a) { return operated(operation::sign, a); }
 expr sqrt(const expr& a) { return operated(operation::square_root, a); }
 expr exp(const expr& a) { return operated(operation::exponential, a); }
+expr exp2(const expr& a) { return operated(operation::exponential_2, a); }
+expr expm1(const expr& a) { return operated(operation::exponential_minus_1, a); }
 expr log(const expr& a) { return operated(operation::logarithm, a); }
+expr log1p(const expr& a) { return operated(operation::logarithm_of_1_plus, a); }
 expr log2(const expr& a) { return operated(operation::logarithm_2, a); }
 expr log10(const expr& a) { return operated(operation::logarithm_10, a); }
 expr sin(const expr& a) { return operated(operation::sine, a); }
@@ -36,6 +39,10 @@ expr atan(const expr& a) { return operated(operation::arc_tangent, a); }
 expr sinh(const expr& a) { return operated(operation::hyperbolic_sine, a); }
 expr cosh(const expr& a) { return operated(operation::hyperbolic_cosine, a); }
 expr tanh(const expr& a) { return operated(operation::hyperbolic_tangent, a); }
+expr asinh(const expr& a) { return operated(operation::area_sine, a); }
+expr acosh(const expr& a) { return operated(operation::area_cosine, a); }
+expr atanh(const expr& a) { return operated(operation::area_tangent, a); }
+expr cbrt(const expr& a) { return operated(operation::cube_root, a); }
 expr degrees(const expr& a) { return a * (180 / std::numbers::pi); }
 expr radians(const expr& a) { return a * (std::numbers::pi / 180); }
 expr floor(const expr& a) { return operated(operation::floor, a); }

@@ -1,5 +1,6 @@
 // Kernels of the elementary functions of complex numbers. They call the C library, whose special
 // cases cannot be vectorised, so they exist for the baseline only.
+#include <cmath>
 #include <complex>
 
 #include "ops/kernels/loops.hpp"
@@ -14,6 +15,32 @@ void set_unary(kernel_table& table, operation op, Function) {
               const std::complex<Part> result = Function{}(std::complex<Part>(a.real, a.imaginary));
               return Complex{result.real(), result.imag()};
             }));
+}
+
+template <class Part>
+std::complex<Part> exponential_2(std::complex<Part> a) {
+  if (a.imag() == 0) return {std::exp2(a.real()), a.imag()};
+  constexpr auto ln_2 = static_cast<Part>(0.693147180559945309417232121458176568L);
+  const Part length = std::exp2(a.real());
+  return std::polar(Part{1}, a.imag() * ln_2) * length;
+}
+
+// e^a - 1 = (expm1(x) cos y - 2 sin^2(y / 2)) + i e^x sin y: no difference of numbers near 1.
+template <class Part>
+std::complex<Part> exponential_minus_1(std::complex<Part> a) {
+  if (a.imag() == 0) return {std::expm1(a.real()), a.imag()};
+  const Part half = std::sin(a.imag() / 2);
+  return {std::expm1(a.real()) * std::cos(a.imag()) - 2 * half * half,
+          std::exp(a.real()) * std::sin(a.imag())};
+}
+
+// log |1 + a| = log1p(x (2 + x) + y^2) / 2. Where the sum is not small, 1 + a is exact enough.
+template <class Part>
+std::complex<Part> logarithm_of_1_plus(std::complex<Part> a) {
+  const Part x = a.real();
+  const Part y = a.imag();
+  if (!(std::fabs(x) < Part{0.5} && std::fabs(y) < Part{0.5})) return std::log(Part{1} + a);
+  return {std::log1p(x * (2 + x) + y * y) / 2, std::atan2(y, 1 + x)};
 }
 
 template <class Part>
@@ -41,6 +68,14 @@ void fill(kernel_table& table) {
   set_unary<Part>(table, operation::hyperbolic_sine, [](Value a) { return std::sinh(a); });
   set_unary<Part>(table, operation::hyperbolic_cosine, [](Value a) { return std::cosh(a); });
   set_unary<Part>(table, operation::hyperbolic_tangent, [](Value a) { return std::tanh(a); });
+  set_unary<Part>(table, operation::area_sine, [](Value a) { return std::asinh(a); });
+  set_unary<Part>(table, operation::area_cosine, [](Value a) { return std::acosh(a); });
+  set_unary<Part>(table, operation::area_tangent, [](Value a) { return std::atanh(a); });
+  set_unary<Part>(table, operation::exponential_2, [](Value a) { return exponential_2(a); });
+  set_unary<Part>(table, operation::exponential_minus_1,
+                  [](Value a) { return exponential_minus_1(a); });
+  set_unary<Part>(table, operation::logarithm_of_1_plus,
+                  [](Value a) { return logarithm_of_1_plus(a); });
   table.set(operation::power, type_of<complex_of<Part>>,
             kernel_for<complex_of<Part>, complex_of<Part>, complex_of<Part>>(
                 [](complex_of<Part> a, complex_of<Part> b) {

@@ -6,6 +6,8 @@
 // baseline calls the function of the next wider type and rounds.
 #include <math.h>
 
+#include <type_traits>
+
 #include "ops/kernels/loops.hpp"
 
 #if defined(SHALE_X86_KERNELS)
@@ -165,7 +167,22 @@ inline Vector with_ends(Vector x, Element limit, Function function, Wider wider)
   return result;
 }
 
-void fill_double_hyperbolic(kernel_table& table) {
+/// SLEEF's log1p, asinh, acosh and expm1 are infinite for some arguments whose results are finite.
+/// These lanes are computed by the C library's function of the next wider type.
+template <class Vector, class Wider>
+inline Vector unless_infinite(Vector x, Vector result, Wider wider) {
+  using Element = std::remove_cvref_t<decltype(x[0])>;
+  constexpr Element infinity = __builtin_inf();
+  const auto overflows =
+      ((result == infinity) | (result == -infinity)) & (x < infinity) & (x > -infinity);
+  if (any(overflows)) [[unlikely]] {
+    for (std::size_t i = 0; i < sizeof(Vector) / sizeof(Element); ++i)
+      if (overflows[i]) result[i] = static_cast<Element>(wider(x[i]));
+  }
+  return result;
+}
+
+void fill_more_double(kernel_table& table) {
   using V = doubles::vector;
   set_vector<doubles>(table, operation::hyperbolic_sine, [](V x) {
     const auto vectors = [](V y) { return SHALE_SLEEF_DOUBLE(sinh)(y); };
@@ -181,6 +198,29 @@ void fill_double_hyperbolic(kernel_table& table) {
                       [](V x) { return unless_tiny(x, tiny_double, SHALE_SLEEF_DOUBLE(tanh)(x)); });
   set_vector<doubles>(table, operation::logarithm_10,
                       [](V x) { return SHALE_SLEEF_DOUBLE(log10)(x); });
+  set_vector<doubles>(table, operation::exponential_2,
+                      [](V x) { return SHALE_SLEEF_DOUBLE(exp2)(x); });
+  set_vector<doubles>(table, operation::exponential_minus_1, [](V x) {
+    return unless_infinite(x, SHALE_SLEEF_DOUBLE(expm1)(x),
+                           [](long double y) { return expm1l(y); });
+  });
+  set_vector<doubles>(table, operation::logarithm_of_1_plus, [](V x) {
+    return unless_infinite(x, SHALE_SLEEF_DOUBLE(log1p)(x),
+                           [](long double y) { return log1pl(y); });
+  });
+  set_vector<doubles>(table, operation::area_sine, [](V x) {
+    return unless_tiny(
+        x, tiny_double,
+        unless_infinite(x, SHALE_SLEEF_DOUBLE(asinh)(x), [](long double y) { return asinhl(y); }));
+  });
+  set_vector<doubles>(table, operation::area_cosine, [](V x) {
+    return unless_infinite(x, SHALE_SLEEF_DOUBLE(acosh)(x),
+                           [](long double y) { return acoshl(y); });
+  });
+  set_vector<doubles>(table, operation::area_tangent, [](V x) {
+    return unless_tiny(x, tiny_double, SHALE_SLEEF_DOUBLE(atanh)(x));
+  });
+  set_vector<doubles>(table, operation::cube_root, [](V x) { return SHALE_SLEEF_DOUBLE(cbrt)(x); });
 }
 
 #endif
@@ -270,6 +310,25 @@ void fill_float(kernel_table& table) {
         x, 88.0f, [](V y) { return SHALE_SLEEF_FLOAT(cosh)(y); },
         [](float y) { return static_cast<float>(cosh(static_cast<double>(y))); });
   });
+  set_vector<floats>(table, operation::exponential_2,
+                     [](V x) { return SHALE_SLEEF_FLOAT(exp2)(x); });
+  set_vector<floats>(table, operation::exponential_minus_1, [](V x) {
+    return unless_infinite(x, SHALE_SLEEF_FLOAT(expm1)(x), [](double y) { return expm1(y); });
+  });
+  set_vector<floats>(table, operation::logarithm_of_1_plus, [](V x) {
+    return unless_infinite(x, SHALE_SLEEF_FLOAT(log1p)(x), [](double y) { return log1p(y); });
+  });
+  set_vector<floats>(table, operation::area_sine, [](V x) {
+    return unless_tiny(x, tiny_float, unless_infinite(x, SHALE_SLEEF_FLOAT(asinh)(x), [](double y) {
+                         return asinh(y);
+                       }));
+  });
+  set_vector<floats>(table, operation::area_cosine, [](V x) {
+    return unless_infinite(x, SHALE_SLEEF_FLOAT(acosh)(x), [](double y) { return acosh(y); });
+  });
+  set_vector<floats>(table, operation::area_tangent,
+                     [](V x) { return unless_tiny(x, tiny_float, SHALE_SLEEF_FLOAT(atanh)(x)); });
+  set_vector<floats>(table, operation::cube_root, [](V x) { return SHALE_SLEEF_FLOAT(cbrt)(x); });
   set_vectors<floats>(table, operation::power,
                       [](V x, V y) { return SHALE_SLEEF_FLOAT(pow)(x, y); });
   set_vectors<floats>(table, operation::atan2,
@@ -303,7 +362,7 @@ void fill_double(kernel_table& table) {
                        [](V y, V x) { return SHALE_SLEEF_DOUBLE(atan2)(y, x); });
   set_vectors<doubles>(table, operation::hypotenuse,
                        [](V x, V y) { return SHALE_SLEEF_DOUBLE_HYPOT(x, y); });
-  fill_double_hyperbolic(table);
+  fill_more_double(table);
 }
 
 #else
@@ -332,6 +391,20 @@ void fill_float(kernel_table& table) {
                [](T a) { return static_cast<T>(cosh(static_cast<double>(a))); });
   set_unary<T>(table, operation::hyperbolic_tangent,
                [](T a) { return static_cast<T>(tanh(static_cast<double>(a))); });
+  set_unary<T>(table, operation::exponential_2,
+               [](T a) { return static_cast<T>(exp2(static_cast<double>(a))); });
+  set_unary<T>(table, operation::exponential_minus_1,
+               [](T a) { return static_cast<T>(expm1(static_cast<double>(a))); });
+  set_unary<T>(table, operation::logarithm_of_1_plus,
+               [](T a) { return static_cast<T>(log1p(static_cast<double>(a))); });
+  set_unary<T>(table, operation::area_sine,
+               [](T a) { return static_cast<T>(asinh(static_cast<double>(a))); });
+  set_unary<T>(table, operation::area_cosine,
+               [](T a) { return static_cast<T>(acosh(static_cast<double>(a))); });
+  set_unary<T>(table, operation::area_tangent,
+               [](T a) { return static_cast<T>(atanh(static_cast<double>(a))); });
+  set_unary<T>(table, operation::cube_root,
+               [](T a) { return static_cast<T>(cbrt(static_cast<double>(a))); });
   set_binary<T>(table, operation::atan2, [](T a, T b) {
     return static_cast<T>(atan2(static_cast<double>(a), static_cast<double>(b)));
   });
@@ -355,13 +428,20 @@ void fill_double(kernel_table& table) {
   set_binary<T>(table, operation::atan2, [](T a, T b) { return atan2(a, b); });
   set_binary<T>(table, operation::hypotenuse, [](T a, T b) { return hypot(a, b); });
 #if defined(SHALE_X86_KERNELS)
-  fill_double_hyperbolic(table);
+  fill_more_double(table);
 #else
   // These are within 3 ulp only, because every wider type is far slower here.
   set_unary<T>(table, operation::logarithm_10, [](T a) { return log10(a); });
   set_unary<T>(table, operation::hyperbolic_sine, [](T a) { return sinh(a); });
   set_unary<T>(table, operation::hyperbolic_cosine, [](T a) { return cosh(a); });
   set_unary<T>(table, operation::hyperbolic_tangent, [](T a) { return tanh(a); });
+  set_unary<T>(table, operation::exponential_2, [](T a) { return exp2(a); });
+  set_unary<T>(table, operation::exponential_minus_1, [](T a) { return expm1(a); });
+  set_unary<T>(table, operation::logarithm_of_1_plus, [](T a) { return log1p(a); });
+  set_unary<T>(table, operation::area_sine, [](T a) { return asinh(a); });
+  set_unary<T>(table, operation::area_cosine, [](T a) { return acosh(a); });
+  set_unary<T>(table, operation::area_tangent, [](T a) { return atanh(a); });
+  set_unary<T>(table, operation::cube_root, [](T a) { return cbrt(a); });
 #endif
 }
 

@@ -42,9 +42,12 @@ enum class operation : std::uint8_t {
   absolute,  // complex: result is the real dtype of its parts
   square,
   sign,
-  square_root,  // floating and complex, as the functions up to hyperbolic_tangent
+  square_root,  // floating and complex, as the functions up to area_tangent
   exponential,
+  exponential_2,        // 2^a
+  exponential_minus_1,  // e^a - 1
   logarithm,
+  logarithm_of_1_plus,  // log(1 + a)
   logarithm_2,
   logarithm_10,
   sine,
@@ -56,7 +59,11 @@ enum class operation : std::uint8_t {
   hyperbolic_sine,
   hyperbolic_cosine,
   hyperbolic_tangent,
-  floor,  // float32, float64
+  area_sine,  // the inverses of the three above
+  area_cosine,
+  area_tangent,
+  cube_root,  // float32, float64
+  floor,      // float32, float64
   ceiling,
   truncate,
   round,        // ties to even

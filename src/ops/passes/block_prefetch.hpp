@@ -9,8 +9,9 @@
 
 namespace shale::ops {
 
-/// Prefetches the elements of the next block, a part with each instruction. Between the instructions
-/// that read the block's leaves, a tape works in the cache and the memory would be idle.
+/// Prefetches the elements of the next block, a part with each instruction. Between the
+/// instructions that read the block's leaves, a tape works in the cache, and the memory would be
+/// idle.
 class block_prefetch {
  public:
   block_prefetch(const std::vector<int>& leaves, std::byte* const* data, const index_t* strides,

@@ -1,9 +1,9 @@
 // A mutex that a forked child never finds locked, and what it guards never half changed: `fork`
 // waits until no thread is between `lock` and `unlock` of any mutex of this type.
 //
-// So nobody may wait for another thread there, except for a thread that holds such a mutex too.
-// Waiting for the system (a read, a lock of a file that is tried once) is allowed; `fork` then waits
-// as long.
+// So nobody may wait for another thread there, except for one that holds such a mutex too. Waiting
+// for the system (a read, a lock of a file that is tried once) is allowed; `fork` then waits as
+// long.
 //
 // Invariants
 //   section.1  when the system copies the process, no other thread holds a fork_safe_mutex. If the

@@ -50,7 +50,14 @@ const function functions[] = {{operation::exponential, std::exp, std::exp},
                               {operation::arc_tangent, std::atan, std::atan},
                               {operation::hyperbolic_sine, std::sinh, std::sinh},
                               {operation::hyperbolic_cosine, std::cosh, std::cosh},
-                              {operation::hyperbolic_tangent, std::tanh, std::tanh}};
+                              {operation::hyperbolic_tangent, std::tanh, std::tanh},
+                              {operation::exponential_2, std::exp2, std::exp2},
+                              {operation::exponential_minus_1, std::expm1, std::expm1},
+                              {operation::logarithm_of_1_plus, std::log1p, std::log1p},
+                              {operation::area_sine, std::asinh, std::asinh},
+                              {operation::area_cosine, std::acosh, std::acosh},
+                              {operation::area_tangent, std::atanh, std::atanh},
+                              {operation::cube_root, std::cbrt, std::cbrt}};
 
 template <class T>
 wider<T> exact(const function& tested, T value) {
@@ -164,7 +171,8 @@ TYPED_TEST(Elementary, AreFiniteUpToTheLimitOfOverflow) {
   z.push_back(1);
   for (const ops::isa isa : usable_isas()) {
     for (const function& tested : functions) {
-      if (tested.op != operation::exponential) continue;
+      if (tested.op != operation::exponential && tested.op != operation::exponential_minus_1)
+        continue;
       const std::vector<T> got = applied(find(isa, tested.op, dtype_of<T>()), x);
       for (std::size_t i = 0; i < x.size(); ++i)
         ASSERT_LE(ulps<T>(got[i], exact<T>(tested, x[i])), most_ulps)
@@ -262,6 +270,61 @@ TYPED_TEST(Elementary, OfComplexNumbersAgreeWithLongDouble) {
   expect_complex<TypeParam>(operation::hyperbolic_sine, [](const L& a) { return std::sinh(a); });
   expect_complex<TypeParam>(operation::hyperbolic_cosine, [](const L& a) { return std::cosh(a); });
   expect_complex<TypeParam>(operation::hyperbolic_tangent, [](const L& a) { return std::tanh(a); });
+  expect_complex<TypeParam>(operation::area_sine, [](const L& a) { return std::asinh(a); });
+  expect_complex<TypeParam>(operation::area_cosine, [](const L& a) { return std::acosh(a); });
+  expect_complex<TypeParam>(operation::area_tangent, [](const L& a) { return std::atanh(a); });
+  expect_complex<TypeParam>(operation::exponential_2,
+                            [](const L& a) { return std::exp(a * std::log(2.0L)); });
+  expect_complex<TypeParam>(operation::exponential_minus_1,
+                            [](const L& a) { return std::exp(a) - 1.0L; });
+  expect_complex<TypeParam>(operation::logarithm_of_1_plus,
+                            [](const L& a) { return std::log(1.0L + a); });
+}
+
+// Near 0, each part is accurate on its own. The oracles are the beginnings of the series.
+TYPED_TEST(Elementary, OfSmallComplexNumbersLoseNothing) {
+  using T = std::complex<TypeParam>;
+  using L = std::complex<long double>;
+  generator random(6);
+  std::vector<T> values(2000);
+  for (T& value : values) {
+    const auto part = [&] {
+      const double size = std::exp(std::uniform_real_distribution(-30.0, -16.0)(random));
+      return static_cast<TypeParam>(random() % 2 == 0 ? size : -size);
+    };
+    value = {part(), part()};
+  }
+  const auto expect = [&](operation op, auto series) {
+    const std::vector<T> got = applied(ops::find_kernel(op, dtype_of<T>()), values);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const L wanted = series(L(values[i].real(), values[i].imag()));
+      const long double most = 8 * std::numeric_limits<TypeParam>::epsilon();
+      ASSERT_NEAR(got[i].real(), wanted.real(), most * std::fabs(wanted.real())) << show(values[i]);
+      ASSERT_NEAR(got[i].imag(), wanted.imag(), most * std::fabs(wanted.imag())) << show(values[i]);
+    }
+  };
+  expect(operation::exponential_minus_1,
+         [](const L& a) { return a + a * a / 2.0L + a * a * a / 6.0L; });
+  expect(operation::logarithm_of_1_plus,
+         [](const L& a) { return a - a * a / 2.0L + a * a * a / 3.0L; });
+}
+
+// A real number as a complex one stays real, and so do infinities.
+TYPED_TEST(Elementary, OfComplexNumbersWithoutImaginaryPartAreReal) {
+  using T = std::complex<TypeParam>;
+  constexpr TypeParam infinity = std::numeric_limits<TypeParam>::infinity();
+  for (const TypeParam x : {-infinity, TypeParam(-2), TypeParam(0.25), TypeParam(3), infinity})
+    for (const TypeParam zero : {TypeParam(0), TypeParam(-0.0)}) {
+      const std::vector<T> value{{x, zero}};
+      const T doubled =
+          applied(ops::find_kernel(operation::exponential_2, dtype_of<T>()), value)[0];
+      const T less =
+          applied(ops::find_kernel(operation::exponential_minus_1, dtype_of<T>()), value)[0];
+      EXPECT_EQ(doubled.real(), std::exp2(x)) << show(value[0]);
+      EXPECT_EQ(less.real(), std::expm1(x)) << show(value[0]);
+      EXPECT_TRUE(doubled.imag() == 0 && less.imag() == 0) << show(value[0]);
+      EXPECT_EQ(std::signbit(less.imag()), std::signbit(zero)) << show(value[0]);
+    }
 }
 
 }  // namespace
