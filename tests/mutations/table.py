@@ -417,7 +417,7 @@ MUTATIONS = [
     mutation("signals-shorten-waits", "format/os/posix_file_system.cpp", "pause",
              "a signal ends a pause before its time",
              "errno == EINTR", "false",
-             "RealLocks.AreWaitedFor*"),
+             "Pauses.AreNotEndedBySignals"),
     mutation("name-taken-from-others", "format/container/container_file.cpp", "take_name_back",
              "a name that could not be made durable is removed, whoever's it is by now",
              "identity_of(made.place) != made.identity", "false",
