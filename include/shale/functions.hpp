@@ -7,3 +7,4 @@
 #include "shale/linalg.hpp"
 #include "shale/manipulation.hpp"
 #include "shale/reductions.hpp"
+#include "shale/scans.hpp"

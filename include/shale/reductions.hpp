@@ -54,6 +54,15 @@ expr stddev(const expr& a, const axes_option& axes = {}, keepdims keep = keepdim
 expr min(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no);
 expr max(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no);
 
+/// The index of the smallest or largest element along `axis` (int64). Without an axis, it is the
+/// row-major index in `a`. Among equal elements, the first one counts. If there is a NaN, the first
+/// NaN counts. -0 and +0 are equal. Not for complex.
+/// Throws   invalid_argument also if the axis has length 0 and the result has elements
+expr argmin(const expr& a, std::optional<index_t> axis = std::nullopt,
+            keepdims keep = keepdims::no);
+expr argmax(const expr& a, std::optional<index_t> axis = std::nullopt,
+            keepdims keep = keepdims::no);
+
 /// Whether any element is not zero, whether all are not (bool), and how many are not (int64).
 expr any(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no);
 expr all(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no);

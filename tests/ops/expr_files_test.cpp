@@ -257,6 +257,31 @@ TEST_F(ExprFiles, FoldsReadFilesAgainstTheirOrder) {
   }
 }
 
+// The copies of a load begin anywhere, but positions count from the first element.
+TEST_F(ExprFiles, PositionsAreThoseOfTheWholeArray) {
+  const tensor a = counting({rows, columns});
+  const tensor turned = counting({columns, rows}).swapaxes(0, 1);
+  // At (i, j): the first file has i * columns + j, the other one j * rows + i.
+  const expr both = expr(a) - expr(turned);
+  const auto value = [](index_t i, index_t j) { return i * columns + j - (j * rows + i); };
+  const tensor along_0 = eval(argmin(both, 0));
+  const tensor along_1 = eval(argmax(both, 1));
+  const tensor of_all = eval(argmax(both));
+  EXPECT_TRUE(tiled());
+  const auto best = [](index_t count, const std::function<index_t(index_t)>& at) {
+    index_t found = 0;
+    for (index_t k = 1; k < count; ++k)
+      if (at(k) > at(found)) found = k;
+    return scalar(std::int64_t{found});
+  };
+  for (index_t j = 0; j < columns; ++j)
+    ASSERT_EQ(along_0.at({j}), best(rows, [&](index_t i) { return -value(i, j); }));
+  for (index_t i = 0; i < rows; ++i)
+    ASSERT_EQ(along_1.at({i}), best(columns, [&](index_t j) { return value(i, j); }));
+  EXPECT_EQ(of_all.item(),
+            best(rows * columns, [&](index_t k) { return value(k / columns, k % columns); }));
+}
+
 // way.1, units.1
 TEST_F(ExprFiles, FoldsHaveTheSameBitsForAnyBudget) {
   const tensor a = counting({rows, columns});

@@ -292,7 +292,12 @@ TEST(ExprTiles, SourcesReadAsTheTensorsBehindThem) {
         }
       }
       if (value.shape() == left.shape()) value = value + right;
-      switch (picks(0, 4)) {
+      switch (picks(0, 6)) {
+        case 5:
+          return value.size() > 0 ? argmin(value) : value;
+        case 6:
+          return value.rank() > 0 && value.size() > 0 ? argmax(value, picks(0, value.rank() - 1))
+                                                      : value;
         case 0:
           return sum(value);
         case 1:

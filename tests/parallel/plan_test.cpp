@@ -239,7 +239,7 @@ TEST(Plan, TilesOverAxesInAnyOrderAreAsLargeAsTheirMemoryAllows) {
   const auto fold = [&](index_t columns) {
     const layout values = layout({4, columns, 64}).permute_dims({2, 1, 0});
     const layout states = layout({64, columns, 1}).broadcast_to({64, columns, 4});
-    return tiles({{values, 4}, {states, 1, false}}, false);
+    return tiles({{values, 4}, {states, 1, operand_role::states}}, false);
   };
   EXPECT_LE(fold(65700), fold(65000) + 20);
 }

@@ -95,6 +95,7 @@ THROUGH = {
         "operations": ("tests/ops/kernels/arithmetic_test.cpp", "through the table of kernels"),
         "moments": ("tests/ops/kernels/reducers_test.cpp", "through the table of kernels"),
         "reduce_strided": ("tests/ops/kernels/reducers_test.cpp", "through the table of kernels"),
+        "scan_strided": ("tests/ops/kernels/scans_test.cpp", "through the table of kernels"),
         "strided": ("tests/ops/kernels/arithmetic_test.cpp", "through the table of kernels"),
         "sums": ("tests/ops/kernels/reducers_test.cpp", "through the table of kernels"),
     },

@@ -6,6 +6,7 @@ Usage: command_test.py PATH/TO/shale [unittest arguments]
 
 import ctypes
 import json
+import operator
 import os
 import pathlib
 import re
@@ -613,6 +614,12 @@ class Command(ShaleCase):
         "astype": ["{}(f, float32)"], "cast": ["{}(f, float32)"],
         **{name: ["{}(f)", "{}(f, axis=0)", "{}(f, axis=1, keepdims=True)", "{}(i, axis=(0, 1))"]
            for name in "sum prod mean min amin max amax any all count_nonzero".split()},
+        **{name: ["{}(f)", "{}(i.T)", "{}(f, axis=0)", "{}(i, 1)", "{}(h)"] for name in
+           "argmin argmax".split()},
+        **{name: ["{}(f)", "{}(i.T)", "{}(f, axis=0)", "{}(i > 0, 1)", "{}(h, -1)"] for name in
+           "cumulative_sum cumsum cumulative_prod cumprod".split()},
+        **{name: ["{}(f, axis=0)", "{}(i, 1)", "{}(h, 0)"] for name in "cummin cummax".split()},
+        "diff": ["{}(f)", "{}(i, 2)", "{}(f, axis=0)", "{}(i > 0, n=1)"],
         **{name: ["{}(f)", "{}(f, axis=0, ddof=1)"] for name in "var std".split()},
         "arange": ["{}(7)", "{}(2, 11, 3)", "{}(5, 0, -2)", "{}(0.0, 1.0, 0.25)",
                    "{}(2, 9, dtype=float32)"],
@@ -634,7 +641,9 @@ class Command(ShaleCase):
     OTHER_NAMES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2",
                    "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
                    "pow": "power", "clamp": "clip", "concat": "concatenate",
-                   "permute_dims": "transpose", "cast": "astype"}
+                   "permute_dims": "transpose", "cast": "astype", "cumulative_sum": "cumsum",
+                   "cumulative_prod": "cumprod", "cummin": "minimum.accumulate",
+                   "cummax": "maximum.accumulate"}
 
     def test_every_function_is_numpys(self):
         listed = []
@@ -656,7 +665,8 @@ class Command(ShaleCase):
         types = {name: np.dtype(name).type for name in ("float32", "int16")}
         for name, calls in self.CALLS.items():
             numpys = self.OTHER_NAMES.get(name, name)
-            function = (lambda a, to: a.astype(to)) if numpys == "astype" else getattr(np, numpys)
+            function = (lambda a, to: a.astype(to)) if numpys == "astype" else \
+                operator.attrgetter(numpys)(np)
             for text in (call.format(name) for call in calls):
                 with self.subTest(text):
                     wanted = np.asarray(eval(text, {}, {name: function, **arrays, **types}))

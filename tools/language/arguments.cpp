@@ -73,6 +73,12 @@ scalar arguments::number(std::string_view parameter) {
               fmt::format("{} must be a number, got {}", describe(parameter), found.description()));
 }
 
+std::optional<index_t> arguments::axis(std::string_view parameter) {
+  const std::optional<value> given = optional(parameter);
+  if (!given || given->is<none_t>()) return std::nullopt;
+  return to_index(*given, describe(parameter));
+}
+
 std::optional<dims> arguments::axes(std::string_view parameter) {
   const std::optional<value> found = optional(parameter);
   if (!found || found->is<none_t>()) return std::nullopt;

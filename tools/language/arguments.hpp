@@ -40,6 +40,7 @@ class arguments {
   scalar number(std::string_view parameter);
 
   /// Nothing if the call does not give the argument, or gives None.
+  std::optional<index_t> axis(std::string_view parameter);
   std::optional<dims> axes(std::string_view parameter);
   std::optional<shale::dtype> type(std::string_view parameter);
 

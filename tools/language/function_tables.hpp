@@ -10,7 +10,7 @@ namespace shale::tools {
 /// Functions of numbers and of elements, and products of matrices.
 std::vector<function> math_functions();
 
-/// Functions that reduce axes.
+/// Functions that reduce axes, or go along them.
 std::vector<function> reductions();
 
 /// Functions that create, join and rearrange arrays.

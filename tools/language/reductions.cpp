@@ -45,6 +45,26 @@ value reduce_extremum(arguments& from) {
   return reduce<fold>(from);
 }
 
+template <expr (*position)(const expr&, std::optional<index_t>, keepdims)>
+value find_extremum(arguments& from) {
+  const expr a = from.array("a");
+  const std::optional<index_t> axis = from.axis("axis");
+  const keepdims keep = from.flag("keepdims", false) ? keepdims::yes : keepdims::no;
+  return {position(a, axis, keep)};
+}
+
+template <expr (*scan)(const expr&, std::optional<index_t>)>
+value scan_axis(arguments& from) {
+  const expr a = from.array("a");
+  return {scan(a, from.axis("axis"))};
+}
+
+value diff(arguments& from) {
+  const expr a = from.array("a");
+  const index_t times = from.index("n", 1);
+  return {shale::diff(a, times, from.index("axis", -1))};
+}
+
 }  // namespace
 
 std::vector<function> reductions() {
@@ -56,10 +76,17 @@ std::vector<function> reductions() {
       {"std", reduce_moment<shale::stddev>, "std(a, axis=None, keepdims=False, ddof=0)", true},
       {"min", reduce_extremum<shale::min>, "min(a, axis=None, keepdims=False)", true},
       {"max", reduce_extremum<shale::max>, "max(a, axis=None, keepdims=False)", true},
+      {"argmin", find_extremum<shale::argmin>, "argmin(a, axis=None, keepdims=False)", true},
+      {"argmax", find_extremum<shale::argmax>, "argmax(a, axis=None, keepdims=False)", true},
       {"any", reduce<shale::any>, "any(a, axis=None, keepdims=False)", true},
       {"all", reduce<shale::all>, "all(a, axis=None, keepdims=False)", true},
       {"count_nonzero", reduce<shale::count_nonzero>,
        "count_nonzero(a, axis=None, keepdims=False)"},
+      {"cumulative_sum", scan_axis<shale::cumulative_sum>, "cumulative_sum(a, axis=None)"},
+      {"cumulative_prod", scan_axis<shale::cumulative_prod>, "cumulative_prod(a, axis=None)"},
+      {"cummin", scan_axis<shale::cummin>, "cummin(a, axis=None)"},
+      {"cummax", scan_axis<shale::cummax>, "cummax(a, axis=None)"},
+      {"diff", diff, "diff(a, n=1, axis=-1)"},
   };
 }
 

@@ -272,7 +272,9 @@ pass compile(const planned_pass& planned, const staged_values& staged, executor&
   std::vector<tensor> written;
   for (const auto& output : planned.outputs)
     if (!output.sink) written.push_back(output.into);
-  tape_builder builder(staged, static_cast<int>(planned.outputs.size()), written, on);
+  if (planned.scan && !planned.scan->output.sink) written.push_back(planned.scan->output.into);
+  const std::size_t outputs = planned.outputs.size() + (planned.scan ? 1 : 0);
+  tape_builder builder(staged, static_cast<int>(outputs), written, on);
   const auto value_of = [&](const node_ref& wanted) {
     // Inputs are visited first, so that no visit recurses deeper than one level.
     for (const auto& input : post_order(wanted)) builder.visit(input);
@@ -281,6 +283,7 @@ pass compile(const planned_pass& planned, const staged_values& staged, executor&
   std::vector<int> results, kept;
   for (const auto& output : planned.outputs) results.push_back(value_of(output.value));
   for (const auto& reduction : planned.reductions) kept.push_back(value_of(reduction.value));
+  if (planned.scan) kept.push_back(value_of(planned.scan->output.value));
   std::vector<pass_operand> operands;
   for (std::size_t k = 0; k < results.size(); ++k) {
     operands.push_back(operand_of(planned.outputs[k]));
@@ -288,13 +291,19 @@ pass compile(const planned_pass& planned, const staged_values& staged, executor&
     const dtype type = made.tiles ? made.tiles->type() : made.values.dtype();
     builder.write(results[k], static_cast<int>(k), type);
   }
+  std::optional<pass_scan> scan;
+  if (planned.scan) {
+    scan = {planned.scan->kind, planned.scan->output.value->type};
+    operands.push_back(operand_of(planned.scan->output));
+  }
   compiled made = builder.finish(kept);
   for (const auto& leaf : made.leaves) operands.push_back(operand_of(*leaf, staged));
   std::vector<pass_reduction> reductions;
   for (const auto& wanted : planned.reductions)
     reductions.push_back({wanted.kind, wanted.value->type, wanted.parameter, wanted.into});
-  return {planned.shape, std::move(made.program), std::move(operands), std::move(reductions),
-          planned.axes};
+  return {planned.shape,       std::move(made.program),
+          std::move(operands), std::move(reductions),
+          planned.axes,        scan};
 }
 
 }  // namespace shale::ops

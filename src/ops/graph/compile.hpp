@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "ops/graph/graph.hpp"
@@ -32,12 +33,20 @@ struct wanted_reduction {
   tensor into;
 };
 
-/// A pass before it is compiled. It has either outputs, or reductions that all fold `axes`.
+/// A value of the pass's shape that is scanned, and where the results are written.
+struct wanted_scan {
+  scan kind;
+  wanted_output output;
+};
+
+/// A pass before it is compiled. It has outputs, or reductions that all fold `axes`, or a scan along
+/// the only one of `axes`.
 struct planned_pass {
   dims shape;
   std::vector<wanted_output> outputs;
   std::vector<wanted_reduction> reductions;
   dims axes;
+  std::optional<wanted_scan> scan = std::nullopt;
 };
 
 /// Compiles all expressions of a pass to one tape. Outputs are operands 0, 1, …; the values that

@@ -4,9 +4,10 @@
 // a stage's level is higher than those of all stages that it reads. The levels run one after the
 // other. Within a level, stages over one shape that fold the same axes share a pass, so their
 // common inputs are read once. The outputs come last, again one pass for each shape. The result of
-// a stage is freed when the last pass that reads it has ended.
+// a stage is freed when the last pass that reads it has ended. A scan has a pass of its own; if its
+// result is an output that nothing else reads, it writes that output itself.
 //
-// A stage has a result of its own even if nothing but an output reads it. So eval(sum(x)) takes two
+// Other stages have results of their own even if only an output reads them. So eval(sum(x)) takes two
 // passes: the first one folds, and the second one copies the number into the output. A small
 // expression does without the second one (small_evaluation.hpp).
 //
@@ -170,6 +171,12 @@ class stage_results {
     }
   }
 
+  /// The readers of a result that have not ended.
+  int readers(const stage* result) const {
+    const auto found = readers_.find(result);
+    return found == readers_.end() ? 0 : found->second;
+  }
+
   const staged_values& values() const { return values_; }
   std::uint64_t bytes_max() const { return bytes_max_; }
 
@@ -188,6 +195,19 @@ struct growing_pass {
   std::vector<const stage*> stages = {};
 
   bool reduces() const { return !made.reductions.empty(); }
+
+  // Whether a stage may join. Reading positions changes the order in which a pass folds. That would
+  // change the bits of float sums, which must not depend on what else is computed.
+  bool can_fold(const stage& added) const {
+    if (!added.reduces) return true;
+    bool positions = find_reducer(added.kind, added.input->type)->reads_positions;
+    bool ordered = depends_on_order(added.kind);
+    for (const auto& known : made.reductions) {
+      positions = positions || find_reducer(known.kind, known.value->type)->reads_positions;
+      ordered = ordered || depends_on_order(known.kind);
+    }
+    return !(positions && ordered);
+  }
 
   // Adds the leaves of `value` if outputs, leaves and states together fit in one plan. Returns true
   // if they fit. An empty pass takes any value.
@@ -222,6 +242,7 @@ class evaluation {
     const stage_levels levels = order.levels();
     for (const auto& level : levels)
       for (const auto& reader : level) results_.expect_reader(stages_read(*reader));
+    find_direct_outputs();
     for (const auto& level : levels) run_level(level, allocate, multiply, body);
     while (!outputs_.empty()) {
       growing_pass next{planned_pass{outputs_.front().value->shape, {}, {}, {}}};
@@ -240,15 +261,16 @@ class evaluation {
   std::uint64_t staged_bytes_max() const { return results_.bytes_max(); }
 
  private:
-  // Runs the stages of one level. They do not read each other's results. A product runs at once,
-  // because it is not a pass: so it frees its operands before the stages after it allocate their
-  // results. The others join passes, which run when all of them are known.
+  // Runs the stages of one level. They do not read each other's results. Products and scans run at
+  // once, because they share no pass: so they free their operands before the stages after them
+  // allocate their results. The others join passes, which run when all of them are known.
   template <class Allocate, class Multiply, class Body>
   void run_level(const stage_levels::value_type& level, Allocate allocate, Multiply multiply,
                  Body body) {
     std::vector<growing_pass> passes;
     for (const auto& current : level) {
       if (current->factor) run_product(*current, multiply);
+      else if (current->scans) run_scan(*current, allocate, body);
       else add_to_pass(pass_for(*current, passes), *current, allocate);
     }
     for (const auto& pass : passes) {
@@ -267,6 +289,37 @@ class evaluation {
     results_.end_reader(stages_read(product));
   }
 
+  template <class Allocate, class Body>
+  void run_scan(const stage& scan, Allocate allocate, Body body) {
+    const auto direct = direct_.find(&scan);
+    wanted_output into{scan.input, tensor(), nullptr};
+    if (direct == direct_.end()) {
+      into.into = allocate(scan.shape, scan.type);
+    } else {
+      into.into = direct->second.into;
+      into.sink = direct->second.sink;
+    }
+    body(planned_pass{scan.shape, {}, {}, scan.axes, wanted_scan{*scan.scans, into}},
+         results_.values());
+    if (direct == direct_.end()) results_.add(scan, into.into);
+    results_.end_reader(stages_read(scan));
+  }
+
+  // Takes the outputs that are the whole result of a scan which nothing else reads: the scan writes
+  // them itself.
+  void find_direct_outputs() {
+    std::vector<wanted_output> rest;
+    for (auto& output : outputs_) {
+      const auto* staged = std::get_if<staged_leaf>(&output.value->content);
+      const bool whole = staged && staged->from->scans && !staged->map && !staged->under;
+      const dtype type = output.sink ? output.sink->dtype() : output.into.dtype();
+      if (whole && type == staged->from->type && results_.readers(staged->from.get()) == 1)
+        direct_.emplace(staged->from.get(), std::move(output));
+      else rest.push_back(std::move(output));
+    }
+    outputs_ = std::move(rest);
+  }
+
   // Returns the pass that computes a stage, with the leaves that the stage reads: the first of
   // `passes` over the same shape that folds the same axes (or none, as the stage) and has room, or
   // a new one.
@@ -274,7 +327,8 @@ class evaluation {
     const dims& shape = current.input->shape;
     for (growing_pass& known : passes)
       if (known.made.shape == shape && known.made.axes == current.axes &&
-          known.reduces() == current.reduces && known.try_take(current.input))
+          known.reduces() == current.reduces && known.can_fold(current) &&
+          known.try_take(current.input))
         return known;
     passes.push_back({planned_pass{shape, {}, {}, current.axes}});
     passes.back().try_take(current.input);
@@ -297,6 +351,7 @@ class evaluation {
   }
 
   std::vector<wanted_output> outputs_;
+  std::map<const stage*, wanted_output> direct_;  // outputs that are written by a stage
   stage_results results_;
 };
 
@@ -467,7 +522,8 @@ evaluation_plan explain(const expr& value) {
               "pass {}: {} over {}, {} kernels a block, reads {}{}, writes {}, scratch {} a "
               "thread{}\n",
               plan.passes,
-              planned.reductions.empty()
+              planned.scan ? fmt::format("scans axis {}", planned.axes[0])
+              : planned.reductions.empty()
                   ? std::string("computes")
                   : fmt::format("folds axes {} into {} result{}", to_string(planned.axes),
                                 planned.reductions.size(),

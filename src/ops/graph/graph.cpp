@@ -392,13 +392,31 @@ node_ref make_reduction(const node_ref& input, reduction kind, const dims& axes,
     result.axes.push_back(axis);
     count *= std::min<index_t>(input->shape[axis], 1);
   }
-  if (count == 0 && (kind == reduction::minimum || kind == reduction::maximum) &&
-      element_count(result.shape) > 0)
-    throw error(errc::invalid_argument, "min and max of no elements are not defined",
+  const bool of_extremum = kind == reduction::minimum || kind == reduction::maximum ||
+                           kind == reduction::arg_minimum || kind == reduction::arg_maximum;
+  if (count == 0 && of_extremum && element_count(result.shape) > 0)
+    throw error(errc::invalid_argument,
+                "min, max, argmin and argmax of no elements are not defined",
                 {"axes " + to_string(result.axes) + " of shape " + to_string(input->shape)});
   const dims shape = result.shape;
   const dtype type = result.type;
   return make_node(type, shape, staged_leaf{std::make_shared<const stage>(std::move(result))});
+}
+
+node_ref make_scan(const node_ref& input, scan kind, index_t axis) {
+  const index_t along = normalize_axis(axis, input->shape.size());
+  const scanner* found = find_scanner(kind, input->type);
+  if (!found)
+    throw error(errc::invalid_argument,
+                "the scan is not defined for " + std::string(name(input->type)),
+                {computes(input->type) ? "cast the operand to a dtype that it takes"
+                                       : "cast it to float32 first"});
+  auto from = std::make_shared<const stage>(stage{.input = input,
+                                                  .axes = {along},
+                                                  .scans = kind,
+                                                  .shape = input->shape,
+                                                  .type = found->result});
+  return make_node(found->result, input->shape, staged_leaf{std::move(from)});
 }
 
 node_ref make_product(const node_ref& a, const node_ref& b) {

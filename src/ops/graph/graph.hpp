@@ -3,15 +3,15 @@
 //
 // A leaf has elements: a tensor, a tile source, a constant, or elements computed from coordinates.
 // An operation or a cast computes its elements from inputs. A *staged* node is computed in an
-// earlier pass into memory, and then is a leaf of later passes: reductions and matrix products are
-// staged, and so are values that one pass would compute again and again.
+// earlier pass into memory, and then is a leaf of later passes: reductions, scans and matrix products
+// are staged, and so are values that one pass would compute again and again.
 //
 // Invariants
 //   graph.1  all inputs of an operation have the operation's shape: broadcasting happens at the
 //            leaves, where it costs nothing
 //   graph.2  there are no nodes for views: a view is pushed down to the leaves when it is made
-//   graph.3  a node that a view cannot be pushed through is staged: a reduction, a matrix product,
-//            a value that would be computed repeatedly, a graph that is too large to copy
+//   graph.3  a node that a view cannot be pushed through is staged: a reduction, a scan, a matrix
+//            product, a value that would be computed repeatedly, a graph that is too large to copy
 //   graph.4  no function recurses along a graph, because a graph is as deep as the loop that built
 //            it was long: walks use `post_order`, and the destructor uses a list
 #pragma once
@@ -131,13 +131,14 @@ struct cast_node {
   node_ref input;
 };
 
-/// The computation of a staged node: a reduction, a matrix product, or the input itself.
+/// The computation of a staged node: a reduction, a scan, a matrix product, or the input itself.
 struct stage {
   node_ref input;
   node_ref factor = nullptr;  // right factor of a product; both factors are in memory or staged
   bool reduces = false;
   ops::reduction kind = ops::reduction::sum;
-  dims axes = {};  // the folded axes, ascending
+  dims axes = {};  // the folded axes, ascending; or the scanned one
+  std::optional<ops::scan> scans = std::nullopt;
   double parameter = 0;
   dims shape =
       {};  // of the result; folded axes have length 1 or are left out; may reshape the input
@@ -203,6 +204,8 @@ node_ref make_cast(const node_ref& input, dtype to);
 node_ref make_staged(const node_ref& input);
 node_ref make_reduction(const node_ref& input, reduction kind, const dims& axes, bool keep_axes,
                         double parameter);
+
+node_ref make_scan(const node_ref& input, scan kind, index_t axis);
 
 /// How far a walk goes: to the leaves of one pass, or further to the inputs of staged and generated
 /// leaves.

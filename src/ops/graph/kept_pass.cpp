@@ -45,13 +45,17 @@ planned_pass pass_of_form(const expression_form& form) {
   return result;
 }
 
-parallel::plan plan_of(const pass& compiled) {
+parallel::plan plan_of(const pass& compiled, const reducer* fold) {
   std::vector<parallel::plan_operand> operands;
   for (const auto& operand : compiled.operands)
     operands.push_back(
         {layout(operand.values.shape(), operand.values.strides(), 0), operand.item_bytes()});
-  if (!compiled.reductions.empty())
-    operands.push_back({parallel::state_layout(compiled.shape, compiled.axes), 1, false});
+  if (fold) {
+    const region whole{dims::filled(compiled.shape.size(), 0), compiled.shape};
+    for (const auto& operand :
+         parallel::fold_operands(whole, compiled.shape, compiled.axes, fold->reads_positions))
+      operands.push_back(operand);
+  }
   const index_t block_elements = compiled.program.block_elements();
   return parallel::plan(operands, {.block_elements = block_elements});
 }
@@ -85,7 +89,7 @@ std::unique_ptr<kept_pass> make_kept_pass(const expression_form& form, executor&
                                 operand.values->strides() == out.strides();
     extents.back().lies_as = lies_as_output ? 1 : 0;
   }
-  parallel::plan over = plan_of(compiled);
+  parallel::plan over = plan_of(compiled, fold);
   std::vector<region> tiles;
   for (index_t tile = 0; tile < over.tile_count(); ++tile) tiles.push_back(over.tile(tile));
   return std::make_unique<kept_pass>(

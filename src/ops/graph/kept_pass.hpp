@@ -16,7 +16,7 @@ namespace shale::ops {
 /// The tape has the form's constants, in their order.
 struct kept_pass {
   tape program;
-  parallel::plan over;        // over the tape's operands, then the states of a reduction
+  parallel::plan over;        // over the tape's operands, then positions and states of a reduction
   std::vector<region> tiles;  // of the plan
   std::vector<int> operands;  // for each operand of the tape: the form's operand
   std::vector<parallel::operand_extent> extents;  // of the form's operands

@@ -17,6 +17,10 @@ expr reduced(reduction kind, const expr& a, const axes_option& axes, keepdims ke
   });
 }
 
+axes_option one_or_all(std::optional<index_t> axis) {
+  return axis ? axes_option{*axis} : axes_option{};
+}
+
 }  // namespace
 
 dims axes_option::of_rank(index_t rank) const {
@@ -46,6 +50,12 @@ expr min(const expr& a, const axes_option& axes, keepdims keep) {
 }
 expr max(const expr& a, const axes_option& axes, keepdims keep) {
   return reduced(reduction::maximum, a, axes, keep);
+}
+expr argmin(const expr& a, std::optional<index_t> axis, keepdims keep) {
+  return reduced(reduction::arg_minimum, a, one_or_all(axis), keep);
+}
+expr argmax(const expr& a, std::optional<index_t> axis, keepdims keep) {
+  return reduced(reduction::arg_maximum, a, one_or_all(axis), keep);
 }
 expr any(const expr& a, const axes_option& axes, keepdims keep) {
   return reduced(reduction::any, a, axes, keep);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/passes/fold_block.hpp"
 #include "parallel/executor/executor_state.hpp"
 #include "parallel/kept/thread_scratch.hpp"
 #include "storage/system/pages.hpp"
@@ -97,15 +98,17 @@ void small_evaluation::reduce(std::span<std::byte* const> bases) {
   std::size_t done = 0;
   for (const region& tile : pass_->tiles) {
     fold.start(state(used), 1);
-    pass_->over.for_each_block(
-        tile, bases,
-        [&](std::byte* const* data, const index_t* strides, index_t inner, index_t outer, auto&&) {
-          program.run(data, strides, count, inner, outer, nullptr, scratch);
-          const tape::block value = program.value(0, data, strides, count, inner, scratch);
-          std::byte* const pointers[2] = {state(used), value.data};
-          const index_t steps[4] = {0, value.inner_stride, 0, value.outer_stride};
-          fold.accumulate(pointers, steps, inner, outer);
-        });
+    pass_->over.for_each_block(tile, bases,
+                               [&](std::byte* const* data, const index_t* strides, index_t inner,
+                                   index_t outer, const parallel::block_position& position) {
+                                 program.run(data, strides, count, inner, outer, nullptr, scratch);
+                                 block_positions positions;
+                                 if (fold.reads_positions)
+                                   positions = positions_of(pass_->over, count, position.start);
+                                 fold_block(fold, {state(used), 0, 0},
+                                            program.value(0, data, strides, count, inner, scratch),
+                                            positions, inner, outer);
+                               });
     ++used;
     ++done;
     for (std::size_t joined = done; joined % 2 == 0; joined /= 2, --used)

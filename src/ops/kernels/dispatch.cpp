@@ -31,7 +31,9 @@ kernels::kernel_table make_table(isa set) {
   kernels::baseline::fill_casts(table);
   kernels::baseline::fill_sums(table);
   kernels::baseline::fill_extrema(table);
+  kernels::baseline::fill_arg_extrema(table);
   kernels::baseline::fill_moments(table);
+  kernels::baseline::fill_scans(table);
 #ifdef SHALE_WIDE_KERNELS
   if (set >= isa::avx2) {
     kernels::avx2::fill_arithmetic(table);
@@ -40,7 +42,9 @@ kernels::kernel_table make_table(isa set) {
     kernels::avx2::fill_casts(table);
     kernels::avx2::fill_sums(table);
     kernels::avx2::fill_extrema(table);
+    kernels::avx2::fill_arg_extrema(table);
     kernels::avx2::fill_moments(table);
+    kernels::avx2::fill_scans(table);
   }
   if (set >= isa::avx512) {
     kernels::avx512::fill_arithmetic(table);
@@ -49,7 +53,9 @@ kernels::kernel_table make_table(isa set) {
     kernels::avx512::fill_casts(table);
     kernels::avx512::fill_sums(table);
     kernels::avx512::fill_extrema(table);
+    kernels::avx512::fill_arg_extrema(table);
     kernels::avx512::fill_moments(table);
+    kernels::avx512::fill_scans(table);
     // Products of bytes keep the AVX2 kernels: the AVX-512 ones take 1.6 times as long (measured).
     const kernels::kernel_table& narrower = kernels_for(isa::avx2);
     for (const dtype type : {dtype::int8, dtype::uint8})
@@ -166,6 +172,11 @@ kernel find_cast(dtype from, dtype to) noexcept { return active().casts[number(f
 const reducer* find_reducer(reduction kind, dtype type) noexcept {
   const reducer& found = active().reducers[number(kind)][number(type)];
   return found.accumulate != nullptr ? &found : nullptr;
+}
+
+const scanner* find_scanner(scan kind, dtype type) noexcept {
+  const scanner& found = active().scanners[number(kind)][number(type)];
+  return found.scan != nullptr ? &found : nullptr;
 }
 
 }  // namespace shale::ops

@@ -18,6 +18,9 @@ kernel find_cast(dtype from, dtype to) noexcept;
 /// none.
 const reducer* find_reducer(reduction kind, dtype type) noexcept;
 
+/// The scanner for a dtype; null if there is none. Sums of integers and bool give 64 bits.
+const scanner* find_scanner(scan kind, dtype type) noexcept;
+
 /// Instruction sets that kernels are built for.
 enum class isa : std::uint8_t { baseline, avx2, avx512 };
 

@@ -160,6 +160,13 @@ struct stacked_rows {
 //   static void begin(Columns&, index_t count);
 //   static void rows(Columns&, const stacked_rows<Value, height>&, index_t count, index_t before);
 //   static State column(const Columns&, index_t index, index_t rows);
+// If it has a member `reads_positions`, then `run` and `column` have one more parameter, the
+// run_positions of the run or of the column's rows.
+
+template <class Fold>
+inline constexpr bool reads_positions = requires {
+  Fold::reads_positions;
+};
 
 /// The rows that are folded at once.
 inline constexpr index_t stack_rows = 4;
@@ -182,8 +189,12 @@ struct folding {
     for (index_t i = 0; i < count; ++i) Fold::merge(a[i], b[i]);
   }
 
-  static void run(std::byte* state, const std::byte* values, index_t count) {
-    Fold::run(*reinterpret_cast<State*>(state), reinterpret_cast<const Value*>(values), count);
+  static void run(std::byte* state, const std::byte* values, index_t count,
+                  const run_positions& positions) {
+    auto& into = *reinterpret_cast<State*>(state);
+    const auto* run = reinterpret_cast<const Value*>(values);
+    if constexpr (reads_positions<Fold>) Fold::run(into, run, count, positions);
+    else Fold::run(into, run, count);
   }
 
   static void begin(std::byte* columns, index_t count) {
@@ -209,16 +220,28 @@ struct folding {
   }
 
   static void end(const std::byte* columns, std::byte* states, index_t state_stride, index_t count,
-                  index_t rows) {
-    for (index_t i = 0; i < count; ++i)
-      Fold::merge(*reinterpret_cast<State*>(states + i * state_stride),
-                  Fold::column(*reinterpret_cast<const Columns*>(columns), i, rows));
+                  index_t rows, const run_positions& positions) {
+    const auto& from = *reinterpret_cast<const Columns*>(columns);
+    for (index_t i = 0; i < count; ++i) {
+      auto& into = *reinterpret_cast<State*>(states + i * state_stride);
+      if constexpr (reads_positions<Fold>) Fold::merge(into, Fold::column(from, i, positions));
+      else Fold::merge(into, Fold::column(from, i, rows));
+    }
   }
 
-  static void accumulate(std::byte* const* data, const index_t* strides_bytes, index_t inner,
+  static void accumulate(std::byte* const* data, const index_t* strides, index_t inner,
                          index_t outer) {
     static constexpr fold_shape shape{sizeof(Value), run, begin, rows, end};
-    reduce_strided(shape, data, strides_bytes, inner, outer);
+    folded_block block{data[0], data[1], 0, {inner, 0, 0, 0}, {outer, 0, 0, 0}};
+    if constexpr (reads_positions<Fold>) {
+      block.first_position = *reinterpret_cast<const index_t*>(data[2]);
+      block.inner = {inner, strides[0], strides[1], strides[2]};
+      block.outer = {outer, strides[3], strides[4], strides[5]};
+    } else {
+      block.inner = {inner, strides[0], strides[1], 0};
+      block.outer = {outer, strides[2], strides[3], 0};
+    }
+    reduce_strided(shape, block);
   }
 };
 
@@ -233,8 +256,13 @@ void finish(const std::byte* states, std::byte* results, index_t count, double p
 template <class Fold, class Out, class Finish>
 constexpr reducer reducer_for(Finish) {
   using folds = folding<Fold>;
-  return {sizeof(typename Fold::State), type_of<Out>, folds::start, folds::accumulate, folds::merge,
-          finish<Fold, Out, Finish>};
+  return {sizeof(typename Fold::State),
+          type_of<Out>,
+          folds::start,
+          folds::accumulate,
+          folds::merge,
+          finish<Fold, Out, Finish>,
+          reads_positions<Fold>};
 }
 
 }  // namespace

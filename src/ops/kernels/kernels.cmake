@@ -2,12 +2,13 @@
 # (rules isa.1 and isa.2 in table.hpp). Sets SHALE_KERNEL_SOURCES and SHALE_KERNEL_LIBRARIES;
 # included by src/ops.
 
-set(SHALE_KERNEL_FAMILIES arithmetic casts comparison elementary extrema moments sums)
+set(SHALE_KERNEL_FAMILIES arg_extrema arithmetic casts comparison elementary extrema moments scans sums)
 set(SHALE_KERNEL_SOURCES
   kernels/complex_elementary.cpp
   kernels/dispatch.cpp
   kernels/operations.cpp
   kernels/reduce_strided.cpp
+  kernels/scan_strided.cpp
   kernels/strided.cpp)
 
 # The two -fno options let the vectoriser compute both sides of a selection. -O3 is used in debug builds,
@@ -44,7 +45,7 @@ if(SHALE_WIDE_KERNELS)
 endif()
 shale_add_kernels(baseline)
 set_source_files_properties(kernels/complex_elementary.cpp kernels/strided.cpp
-  kernels/reduce_strided.cpp PROPERTIES
+  kernels/reduce_strided.cpp kernels/scan_strided.cpp PROPERTIES
   COMPILE_DEFINITIONS SHALE_KERNEL_ISA=baseline
   COMPILE_OPTIONS "${SHALE_KERNEL_OPTIONS}")
 

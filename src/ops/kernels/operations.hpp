@@ -94,8 +94,16 @@ enum class reduction : std::uint8_t {
   any,
   all,
   count_nonzero,
+  arg_minimum,  // real and bool; the position of the first minimum, or of the first NaN (int64)
+  arg_maximum,
   count_
 };
+
+/// Whether the bits of a result depend on the order in which values are folded.
+constexpr bool depends_on_order(reduction kind) noexcept {
+  return kind == reduction::sum || kind == reduction::product || kind == reduction::mean ||
+         kind == reduction::variance || kind == reduction::deviation;
+}
 
 /// One reduction of values of one dtype. Every result has a state, and blocks of values are folded
 /// into states. The engine merges the states of different units in a fixed tree. Within a block,
@@ -109,7 +117,9 @@ struct reducer {
   void (*start)(std::byte* states, index_t count);
 
   /// Folds a block of values into states. It has two operands: data[0] are states, with stride 0
-  /// along folded axes, and data[1] are values.
+  /// along folded axes, and data[1] are values. If `reads_positions`, it has a third operand:
+  /// data[2] is an int64, the position of the first value. Its strides are the steps between
+  /// positions. They are not negative, and 0 along kept axes.
   kernel accumulate;
 
   /// Merges from[i] into into[i] for `count` consecutive states. The values that were folded into
@@ -118,6 +128,37 @@ struct reducer {
 
   /// Writes `count` contiguous results of dtype `result`. The reduction defines `parameter`.
   void (*finish)(const std::byte* states, std::byte* results, index_t count, double parameter);
+
+  /// Whether the result depends on the positions of values. A value's position is its row-major
+  /// index among the values that are folded into one result.
+  bool reads_positions;
+};
+
+enum class scan : std::uint8_t { sum, product, minimum, maximum, count_ };
+
+/// The reduction whose states a scan goes through.
+constexpr reduction reduction_of(scan kind) noexcept {
+  switch (kind) {
+    case scan::product:
+      return reduction::product;
+    case scan::minimum:
+      return reduction::minimum;
+    case scan::maximum:
+      return reduction::maximum;
+    default:
+      return reduction::sum;
+  }
+}
+
+/// One scan of values of one dtype: every result is the reduction of a value and of those before it.
+struct scanner {
+  dtype result;
+
+  /// Scans a block of values. data[0] are results, data[1] are states of `reduction_of` the scan,
+  /// and data[2] are values. States have stride 0 along the scanned axis. At the beginning they
+  /// hold what lies before the block, at the end they include it. Results may replace values of the
+  /// same layout.
+  kernel scan;
 };
 
 }  // namespace shale::ops

@@ -14,15 +14,12 @@ constexpr index_t widest_value = 16;
 /// A run of fewer values costs more to start and end than to fold.
 constexpr index_t short_run = 8;
 
-struct axis {
-  index_t extent;
-  index_t state_stride;
-  index_t value_stride;
+using axis = folded_axis;
 
-  bool folded() const { return state_stride == 0; }
-};
+bool is_folded(const axis& along) { return along.state_stride == 0; }
 
-void fold_run(const fold_shape& fold, std::byte* state, const std::byte* values, axis row) {
+void fold_run(const fold_shape& fold, std::byte* state, const std::byte* values, index_t position,
+              axis row) {
   alignas(64) std::byte packed[run_elements * widest_value];
   for (index_t first_element = 0; first_element < row.extent; first_element += run_elements) {
     const index_t count = std::min(run_elements, row.extent - first_element);
@@ -31,17 +28,19 @@ void fold_run(const fold_shape& fold, std::byte* state, const std::byte* values,
       pack(packed, run, fold.value_bytes, row.value_stride, 0, count, 1);
       run = packed;
     }
-    fold.run(state, run, count);
+    const index_t first = position + first_element * row.position_step;
+    fold.run(state, run, count, {first, row.position_step, count, 0});
   }
 }
 
 // Folds both axes into one state. Short rows are joined to longer runs.
-void fold_block(const fold_shape& fold, std::byte* state, const std::byte* values, axis inner,
-                axis outer) {
+void fold_block(const fold_shape& fold, std::byte* state, const std::byte* values, index_t position,
+                axis inner, axis outer) {
   const index_t together = std::max<index_t>(1, run_elements / inner.extent);
   if (together == 1) {
     for (index_t row = 0; row < outer.extent; ++row)
-      fold_run(fold, state, values + row * outer.value_stride, inner);
+      fold_run(fold, state, values + row * outer.value_stride, position + row * outer.position_step,
+               inner);
     return;
   }
   alignas(64) std::byte packed[run_elements * widest_value];
@@ -55,13 +54,15 @@ void fold_block(const fold_shape& fold, std::byte* state, const std::byte* value
            rows);
       run = packed;
     }
-    fold.run(state, run, rows * inner.extent);
+    fold.run(state, run, rows * inner.extent,
+             {position + row * outer.position_step, inner.position_step, inner.extent,
+              outer.position_step});
   }
 }
 
 // Folds along the outer axis. The columns along the inner axis are folded side by side.
-void fold_columns(const fold_shape& fold, std::byte* states, const std::byte* values, axis inner,
-                  axis outer) {
+void fold_columns(const fold_shape& fold, std::byte* states, const std::byte* values,
+                  index_t position, axis inner, axis outer) {
   alignas(64) std::byte columns[column_bytes];
   alignas(64) std::byte packed[tile_columns * widest_value];
   for (index_t first_column = 0; first_column < inner.extent; first_column += tile_columns) {
@@ -78,41 +79,42 @@ void fold_columns(const fold_shape& fold, std::byte* states, const std::byte* va
       }
     }
     fold.end(columns, states + first_column * inner.state_stride, inner.state_stride, count,
-             outer.extent);
+             outer.extent, {position, outer.position_step, outer.extent, 0});
   }
 }
 
 }  // namespace
 
-void reduce_strided(const fold_shape& fold, std::byte* const* data, const index_t* strides_bytes,
-                    index_t inner_extent, index_t outer_extent) {
-  axis inner{inner_extent, strides_bytes[0], strides_bytes[1]};
-  axis outer{outer_extent, strides_bytes[2], strides_bytes[3]};
+void reduce_strided(const fold_shape& fold, const folded_block& block) {
+  axis inner = block.inner;
+  axis outer = block.outer;
   // An axis of one element counts as folded, because its stride is never used.
   if (inner.extent == 1) inner.state_stride = 0;
   if (outer.extent == 1) outer.state_stride = 0;
   if (inner.extent == 1) std::swap(inner, outer);
   // A few long columns are faster as runs along the outer axis, and many short rows are faster as
   // columns side by side. Both are the same block with its axes swapped.
-  const bool few_columns =
-      !inner.folded() && outer.folded() && inner.extent < short_run && outer.extent >= short_run;
-  const bool short_rows =
-      inner.folded() && !outer.folded() && inner.extent < short_run && outer.extent >= short_run;
+  const bool few_columns = !is_folded(inner) && is_folded(outer) && inner.extent < short_run &&
+                           outer.extent >= short_run;
+  const bool short_rows = is_folded(inner) && !is_folded(outer) && inner.extent < short_run &&
+                          outer.extent >= short_run;
   if (few_columns || short_rows) std::swap(inner, outer);
 
-  std::byte* const state = data[0];
-  const std::byte* const values = data[1];
-  if (inner.folded() && outer.folded()) {
-    fold_block(fold, state, values, inner, outer);
-  } else if (inner.folded()) {
+  std::byte* const states = block.states;
+  const std::byte* const values = block.values;
+  const index_t position = block.first_position;
+  if (is_folded(inner) && is_folded(outer)) {
+    fold_block(fold, states, values, position, inner, outer);
+  } else if (is_folded(inner)) {
     for (index_t row = 0; row < outer.extent; ++row)
-      fold_run(fold, state + row * outer.state_stride, values + row * outer.value_stride, inner);
-  } else if (outer.folded()) {
-    fold_columns(fold, state, values, inner, outer);
+      fold_run(fold, states + row * outer.state_stride, values + row * outer.value_stride, position,
+               inner);
+  } else if (is_folded(outer)) {
+    fold_columns(fold, states, values, position, inner, outer);
   } else {
     for (index_t row = 0; row < outer.extent; ++row)
-      fold_columns(fold, state + row * outer.state_stride, values + row * outer.value_stride, inner,
-                   axis{1, 0, 0});
+      fold_columns(fold, states + row * outer.state_stride, values + row * outer.value_stride,
+                   position, inner, axis{1, 0, 0, 0});
   }
 }
 

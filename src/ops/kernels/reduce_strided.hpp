@@ -26,24 +26,50 @@ inline constexpr index_t tile_columns = 1024;
 /// The most bytes of the accumulators of a tile of columns.
 inline constexpr index_t column_bytes = tile_columns * 6 * 8;
 
+/// The positions of the values of a run. The run is one or more rows of equal length, joined. No
+/// step is negative.
+struct run_positions {
+  index_t first;
+  index_t step;        // between neighbours in a row
+  index_t row_values;  // the length of a row
+  index_t row_step;    // between the first values of rows
+};
+
 struct fold_shape {
   index_t value_bytes;
 
   /// Folds `count` (1 … run_elements) contiguous values into one state.
-  void (*run)(std::byte* state, const std::byte* values, index_t count);
+  void (*run)(std::byte* state, const std::byte* values, index_t count,
+              const run_positions& positions);
 
   // These three fold a tile of columns. `begin` empties the accumulators. `rows` adds rows and may
   // be called several times; `before` is the number of rows added earlier. `end` merges the
-  // accumulators into the states, which lie `state_stride` bytes apart.
+  // accumulators into the states, which lie `state_stride` bytes apart. `positions` are those of a
+  // column's values, the same for every column.
   void (*begin)(std::byte* columns, index_t count);
   void (*rows)(std::byte* columns, const std::byte* values, index_t row_stride, index_t count,
                index_t rows, index_t before);
   void (*end)(const std::byte* columns, std::byte* states, index_t state_stride, index_t count,
-              index_t rows);
+              index_t rows, const run_positions& positions);
 };
 
-/// The contract of `reducer::accumulate`.
-void reduce_strided(const fold_shape& fold, std::byte* const* data, const index_t* strides_bytes,
-                    index_t inner, index_t outer);
+/// One axis of a block. `state_stride` is 0 if the axis is folded.
+struct folded_axis {
+  index_t extent;
+  index_t state_stride;
+  index_t value_stride;
+  index_t position_step;
+};
+
+struct folded_block {
+  std::byte* states;
+  const std::byte* values;
+  index_t first_position;
+  folded_axis inner;
+  folded_axis outer;
+};
+
+/// Folds a block of values into states, by the contract of `reducer::accumulate`.
+void reduce_strided(const fold_shape& fold, const folded_block& block);
 
 }  // namespace shale::ops::kernels

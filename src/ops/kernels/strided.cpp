@@ -49,22 +49,6 @@ void unpack_words(std::byte* to, const std::byte* from, index_t inner_stride, in
       copy_element<Word>(to + column * inner_stride, from + column * width);
 }
 
-void unpack(std::byte* to, const std::byte* from, index_t width, index_t inner_stride,
-            index_t outer_stride, index_t columns, index_t rows) {
-  switch (width) {
-    case 1:
-      return unpack_words<std::uint8_t>(to, from, inner_stride, outer_stride, columns, rows);
-    case 2:
-      return unpack_words<std::uint16_t>(to, from, inner_stride, outer_stride, columns, rows);
-    case 4:
-      return unpack_words<std::uint32_t>(to, from, inner_stride, outer_stride, columns, rows);
-    case 8:
-      return unpack_words<std::uint64_t>(to, from, inner_stride, outer_stride, columns, rows);
-    default:
-      return unpack_words<pair_of_words>(to, from, inner_stride, outer_stride, columns, rows);
-  }
-}
-
 // One operand of a run. `block` is its memory for packed elements.
 struct operand {
   std::byte* first;
@@ -93,6 +77,22 @@ void pack(std::byte* to, const std::byte* from, index_t width, index_t inner_str
       return pack_words<std::uint64_t>(to, from, inner_stride, outer_stride, columns, rows);
     default:
       return pack_words<pair_of_words>(to, from, inner_stride, outer_stride, columns, rows);
+  }
+}
+
+void unpack(std::byte* to, const std::byte* from, index_t width, index_t inner_stride,
+            index_t outer_stride, index_t columns, index_t rows) {
+  switch (width) {
+    case 1:
+      return unpack_words<std::uint8_t>(to, from, inner_stride, outer_stride, columns, rows);
+    case 2:
+      return unpack_words<std::uint16_t>(to, from, inner_stride, outer_stride, columns, rows);
+    case 4:
+      return unpack_words<std::uint32_t>(to, from, inner_stride, outer_stride, columns, rows);
+    case 8:
+      return unpack_words<std::uint64_t>(to, from, inner_stride, outer_stride, columns, rows);
+    default:
+      return unpack_words<pair_of_words>(to, from, inner_stride, outer_stride, columns, rows);
   }
 }
 

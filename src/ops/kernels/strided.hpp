@@ -35,4 +35,8 @@ void run_strided(const loop_shape& loop, std::byte* const* data, const index_t* 
 void pack(std::byte* to, const std::byte* from, index_t width, index_t inner_stride,
           index_t outer_stride, index_t columns, index_t rows);
 
+/// Copies rows x columns elements of `width` bytes from contiguous memory.
+void unpack(std::byte* to, const std::byte* from, index_t width, index_t inner_stride,
+            index_t outer_stride, index_t columns, index_t rows);
+
 }  // namespace shale::ops::kernels

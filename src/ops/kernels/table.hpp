@@ -19,6 +19,7 @@ namespace shale::ops::kernels {
 
 inline constexpr int operation_count = static_cast<int>(operation::count_);
 inline constexpr int reduction_count = static_cast<int>(reduction::count_);
+inline constexpr int scan_count = static_cast<int>(scan::count_);
 
 /// One more than the largest file code of a dtype.
 inline constexpr int dtype_limit = 18;
@@ -27,6 +28,7 @@ struct kernel_table {
   kernel operations[operation_count][dtype_limit];  ///< by operand dtype
   kernel casts[dtype_limit][dtype_limit];           ///< [from][to]
   reducer reducers[reduction_count][dtype_limit];   ///< absent if `accumulate` is null
+  scanner scanners[scan_count][dtype_limit];        ///< absent if `scan` is null
 
   constexpr void set(operation op, dtype type, kernel run) noexcept {
     operations[static_cast<int>(op)][static_cast<int>(type)] = run;
@@ -36,6 +38,9 @@ struct kernel_table {
   }
   constexpr void set(reduction kind, dtype type, const reducer& fold) noexcept {
     reducers[static_cast<int>(kind)][static_cast<int>(type)] = fold;
+  }
+  constexpr void set(scan kind, dtype type, const scanner& how) noexcept {
+    scanners[static_cast<int>(kind)][static_cast<int>(type)] = how;
   }
 };
 
@@ -49,7 +54,9 @@ void fill_complex_elementary(kernel_table& table);
 void fill_casts(kernel_table& table);
 void fill_sums(kernel_table& table);
 void fill_extrema(kernel_table& table);
+void fill_arg_extrema(kernel_table& table);
 void fill_moments(kernel_table& table);
+void fill_scans(kernel_table& table);
 }  // namespace baseline
 
 namespace avx2 {
@@ -59,7 +66,9 @@ void fill_elementary(kernel_table& table);
 void fill_casts(kernel_table& table);
 void fill_sums(kernel_table& table);
 void fill_extrema(kernel_table& table);
+void fill_arg_extrema(kernel_table& table);
 void fill_moments(kernel_table& table);
+void fill_scans(kernel_table& table);
 }  // namespace avx2
 
 namespace avx512 {
@@ -69,7 +78,9 @@ void fill_elementary(kernel_table& table);
 void fill_casts(kernel_table& table);
 void fill_sums(kernel_table& table);
 void fill_extrema(kernel_table& table);
+void fill_arg_extrema(kernel_table& table);
 void fill_moments(kernel_table& table);
+void fill_scans(kernel_table& table);
 }  // namespace avx512
 
 }  // namespace shale::ops::kernels

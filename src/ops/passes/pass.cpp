@@ -4,6 +4,8 @@
 #include <map>
 #include <optional>
 
+#include "ops/kernels/dispatch.hpp"
+#include "ops/passes/fold_block.hpp"
 #include "ops/passes/reduction_states.hpp"
 #include "ops/passes/tiles_touched.hpp"
 #include "parallel/executor/executor_state.hpp"
@@ -36,12 +38,26 @@ std::size_t bytes_of(const pass& request) {
   return static_cast<std::size_t>(element_count(request.shape)) * item_bytes;
 }
 
-// Runs the tape over every block of a unit. With reductions, folds the values of each block into
-// the unit's states; the block's position in the unit selects its first state.
-void run_unit(const parallel::unit& here, const tape& program, const reduction_states* states,
-              bool prefetch) {
-  const int operands = static_cast<int>(here.bases.size());
+// The states of a block's first element, and the bytes between states along its axes.
+tape::block states_of(const parallel::unit& here, const parallel::block_position& position,
+                      const reduction_states& states, std::size_t reduction) {
   const index_t rank = here.over.rank();
+  index_t first = 0;
+  for (index_t axis = 0; axis < rank; ++axis)
+    first += (position.start[axis] - here.state_start[axis]) * here.state_strides[axis];
+  const auto width = static_cast<index_t>(states.at(reduction).state_bytes);
+  return {here.states + states.offset(reduction, here.results) + first * width,
+          here.state_strides[rank - 1] * width,
+          rank >= 2 ? here.state_strides[rank - 2] * width : 0};
+}
+
+// Runs the tape over every block of a unit. With reductions or a scan, folds the values of each
+// block into the unit's states; the block's position in the unit selects its first state. The
+// positions of values, if somebody reads them, are the plan's operand after those of the pass. In
+// the second step of a scan, writes the results to operand 0.
+void run_unit(const parallel::unit& here, const tape& program, const reduction_states* states,
+              const scanner* scan, bool prefetch) {
+  const int operands = static_cast<int>(here.bases.size());
   dims coordinates = here.origin ? *here.origin : dims();
   here.for_each_block([&](std::byte* const* data, const index_t* strides, index_t inner,
                           index_t outer, const parallel::block_position& position) {
@@ -54,20 +70,19 @@ void run_unit(const parallel::unit& here, const tape& program, const reduction_s
     program.run(data, strides, operands, inner, outer, start, here.scratch,
                 {.nontemporal_buffer = here.nontemporal_buffer, .prefetch = prefetch});
     if (!states) return;
-    index_t first = 0;
-    for (index_t axis = 0; axis < rank; ++axis)
-      first += (position.start[axis] - here.state_start[axis]) * here.state_strides[axis];
-    for (std::size_t k = 0; k < states->count(); ++k) {
-      const reducer& fold = states->at(k);
-      const auto width = static_cast<index_t>(fold.state_bytes);
-      const tape::block value = program.value(k, data, strides, operands, inner, here.scratch);
-      std::byte* const pointers[2] = {here.states + states->offset(k, here.results) + first * width,
-                                      value.data};
-      const index_t steps[4] = {here.state_strides[rank - 1] * width, value.inner_stride,
-                                rank >= 2 ? here.state_strides[rank - 2] * width : 0,
-                                value.outer_stride};
-      fold.accumulate(pointers, steps, inner, outer);
+    const auto value_of = [&](std::size_t number) {
+      return program.value(number, data, strides, operands, inner, here.scratch);
+    };
+    if (here.step == parallel::unit_step::scan) {
+      const tape::block results{data[0], strides[0], strides[operands]};
+      return scan_block(*scan, results, states_of(here, position, *states, 0), value_of(0), inner,
+                        outer);
     }
+    block_positions positions;
+    if (states->read_positions()) positions = positions_of(here.over, operands, position.start);
+    for (std::size_t k = 0; k < states->count(); ++k)
+      fold_block(states->at(k), states_of(here, position, *states, k), value_of(k), positions,
+                 inner, outer);
   });
 }
 
@@ -86,7 +101,7 @@ void run_empty(const pass& request, executor& on) {
   for (const auto& operand : request.operands)
     if (operand.written && !operand.tiles) written.push_back({operand.values, true});
   parallel::prepare(written, on);
-  if (!request.reductions.empty()) reduction_states(request.reductions, on.pool()).deliver_empty();
+  if (!request.reductions.empty()) reduction_states(request, on.pool()).deliver_empty();
 }
 
 // Adds the tiles of sources that a pass decodes, and their bytes.
@@ -118,7 +133,7 @@ void run(const pass& request, executor& on) {
   for (const tensor& input : request.program.gathered()) parallel::compare_checksums(input, on);
   check_gathered(request.program);
   std::optional<reduction_states> states;
-  if (!request.reductions.empty()) states.emplace(request.reductions, on.pool());
+  if (!request.reductions.empty() || request.scan) states.emplace(request, on.pool());
   const reduction_states* const folded = states ? &*states : nullptr;
   const bool prefetch = bytes_of(request) >= prefetched_bytes_min;
   parallel::pass_loop loop(loop_operands(request),
@@ -127,10 +142,15 @@ void run(const pass& request, executor& on) {
                             .coordinates = request.program.generates(),
                             .states = folded,
                             .folded = request.axes,
+                            .scans = request.scan.has_value(),
+                            .positions = request.scan || (folded && folded->read_positions()),
                             .scratch_bytes = request.program.scratch_bytes(),
                             .can_store_nontemporally = folded == nullptr},
                            on);
-  loop.run([&](const parallel::unit& here) { run_unit(here, request.program, folded, prefetch); });
+  const scanner* const scan =
+      request.scan ? find_scanner(request.scan->kind, request.scan->type) : nullptr;
+  loop.run(
+      [&](const parallel::unit& here) { run_unit(here, request.program, folded, scan, prefetch); });
   check_gathered(request.program);
   count.read(gathered_bytes(request.program));
 }

@@ -31,13 +31,22 @@ struct pass_reduction {
   tensor into;  // row-major; folded axes have length 1
 };
 
-/// A pass either has outputs, or reductions that all fold `axes`.
+/// A scan of values of dtype `type`, which the tape keeps in a register. The tape does not write the
+/// results.
+struct pass_scan {
+  ops::scan kind;
+  dtype type;
+};
+
+/// A pass has outputs, or reductions that all fold `axes`, or a scan along the only one of `axes`
+/// with one output.
 struct pass {
   dims shape;
   tape program;
   std::vector<pass_operand> operands;  // the outputs, then the leaves, as the tape numbers them
   std::vector<pass_reduction> reductions;
   dims axes;
+  std::optional<pass_scan> scan = std::nullopt;
 };
 
 /// The amounts that a pass reads and writes, as evaluation_plan defines them.

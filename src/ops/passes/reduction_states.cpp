@@ -11,10 +11,14 @@ constexpr std::size_t state_alignment = 64;
 
 }  // namespace
 
-reduction_states::reduction_states(const std::vector<pass_reduction>& reductions, memory_pool& pool)
-    : reductions_(reductions), pool_(pool) {
-  for (const auto& reduction : reductions)
+reduction_states::reduction_states(const pass& request, memory_pool& pool)
+    : reductions_(request.reductions), pool_(pool) {
+  if (request.scan)
+    reducers_.push_back(find_reducer(reduction_of(request.scan->kind), request.scan->type));
+  for (const auto& reduction : reductions_) {
     reducers_.push_back(find_reducer(reduction.kind, reduction.type));
+    read_positions_ = read_positions_ || reducers_.back()->reads_positions;
+  }
 }
 
 std::size_t reduction_states::offset(std::size_t reduction, index_t results) const noexcept {

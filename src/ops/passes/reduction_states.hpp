@@ -1,5 +1,5 @@
-// Makes, merges and delivers the states of a pass's reductions. One block of memory holds the
-// states of all reductions, one array after the other.
+// Makes, merges and delivers the states of a pass's reductions, or of its scan. One block of memory
+// holds the states of all reductions, one array after the other.
 #pragma once
 
 #include <vector>
@@ -11,11 +11,15 @@ namespace shale::ops {
 
 class reduction_states final : public parallel::fold_states {
  public:
-  /// `reductions` and the pool must outlive this object.
-  reduction_states(const std::vector<pass_reduction>& reductions, memory_pool& pool);
+  /// The states of the reductions of a pass, or of its scan. The pass and the pool must outlive this
+  /// object.
+  reduction_states(const pass& request, memory_pool& pool);
 
   std::size_t count() const noexcept { return reducers_.size(); }
   const reducer& at(std::size_t reduction) const noexcept { return *reducers_[reduction]; }
+
+  /// Whether at least one of the reductions reads the positions of values.
+  bool read_positions() const noexcept { return read_positions_; }
 
   /// The byte offset of a reduction's states in memory for `results` results.
   std::size_t offset(std::size_t reduction, index_t results) const noexcept;
@@ -31,6 +35,7 @@ class reduction_states final : public parallel::fold_states {
   const std::vector<pass_reduction>& reductions_;
   memory_pool& pool_;
   std::vector<const reducer*> reducers_;
+  bool read_positions_ = false;
 };
 
 }  // namespace shale::ops

@@ -84,6 +84,7 @@ struct loop {
   void (*const body)(void*, index_t, int);
   void* const context;
   progress_reports progress;
+  failure_listener* const listener;
   const call_scope* const inside = call_scope::innermost();
   executor* const bound = bound_executor();
 
@@ -103,6 +104,7 @@ struct loop {
         progress.tile_ended();
       } catch (...) {
         failure.record(std::current_exception());
+        if (listener != nullptr) listener->loop_failed();
       }
     }
   }
@@ -113,7 +115,7 @@ struct loop {
 void run_tiles(executor& on, index_t count, void (*body)(void*, index_t, int), void* context,
                const loop_options& options) {
   auto& state = state_of(on);
-  loop run{state, count, body, context, {state, count, options.progress_bytes}};
+  loop run{state, count, body, context, {state, count, options.progress_bytes}, options.listener};
   const int allowed =
       options.most_workers > 0 ? std::min(options.most_workers, state.threads) : state.threads;
   const int workers = static_cast<int>(std::min<index_t>(allowed, count));

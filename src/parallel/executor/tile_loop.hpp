@@ -21,12 +21,25 @@
 
 namespace shale::parallel {
 
+/// Is told when a loop fails, before the loop waits for the tiles that still run.
+class failure_listener {
+ public:
+  /// Called once or several times, from any thread of the loop.
+  virtual void loop_failed() noexcept = 0;
+
+ protected:
+  ~failure_listener() = default;
+};
+
 struct loop_options {
   /// If > 0: the most threads that work at once, for tiles that need much memory.
   int most_workers = 0;
 
   /// The bytes that all tiles process together, for the executor's progress sink; 0: no reports.
   std::uint64_t progress_bytes = 0;
+
+  /// If not null: for tiles that wait for other tiles. It must outlive the loop.
+  failure_listener* listener = nullptr;
 };
 
 /// Runs `body(context, tile, worker)` for 0 <= tile < count. Workers have numbers below

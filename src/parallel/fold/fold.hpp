@@ -1,16 +1,14 @@
 // Folds the elements of a pass into results, such as sums or extrema. Every unit of the pass has
 // its own partial states, one for each result that it contributes to. A fixed tree merges the
 // partial states of all units that contribute to the same results.
-//
-// The plan of the units has the layout of the results as its last operand: stride 0 along the
-// folded axes, and the results' strides along the kept axes. So the units' grid splits into two
-// grids. Units with equal positions along the kept axes form a *group*: they contribute to the same
-// results and have one tree. The position along the folded axes is the number of the unit's *leaf*
-// in that tree.
 #pragma once
 
+#include <vector>
+
 #include "parallel/fold/reduction_tree.hpp"
+#include "parallel/fold/unit_groups.hpp"
 #include "parallel/plan/plan.hpp"
+#include "shale/region.hpp"
 #include "shale/storage.hpp"
 
 namespace shale::parallel {
@@ -37,31 +35,27 @@ class fold_states {
 /// axes.
 layout state_layout(const dims& box, const dims& folded);
 
-/// The trees over the units of a plan whose last operand has the layout of the results.
-///
-/// Invariants
-///   units.1  the tree and the leaf of a unit depend on the plan alone
+/// The positions of a box's elements, as a layout of items of one byte: row-major over the `folded`
+/// axes of the whole `shape`, stride 0 along the kept axes.
+layout position_layout(const region& box, const dims& shape, const dims& folded);
+
+/// The operands that a plan of units has after those of the pass: positions, if they are read, and
+/// states.
+std::vector<plan_operand> fold_operands(const region& box, const dims& shape, const dims& folded,
+                                        bool has_positions);
+
+/// The trees over the units of a pass, one for each group.
 class fold_tree {
  public:
-  fold_tree(const plan& units, const fold_states& states);
-
-  /// The number of results that a unit over `box` contributes to.
-  index_t results(const region& box) const;
-
-  /// The strides of a unit's states, in states, by axis of the plan: row-major over the kept axes,
-  /// 0 along folded ones.
-  dims state_strides(const region& box) const;
-
-  storage make(index_t results) const { return states_.make(results); }
+  /// `groups` and `states` must outlive this object.
+  fold_tree(const unit_groups& groups, const fold_states& states)
+      : groups_(groups), states_(states), tree_(groups.leaves()) {}
 
   /// Adds the partial states of a unit to its tree. The last unit of a tree delivers the results.
   void insert(index_t unit, const region& box, const storage& partial);
 
  private:
-  bool keeps(index_t axis) const { return units_.strides_bytes(units_.operands() - 1)[axis] != 0; }
-  void deliver(const region& box, const storage& root) const;
-
-  const plan& units_;
+  const unit_groups& groups_;
   const fold_states& states_;
   reduction_tree tree_;
 };

@@ -113,16 +113,17 @@ void running_pass::run_loads(window_walk* walk) {
   if (walk && walk->workers_max() > 0)
     workers = workers > 0 ? std::min(workers, walk->workers_max()) : walk->workers_max();
   const auto elements = static_cast<std::uint64_t>(element_count(index_space(operands_, options_)));
-  parallel_for_tiles(
-      on_, way_.load_plan().tile_count(),
-      [&](index_t load, int worker) {
-        if (brought_) prefetch(load + ahead);
-        if (!walk) return run_load(load, worker);
-        window_walk::tile_visit visit(*walk, load);
-        run_load(load, worker);
-        visit.end();
-      },
-      {.most_workers = workers, .progress_bytes = options_.counted ? elements * bytes_.all : 0});
+  parallel_for_tiles(on_, way_.load_plan().tile_count(),
+                     [&](index_t load, int worker) {
+                       if (brought_) prefetch(load + ahead);
+                       if (!walk) return run_load(load, worker);
+                       window_walk::tile_visit visit(*walk, load);
+                       run_load(load, worker);
+                       visit.end();
+                     },
+                     {.most_workers = workers,
+                      .progress_bytes = options_.counted ? elements * bytes_.all : 0,
+                      .listener = work_.listener()});
 }
 
 void running_pass::prefetch(index_t load) const {

@@ -2,11 +2,18 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "parallel/plan/plan.hpp"
 
 namespace shale::parallel {
+
+/// What a unit of a pass with states does. In a scan, a unit may do both, one after the other.
+enum class unit_step : std::uint8_t {
+  fold,  ///< folds its elements into the states
+  scan,  ///< writes the results, beginning with the states
+};
 
 /// The data of one unit. Kernels reach it through for_each_block.
 struct unit {
@@ -28,8 +35,9 @@ struct unit {
   /// covers the whole space.
   const dims* origin = nullptr;
 
-  /// Set by passes with reductions.
-  std::byte* states = nullptr;  // the unit's partial states
+  /// Set by passes with states.
+  unit_step step = unit_step::fold;
+  std::byte* states = nullptr;  // the unit's own
   index_t results = 0;          // results that the unit contributes to
   dims state_strides = {};      // states between neighbours, by axis of `over`
   dims state_start = {};  // the index in `over` of the element that folds into the first state

@@ -5,14 +5,17 @@ namespace shale::parallel {
 namespace {
 
 // Makes the plan of one unit whose operands lie at addresses of their own, such as gathered tiles.
-// The plan has a single tile if possible, so that kernels get large blocks.
-plan plan_alone(std::span<const loop_operand> operands, const region& box,
+// The plan has a single tile if possible, so that kernels get large blocks. `shape` is the index
+// space of the whole pass.
+plan plan_alone(std::span<const loop_operand> operands, const region& box, const dims& shape,
                 const pass_options& options) {
   std::vector<plan_operand> described;
-  described.reserve(operands.size() + 1);
+  described.reserve(operands.size() + 2);
   for (const auto& operand : operands)
     described.push_back(plan_operand_of(operand.values, options));
-  if (options.states) described.push_back({state_layout(box.shape, options.folded), 1, false});
+  if (options.states)
+    for (const plan_operand& operand : fold_operands(box, shape, options.folded, options.positions))
+      described.push_back(operand);
   return plan(described, {.tile_elements = any_number,
                           .block_elements = block_elements_of(options),
                           .keep_axes = options.coordinates,
@@ -28,21 +31,24 @@ unit_work::unit_work(const plan& units, std::span<const loop_operand> operands,
       options_(options),
       written_bytes_(written_bytes),
       body_(body),
+      shape_(index_space(operands, options)),
       count_(state_of(on).count),
-      read_(options.counted ? bytes_read_once(operands) : 0,
-            element_count(index_space(operands, options))),
+      read_(options.counted ? bytes_read_once(operands) : 0, element_count(shape_)),
       stores_(operands, options.can_store_nontemporally, on.threads()),
       scratch_(options.scratch_bytes, on),
       nontemporal_buffers_(stores_.may_be_nontemporal() ? nontemporal_buffer_bytes : 0, on) {
-  if (options.states) fold_.emplace(units, *options.states);
+  if (!options.states) return;
+  groups_.emplace(units);
+  if (options.scans) chain_.emplace(*groups_, *options.states);
+  else tree_.emplace(*groups_, *options.states);
 }
 
 void unit_work::run(index_t number, int worker, const plan& over,
                     std::span<std::byte* const> bases) {
   const region box = units_.tile(number);
   unit here{number, worker, over, &box, bases, scratch_.of(worker)};
-  if (fold_) {
-    here.state_strides = fold_->state_strides(box);
+  if (groups_) {
+    here.state_strides = groups_->state_strides(box);
     here.state_start = box.start;
   }
   compute(here, box);
@@ -50,11 +56,11 @@ void unit_work::run(index_t number, int worker, const plan& over,
 
 void unit_work::run_alone(index_t number, int worker, const region& box,
                           std::span<const loop_operand> operands) {
-  const plan over = plan_alone(operands, box, options_);
+  const plan over = plan_alone(operands, box, shape_, options_);
   const std::vector<std::byte*> addresses = bases(operands);
   unit here{number, worker, over, nullptr, addresses, scratch_.of(worker)};
   if (options_.coordinates) here.origin = &box.start;
-  if (fold_) {
+  if (groups_) {
     here.state_strides = over.strides_bytes(over.operands() - 1);
     here.state_start = dims::filled(over.rank(), 0);
   }
@@ -68,18 +74,37 @@ void unit_work::compute(unit& here, const region& box) {
     count_.read(read_.take(elements));
     count_.written(written);
   }
-  if (!fold_) {
+  if (!groups_) {
     return stores_.run(written, [&](store_mode mode) {
       if (mode == store_mode::nontemporal)
         here.nontemporal_buffer = nontemporal_buffers_.of(here.worker);
       body_.run(body_.context, here);
     });
   }
-  here.results = fold_->results(box);
-  const storage partial = fold_->make(here.results);
+  here.results = groups_->results(box);
+  if (chain_) scan(here);
+  else fold(here, box);
+}
+
+void unit_work::fold(unit& here, const region& box) {
+  const storage partial = options_.states->make(here.results);
   here.states = const_cast<std::byte*>(partial.data());
   body_.run(body_.context, here);
-  fold_->insert(here.number, box, partial);
+  tree_->insert(here.number, box, partial);
+}
+
+void unit_work::scan(unit& here) {
+  storage own;
+  if (chain_->has_successor(here.number)) {
+    own = options_.states->make(here.results);
+    here.states = const_cast<std::byte*>(own.data());
+    body_.run(body_.context, here);
+  }
+  const storage before = chain_->take(here.number, own, here.results);
+  if (!before) return;
+  here.states = const_cast<std::byte*>(before.data());
+  here.step = unit_step::scan;
+  body_.run(body_.context, here);
 }
 
 }  // namespace shale::parallel

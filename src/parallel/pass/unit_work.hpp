@@ -8,6 +8,7 @@
 #include "parallel/executor/counters.hpp"
 #include "parallel/executor/worker_scratch.hpp"
 #include "parallel/fold/fold.hpp"
+#include "parallel/fold/fold_chain.hpp"
 #include "parallel/pass/unit.hpp"
 #include "parallel/stores/store_choice.hpp"
 #include "parallel/ways/way.hpp"
@@ -61,19 +62,27 @@ class unit_work {
   void run_alone(index_t number, int worker, const region& box,
                  std::span<const loop_operand> operands);
 
+  /// Who must be told if the loop over the units fails; null if nobody.
+  failure_listener* listener() noexcept { return chain_ ? &*chain_ : nullptr; }
+
  private:
   void compute(unit& here, const region& box);
+  void fold(unit& here, const region& box);
+  void scan(unit& here);
 
   const plan& units_;
   const pass_options& options_;
   const std::size_t written_bytes_;
   const unit_body body_;
+  const dims shape_;  // the pass's index space
   counters& count_;
   shared_bytes read_;
   store_choice stores_;
   worker_scratch scratch_;
   worker_scratch nontemporal_buffers_;
-  std::optional<fold_tree> fold_;
+  std::optional<unit_groups> groups_;  // with states; then there is either a tree or a chain
+  std::optional<fold_tree> tree_;
+  std::optional<fold_chain> chain_;
 };
 
 }  // namespace shale::parallel

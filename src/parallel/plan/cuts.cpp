@@ -61,16 +61,16 @@ class footprint {
   index_t item_;
 };
 
-// Makes the footprints of the operands that order the axes. The strides of the others, a
-// reduction's states, are numbers of states and not memory. There are no footprints if the caller
-// gave the size of tiles: such tiles have no limit.
+// Makes the footprints of the operands that are elements. The strides of states and positions are
+// not those of memory. There are no footprints if the caller gave the size of tiles: such tiles
+// have no limit.
 std::vector<footprint> footprints_of(std::span<const plan_operand> operands,
                                      const std::vector<dims>& strides,
                                      const plan_options& options) {
   std::vector<footprint> result;
   if (options.tile_elements > 0) return result;
   for (std::size_t k = 0; k < operands.size(); ++k)
-    if (operands[k].orders) result.emplace_back(strides[k], operands[k].item_bytes);
+    if (operands[k].orders()) result.emplace_back(strides[k], operands[k].item_bytes);
   return result;
 }
 
@@ -206,11 +206,10 @@ class cutter {
     return tile;
   }
 
-  // Whether a step along the axis leads to another state of a reduction. All operands without
-  // `orders` are states of one shape.
+  // Whether a step along the axis leads to another state of a reduction.
   bool moves_states(index_t axis) const {
     for (std::size_t k = 0; k < operands_.size(); ++k)
-      if (!operands_[k].orders && axes_.strides[k][axis] != 0) return true;
+      if (operands_[k].role == operand_role::states && axes_.strides[k][axis] != 0) return true;
     return false;
   }
 

@@ -63,6 +63,14 @@ class plan {
   /// Bytes from the operand's own base (position 0 of its layout) to the first element visited.
   index_t origin_bytes(int operand) const noexcept { return axes_.origins[operand]; }
 
+  /// Bytes from the operand's base to the element at an index of the plan.
+  index_t offset_bytes(int operand, const index_t* index) const noexcept {
+    index_t offset = axes_.origins[operand];
+    for (index_t axis = 0; axis < rank(); ++axis)
+      offset += index[axis] * axes_.strides[operand][axis];
+    return offset;
+  }
+
   std::size_t item_bytes(int operand) const noexcept { return items_[operand]; }
 
   const dims& tile_shape() const noexcept { return cuts_.tile; }
@@ -147,11 +155,7 @@ void plan::for_each_block(const region& box, std::span<std::byte* const> bases, 
   dims at = box.start;
 
   for (;;) {
-    for (int k = 0; k < count; ++k) {
-      index_t position = axes_.origins[k];
-      for (index_t axis = 0; axis < axes; ++axis) position += at[axis] * axes_.strides[k][axis];
-      row_base[k] = bases[k] + position;
-    }
+    for (int k = 0; k < count; ++k) row_base[k] = bases[k] + offset_bytes(k, at.data());
     for (index_t row = 0; row < rows; row += cuts_.block_outer) {
       const index_t outer = std::min(cuts_.block_outer, rows - row);
       if (rows_axis >= 0) at[rows_axis] = box.start[rows_axis] + row;

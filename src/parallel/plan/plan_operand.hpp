@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
 #include "shale/dims.hpp"
@@ -12,14 +13,22 @@ namespace shale::parallel {
 /// The largest number of operands: `apply` needs 8, fused expressions need more.
 inline constexpr int max_operands = 64;
 
+/// What the strides of an operand count. Only those of elements decide the order of axes and the
+/// sizes of tiles. The others are not memory that the loop moves through, so they decide where
+/// elements leave the order open.
+enum class operand_role : std::uint8_t {
+  elements,   ///< elements of a tensor
+  states,     ///< states of a reduction: 0 along the folded axes
+  positions,  ///< positions of elements: 0 along the axes that a reduction keeps
+};
+
 struct plan_operand {
   /// The operand's layout, already broadcast to the common shape.
   layout where;
   std::size_t item_bytes = 1;
+  operand_role role = operand_role::elements;
 
-  /// Whether this operand's strides help to order the axes. The states of a reduction do not: they
-  /// are few, and the order in which values lie in memory is what matters.
-  bool orders = true;
+  bool orders() const noexcept { return role == operand_role::elements; }
 
   /// The length of the lane that a kernel reaches from each element, and the distance, in elements,
   /// between neighbours in the lane. The plan does not cut lanes, and blocks only have their first
@@ -46,7 +55,7 @@ struct plan_options {
   /// With keep_axes: the tiles' extents; the plan chooses them if this is empty.
   std::optional<dims> tile_shape = std::nullopt;
 
-  /// With a reduction's states (`orders` is false): the most states of a tile, so that partial
+  /// With the states of a reduction: the most states of a tile, so that partial
   /// states stay small.
   index_t state_elements = 4096;
 };

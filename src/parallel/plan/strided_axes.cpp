@@ -31,12 +31,12 @@ void strided_axes::sort(std::span<const plan_operand> operands) {
     if (shape[axis] != 1) order.push_back(axis);
 
   // Returns a positive number if axis `a` should lie inside axis `b`. The first operand that moves
-  // along both axes with different strides decides. Operands with `orders` are asked before the
+  // along both axes with different strides decides. Elements are asked before the
   // others.
   const auto compare = [&](index_t a, index_t b) -> int {
     for (const bool ordering : {true, false}) {
       for (std::size_t k = 0; k < operands.size(); ++k) {
-        if (operands[k].orders != ordering) continue;
+        if (operands[k].orders() != ordering) continue;
         const index_t sa = std::abs(strides[k][a]);
         const index_t sb = std::abs(strides[k][b]);
         if (sa != 0 && sb != 0 && sa != sb) return sa < sb ? 1 : -1;
@@ -108,7 +108,7 @@ void strided_axes::merge() {
 bool strided_axes::pair_fastest(std::span<const plan_operand> operands) {
   index_t other = -1;
   for (std::size_t k = 0; k < operands.size() && other < 0; ++k)
-    if (operands[k].orders) other = nearest_axis(k);
+    if (operands[k].orders()) other = nearest_axis(k);
   if (other < 0) return false;
   const auto rotate = [&](dims& values) {
     std::rotate(values.begin() + other, values.begin() + other + 1, values.end() - 1);

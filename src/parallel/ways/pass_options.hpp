@@ -31,6 +31,14 @@ struct pass_options {
   const fold_states* states = nullptr;
   dims folded = {};
 
+  /// With `states` and one folded axis: each unit runs a second time, in `unit_step::scan`, with the
+  /// states of all elements before it along that axis. No results are delivered.
+  bool scans = false;
+
+  /// With `states`: the plan of the units has one more operand before the states, the positions of
+  /// elements among those that are folded into one result (position_layout).
+  bool positions = false;
+
   /// If not -1: kernels get whole lanes along this axis. A block then consists of the lanes' first
   /// elements. Operands may have lanes of different lengths, but none of length 0.
   index_t lane_axis = -1;

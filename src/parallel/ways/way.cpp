@@ -66,10 +66,15 @@ class choice {
  private:
   std::vector<plan_operand> plan_operands() const {
     std::vector<plan_operand> result;
-    result.reserve(operands_.size() + 1);
+    result.reserve(operands_.size() + 2);
     for (const auto& operand : operands_)
       result.push_back(plan_operand_of(operand.values, options_));
-    if (options_.states) result.push_back({state_layout(shape_, options_.folded), 1, false});
+    if (options_.states) {
+      const region whole{dims::filled(shape_.size(), 0), shape_};
+      for (const plan_operand& operand :
+           fold_operands(whole, shape_, options_.folded, options_.positions))
+        result.push_back(operand);
+    }
     return result;
   }
 

@@ -4,6 +4,7 @@
 shale_add_program(report_kernels FLOOR ops SOURCES kernels/report_kernels.cpp)
 shale_add_test(kernels_test FLOOR ops OPTIMIZED
   SOURCES
+    kernels/arg_extrema_test.cpp
     kernels/arithmetic_test.cpp
     kernels/blas_kernels_test.cpp
     kernels/casts_test.cpp
@@ -12,6 +13,7 @@ shale_add_test(kernels_test FLOOR ops OPTIMIZED
     kernels/linalg_test.cpp
     kernels/numpy_test.cpp
     kernels/reducers_test.cpp
+    kernels/scans_test.cpp
   EXECUTES report_kernels)
 set_source_files_properties(kernels/isa_test.cpp PROPERTIES
   COMPILE_DEFINITIONS
