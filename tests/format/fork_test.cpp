@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "format/container/container_file.hpp"
-#include "format/os/forked_children.hpp"
+#include "format/os/descriptors_kept_from_children.hpp"
 #include "format/os/pins.hpp"
 #include "format/small_history.hpp"
 #include "shale/error.hpp"

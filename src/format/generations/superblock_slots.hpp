@@ -1,4 +1,5 @@
-// Reads the two places for superblocks, and finds the newest generation.
+// Reads the two slots for superblocks, and finds the newest generation. (transaction/commit.cpp
+// chooses the slot that is written.)
 #pragma once
 
 #include <array>

@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "core/never_destroyed.hpp"
+#include "format/os/descriptors_kept_from_children.hpp"
 #include "format/os/file_system.hpp"
-#include "format/os/forked_children.hpp"
 #include "format/os/lock_holders.hpp"
 #include "storage/files/file_size_signal.hpp"
 #include "storage/files/file_space.hpp"

@@ -13,7 +13,7 @@ namespace shale::detail {
 /// waits for a lock of a later part, never for one that waits for a lock of an earlier part.
 enum class forking_part : unsigned {
   critical_sections,  ///< see fork_safe_mutex
-  descriptors,        ///< see format/os/forked_children.hpp
+  descriptors,        ///< see format/os/descriptors_kept_from_children.hpp
   unfinished_files,
   memory_pools,
   guarded_ranges,

@@ -1,4 +1,4 @@
-#include "format/os/forked_children.hpp"
+#include "format/os/descriptors_kept_from_children.hpp"
 
 #include <unistd.h>
 
