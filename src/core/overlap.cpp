@@ -119,7 +119,7 @@ class equation {
     for (int i = 0; i < count_; ++i) terms_[i].weight /= scale;
   }
 
-  // Returns whether the terms from `at` on can sum to `rest`. The divisor of these terms divides
+  // Returns whether the terms from `depth` on can sum to `rest`. The divisor of these terms divides
   // `rest`.
   bool search(int depth, wide rest, int& work) const {
     const level& here = levels_[depth];

@@ -41,7 +41,7 @@ inline constexpr std::uint16_t flag_strong_encryption = 1u << 6;
 inline constexpr std::uint16_t flag_utf8 = 1u << 11;
 inline constexpr std::uint16_t flag_masked = 1u << 13;
 
-/// Reads the little-endian number at position `at`; its bytes must lie inside `bytes`.
+/// Reads the little-endian number at `offset`; its bytes must lie inside `bytes`.
 template <class Integer>
 Integer load(std::span<const std::byte> bytes, std::size_t offset) noexcept {
   Integer value = 0;

@@ -50,8 +50,9 @@ void require_sum(const format::array_record& record, const std::string& label,
 std::vector<std::uint64_t> checksum_segments(const format::array_record& record,
                                              const byte_reader& read, int descriptor, executor& on);
 
-/// Copies an array's bytes from its extents in `from` into those in `to`, in parallel. It compares
-/// each segment with its checksum in `sums`, if there are any, before it writes the segment.
+/// Copies an array's bytes from its extents in `source` into those in `to`, in parallel. It
+/// compares each segment with its checksum in `sums`, if there are any, before it writes the
+/// segment.
 /// Throws   corrupt naming segment and byte, io
 void copy_dense(const format::array_record& source, const std::vector<std::uint64_t>& sums,
                 const std::string& label, const format::array_record& to, const byte_reader& read,

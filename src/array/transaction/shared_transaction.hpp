@@ -5,9 +5,9 @@
 // Invariants
 //   change.1  one thread at a time uses the format's transaction (the lock `state_lock_`), except
 //             that chunks and dense bytes are read and written outside that lock
-//   change.2  commit waits for writes that have begun; commit and abort wait for chunk operations;
-//             no operation begins after that: nothing is written once the writer lock may be
-//             released
+//   change.2  commit, abort and replace_by wait for writes and chunk operations that have begun,
+//             and no operation begins after that: nothing is written once the writer lock may be
+//             released. Commit lets running writes finish; the other two make writes of chunks fail
 //   change.3  writable mappings are read-only before their checksums are taken, and stay so
 //   change.4  a mapping that outlives its transaction either holds a pin on the generation that
 //             owns its bytes, or is cut off from the file

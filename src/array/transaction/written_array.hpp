@@ -21,7 +21,8 @@ struct mapping_owner {
   std::optional<format::generation_view> pin;
 };
 
-/// The transaction's lock guards every member.
+/// `shared_transaction` changes the members, only under its `state_lock_`. The dtype, the shape and
+/// the kind of the record never change, so these are read without the lock.
 struct written_array {
   explicit written_array(format::array_record stored)
       : name(stored.name), record(std::move(stored)) {}

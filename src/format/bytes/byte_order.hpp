@@ -22,7 +22,7 @@ constexpr T reversed(T value) noexcept {
 }
 }  // namespace detail
 
-/// The little-endian number at `at`.
+/// The little-endian number at `address`.
 template <std::unsigned_integral T>
 T load(const std::byte* address) noexcept {
   T value;
@@ -66,7 +66,7 @@ inline void append_ordered(std::string& key, std::uint64_t number) {
   key.append(bytes, 8);
 }
 
-/// The big-endian number at `at` of a key that is long enough.
+/// The big-endian number at `offset` of a key that is long enough.
 inline std::uint64_t load_ordered(std::string_view key, std::size_t offset) noexcept {
   std::uint64_t number;
   std::memcpy(&number, key.data() + offset, 8);

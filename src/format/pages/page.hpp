@@ -21,7 +21,8 @@
 
 namespace shale::format {
 
-/// The tree that a page belongs to. It is stored, so that `repair` can tell pages apart.
+/// The tree that a page belongs to. Each page stores it, so that a reference to a page of another
+/// tree is recognised as damage.
 enum class tree_kind : std::uint8_t { root = 0, catalog = 1, chunks = 2, space = 3, retained = 4 };
 
 enum class page_kind : std::uint8_t { leaf = 1, branch = 2, root = 3 };
@@ -118,7 +119,7 @@ class page {
   void set_child(std::size_t i, const page_ref& ref) noexcept;
   void erase(std::size_t i);
 
-  /// Appends entries first <= i < last of `from`, which has this page's kind.
+  /// Appends entries first <= i < last of `other`, which has this page's kind.
   void append(const page& other, std::size_t first, std::size_t last);
 
   /// Keeps the first `count` entries.

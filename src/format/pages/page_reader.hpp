@@ -46,8 +46,8 @@ class page_reader final : public page_source {
 
   std::uint64_t end_of_file() const noexcept { return end_of_file_; }
 
-  /// Moves the end of the file. A transaction calls it, because it reads back pages that it has
-  /// written after the end of its base generation. Not safe beside other calls.
+  /// Moves the end of the file. A transaction calls it, because it reads back long values that it
+  /// has written after the end of its base generation. Not safe beside other calls.
   void extend(std::uint64_t end_of_file) noexcept { end_of_file_ = end_of_file; }
 
  private:

@@ -15,8 +15,8 @@
 
 namespace shale::format {
 
-/// Changed trees write their pages through it. `reader` must read the pages of the base generation;
-/// its end of file is moved when the file grows.
+/// Changed trees write their pages through it. `reader` must read the pages of the base generation.
+/// Its end of file is moved when a long value is stored, so that the value can be read back.
 class generation_space final : public page_sink {
  public:
   /// `map` is the base generation's space map. No byte of the protected generations is used again.

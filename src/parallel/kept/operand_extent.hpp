@@ -32,7 +32,8 @@ struct operand_extent {
   std::uint64_t distinct;  ///< the bytes of its elements; broadcast elements count once
   bool written;
 
-  /// Bit k is set if the operand has the strides and the item size of operand k.
+  /// Bit k tells whether the operand has the strides and the item size of operand k, if operand k
+  /// is written. Bits of operands that are not written are not used.
   std::uint64_t lies_as;
 };
 

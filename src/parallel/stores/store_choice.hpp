@@ -3,10 +3,14 @@
 //
 // No property of the machine tells which stores are faster. It depends on the memory, on the caches
 // that this process really gets (a virtual machine shows those of its host), on the number of
-// operands, and on how many threads work. So the first units of large passes try both in turns. The
-// medians of their times decide for later passes of the same *traffic*: a like number of operands
-// that are read, a like number of bytes, one thread or several. The decision is reviewed after 4
-// more passes, then after 16, and so on.
+// operands, and on how many threads work. So the first units of large passes try both in turns,
+// until each has 24 samples. The medians of their times per byte decide for later passes of the
+// same *traffic*: those that read about as much for each byte that they write (nothing, one byte,
+// more), write about as many bytes (powers of two), and run on one thread or on several.
+//
+// A decision is reviewed later by another trial. If the difference was small, that is after 4
+// passes. Each decision with a clear difference lasts four times as long as the one before: 16
+// passes, then 64, up to 4096.
 //
 // Invariants
 //   stores.1  results do not depend on the choice

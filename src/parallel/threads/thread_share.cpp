@@ -34,7 +34,8 @@ bool was_refused = false;
 // limited, the first trial takes no more than it must.
 constexpr int tried_at_least = 16;
 
-// The engine's own thread, which may begin later: the pool's housekeeper.
+// The pool's housekeeper, which may start later and then stays. Threads of reader teams, which live
+// during a call, are not counted.
 constexpr int others = 1;
 
 // A thread that allocates makes the C library reserve so many addresses, half of which it gives

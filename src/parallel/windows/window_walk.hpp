@@ -1,4 +1,4 @@
-// Streams mapped operands that are larger than the memory budget. Consecutive tiles form a
+// Streams mapped operands that half of the memory budget does not hold. Consecutive tiles form a
 // *window*. Reader threads bring windows in before workers need them, and windows are dropped after
 // their last use, so that resident memory stays inside the budget and the operating system's
 // read-ahead and eviction have nothing to guess.
@@ -45,17 +45,18 @@
 
 namespace shale::parallel {
 
-/// Which mapped operands are streamed: those of a call that exceeds the budget, or all of them. A
-/// loop that reads a part of something larger streams all.
+/// When mapped operands are streamed. `larger_than_the_budget`: if half of the budget does not hold
+/// all of them (the other half is for temporaries), and the plan has at least two tiles. `mapped`:
+/// always. A loop that reads a part of something larger uses this.
 enum class streams_if : std::uint8_t { larger_than_the_budget, mapped };
 
 /// The windows over one plan's tiles. It is made once per call. The workers of one tile loop, which
 /// claims tiles in ascending order, make a `tile_visit` for each tile.
 class window_walk {
  public:
-  /// Streams the mapped files among `operands`. With `larger_than_the_budget`, streams nothing if
-  /// all of them fit in half of the budget. If the executor compares checksums, those of the
-  /// operands that are read and not streamed are compared here, before any tile runs (stream.6).
+  /// Streams the mapped files among `operands`, or none of them (see streams_if). If the executor
+  /// compares checksums, those of the operands that are read and not streamed are compared here,
+  /// before any tile runs (stream.6).
   /// Throws   corrupt, io
   window_walk(const plan& over, const std::vector<streamed_operand>& operands, executor& on,
               streams_if condition = streams_if::larger_than_the_budget);

@@ -10,9 +10,9 @@
 // when the pass ends (parallel::check_storages).
 //
 // Invariants
-//   guard.1  the handler takes no lock that the interrupted code could hold, allocates nothing, and
-//            makes only system calls that are allowed in a signal handler: mmap, munmap, fstat and
-//            the signal mask
+//   guard.1  the handler takes no lock that the interrupted code could hold and allocates nothing.
+//            The system calls that it makes are safe in a signal handler: mmap, munmap, fstat,
+//            sched_yield and the signal mask; sigaction and raise, to let a fault end the process
 //   guard.2  no handler touches a range that was removed from the list: the destructor waits for
 //            handlers that have found it
 //   guard.3  memory that replaces lost writable bytes is bounded for the whole process: it consists

@@ -49,8 +49,9 @@ class size_bins {
     if (places_[used.level] == 0) levels_ &= ~(std::uint64_t{1} << used.level);
   }
 
-  /// The smallest block of at least `bytes` that `fits`, among those that it looks at; null if none
-  /// does. It looks at enough blocks to find one if all blocks fit and a larger bin is not empty.
+  /// The smallest block of at least `bytes` for which `fits` returns true, among the blocks that
+  /// are examined; null if there is none. A block is found if `fits` is true of all blocks and a
+  /// bin of larger sizes has one.
   /// Cost     O(1)
   template <class Fits>
   pool_block* good_fit(std::size_t bytes, Fits fits) const noexcept {
@@ -135,7 +136,7 @@ class size_bins {
             static_cast<unsigned>(granules >> (doubling - places_log2)) - places};
   }
 
-  // The first bin, from `from` on, that has a block; after the last level if there is none.
+  // The first bin, from `first` on, that has a block; after the last level if there is none.
   bin next_used(bin first) const noexcept {
     if (first.level >= levels) return {levels, 0};
     const std::uint32_t here = places_[first.level] >> first.place << first.place;
