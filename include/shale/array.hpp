@@ -152,9 +152,9 @@ class array {
 };
 
 /// An array that a transaction writes.
-/// Throws   invalid_argument from every member, if it was moved from; from members that access
-///          elements even after the transaction has ended. not_found from these after the
-///          transaction has removed the array
+/// Throws   invalid_argument: from every member, if it was moved from; from members that access
+///          elements, also after the end of the transaction. not_found: from members that access
+///          elements, after the transaction has removed the array
 /// Threads  disjoint regions may be written at the same time, but not within one chunk
 /// Lifetime it does not keep its transaction open
 class writable_array {

@@ -24,8 +24,9 @@ class writer {
   /// it, and no lock is needed. The base is generation 0, which is empty.
   explicit writer(std::shared_ptr<shared_file> created);
 
-  /// The writer of the file whose writer lock `lock` holds. `sync` is another description, used
-  /// only for syncs (commit.6). The caller must call `adopt_newest` next.
+  /// The writer of `file`. `lock` is the description that holds the file's writer lock. `sync` is
+  /// another description, which is used only for syncs (commit.6). The caller must call
+  /// `adopt_newest` next.
   writer(std::shared_ptr<shared_file> file, std::unique_ptr<open_file> lock,
          std::unique_ptr<open_file> sync) noexcept;
 

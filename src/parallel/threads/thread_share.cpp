@@ -30,26 +30,28 @@ int wanted_by_all = 0;  // the sum over all live shares
 int proven = 0;         // threads that the system has been seen to start for oneTBB
 bool was_refused = false;
 
-// Enough for the executors of most programs together. Costs about 0.2 ms. Where addresses are
-// limited, the first trial takes no more than it must.
+// The threads of the first trial: enough for the executors of most programs together. Starting them
+// takes about 0.2 ms. If addresses are limited, a trial starts no more threads than are needed.
 constexpr int tried_at_least = 16;
 
 // The pool's housekeeper, which may start later and then stays. Threads of reader teams, which live
 // during a call, are not counted.
 constexpr int others = 1;
 
-// A thread that allocates makes the C library reserve so many addresses, half of which it gives
-// back at once. If they are not there, it tries with half as many, and may or may not succeed.
-constexpr std::size_t arena_bytes = std::size_t{128} << 20;
+// The addresses that malloc reserves when a thread first allocates, for an arena of the thread's
+// own. It gives half of them back at once. If there are not as many, malloc tries to reserve half,
+// which may fail.
+constexpr std::size_t malloc_arena_bytes = std::size_t{128} << 20;
 
 bool addresses_are_limited() noexcept {
   rlimit addresses{};
   return ::getrlimit(RLIMIT_AS, &addresses) == 0 && addresses.rlim_cur != RLIM_INFINITY;
 }
 
-bool is_room_for_an_arena() noexcept {
-  void* const mapped = ::mmap(nullptr, arena_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return mapped != MAP_FAILED && ::munmap(mapped, arena_bytes) == 0;
+bool is_room_for_a_malloc_arena() noexcept {
+  void* const mapped =
+      ::mmap(nullptr, malloc_arena_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return mapped != MAP_FAILED && ::munmap(mapped, malloc_arena_bytes) == 0;
 }
 
 // Starts threads that all live at the same time, and then ends them.
@@ -67,15 +69,16 @@ class trial {
   }
 
  private:
-  // If addresses are limited, each thread allocates, and an arena must still fit after it. Then
-  // all arenas could be made, and later threads find them again: the C library keeps them.
+  // If addresses are limited, each thread allocates, and there must be room for another arena of
+  // malloc after it. Then malloc has made an arena for each thread. It keeps these arenas, and
+  // later threads use them again.
   bool start(int number) noexcept {
     if (::pthread_create(&threads_[static_cast<std::size_t>(number)], nullptr, body, this) != 0)
       return false;
     ++started_;
     if (!allocating_) return true;
     for (int so_far = 0; (so_far = allocated_) < started_;) allocated_.wait(so_far);
-    return is_room_for_an_arena();
+    return is_room_for_a_malloc_arena();
   }
 
   static void* body(void* of) {
@@ -121,9 +124,10 @@ thread_share::thread_share(int wanted) : wanted_(wanted), threads_(wanted) {
   const std::lock_guard lock(counting);
   int most = allowed_by_host();
   const int together = std::min(wanted_by_all + wanted, most);
-  // All of them at once, as oneTBB may not have started those of earlier shares yet. It may also be
-  // starting them at this moment, and would end the process if the trial left no room for one. So
-  // there is hardly ever a second trial, and none after a refusal.
+  // The trial starts the threads of all live shares at once, because oneTBB may not have started
+  // those of earlier shares yet. oneTBB may also be starting some at this moment, and it ends the
+  // process if the trial leaves no room for one. So the first trial is made large enough that a
+  // second one is seldom needed, and there is none after a refusal.
   if (together > proven && !was_refused) {
     const int tried =
         (addresses_are_limited() ? together : std::max(together, tried_at_least)) + others;

@@ -13,9 +13,10 @@ namespace shale::parallel {
 /// Threads  shares may be made and destroyed in any thread
 class thread_share {
  public:
-  /// Cost     The first share of the process: 17 threads or more are started and ended, which takes
-  ///          10 to 20 µs each. So does a later one if the live shares need more threads than were
-  ///          ever started at once, unless the system has refused one before. Otherwise O(1)
+  /// Cost     The first share of the process starts and ends threads, 10 to 20 µs each: 17 or more,
+  ///          but no more than are needed if addresses are limited. A later share does this again
+  ///          if all live shares together need more threads than were ever started at once, and
+  ///          the system has not refused one yet. Otherwise O(1)
   /// Throws   exceptions of oneTBB if a limit cannot be set; do not ask it for threads then
   explicit thread_share(int wanted);
   ~thread_share();

@@ -1,6 +1,6 @@
-// Remembers which pages of a call's operands were in the page cache before the call, so that they
-// stay there (stream.3). A window must be surveyed before any read can have brought in its pages.
-// On a page fault, the kernel may also read later pages. So windows that far ahead are surveyed too.
+// Remembers which windows of a call's operands were in the page cache before the call, so that they
+// stay there (stream.3). A window is surveyed before any read can bring in its pages. At a page
+// fault the kernel may read later pages, too, so a survey covers later windows as far as that.
 #pragma once
 
 #include <mutex>
@@ -22,12 +22,11 @@ class page_survey {
   void survey_up_to(index_t window);
 
   struct found {
-    bool resident = true;    ///< all pages that are read were in the page cache
-    bool gaps_empty = true;  ///< operands with gaps: no page was in the page cache, neither of
-                             ///< pieces nor of gaps
+    bool resident = true;    ///< the pages of operands that are read were in the page cache
+    bool gaps_empty = true;  ///< of operands with gaps, no page of a piece or of a gap was there
   };
 
-  /// What was found. `survey_up_to` this window or of a later one must have happened before.
+  /// What was found. `survey_up_to` must have been called before, for this window or a later one.
   found at(index_t window) const noexcept { return found_[static_cast<std::size_t>(window)]; }
 
  private:

@@ -1,6 +1,6 @@
-// The rule for giving idle memory back to the system: at which age, how much idle memory a pool may
-// have, and what happens if the system is short of memory. The numbers are here, but for the
-// limits of a thread's cache (thread_cache.hpp).
+// Decides which idle memory of a pool goes back to the system: memory above a certain age, memory
+// above a certain amount, and all of it when the system is short of memory. All numbers of this
+// rule are here, except the limits of a thread's cache (thread_cache.hpp).
 //
 //   1  A freed block stays in the cache of its thread. It returns to its heap if a tick finds that
 //      the thread does not use blocks of that size, or if the thread caches too many bytes.
