@@ -21,7 +21,7 @@ class container_replaced : public error {
 ///          `before`
 void require_same_container(const shared_file& now, const uuid& before);
 
-/// commit.9: looks whether the name still leads to `own`, which a transaction is changing. Returns
+/// commit.9: checks whether the name still leads to `own`, which a transaction is changing. Returns
 /// the error if it does not; `outcome` says in it what has become of the transaction's changes.
 std::optional<error> find_replaced(const shared_file& own, const char* outcome);
 

@@ -236,8 +236,9 @@ bool space_map::enter_released() {
   return !batch.empty();
 }
 
-// Makes the live section agree with `allocated_`. Ranges join and split from round to round, so the
-// entries of the last round that are gone are erased.
+// Makes the live section agree with `allocated_`. Between two rounds of `write_changes`, allocated
+// ranges may join and split. So entries that the last round made are erased if no range begins
+// there any more.
 bool space_map::enter_allocated() {
   bool changed = false;
   const range_set wanted = allocated_;

@@ -16,7 +16,8 @@
 //   space.1  live, freed and free ranges cover the file after its fixed pages exactly once
 //   space.2  a range is taken again only if its life [born, freed) holds no protected generation:
 //            none that is pinned, retained, or in a valid superblock (commit.2)
-//   space.3  only whole pages are taken: bytes of two generations never share one, except free ones
+//   space.3  only whole free pages are taken, so all bytes of a page that are in use were first
+//            used by the same generation
 //   space.4  a range that the transaction allocated and then released is free at once, because no
 //            other generation refers to it
 //   space.5  the map accounts for the pages of its own tree

@@ -76,13 +76,13 @@ namespace shale::format {
 std::uint32_t slot_to_write(const slots& both) noexcept;
 
 /// commit.1: refuses if a reader holds a generation above `newest`. Only generation `newest` + 1
-/// can have been lost, because a writer makes its base durable before it goes on. A lock on a later
-/// generation is not a pin, or an older copy of the file was written over it.
+/// can have been lost, because a writer makes its base durable before it goes on. If the lock is on
+/// a later generation, it is not a pin, or an older copy was written over the file.
 /// Throws   io, busy (a lock that is not a pin)
 void require_no_pin_above(std::uint64_t newest, const pin_scan& held, open_file& asking,
                           const std::string& path);
 
-/// commit.9: writes the mark of a transaction into the live page, looks whether it is there, or
+/// commit.9: writes the mark of a transaction into the live page, checks whether it is there, or
 /// erases it after an abort (commit.5 erases it too). A mark that stays, as after a kill, means
 /// nothing.
 /// Throws   io

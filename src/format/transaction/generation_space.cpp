@@ -29,8 +29,9 @@ generation_space::generation_space(shared_file& file, page_reader& reader, page_
 // An earlier writer may have written to a free range, and its sync may have failed. ext4 keeps such
 // pages in the cache as if they were clean, and with them the wrong knowledge that the blocks below
 // them are in use. If they are written again, the next sync succeeds, but after a restart the
-// blocks read as zeros. A page that has left the cache is written as on any other day. So
-// everything that the map takes leaves the cache before it is written for the first time.
+// blocks read as zeros. When a page leaves the cache, this knowledge goes with it, and writing the
+// page again works. So everything that the map takes leaves the cache before it is written for the
+// first time.
 void generation_space::forget_old_pages() {
   const range_set fresh = map_.take_fresh();
   for (const auto& [first, end] : fresh.ranges())
@@ -42,7 +43,7 @@ void generation_space::forget_old_pages() {
 // Runs a change of the map and of `unclaimed_`, which must agree. If memory runs out between the
 // two, they contradict each other, and the transaction can only be aborted.
 template <class Body>
-decltype(auto) generation_space::enter_in_books(Body&& body) {
+decltype(auto) generation_space::change_space(Body&& body) {
   try {
     return body();
   } catch (const std::bad_alloc&) {
@@ -64,7 +65,7 @@ extent generation_space::allocate(std::uint64_t bytes) {
   if (bytes == 0) return {};
   const std::uint64_t end_before = map_.end_of_file();
   const std::uint64_t whole = page_space(bytes);
-  const extent found = enter_in_books([&] {
+  const extent found = change_space([&] {
     const extent taken = map_.allocate(bytes, dense_alignment(bytes));
     unclaimed_.emplace(taken.offset, whole);
     return taken;
@@ -86,7 +87,7 @@ extent generation_space::allocate(std::uint64_t bytes) {
     if (size > 0 && found.offset < static_cast<std::uint64_t>(size))
       (void)data.punch(found.offset,
                        std::min(whole, static_cast<std::uint64_t>(size) - found.offset));
-    enter_in_books([&] { map_.withdraw({found.offset, whole}, end_before); });
+    change_space([&] { map_.withdraw({found.offset, whole}, end_before); });
     unclaimed_.erase(found.offset);
     throw;
   }
@@ -97,7 +98,7 @@ extent generation_space::allocate_chunk(std::uint64_t stored_bytes) {
   if (stored_bytes == 0 || stored_bytes > chunk_bytes_max)
     throw error(errc::invalid_argument, "not the size of a chunk",
                 {fmt::format("1 to {} bytes, got {}", chunk_bytes_max, stored_bytes)});
-  return enter_in_books([&] {
+  return change_space([&] {
     const extent found = map_.allocate_chunk(stored_bytes);
     unclaimed_.emplace(found.offset, chunk_space(stored_bytes));
     forget_old_pages();
@@ -122,7 +123,7 @@ void generation_space::give_back(const extent& unused) {
   if (found == unclaimed_.end())
     throw error(errc::invalid_argument, "an extent that is not this transaction's to give back",
                 {fmt::format("byte {} with {} bytes", unused.offset, unused.bytes)});
-  enter_in_books([&] { map_.release(found->first, found->second); });
+  change_space([&] { map_.release(found->first, found->second); });
   unclaimed_.erase(found);
 }
 

@@ -88,7 +88,7 @@ class generation_space final : public page_sink {
  private:
   void forget_old_pages();
   template <class Body>
-  decltype(auto) enter_in_books(Body&& body);
+  decltype(auto) change_space(Body&& body);
 
   shared_file* file_;
   page_reader* reader_;

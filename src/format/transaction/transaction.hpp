@@ -56,7 +56,7 @@ class transaction {
   /// Adds the array, or replaces the one of that name. Extents that the old record named and the
   /// new one does not are released; new extents must come from `allocate`. Chunks stay if dtype,
   /// chunk shape, capacity and stages are as before, else they are released.
-  /// Throws   invalid_argument (see require_valid; an extent that is nobody's to give)
+  /// Throws   invalid_argument (see require_valid; a new extent that is not from `allocate`)
   void put(const array_record& record);
 
   /// Removes an array and releases its space. Returns whether it existed.

@@ -18,8 +18,8 @@ namespace shale::ops {
 /// Threads  any number at once; a thread that finds no free buffer waits for one
 class blas_buffer {
  public:
-  /// Cost     a lock; the first time that so many calls run at once, also a system call and 128 MiB
-  ///          of address space
+  /// Cost     a lock; also a system call and 128 MiB of address space, if more calls run at once
+  ///          than ever before
   /// Throws   out_of_memory (not even one buffer can be made)
   blas_buffer();
   ~blas_buffer();

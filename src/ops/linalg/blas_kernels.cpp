@@ -79,8 +79,8 @@ const kernel_type* refused = nullptr;
 // The environment that OpenBLAS saw; kept, because another thread may still read it.
 char** shown_environment = nullptr;
 
-// OpenBLAS compares names like this; null if the type needs no more than SSE2, or does not exist:
-// then OpenBLAS chooses by the model.
+// The kernel type of that name, in upper or lower case as for OpenBLAS. Null if the type needs no
+// more than SSE2, or if there is no such type and OpenBLAS chooses by the CPU's model.
 const kernel_type* find_type(const char* name) noexcept {
   for (const kernel_type& known : kernel_types)
     if (::strcasecmp(known.name, name) == 0) return &known;

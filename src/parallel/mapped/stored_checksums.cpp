@@ -10,8 +10,8 @@ namespace shale::parallel {
 
 namespace {
 
-// A thread compares at most so many bytes at a time. Pieces that are nearer than this are compared
-// together.
+// The bytes that a thread compares at a time, at most. Pieces that are nearer to each other than
+// this are compared together.
 constexpr std::size_t range_bytes = std::size_t{4} << 20;
 
 // Returns ranges of the storage that cover all elements. Ranges end at multiples of `range_bytes`

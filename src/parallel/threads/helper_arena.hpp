@@ -55,7 +55,7 @@ class idle_arenas {
   /// Those of the process. They are never destroyed.
   static idle_arenas& of_process();
 
-  /// An arena for so many helpers, or null.
+  /// An arena for `helpers` helpers, or null.
   std::unique_ptr<helper_arena> take(int helpers) noexcept;
 
   /// Keeps the arena, and destroys the one that it replaces.

@@ -42,18 +42,18 @@ void copied_operands::add(std::size_t number) {
     const tensor& values_of_other = operands_[other.number].values;
     if (values_of_other.dtype() != values.dtype() || !same_elements(values_of_other, values))
       continue;
-    other.same.push_back(number);
+    other.sharers.push_back(number);
     other.read = true;
     return;
   }
-  const tensor once = detail::without_repeats(in_plan_axes(loads_, number, values, lane_axis_));
+  const tensor distinct = detail::without_repeats(in_plan_axes(loads_, number, values, lane_axis_));
   dims tile_shape = loads_.tile_shape();
   if (lane_axis_ >= 0) tile_shape[lane_axis_] = values.shape()[lane_axis_];
-  for (index_t axis = 0; axis < once.rank(); ++axis)
-    tile_shape[axis] = std::min(tile_shape[axis], once.shape()[axis]);
+  for (index_t axis = 0; axis < distinct.rank(); ++axis)
+    tile_shape[axis] = std::min(tile_shape[axis], distinct.shape()[axis]);
   copied_.push_back({.number = number,
-                     .tiles = std::make_unique<mapped_tiles>(once, tile_shape, on_.checksums()),
-                     .once = once.shape(),
+                     .tiles = std::make_unique<mapped_tiles>(distinct, tile_shape, on_.checksums()),
+                     .shape_without_repeats = distinct.shape(),
                      .written = written,
                      .read = !written || updated});
   const index_t lane = lane_axis_ < 0 ? 1 : values.shape()[lane_axis_];
@@ -63,7 +63,7 @@ void copied_operands::add(std::size_t number) {
 dims copied_operands::tile_of(const copied_operand& operand, index_t load) const {
   dims tile = detail::unravel(load, loads_.grid());
   for (index_t axis = 0; axis < tile.size(); ++axis)
-    if (operand.once[axis] == 1) tile[axis] = 0;
+    if (operand.shape_without_repeats[axis] == 1) tile[axis] = 0;
   return tile;
 }
 
@@ -91,14 +91,14 @@ copied_operands::copies copied_operands::read(index_t load) const {
     if (lane_axis_ >= 0) all[lane_axis_] = operands_[operand.number].values.shape()[lane_axis_];
     dims shape = all;
     for (index_t axis = 0; axis < shape.size(); ++axis)
-      shape[axis] = std::min(shape[axis], operand.once[axis]);
+      shape[axis] = std::min(shape[axis], operand.shape_without_repeats[axis]);
     const tensor room = make_room(operand, shape);
     if (operand.read) {
       operand.tiles->load(tile_of(operand, load), room);
       state_of(on_).count.mapped_tile();
     }
     result[operand.number] = room.broadcast_to(all);
-    for (const std::size_t k : operand.same) result[k] = result[operand.number];
+    for (const std::size_t k : operand.sharers) result[k] = result[operand.number];
   }
   return result;
 }

@@ -39,10 +39,10 @@ class copied_operands {
   struct copied_operand {
     std::size_t number;
     std::unique_ptr<mapped_tiles> tiles;
-    dims once;  // its shape, with length 1 along broadcast axes
+    dims shape_without_repeats;  // with length 1 along broadcast axes
     bool written;
     bool read;
-    std::vector<std::size_t> same = {};  // numbers of the operands that share this copy
+    std::vector<std::size_t> sharers = {};  // numbers of other operands that use this copy
   };
 
   void add(std::size_t number);

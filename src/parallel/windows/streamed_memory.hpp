@@ -60,8 +60,9 @@ class streamed_memory {
   }
 
  private:
-  // The pieces of a tile are brought in and dropped in granules of what a page fault maps, aligned
-  // by address; nearer pieces are one piece.
+  // Visits the pieces of one tile. Pieces that are at most `fault_around_bytes` apart, which a page
+  // fault maps together, are one piece. If the operand is not visited forwards, pieces are rounded
+  // outwards to granules of that size, which begin at multiples of it in the address space.
   template <class Visit>
   void for_each_piece_of(index_t tile, Visit visit) const {
     const plan::touched_elements touched = plan_->touched_by(operand_.index, plan_->tile(tile));

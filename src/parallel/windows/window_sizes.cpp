@@ -16,7 +16,7 @@ constexpr std::size_t scattered_window_bytes_max = std::size_t{1} << 20;
 
 constexpr std::size_t window_bytes_min = std::size_t{256} << 10;
 
-// The tiles of a window that brings in about so many bytes. With their gaps, they span at most a
+// The tiles of a window that brings in about `window_bytes`. With their gaps, they span at most a
 // sixteenth of the budget.
 index_t tiles_in(std::size_t window_bytes, const window_request& request) {
   const std::size_t budget = 2 * request.reserved_bytes;
@@ -25,7 +25,7 @@ index_t tiles_in(std::size_t window_bytes, const window_request& request) {
   return static_cast<index_t>(std::max<std::size_t>(1, tiles));
 }
 
-// The windows of so many tiles that fit in memory at once.
+// How many windows of `tiles` tiles each fit in memory at once.
 index_t windows_that_fit(index_t tiles, const window_request& request) {
   const auto in_window = static_cast<std::size_t>(tiles);
   std::size_t fitting = request.reserved_bytes / (in_window * request.tile_bytes);

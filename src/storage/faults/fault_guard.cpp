@@ -31,6 +31,11 @@ namespace shale::detail {
 // maps other memory over the rest of the range. On return the instruction runs again, and succeeds.
 // Otherwise `pass_on` calls the handler that was installed before.
 //
+// With `replacement::sink`, the memory is bounded (guard.3). The handler then maps the *void*, an
+// empty file, so that every access faults again, and gives memory only to a small patch around the
+// access (`open_patch`). The void also replaces ranges that a forked child does not inherit
+// (`stand_in`).
+//
 // The handler may interrupt any code, so it can take no lock that the interrupted code may hold. It
 // takes `sink_lock` only, which all other code holds with signals blocked. Slots are never freed,
 // so the handler can walk the list while other threads register ranges. It announces itself in

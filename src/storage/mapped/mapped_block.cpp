@@ -60,17 +60,17 @@ std::size_t total_bytes(std::span<const file_extent> extents) {
 
 }  // namespace
 
-mapped_block::mapped_block(mapping_source source, file_extent stretch, std::size_t capacity_bytes)
+mapped_block::mapped_block(mapping_source source, file_extent range, std::size_t capacity_bytes)
     : storage_block(source.kind, source.access),
       source_(std::move(source)),
       backing_(backing_of(source_.descriptor, source_.path)),
       made_for_(source_.access),
       extents_(false) {
   remember_write_back_errors();
-  first_offset_ = stretch.offset;
-  skew_ = static_cast<std::size_t>(stretch.offset % page_bytes());
-  reserve(stretch.offset - skew_, stretch.bytes, capacity_bytes);
-  extend({&stretch, 1});
+  first_offset_ = range.offset;
+  skew_ = static_cast<std::size_t>(range.offset % page_bytes());
+  reserve(range.offset - skew_, range.bytes, capacity_bytes);
+  extend({&range, 1});
 }
 
 mapped_block::mapped_block(mapping_source source, std::span<const file_extent> extents,

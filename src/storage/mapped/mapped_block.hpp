@@ -2,8 +2,9 @@
 // addresses.
 //
 // Invariants
-//   mapped.1  positions: byte p of the owner is byte `skew + p` of the map; the map begins on a
-//             page boundary, and its parts follow each other from 0 on without gaps
+//   mapped.1  the map begins on a page boundary of the file, and the owner's first byte lies `skew`
+//             bytes after it; so byte p of the owner is byte `skew + p` of the map. The parts of
+//             the map follow each other from 0 on without gaps
 //   mapped.2  every page is guarded from before it is mapped until it is unmapped
 //   mapped.3  the pages are mapped from the descriptor itself, never from a file that was reopened
 //             by name; the block owns the descriptor or `keep_alive` keeps it open; `keep_alive` is
@@ -46,9 +47,9 @@ struct mapping_source {
 
 class mapped_block : public storage_block {
  public:
-  /// Maps one range of the file, which may start at any byte. It can grow to `capacity_bytes`;
+  /// Maps `range` of the file, which may start at any byte. It can grow to `capacity_bytes`;
   /// growing extends the file too if the mapping is writable.
-  mapped_block(mapping_source source, file_extent stretch, std::size_t capacity_bytes);
+  mapped_block(mapping_source source, file_extent range, std::size_t capacity_bytes);
 
   /// Maps extents side by side; they must fit whole pages (see `lie_on_pages`). Grows by `append`
   /// only.

@@ -22,7 +22,7 @@ class biased_lock {
  public:
   void lock() noexcept {
     for (;;) {
-      if (others_catch_us_up_.load(std::memory_order_relaxed)) {
+      if (has_membarrier_.load(std::memory_order_relaxed)) {
         held_.store(true, std::memory_order_relaxed);
         std::atomic_signal_fence(std::memory_order_seq_cst);
       } else {
@@ -35,31 +35,34 @@ class biased_lock {
   }
   void unlock() noexcept { held_.store(false, std::memory_order_release); }
 
-  /// To take locks from another thread: call `want` on all of them, `catch_up` once, then `await`
-  /// on each.
+  /// To take locks from another thread: call `want` on all of them, `fence_all_threads` once, then
+  /// `await` on each.
   void want() noexcept { wanted_.exchange(true, std::memory_order_seq_cst); }
   void await() const noexcept {
     while (held_.load(std::memory_order_acquire)) ::sched_yield();
   }
   void release() noexcept { wanted_.store(false, std::memory_order_release); }
 
-  /// Makes earlier stores of the owners visible to the caller.
-  static void catch_up() noexcept;
+  /// Makes earlier stores of the owners visible to the caller: if owners use plain stores, by a
+  /// memory barrier in every running thread of the process.
+  static void fence_all_threads() noexcept;
 
   /// Must be called in a process before any lock is used, also in a child of fork().
   static void prepare() noexcept;
 
   /// Whether owners use an atomic exchange because membarrier is missing; for tests.
-  static bool owners_pay() noexcept { return !others_catch_us_up_.load(std::memory_order_relaxed); }
+  static bool owners_exchange() noexcept {
+    return !has_membarrier_.load(std::memory_order_relaxed);
+  }
 
   /// Simulates a system without membarrier. Call it before any lock is used; for tests.
   static void do_without_membarrier() noexcept {
-    others_catch_us_up_.store(false, std::memory_order_relaxed);
+    has_membarrier_.store(false, std::memory_order_relaxed);
   }
 
  private:
-  // False without membarrier (Linux before 4.14, some sandboxes): owners then use the exchange.
-  static inline std::atomic<bool> others_catch_us_up_ = false;
+  // False on Linux before 4.14 and in some sandboxes. Owners then use the atomic exchange.
+  static inline std::atomic<bool> has_membarrier_ = false;
 
   std::atomic<bool> held_ = false;
   std::atomic<bool> wanted_ = false;

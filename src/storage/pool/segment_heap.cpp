@@ -217,9 +217,10 @@ void segment_heap::free(block& used, backing backed_by, pool_clock::time_point n
 }
 
 // Joins a freed block with its free neighbours of the same mapping. It is not joined with blocks of
-// other mappings, because a touched block that is joined with the untouched end of another mapping
-// would be the last to be used again. The larger part determines the age of the result, so that a
-// small block that is used again and again does not keep a large one young.
+// other mappings: together with the unused end of another mapping, a resident block would become
+// part of a large block, and allocations prefer small ones. So its memory would be used again last.
+// The larger part determines the age of the result, so that a small block that is used again and
+// again does not keep a large one young.
 void segment_heap::enlist_coalesced(block& idle) noexcept {
   block* whole = &idle;
   if (how_ == cutting::to_size) {

@@ -52,8 +52,9 @@ class alignas(64) segment_heap {
   allocation allocate(std::size_t bytes, std::size_t alignment,
                       pool_clock::time_point now) noexcept;
 
-  /// Like allocate, but without asking the system for memory; null if no free block fits. It finds
-  /// a good fit if there is one; with a larger alignment it does not try every possible place.
+  /// Like allocate, but without asking the system for memory; null if it finds no free block. If
+  /// the alignment is larger than a granule, or blocks are never cut, it may miss a block that
+  /// fits, because it does not examine all blocks.
   block* reuse(std::size_t bytes, std::size_t alignment) noexcept;
 
   /// Like reuse, but only a block whose first `bytes` are resident already, as far as the heap

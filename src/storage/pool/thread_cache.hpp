@@ -30,8 +30,9 @@ class thread_cache {
  public:
   mutable biased_lock lock;
   std::int64_t live_bytes = 0;       // allocated minus freed here: negative if others allocate
-  std::int64_t peak_live_bytes = 0;  // the highest sum of this and the pool's count
-  std::int64_t live_blocks = 0;      // apart from live_bytes: as a vector, both are slower
+  std::int64_t peak_live_bytes = 0;  // the highest sum of live_bytes and the pool's count
+  // Not beside live_bytes, or the compiler would update the two as one vector, which is slower.
+  std::int64_t live_blocks = 0;
   std::uint64_t hits = 0;
   std::size_t reported_bytes = 0;  // the last number of kept bytes that was reported to the pool
 

@@ -26,7 +26,7 @@ class thread_caches {
    public:
     explicit hold(thread_caches& all) : lock_(all.lock_), caches_(all.caches_) {
       for (const auto& cache : caches_) cache->lock.want();
-      biased_lock::catch_up();
+      biased_lock::fence_all_threads();
       for (const auto& cache : caches_) cache->lock.await();
     }
     ~hold() {
