@@ -282,6 +282,22 @@ void shared_transaction::close(operation_gate& gate) noexcept {
   gate.close();
 }
 
+// change.2: lets no operation begin, and waits for those that have begun. A running write fails at
+// its next chunk, so it ends early.
+void shared_transaction::end_operations() noexcept {
+  close(writes_);
+  close(chunks_);
+  writes_.wait_for_visits();
+  chunks_.wait_for_visits();
+}
+
+// change.6. `advice` goes into the message.
+void shared_transaction::require_outside_of_writes(const char* advice) const {
+  if (parallel::call_scope::inside(this))
+    throw error(errc::invalid_argument, "a write of this transaction is not finished",
+                {fmt::format("file {}, generation {}", path(), generation_), advice});
+}
+
 void shared_transaction::publish() {
   // This check comes first: bytes that the system has dropped must not be checksummed.
   inner_->check_written();
@@ -299,16 +315,13 @@ void shared_transaction::publish() {
 }
 
 std::uint64_t shared_transaction::commit() {
-  if (parallel::call_scope::inside(this))
-    throw error(errc::invalid_argument, "a write of this transaction is not finished",
-                {fmt::format("file {}, generation {}", path(), generation_),
-                 "commit was called from inside it, and would wait for itself: commit after it"});
+  require_outside_of_writes(
+      "commit was called from inside it, and would wait for itself: commit after it");
   const auto changes = lock(changes_lock_);
   require_active();
   close(writes_);
-  writes_.wait_for_visits();
-  close(chunks_);  // single chunk operations may still run outside writes
-  chunks_.wait_for_visits();
+  writes_.wait_for_visits();  // running writes store the rest of their chunks
+  end_operations();           // single chunk operations may still run outside writes
   return with_context([&] { return "change " + path(); },
                       [&] {
                         try {
@@ -349,10 +362,7 @@ void shared_transaction::require_not_aborted() const {
 }
 
 void shared_transaction::replace_by(const std::string& other) {
-  if (parallel::call_scope::inside(this))
-    throw error(errc::invalid_argument, "a write of this transaction is not finished",
-                {fmt::format("file {}, generation {}", path(), generation_),
-                 "replace_by was called from inside it, and would wait for itself"});
+  require_outside_of_writes("replace_by was called from inside it, and would wait for itself");
   const auto changes = lock(changes_lock_);
   require_active();
   if (other.empty())
@@ -365,10 +375,7 @@ void shared_transaction::replace_by(const std::string& other) {
     throw error::from_errno(code_for_errno(unknown.value()),
                             "the working directory cannot be found", unknown.value(),
                             {"file " + other});
-  close(writes_);
-  close(chunks_);
-  writes_.wait_for_visits();
-  chunks_.wait_for_visits();
+  end_operations();
   try {
     require_not_aborted();
     inner_->replace_by(there);
@@ -390,10 +397,7 @@ void shared_transaction::abort() noexcept {
   const std::lock_guard changes(changes_lock_);
   if (!goes_on()) return;
   abort_asked_ = true;
-  close(writes_);
-  close(chunks_);  // so that running writes end early, with an error
-  writes_.wait_for_visits();
-  chunks_.wait_for_visits();
+  end_operations();
   end();
 }
 

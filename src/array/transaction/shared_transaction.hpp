@@ -120,6 +120,7 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   std::unique_lock<std::mutex> lock(std::mutex& mutex) const;
   void require_open(const operation_gate& gate) const;
   void require_active() const { require_open(writes_); }
+  void require_outside_of_writes(const char* advice) const;
   void require_chunks(const written_array& array) const;
   [[noreturn]] void throw_no_array(std::string_view name) const;
   void enlist(const std::shared_ptr<written_array>& array);
@@ -128,6 +129,7 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   void check_mappings() const;
   void keep_mappings() noexcept;
   void close(operation_gate& gate) noexcept;
+  void end_operations() noexcept;
   bool goes_on() const noexcept;
   void publish();
   void end() noexcept;
