@@ -36,8 +36,8 @@ class tensor {
   tensor& operator=(tensor&& other) noexcept;
 
   /// A view of `bytes`, whose first byte is position 0. An empty layout fits any storage. A stride
-  /// of an axis of length 0 or 1 becomes 1 if it is longer than 2^62 bytes: it is
-  /// never used, and would overflow.
+  /// of an axis of length 0 or 1 becomes 1 if it is longer than 2^62 bytes: it is never used, and
+  /// would overflow.
   /// Throws   invalid_argument if an element would lie outside the storage or be misaligned
   tensor(shale::storage bytes, shale::dtype type, const shale::layout& elements);
 

@@ -9,6 +9,7 @@
 #include "parallel/mapped/stored_checksums.hpp"
 #include "parallel/pass/copy.hpp"
 #include "shale/mapped_file.hpp"
+#include "storage/blocks/backing.hpp"
 
 namespace shale::interop {
 
@@ -53,7 +54,7 @@ class element_streamer {
       : swapped_(order != std::endian::native && alignment_bytes(values.dtype()) > 1),
         holds_bools_(values.dtype() == dtype::boolean),
         // A source that fits in the budget stays resident.
-        let_go_(values.storage().kind() == storage_kind::file &&
+        let_go_(detail::is_mapped(values.storage()) &&
                 touched_bytes(values).bytes > on.memory_bytes() / 2),
         on_(on),
         sink_(sink) {}
@@ -200,7 +201,7 @@ void require_booleans(const storage& bytes) {
                                offset + static_cast<std::size_t>(wrong - first), *wrong),
                    "if these are bytes, read them as uint8 (for example with read_raw)"});
     }
-    if (bytes.kind() == storage_kind::file) bytes.evict(window);
+    if (detail::is_mapped(bytes)) bytes.evict(window);
   }
 }
 

@@ -16,6 +16,7 @@
 #include "shale/print.hpp"
 #include "shale/scalar.hpp"
 #include "shale/tensor.hpp"
+#include "storage/blocks/backing.hpp"
 
 namespace shale {
 
@@ -356,7 +357,7 @@ std::string describe(const tensor& source) {
     std::string text = fmt::format("{} {}", name(source.dtype()), to_string(source.shape()));
     if (!source.is_contiguous()) text += fmt::format(", strides {}", to_string(source.strides()));
     if (source.offset() != 0) text += fmt::format(", from element {}", source.offset());
-    if (bytes.kind() == storage_kind::file)
+    if (detail::is_mapped(bytes))
       text += fmt::format(", of the file {}", detail::in_quotes(bytes.path()));
     if (bytes.kind() == storage_kind::shared_memory)
       text += fmt::format(", of the shared segment {}", detail::in_quotes(bytes.path()));

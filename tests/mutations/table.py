@@ -163,7 +163,7 @@ MUTATIONS = [
              "SpaceMap.RefusesToReleaseWhatIsNotLive"),
     mutation("pages-shared", "format/space/free_ranges.cpp", "find",
              "a free part of a page is given away",
-             "rounded_up(found->second, alignment)", "found->second",
+             "align_up(found->second, alignment)", "found->second",
              "SpaceMap.*"),
     mutation("chunk-stretch-leaked", "format/space/space_map.cpp", "write_changes",
              "the rest of a stretch of chunks belongs to nobody",

@@ -17,6 +17,7 @@
 #include "parallel/sources/load_tile.hpp"
 #include "shale/error.hpp"
 #include "shale/expr.hpp"
+#include "storage/blocks/backing.hpp"
 #include "tensor/parts.hpp"
 
 namespace shale::arrays {
@@ -139,17 +140,17 @@ bool chunk_tiles::is_fill(format::bytes_view chunk) const noexcept {
          std::memcmp(chunk.data() + item, chunk.data(), chunk.size() - item) == 0;
 }
 
-void chunk_tiles::store(const dims& tile, const tensor& from) {
-  require_tile(tile, from);
+void chunk_tiles::store(const dims& tile, const tensor& values) {
+  require_tile(tile, values);
   detail::reporting([&] { return frame("write", tile); },
                     [&] {
-                      tensor whole = from;
-                      if (!is_whole(from, layout_.chunk_shape)) {
+                      tensor whole = values;
+                      if (!is_whole(values, layout_.chunk_shape)) {
                         whole = tensor::empty(layout_.chunk_shape, dtype_);
-                        const region inside{dims::filled(shape_.size(), 0), from.shape()};
-                        if (from.shape() != layout_.chunk_shape) fill(whole);  // chunks.1
+                        const region inside{dims::filled(shape_.size(), 0), values.shape()};
+                        if (values.shape() != layout_.chunk_shape) fill(whole);  // chunks.1
                         parallel::copy_elements_here(detail::narrowed(whole, inside, inside.start),
-                                                     from);
+                                                     values);
                       }
                       if (dtype_ == dtype::boolean && detail::has_odd_bools(bytes_of(whole))) {
                         whole = whole.clone();
@@ -193,9 +194,9 @@ int chunk_tiles::workers(executor& on) const noexcept {
 // Read-ahead: the thread that loads chunk n asks the kernel for chunk n + ahead. Chunks are taken
 // in order, so the kernel always knows about the next few chunks of all threads, and the device
 // works while the threads decode.
-tensor chunk_tiles::read(const region& where, executor& on) const {
-  const tensor result = tensor::empty(where.shape, dtype_, &on.pool());
-  const detail::tile_range touched = detail::tiles_under(where, layout_.chunk_shape);
+tensor chunk_tiles::read(const region& part, executor& on) const {
+  const tensor result = tensor::empty(part.shape, dtype_, &on.pool());
+  const detail::tile_range touched = detail::tiles_under(part, layout_.chunk_shape);
   const index_t ahead = chunks_ahead * on.threads();
   const auto prefetch_number = [&](index_t number) {
     if (number < touched.size()) prefetch(touched.at(number));
@@ -208,8 +209,8 @@ tensor chunk_tiles::read(const region& where, executor& on) const {
         prefetch_number(number + ahead);
         const dims tile = touched.at(number);
         const region covered = tile_region(shape_, layout_.chunk_shape, tile);
-        const region piece = detail::intersection(covered, where);
-        const tensor into = detail::narrowed(result, piece, where.start);
+        const region piece = detail::intersection(covered, part);
+        const tensor into = detail::narrowed(result, piece, part.start);
         if (piece == covered) {
           parallel::load_tile(*this, tile, into, on);
         } else {
@@ -225,18 +226,18 @@ tensor chunk_tiles::read(const region& where, executor& on) const {
 
 // The values are read in place. Mapped ones are copied first, so that bytes that were lost
 // meanwhile are never stored.
-void chunk_tiles::write(const region& where, const tensor& values, executor& on) {
+void chunk_tiles::write(const region& part, const tensor& values, executor& on) {
   parallel::compare_checksums(values, on);
   values.storage().check();
-  const bool copied = values.storage().kind() == storage_kind::file;
-  const detail::tile_range touched = detail::tiles_under(where, layout_.chunk_shape);
+  const bool copied = detail::is_mapped(values.storage());
+  const detail::tile_range touched = detail::tiles_under(part, layout_.chunk_shape);
   parallel::parallel_for_tiles(
       on, touched.size(),
       [&](index_t number, int) {
         const dims tile = touched.at(number);
         const region covered = tile_region(shape_, layout_.chunk_shape, tile);
-        const region piece = detail::intersection(covered, where);
-        const tensor from = detail::narrowed(values, piece, where.start);
+        const region piece = detail::intersection(covered, part);
+        const tensor from = detail::narrowed(values, piece, part.start);
         if (piece == covered && from.dtype() == dtype_ && !copied) {
           store(tile, from);
           return;

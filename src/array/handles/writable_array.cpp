@@ -7,6 +7,7 @@
 #include "shale/array.hpp"
 #include "shale/error.hpp"
 #include "shale/layout.hpp"
+#include "storage/blocks/backing.hpp"
 #include "tensor/parts.hpp"
 
 namespace shale {
@@ -78,7 +79,7 @@ void writable_array::write(const region& part, const tensor& values) const {
             values.shape() == part.shape ? values : values.broadcast_to(part.shape);
         if (self.is_dense()) {
           eval_into(detail::narrowed(self.dense(), part), stored_in_mapped(dtype(), expr(fitted)));
-        } else if (part.shape == shape() && fitted.storage().kind() == storage_kind::file) {
+        } else if (part.shape == shape() && detail::is_mapped(fitted.storage())) {
           // Files may be larger than memory: the engine brings them in and drops them again.
           eval_into(*self.owner->tiles_of(*self.written), expr(fitted));
         } else {

@@ -47,12 +47,6 @@ bool is_proc(int directory) noexcept {
   return ::fstatfs(directory, &about) == 0 && about.f_type == PROC_SUPER_MAGIC;
 }
 
-std::string directory_of(const std::string& path) {
-  const auto slash = path.find_last_of('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
 // The directory that relative names begin in: the working directory, or one that is held open.
 struct directory {
   int descriptor = AT_FDCWD;
@@ -322,8 +316,8 @@ class posix_file_system final : public file_system {
         std::string last = rest.substr(rest.find_last_of('/') + 1);
         if (last.empty()) last = ".";  // the path names a directory: opening it fails later
         auto held = std::make_shared<directory>();
-        held->descriptor =
-            ::openat(in->descriptor, directory_of(rest).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+        held->descriptor = ::openat(in->descriptor, shale::detail::directory_of(rest).c_str(),
+                                    O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (held->descriptor < 0) return -errno;
         in = std::move(held);
         char target[4096];
@@ -387,7 +381,7 @@ class posix_file_system final : public file_system {
 
   os_result sync_directory_of(const std::string& path) noexcept override {
     return unless_out_of_memory([&]() -> os_result {
-      const std::string around = directory_of(path);
+      const std::string around = shale::detail::directory_of(path);
       int descriptor;  // opening may be repeated, but not the sync
       do descriptor = ::openat(folder(), around.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
       while (descriptor < 0 && errno == EINTR);
@@ -427,7 +421,7 @@ class posix_file_system final : public file_system {
 
   os_result try_create_unnamed(const std::string& path, unsigned mode,
                                std::unique_ptr<open_file>& created) const {
-    const std::string around = directory_of(path);
+    const std::string around = shale::detail::directory_of(path);
     // A nameless file gets its name through /proc. Without /proc, a temporary name is used instead.
     if (::access("/proc/self/fd", X_OK) == 0) {
       const int descriptor = ::openat(folder(), around.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC,

@@ -126,7 +126,7 @@ class tree {
   void mend(node& parent, const step& here, std::size_t i);
   void remove_child(node& parent, std::size_t i);
   void release(const node& dropped);
-  step step_into(const node& parent, const step& above, std::size_t i) const;
+  step step_into(const step& above, std::size_t i) const;
   page_ref write(node& changed);
   void visit(const step& here, const std::function<void(const extent&)>& function,
              bool read_values) const;

@@ -78,10 +78,10 @@ tree::node& tree::change_child(node& parent, std::size_t i, const step& above) {
   return *parent.children[i];
 }
 
-tree::step tree::step_into(const node& parent, const step& above, std::size_t i) const {
+// The step to child i, which `change_child` has made changeable.
+tree::step tree::step_into(const step& above, std::size_t i) const {
   step here = open_child(above, i);
-  assert(here.changed == parent.children[i].get());
-  (void)parent;
+  assert(here.changed != nullptr);
   return here;
 }
 
@@ -131,7 +131,7 @@ std::optional<tree::split> tree::insert_into(node& subtree, const step& here, st
   if (subtree.data.is_leaf()) return insert_value(subtree, key, value, is_new);
   const std::size_t i = subtree.data.child_for(key);
   node& child = change_child(subtree, i, here);
-  std::optional<split> made = insert_into(child, step_into(subtree, here, i), key, value, is_new);
+  std::optional<split> made = insert_into(child, step_into(here, i), key, value, is_new);
   return made ? insert_child(subtree, i + 1, std::move(*made)) : std::nullopt;
 }
 
@@ -244,7 +244,7 @@ bool tree::erase_from(node& subtree, const step& here, std::string_view key) {
   }
   const std::size_t i = subtree.data.child_for(key);
   node& child = change_child(subtree, i, here);
-  if (!erase_from(child, step_into(subtree, here, i), key)) return false;
+  if (!erase_from(child, step_into(here, i), key)) return false;
   mend(subtree, here, i);
   return true;
 }

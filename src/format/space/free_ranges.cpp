@@ -2,11 +2,15 @@
 
 #include <cassert>
 
+#include "storage/system/pages.hpp"
+
 namespace shale::format {
 namespace {
 
+using shale::detail::align_up;
+
 std::uint64_t whole_pages(std::uint64_t first, std::uint64_t end) noexcept {
-  const std::uint64_t start = rounded_up(first, page_bytes);
+  const std::uint64_t start = align_up(first, page_bytes);
   const std::uint64_t stop = end / page_bytes * page_bytes;
   return stop > start ? stop - start : 0;
 }
@@ -50,7 +54,7 @@ void free_ranges::take(std::uint64_t first, std::uint64_t end) {
 
 std::optional<std::uint64_t> free_ranges::find(std::uint64_t bytes, std::uint64_t alignment) const {
   for (auto found = by_pages_.lower_bound({bytes, 0}); found != by_pages_.end(); ++found) {
-    const std::uint64_t start = rounded_up(found->second, alignment);
+    const std::uint64_t start = align_up(found->second, alignment);
     const std::uint64_t end = ranges().find(found->second)->second;
     if (start <= end && bytes <= end - start) return start;
   }
@@ -60,7 +64,7 @@ std::optional<std::uint64_t> free_ranges::find(std::uint64_t bytes, std::uint64_
 std::optional<byte_interval> free_ranges::largest() const {
   if (by_pages_.empty()) return std::nullopt;
   const auto [pages, offset] = *by_pages_.rbegin();
-  const std::uint64_t first = rounded_up(offset, page_bytes);
+  const std::uint64_t first = align_up(offset, page_bytes);
   return byte_interval{first, first + pages};
 }
 

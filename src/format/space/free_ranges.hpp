@@ -21,7 +21,8 @@ class free_ranges {
   /// Removes a range that lies inside a free one.
   void take(std::uint64_t first, std::uint64_t end);
 
-  /// The start of the smallest range that holds `bytes` (whole pages) at that alignment.
+  /// The start of the smallest range that holds `bytes` (whole pages) at that alignment, which is a
+  /// power of two.
   std::optional<std::uint64_t> find(std::uint64_t bytes, std::uint64_t alignment) const;
 
   /// The beginning of the free range that ends exactly at `end`; nothing if there is none.
@@ -50,10 +51,5 @@ class free_ranges {
   std::set<std::uint64_t> touched_;
   std::uint64_t page_total_ = 0;
 };
-
-/// The first multiple of `alignment` that is not below `value`.
-constexpr std::uint64_t rounded_up(std::uint64_t value, std::uint64_t alignment) noexcept {
-  return (value + alignment - 1) / alignment * alignment;
-}
 
 }  // namespace shale::format

@@ -8,6 +8,7 @@
 #include "format/bytes/byte_order.hpp"
 #include "shale/error.hpp"
 #include "shale/index.hpp"
+#include "storage/system/pages.hpp"
 
 namespace shale::format {
 namespace {
@@ -69,7 +70,7 @@ space_map::space_map(tree& map_tree, std::uint64_t generation, std::uint64_t end
 // Takes new space at the end of the file. Free space that ends there becomes part of it.
 extent space_map::grow(std::uint64_t bytes, std::uint64_t alignment) {
   const std::uint64_t tail = free_.beginning_of(end_).value_or(end_);
-  const std::uint64_t first = rounded_up(tail, alignment);
+  const std::uint64_t first = shale::detail::align_up(tail, alignment);
   if (bytes > file_bytes_max || first > file_bytes_max - bytes)
     throw error(errc::out_of_space, "the container would be too large",
                 {fmt::format("{} bytes from byte {} on, at most {} are possible", bytes, first,

@@ -54,7 +54,7 @@ class space_map {
   /// The end of the new generation's file.
   std::uint64_t end_of_file() const noexcept { return end_; }
 
-  /// Whole pages for `bytes`; `alignment` is a multiple of 4 KiB.
+  /// Whole pages for `bytes`; `alignment` is a power of two, at least 4 KiB.
   /// Throws   out_of_space (beyond what a file can address)
   extent allocate(std::uint64_t bytes, std::uint64_t alignment);
 

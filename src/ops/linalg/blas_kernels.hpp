@@ -2,8 +2,8 @@
 //
 // OpenBLAS chooses its kernels when the process starts, by a table of CPU models. For a CPU that is
 // newer than the table, it may choose kernels for a much older one: kernels for SSE3 on a CPU with
-// AVX-512, which are several times as slow. So this module compares the choice with what the
-// CPU can run, and replaces it if it uses narrower vectors.
+// AVX-512, which are several times as slow. So this module compares the choice with what the CPU
+// can run, and replaces it if it uses narrower vectors.
 //
 // Invariants
 //   blas.1  the kernels use the widest vectors that the CPU runs, unless OPENBLAS_CORETYPE is set:

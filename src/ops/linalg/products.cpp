@@ -14,6 +14,7 @@
 #include "parallel/pass/copy.hpp"
 #include "parallel/plan/fault_around.hpp"
 #include "shale/error.hpp"
+#include "storage/blocks/backing.hpp"
 
 namespace shale::ops {
 
@@ -116,7 +117,7 @@ struct operand {
     copied = matrices.dtype() != type ||
              !readable_in_place({nullptr, matrices.shape(rank - 2), matrices.shape(rank - 1),
                                  matrices.stride(rank - 2), matrices.stride(rank - 1)});
-    in_memory = !copied && matrices.storage().kind() != storage_kind::file;
+    in_memory = !copied && !detail::is_mapped(matrices.storage());
   }
 
   operand part(const tensor& matrices) const {
@@ -203,8 +204,7 @@ struct block_shape {
 /// form, so all `inner` are tried that result from halving k: at most 64.
 ///
 /// A choice of (staying operand, `inner`) fits if one row of the a block and one column of the b
-/// block fit. `inner` = 1 fits in any
-/// room of four elements.
+/// block fit. `inner` = 1 fits in any room of four elements.
 block_shape choose_blocks(const operand& a, const operand& b, index_t room) {
   const index_t m = a.values.shape(0), k = a.values.shape(1), n = b.values.shape(1);
   block_shape best{};

@@ -5,6 +5,7 @@
 
 #include "shale/executor.hpp"
 #include "shale/tensor.hpp"
+#include "storage/blocks/backing.hpp"
 
 namespace shale::parallel {
 
@@ -15,7 +16,7 @@ inline byte_range span_of(const tensor& values) {
           static_cast<std::size_t>(bounds.last - bounds.first + 1) * values.item_bytes()};
 }
 
-inline bool is_mapped(const storage& bytes) noexcept { return bytes.kind() == storage_kind::file; }
+using detail::is_mapped;
 
 /// Adds up the bytes that the operands of a call span in mapped files. The gaps of a span count,
 /// because pages are read as a whole. Broadcast elements count once.

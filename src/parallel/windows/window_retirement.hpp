@@ -1,8 +1,7 @@
 // Decides when windows retire: the write-back of a window begins when its last tile has ended, and
-// its pages are dropped a few windows later. It also holds back workers that would
-// begin a window far ahead of the oldest one that has not retired. So the work cannot get far ahead
-// of a slow device, or of a worker that was put to sleep, and few windows are resident at once
-// (stream.4).
+// its pages are dropped a few windows later. It also holds back workers that would begin a window
+// far ahead of the oldest one that has not retired. So the work cannot get far ahead of a slow
+// device, or of a worker that was put to sleep, and few windows are resident at once (stream.4).
 //
 // A worker that ends the last tile of a window retires windows under the lock of this class, and
 // may wait for the device there. No other lock is held meanwhile, so reading ahead of the work goes

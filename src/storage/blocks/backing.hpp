@@ -26,6 +26,9 @@ struct backing_file {
 /// Identifies the open file. `path` is for messages. Throws io.
 backing_file backing_of(int descriptor, std::string_view path);
 
+/// Whether the bytes are mapped from a file. Shared segments do not count: they are in memory.
+inline bool is_mapped(const storage& bytes) noexcept { return bytes.kind() == storage_kind::file; }
+
 /// Whether stores through `written` may be visible through `other` at other addresses: two owners
 /// map one file, and stores through the first reach the file. Stores into a private (copy-on-write)
 /// mapping are not visible elsewhere. But a private mapping shows stores of others into the file,
