@@ -16,6 +16,26 @@ namespace [[gnu::visibility("default")]] shale {
 expr arange(scalar start, scalar stop, scalar step = 1, std::optional<dtype> type = std::nullopt);
 expr arange(scalar stop);
 
+/// `count` numbers from `start` to `stop`, evenly spaced: start + step * k, and the last one is
+/// exactly `stop`. A single number is `start`.
+/// Shape    (count); float64
+/// Throws   invalid_argument also for a negative count
+expr linspace(double start, double stop, index_t count = 50);
+
+/// base to the power of the numbers of linspace(start, stop, count).
+expr logspace(double start, double stop, index_t count = 50, double base = 10);
+
+/// 1 on a diagonal, 0 elsewhere. Diagonal 0 begins at (0, 0), 1 at (0, 1), -1 at (1, 0).
+/// Shape    (rows, columns); without `columns`, (rows, rows)
+expr eye(index_t rows, std::optional<index_t> columns = std::nullopt, index_t diagonal = 0,
+         dtype type = dtype::float64);
+
+/// The matrices of the last two axes with 0 above (tril) or below (triu) a diagonal, counted as by
+/// `eye`.
+/// Throws   invalid_argument also for fewer than two axes
+expr tril(const expr& a, index_t diagonal = 0);
+expr triu(const expr& a, index_t diagonal = 0);
+
 /// The same value in every element. Without `type`, the dtype follows from the kind of the value:
 /// bool, int64 (uint64 if int64 cannot hold it), float64 or complex128.
 /// Throws   invalid_argument (`type` cannot hold the value, see scalar::to; a negative extent)

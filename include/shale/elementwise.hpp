@@ -83,6 +83,10 @@ expr logical_and(const expr& a, const expr& b);
 expr logical_or(const expr& a, const expr& b);
 expr logical_xor(const expr& a, const expr& b);
 
+/// Whether two elements differ by at most absolute + relative * |b|. Infinities are close to equal
+/// ones only, and NaN to nothing. (`allclose` in ops.hpp compares whole tensors.)
+expr isclose(const expr& a, const expr& b, double relative = 1e-5, double absolute = 1e-8);
+
 /// min(max(a, low), high). A NaN in any operand gives NaN.
 expr clip(const expr& a, const expr& low, const expr& high);
 

@@ -5,7 +5,8 @@
 //
 // Making an expression reads no element; `eval` in evaluate.hpp does. The functions that make
 // expressions are in elementwise.hpp, creation.hpp, manipulation.hpp, reductions.hpp,
-// scans.hpp and linalg.hpp; functions.hpp includes them all. They have the names of the array API standard.
+// scans.hpp and linalg.hpp; functions.hpp includes them all. They have the names of the array API
+// standard.
 // Throws   invalid_argument from every function (operands that do not fit, or that were moved
 //          from), out_of_memory
 #pragma once

@@ -8,3 +8,4 @@
 #include "shale/manipulation.hpp"
 #include "shale/reductions.hpp"
 #include "shale/scans.hpp"
+#include "shale/statistics.hpp"

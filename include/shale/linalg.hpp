@@ -4,6 +4,7 @@
 #include <string>
 
 #include "shale/expr.hpp"
+#include "shale/reductions.hpp"
 #include "shale/tensor.hpp"
 
 namespace [[gnu::visibility("default")]] shale {
@@ -43,6 +44,22 @@ expr matmul(const expr& a, const expr& b);
 /// follow those of `a`.
 /// Throws   invalid_argument (extents, dtypes), out_of_memory
 expr dot(const expr& a, const expr& b);
+
+/// The products of every element of `a` with every element of `b`, both in row-major order.
+/// Shape    (a.size(), b.size()); dtype promoted
+/// Throws   invalid_argument (dtypes that do not promote), out_of_memory
+expr outer(const expr& a, const expr& b);
+
+/// The sum of a diagonal of the matrices of the last two axes; diagonals are counted as by `eye`.
+/// Throws   invalid_argument (fewer than two axes), out_of_memory
+expr trace(const expr& a, index_t diagonal = 0);
+
+/// The norm of vectors: (sum |a|^order)^(1 / order). Infinity gives the largest magnitude,
+/// -infinity the smallest, and 0 the number of elements that are not zero. Integers compute as in
+/// `sqrt`. All axes together are one vector if `axes` is not given.
+/// Throws   invalid_argument (axes; a NaN as order; extrema of no elements), out_of_memory
+expr vector_norm(const expr& a, double order = 2, const axes_option& axes = {},
+                 keepdims keep = keepdims::no);
 
 /// The BLAS library and the CPU whose kernels it uses: "OpenBLAS 0.3.21, SkylakeX". If OpenBLAS did
 /// not choose the kernels by the CPU's model, the reason follows: "OpenBLAS 0.3.21, Haswell (by the

@@ -8,11 +8,16 @@
 //          2^63 - 1 elements), out_of_memory
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "shale/expr.hpp"
 
 namespace [[gnu::visibility("default")]] shale {
+
+/// Moves the elements of each axis of `axes` by `shift` places towards higher indices; those that
+/// leave at the end come in at the beginning. Without axes, the elements move in row-major order.
+expr roll(const expr& a, index_t shift, const std::optional<dims>& axes = std::nullopt);
 
 /// Repeats the whole of `a` `times[i]` times along axis i, as NumPy's tile. If one of them has
 /// fewer axes, axes of length 1 or repetitions of 1 are added in front.

@@ -1,10 +1,10 @@
 // Scans of expressions along an axis: sums, products and extrema of all elements up to each one.
 //
-//   tensor distance = eval(cumulative_sum(speed * 0.1, 0));
+//   tensor distance = eval(cumulative_sum(x * 0.1, 0));
 //
 // A scan is computed in a pass of its own. If it is the whole value of an output of the same dtype
-// (`eval_into(out, cumulative_sum(x))`), that pass writes the output. Otherwise its result is held in
-// memory of the executor's pool until everything that reads it is computed.
+// (`eval_into(out, cumulative_sum(x))`), that pass writes the output. Otherwise its result is held
+// in memory of the executor's pool until everything that reads it is computed.
 // Throws   invalid_argument (axes that do not exist, dtypes for which the scan is not defined),
 //          out_of_memory
 // Cost     a node of the expression; nothing is computed before it is evaluated. Then operands are

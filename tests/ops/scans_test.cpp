@@ -262,6 +262,21 @@ TEST_F(Scans, GoFromTilesToTiles) {
   }
 }
 
+// The tiles that a scan reads are not replaced before all of them are read.
+TEST_F(Scans, MayReplaceTheTilesThatTheyRead) {
+  random_choices choose(9);
+  const executor::scope within(four_);
+  for (const bool flipped : {false, true}) {
+    const tensor values = eval(astype(expr(whole_numbers(choose, {300, 40})), dtype::int64));
+    const auto tiles = std::make_shared<tiles_of>(values, dims{7, 40});
+    const expr read{std::shared_ptr<const tile_source>(tiles)};
+    const expr sums = cumulative_sum(flipped ? read.flip({0}) : read, 0);
+    const tensor wanted = eval(sums);
+    eval_into(*tiles, sums);
+    EXPECT_TRUE(equal_bits(values, wanted)) << flipped;
+  }
+}
+
 // chain.3: units that wait for one that failed do not wait for ever.
 TEST_F(Scans, EndWithTheFirstError) {
   random_choices choose(6);

@@ -78,6 +78,7 @@ THROUGH = {
     "src/ops/graph": {
         "compile": ("tests/ops/expr_random_test.cpp", "every operation of eval"),
         "generate": ("tests/ops/expr_test.cpp", "arange, tile and repeat"),
+        "stage_order": ("tests/ops/expr_test.cpp", "the passes of eval and explain"),
     },
     "src/ops/linalg": {
         "gemm": ("tests/ops/kernels/linalg_test.cpp", "matmul"),

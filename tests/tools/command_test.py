@@ -619,6 +619,20 @@ class Command(ShaleCase):
         **{name: ["{}(f)", "{}(i.T)", "{}(f, axis=0)", "{}(i > 0, 1)", "{}(h, -1)"] for name in
            "cumulative_sum cumsum cumulative_prod cumprod".split()},
         **{name: ["{}(f, axis=0)", "{}(i, 1)", "{}(h, 0)"] for name in "cummin cummax".split()},
+        **{name: ["{}(g)", "{}(g, axis=0)", "{}(g.T, axis=1, keepdims=True)", "{}(i)", "{}(h, 0)"] for name in
+           "nansum nanprod nanmean nanmin nanmax".split()},
+        **{name: ["{}(g)", "{}(g, axis=1, ddof=1)", "{}(i, 0)"] for name in "nanvar nanstd".split()},
+        "logsumexp": ["{}(f)", "{}(f + 0.5, axis=1)", "{}(i, 0, keepdims=True)"],
+        **{name: ["{}(u)", "{}(u, axis=0)"] for name in "softmax log_softmax".split()},
+        "vector_norm": ["{}(f)", "{}(f, axis=1)", "{}(i, 0, True)", "{}(f, ord=1)", "{}(f, axis=0, ord=3.5)",
+                        "{}(f, 0, ord=0)", "{}(f, 1, ord=inf)", "{}(f, ord=-inf)"],
+        "linspace": ["{}(0, 1)", "{}(-3, 7.5, 11)", "{}(2, 2, 4)", "{}(5, 1, num=1)", "{}(0, 1, 0)"],
+        "logspace": ["{}(0, 2, 5)", "{}(-1, 3, num=4, base=2)"],
+        "eye": ["{}(3)", "{}(3, 5, k=1)", "{}(4, 2, -1, dtype=int16)"],
+        **{name: ["{}(f)", "{}(f, 1)", "{}(f.reshape(2, 3, 4), k=-1)"] for name in "tril triu".split()},
+        "trace": ["{}(f)", "{}(i, 2)", "{}(f, -1)"], "outer": ["{}(f, i[0])", "{}(h, h)"],
+        "roll": ["{}(f, 2)", "{}(f, -1, axis=1)", "{}(i, 7, axis=0)", "{}(f, 0)", "{}(f + 1, 3, 0)"],
+        "isclose": ["{}(f, f + 0.00001)", "{}(f, i)", "{}(h, h)", "{}(f, p, 0.5, atol=1)"],
         "diff": ["{}(f)", "{}(i, 2)", "{}(f, axis=0)", "{}(i > 0, n=1)"],
         **{name: ["{}(f)", "{}(f, axis=0, ddof=1)"] for name in "var std".split()},
         "arange": ["{}(7)", "{}(2, 11, 3)", "{}(5, 0, -2)", "{}(0.0, 1.0, 0.25)",
@@ -637,6 +651,16 @@ class Command(ShaleCase):
         "transpose": ["{}(f)", "{}(f[None], (2, 0, 1))"], "permute_dims": ["{}(f, (1, 0))"],
         "swapaxes": ["{}(f, 0, 1)"], "moveaxis": ["{}(f[None], 0, -1)"],
         "flip": ["{}(f)", "{}(f, axis=0)"], "broadcast_to": ["{}(f[0], (3, 6))"],
+    }
+    # What NumPy has under no name.
+    OF_OUR_OWN = {
+        "logsumexp": lambda a, axis=None, keepdims=False: np.log(np.sum(np.exp(a), axis, keepdims=keepdims)),
+        "softmax": lambda a, axis=-1: np.exp(a) / np.sum(np.exp(a), axis, keepdims=True),
+        "log_softmax": lambda a, axis=-1: (d := a - np.max(a, axis, keepdims=True)) - np.log(
+            np.sum(np.exp(d), axis, keepdims=True)),
+        "vector_norm": lambda x, axis=None, keepdims=False, ord=2: np.linalg.norm(
+            x.ravel() if axis is None else x, ord, axis, keepdims),
+        "astype": lambda a, to: a.astype(to),
     }
     OTHER_NAMES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2",
                    "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
@@ -660,13 +684,13 @@ class Command(ShaleCase):
         arrays = {"f": np.round(rng.normal(0, 3, (4, 6)) * 2) / 2, "p": rng.uniform(0.1, 5, (4, 6)),
                   "u": rng.uniform(-1, 1, (4, 6)), "i": rng.integers(-5, 6, (4, 6)),
                   "h": np.array([1.0, np.nan, np.inf, -np.inf, 0])}
+        arrays["g"] = np.where(arrays["u"] > 0.6, np.nan, arrays["f"])
         np.savez(self.path / "few.npz", **arrays)
         lets = [word for name in arrays for word in ("--let", f"{name}=few.npz:{name}")]
-        types = {name: np.dtype(name).type for name in ("float32", "int16")}
+        types = {name: np.dtype(name).type for name in ("float32", "int16")} | {"inf": np.inf}
         for name, calls in self.CALLS.items():
             numpys = self.OTHER_NAMES.get(name, name)
-            function = (lambda a, to: a.astype(to)) if numpys == "astype" else \
-                operator.attrgetter(numpys)(np)
+            function = self.OF_OUR_OWN.get(numpys) or operator.attrgetter(numpys)(np)
             for text in (call.format(name) for call in calls):
                 with self.subTest(text):
                     wanted = np.asarray(eval(text, {}, {name: function, **arrays, **types}))

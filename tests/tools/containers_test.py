@@ -11,6 +11,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 
@@ -434,6 +435,22 @@ class Containers(ShaleCase):
         self.assertNotIn("packed", self.names("forms.shale"))
         self.assertEqual(self.form("forms.shale:dem"), wanted)
         self.assert_same(self.load("forms.shale:dem"), values)
+
+    def test_an_interrupted_mv_has_changed_nothing(self):
+        np.save(self.path / "a.npy", np.arange(3))
+        self.shale("convert", "a.npy", "c.shale:a")
+        name, other, codes = "a", "b", set()
+        for attempt in range(120):
+            process = subprocess.Popen([self.command, "mv", "-q", f"c.shale:{name}", other], cwd=self.path)
+            time.sleep(attempt % 20 / 1000)
+            process.send_signal(signal.SIGINT)
+            codes.add(process.wait())
+            now = self.shale("ls", "c.shale").out.strip()
+            # As a shell sees it, a process that a signal ended has 128 + its number.
+            self.assertEqual(now, other if process.returncode == 0 else name, process.returncode)
+            if now == other:
+                name, other = other, name
+        self.assertLessEqual(codes, {0, 130, -signal.SIGINT})
 
     def test_mv_overwrites_only_when_told(self):
         self.survey()

@@ -47,6 +47,44 @@ value filled_like(arguments& from) {
   return {make(a, from.type("dtype"))};
 }
 
+value linspace(arguments& from) {
+  const double start = from.number("start").as<double>();
+  const double stop = from.number("stop").as<double>();
+  return {shale::linspace(start, stop, from.index("num", 50))};
+}
+
+value logspace(arguments& from) {
+  const double start = from.number("start").as<double>();
+  const double stop = from.number("stop").as<double>();
+  const index_t count = from.index("num", 50);
+  return {shale::logspace(start, stop, count, from.real("base", 10))};
+}
+
+value eye(arguments& from) {
+  const index_t rows = from.index("N");
+  const std::optional<index_t> columns = from.axis("M");
+  const index_t diagonal = from.index("k", 0);
+  return {shale::eye(rows, columns, diagonal, from.type("dtype").value_or(dtype::float64))};
+}
+
+// A function of matrices that counts diagonals.
+template <expr (*function)(const expr&, index_t)>
+value of_diagonal(arguments& from) {
+  const expr a = from.array("a");
+  return {function(a, from.index("k", 0))};
+}
+
+value roll(arguments& from) {
+  const expr a = from.array("a");
+  const index_t shift = from.index("shift");
+  return {shale::roll(a, shift, from.axes("axis"))};
+}
+
+value outer(arguments& from) {
+  const expr a = from.array("a");
+  return {shale::outer(a, from.array("b"))};
+}
+
 value tile(arguments& from) {
   const expr a = from.array("A");
   return {shale::tile(a, from.shape("reps"))};
@@ -153,6 +191,14 @@ std::vector<function> array_functions() {
       {"full_like", full_like, "full_like(a, fill_value, dtype=None)"},
       {"zeros_like", filled_like<shale::zeros_like>, "zeros_like(a, dtype=None)"},
       {"ones_like", filled_like<shale::ones_like>, "ones_like(a, dtype=None)"},
+      {"linspace", linspace, "linspace(start, stop, num=50)"},
+      {"logspace", logspace, "logspace(start, stop, num=50, base=10)"},
+      {"eye", eye, "eye(N, M=None, k=0, dtype=float64)"},
+      {"tril", of_diagonal<shale::tril>, "tril(a, k=0)"},
+      {"triu", of_diagonal<shale::triu>, "triu(a, k=0)"},
+      {"trace", of_diagonal<shale::trace>, "trace(a, k=0)"},
+      {"outer", outer, "outer(a, b)"},
+      {"roll", roll, "roll(a, shift, axis=None)"},
       {"tile", tile, "tile(A, reps)"},
       {"repeat", repeat, "repeat(a, repeats, axis=None)", true},
       {"concat", concat, "concat((a1, a2, …), axis=0)"},

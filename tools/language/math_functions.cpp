@@ -87,6 +87,13 @@ value clip(arguments& from) {
   return {a};
 }
 
+value isclose(arguments& from) {
+  const expr a = from.array("a");
+  const expr b = from.array("b");
+  const double relative = from.real("rtol", 1e-5);
+  return {shale::isclose(a, b, relative, from.real("atol", 1e-8))};
+}
+
 value where(arguments& from) {
   const expr condition = from.array("condition");
   const expr a = from.array("x");
@@ -161,6 +168,7 @@ std::vector<function> math_functions() {
       {"dot", dot, "dot(a, b)", true},
       {"clip", clip, "clip(a, a_min, a_max)", true},
       {"where", where, "where(condition, x, y)"},
+      {"isclose", isclose, "isclose(a, b, rtol=1e-5, atol=1e-8)"},
       {"astype", astype, "astype(x, dtype)", true},
   };
 }

@@ -59,6 +59,19 @@ value scan_axis(arguments& from) {
   return {scan(a, from.axis("axis"))};
 }
 
+template <expr (*function)(const expr&, index_t)>
+value along_axis(arguments& from) {
+  const expr a = from.array("a");
+  return {function(a, from.index("axis", -1))};
+}
+
+value vector_norm(arguments& from) {
+  const expr x = from.array("x");
+  const axes_option axes = from.axes("axis");
+  const keepdims keep = from.flag("keepdims", false) ? keepdims::yes : keepdims::no;
+  return {shale::vector_norm(x, from.real("ord", 2), axes, keep)};
+}
+
 value diff(arguments& from) {
   const expr a = from.array("a");
   const index_t times = from.index("n", 1);
@@ -82,6 +95,17 @@ std::vector<function> reductions() {
       {"all", reduce<shale::all>, "all(a, axis=None, keepdims=False)", true},
       {"count_nonzero", reduce<shale::count_nonzero>,
        "count_nonzero(a, axis=None, keepdims=False)"},
+      {"nansum", reduce<shale::nansum>, "nansum(a, axis=None, keepdims=False)"},
+      {"nanprod", reduce<shale::nanprod>, "nanprod(a, axis=None, keepdims=False)"},
+      {"nanmean", reduce<shale::nanmean>, "nanmean(a, axis=None, keepdims=False)"},
+      {"nanvar", reduce_moment<shale::nanvar>, "nanvar(a, axis=None, keepdims=False, ddof=0)"},
+      {"nanstd", reduce_moment<shale::nanstd>, "nanstd(a, axis=None, keepdims=False, ddof=0)"},
+      {"nanmin", reduce<shale::nanmin>, "nanmin(a, axis=None, keepdims=False)"},
+      {"nanmax", reduce<shale::nanmax>, "nanmax(a, axis=None, keepdims=False)"},
+      {"logsumexp", reduce<shale::logsumexp>, "logsumexp(a, axis=None, keepdims=False)"},
+      {"softmax", along_axis<shale::softmax>, "softmax(a, axis=-1)"},
+      {"log_softmax", along_axis<shale::log_softmax>, "log_softmax(a, axis=-1)"},
+      {"vector_norm", vector_norm, "vector_norm(x, axis=None, keepdims=False, ord=2)"},
       {"cumulative_sum", scan_axis<shale::cumulative_sum>, "cumulative_sum(a, axis=None)"},
       {"cumulative_prod", scan_axis<shale::cumulative_prod>, "cumulative_prod(a, axis=None)"},
       {"cummin", scan_axis<shale::cummin>, "cummin(a, axis=None)"},

@@ -50,6 +50,34 @@ replacement& replacement_of_target() {
 std::atomic<executor*> handled_executor{nullptr};
 static_assert(std::atomic<executor*>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
+constexpr std::array ending_signals = {SIGINT, SIGTERM, SIGHUP};
+
+// Without a watch, a signal ends the process at once. This delays it, and lets it be ignored.
+class deferred_signals {
+ public:
+  deferred_signals() noexcept {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int number : ending_signals) sigaddset(&set, number);
+    ::pthread_sigmask(SIG_BLOCK, &set, &before_);
+  }
+  ~deferred_signals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  deferred_signals(const deferred_signals&) = delete;
+  deferred_signals& operator=(const deferred_signals&) = delete;
+
+  // Drops signals that have come, and ignores later ones.
+  void ignore() noexcept {
+    for (const int number : ending_signals) {
+      struct sigaction current {};
+      ::sigaction(number, nullptr, &current);
+      if (current.sa_handler == SIG_DFL) ::signal(number, SIG_IGN);
+    }
+  }
+
+ private:
+  sigset_t before_{};
+};
+
 void cancel_from_handler(int number) {
   int none = 0;
   caught.compare_exchange_strong(none, number);
@@ -185,9 +213,11 @@ void throw_if_interrupted() {
 
 void replace_target(const std::function<void()>& end) {
   const std::lock_guard lock(replacement_of_target().mutex);
+  deferred_signals deferred;
   throw_if_interrupted();
   end();
   replacement_of_target().done = true;
+  deferred.ignore();
 }
 
 }  // namespace shale::tools

@@ -257,6 +257,11 @@ std::optional<std::uint64_t> container_file::wait_newer(std::uint64_t seen,
   auto in = self.current();
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   for (;;) {
+    if (identity_of(self.place) != in->identity) {
+      auto opened = open_shared_file(self.place, open_access::read);
+      require_same_container(*opened, in->id);
+      in = std::move(opened);
+    }
     // The word is read before the superblocks: a commit in between changes it, so waiting ends at
     // once.
     std::byte word[4];
@@ -268,11 +273,6 @@ std::optional<std::uint64_t> container_file::wait_newer(std::uint64_t seen,
     if (now >= deadline) return std::nullopt;
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - now);
     in->data->wait_word(live_page_offset, load<std::uint32_t>(word), std::min(left, look_interval));
-    if (identity_of(self.place) != in->identity) {
-      auto opened = open_shared_file(self.place, open_access::read);
-      require_same_container(*opened, in->id);
-      in = std::move(opened);
-    }
   }
 }
 

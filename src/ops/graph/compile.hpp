@@ -39,8 +39,8 @@ struct wanted_scan {
   wanted_output output;
 };
 
-/// A pass before it is compiled. It has outputs, or reductions that all fold `axes`, or a scan along
-/// the only one of `axes`.
+/// A pass before it is compiled. It has outputs, or reductions that all fold `axes`, or a scan
+/// along the only one of `axes`.
 struct planned_pass {
   dims shape;
   std::vector<wanted_output> outputs;
@@ -53,6 +53,8 @@ struct planned_pass {
 /// reductions fold stay in registers. `prepare` copies operands that overlap an output. It does not
 /// see the inputs of generators, so those are copied here. `staged` has the results of earlier
 /// passes.
+/// Throws   unsupported (more leaves than a plan has operands), out_of_memory, io (inputs of
+///          `concat` and its kind that are copied)
 pass compile(const planned_pass& planned, const staged_values& staged, executor& on);
 
 }  // namespace shale::ops

@@ -93,4 +93,56 @@ expr full_like(const expr& a, const scalar& value, std::optional<dtype> type) {
 expr zeros_like(const expr& a, std::optional<dtype> type) { return full_like(a, 0, type); }
 expr ones_like(const expr& a, std::optional<dtype> type) { return full_like(a, 1, type); }
 
+expr linspace(double start, double stop, index_t count) {
+  return allocating([&] {
+    if (count < 0)
+      throw error(errc::invalid_argument, "linspace: the count is negative",
+                  {"got " + std::to_string(count)});
+    const expr k = arange(count);
+    if (count < 2) return k + start;
+    const double step = (stop - start) / static_cast<double>(count - 1);
+    return where(k == count - 1, stop, k * step + start);
+  });
+}
+
+expr logspace(double start, double stop, index_t count, double base) {
+  return allocating([&] { return pow(base, linspace(start, stop, count)); });
+}
+
+namespace {
+
+// The number of the diagonal that each element of a matrix is on.
+expr diagonal_of(index_t rows, index_t columns) {
+  return arange(columns) - arange(rows).expand_dims(1);
+}
+
+expr diagonal_of_matrices(const char* function, const expr& a) {
+  if (a.rank() < 2)
+    throw error(errc::invalid_argument, std::string(function) + " needs at least two axes",
+                {"got shape " + to_string(a.shape())});
+  return diagonal_of(a.shape(-2), a.shape(-1));
+}
+
+}  // namespace
+
+expr eye(index_t rows, std::optional<index_t> columns, index_t diagonal, dtype type) {
+  return allocating([&] {
+    const index_t width = columns.value_or(rows);
+    if (rows < 0 || width < 0)
+      throw error(errc::invalid_argument, "eye: an extent is negative",
+                  {"got " + std::to_string(rows) + " x " + std::to_string(width)});
+    return astype(diagonal_of(rows, width) == expr(diagonal), type);
+  });
+}
+
+expr tril(const expr& a, index_t diagonal) {
+  return allocating(
+      [&] { return where(diagonal_of_matrices("tril", a) <= expr(diagonal), a, zeros_like(a)); });
+}
+
+expr triu(const expr& a, index_t diagonal) {
+  return allocating(
+      [&] { return where(diagonal_of_matrices("triu", a) >= expr(diagonal), a, zeros_like(a)); });
+}
+
 }  // namespace shale

@@ -86,4 +86,17 @@ expr astype(const expr& a, dtype to) {
   return allocating([&] { return expr_of(make_cast(node_of(a), to)); });
 }
 
+expr isclose(const expr& a, const expr& b, double relative, double absolute) {
+  return detail::allocating([&] {
+    const auto in_floats = [](const expr& x) {
+      const dtype_kind kind = shale::kind(x.dtype());
+      const bool is_float = kind == dtype_kind::floating || kind == dtype_kind::complex;
+      return is_float ? x : astype(x, dtype::float64);
+    };
+    const expr x = in_floats(a), y = in_floats(b);
+    const expr near = abs(x - y) <= absolute + relative * abs(y);
+    return (a == b) | (near & isfinite(x) & isfinite(y));
+  });
+}
+
 }  // namespace shale

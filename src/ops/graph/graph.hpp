@@ -3,8 +3,8 @@
 //
 // A leaf has elements: a tensor, a tile source, a constant, or elements computed from coordinates.
 // An operation or a cast computes its elements from inputs. A *staged* node is computed in an
-// earlier pass into memory, and then is a leaf of later passes: reductions, scans and matrix products
-// are staged, and so are values that one pass would compute again and again.
+// earlier pass into memory, and then is a leaf of later passes: reductions, scans and matrix
+// products are staged, and so are values that one pass would compute again and again.
 //
 // Invariants
 //   graph.1  all inputs of an operation have the operation's shape: broadcasting happens at the

@@ -28,7 +28,7 @@ struct kept_pass {
 /// Compiles the pass of a form.
 /// Returns  null if none can be kept: two indices of its output name one element, its dtype is not
 ///          that of the reduction's result, or it needs much scratch memory
-/// Throws   as compile; bad_alloc
+/// Throws   unsupported (more leaves than a plan has operands), bad_alloc
 std::unique_ptr<kept_pass> make_kept_pass(const expression_form& form, executor& on);
 
 }  // namespace shale::ops

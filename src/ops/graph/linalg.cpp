@@ -1,5 +1,7 @@
 #include "shale/linalg.hpp"
 
+#include <cmath>
+
 #include "core/allocating.hpp"
 #include "ops/graph/node_access.hpp"
 #include "ops/linalg/gemm.hpp"
@@ -49,6 +51,31 @@ expr dot(const expr& a, const expr& b) {
   for (index_t axis = 2; axis < b.rank(); ++axis) spread = spread.expand_dims(spread.rank() - 2);
   const expr product = matmul(spread, b);
   return product.moveaxis(-2, a.rank() - 2);
+}
+
+expr outer(const expr& a, const expr& b) {
+  return detail::allocating([&] { return a.ravel().expand_dims(1) * b.ravel(); });
+}
+
+expr trace(const expr& a, index_t diagonal) {
+  return detail::allocating([&] {
+    if (a.rank() < 2)
+      throw error(errc::invalid_argument, "trace needs at least two axes",
+                  {"got shape " + to_string(a.shape())});
+    return sum(a.diagonal(diagonal, -2, -1), {-1});
+  });
+}
+
+expr vector_norm(const expr& a, double order, const axes_option& axes, keepdims keep) {
+  return detail::allocating([&] {
+    if (std::isnan(order)) throw error(errc::invalid_argument, "the order of a norm cannot be NaN");
+    const expr size = astype(abs(a), sqrt(abs(a)).dtype());
+    if (std::isinf(order)) return order > 0 ? max(size, axes, keep) : min(size, axes, keep);
+    if (order == 0) return astype(count_nonzero(size, axes, keep), size.dtype());
+    if (order == 1) return sum(size, axes, keep);
+    if (order == 2) return sqrt(sum(square(size), axes, keep));
+    return pow(sum(pow(size, order), axes, keep), 1 / order);
+  });
 }
 
 std::string blas_name() { return ops::blas_description(); }

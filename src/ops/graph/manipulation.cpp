@@ -108,4 +108,22 @@ expr stack(std::span<const expr> parts, index_t axis) {
   });
 }
 
+expr roll(const expr& a, index_t shift, const std::optional<dims>& axes) {
+  return detail::allocating([&] {
+    if (!axes) return roll(a.ravel(), shift, dims{0}).reshape(a.shape());
+    expr result = a;
+    for (const index_t entry : *axes) {
+      const index_t axis = normalize_axis(entry, a.rank());
+      const index_t extent = result.shape(axis);
+      if (extent == 0) continue;
+      const index_t places = (shift % extent + extent) % extent;
+      if (places == 0) continue;
+      const expr parts[] = {result.narrow(axis, extent - places, places),
+                            result.narrow(axis, 0, extent - places)};
+      result = concat(parts, axis);
+    }
+    return result;
+  });
+}
+
 }  // namespace shale

@@ -189,6 +189,9 @@ struct float_division {
   T remainder;
 };
 
+inline double floor_of(double value) { return __builtin_floor(value); }
+inline long double floor_of(long double value) { return __builtin_floorl(value); }
+
 /// Divides by `fmod`. It serves pairs outside the range of `divide_fast`.
 template <class T>
 inline float_division<T> divide_slowly(T a, T b) {
@@ -198,13 +201,17 @@ inline float_division<T> divide_slowly(T a, T b) {
   if (a - a != 0 || b != b) return {nan, nan};
   const double x = a, y = b;
   double rest = fmod(x, y);
-  double quotient = (x - rest) / y;  // whole up to rounding
+  // Whole up to rounding. With at least 11 bits more than T has, the nearest whole number is exact.
+  using Wide = std::conditional_t<sizeof(T) == 8, long double, double>;
+  Wide quotient = (x - rest) / y;
+  if (sizeof(T) == 8 && quotient < 0x1p53 && quotient > -0x1p53)
+    quotient = (static_cast<Wide>(x) - static_cast<Wide>(rest)) / static_cast<Wide>(y);
   if (rest != 0 && (rest < 0) != (y < 0)) {
     rest += y;
     quotient -= 1;
   }
-  const double below = __builtin_floor(quotient);
-  const auto whole = static_cast<T>(quotient - below > 0.5 ? below + 1 : below);
+  const Wide below = floor_of(quotient);
+  const auto whole = static_cast<T>(quotient - below > Wide{0.5} ? below + 1 : below);
   return {whole == 0 ? zero_like<T>(divided) : whole,
           rest == 0 ? zero_like<T>(b) : static_cast<T>(rest)};
 }

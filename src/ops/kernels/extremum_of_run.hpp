@@ -1,5 +1,5 @@
-// Finds the smallest or largest value of a run of floats, in vectors. The reducers of extrema and of
-// their positions share it.
+// Finds the smallest or largest value of a run of floats, in vectors. The reducers of extrema and
+// of their positions share it.
 #pragma once
 
 #include "ops/kernels/folds.hpp"

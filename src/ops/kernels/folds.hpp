@@ -130,7 +130,7 @@ template <class Value, int height>
 struct stacked_rows {
   const Value* row[height];
 
-  /// The rows with every value seen as so many parts, such as those of complex values.
+  /// The rows with every value seen as its parts: the two of a complex value, or the value itself.
   template <class Part>
   stacked_rows<Part, height> of() const {
     stacked_rows<Part, height> parts;

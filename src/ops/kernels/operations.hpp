@@ -150,7 +150,8 @@ constexpr reduction reduction_of(scan kind) noexcept {
   }
 }
 
-/// One scan of values of one dtype: every result is the reduction of a value and of those before it.
+/// One scan of values of one dtype: every result is the reduction of a value and of those before
+/// it.
 struct scanner {
   dtype result;
 

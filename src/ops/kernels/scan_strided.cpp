@@ -10,6 +10,7 @@ namespace shale::ops::kernels {
 namespace {
 
 constexpr index_t widest_value = 16;
+constexpr index_t widest_running = 32;
 
 /// A run of fewer values costs more to start and end than to scan.
 constexpr index_t short_run = 8;
@@ -41,8 +42,8 @@ class packed_row {
   const scanned_axis& along_;
   const bool packs_;
   const bool unpacks_;
-  alignas(64) std::byte values_[run_elements * widest_value];
-  alignas(64) std::byte results_[run_elements * widest_value];
+  alignas(64) std::byte values_[scan_run_elements * widest_value];
+  alignas(64) std::byte results_[scan_run_elements * widest_value];
 };
 
 // Scans along the inner axis, one row after the other.
@@ -53,8 +54,8 @@ void scan_rows(const scan_shape& scan, const scanned_block& block, const scanned
     std::byte* const state = block.states + row * outer.state_stride;
     const std::byte* const values = block.values + row * outer.value_stride;
     std::byte* const results = block.results + row * outer.result_stride;
-    for (index_t first = 0; first < inner.extent; first += run_elements) {
-      const index_t count = std::min(run_elements, inner.extent - first);
+    for (index_t first = 0; first < inner.extent; first += scan_run_elements) {
+      const index_t count = std::min(scan_run_elements, inner.extent - first);
       packed.with(values + first * inner.value_stride, results + first * inner.result_stride, count,
                   [&](const std::byte* from, std::byte* to) { scan.run(state, from, to, count); });
     }
@@ -65,10 +66,10 @@ void scan_rows(const scan_shape& scan, const scanned_block& block, const scanned
 // is not scanned either, each of its rows has states of its own.
 void scan_columns(const scan_shape& scan, const scanned_block& block, const scanned_axis& inner,
                   const scanned_axis& outer) {
-  alignas(64) std::byte columns[column_bytes];
+  alignas(64) std::byte columns[scan_run_elements * widest_running];
   packed_row packed(scan, inner);
-  for (index_t first = 0; first < inner.extent; first += tile_columns) {
-    const index_t count = std::min(tile_columns, inner.extent - first);
+  for (index_t first = 0; first < inner.extent; first += scan_run_elements) {
+    const index_t count = std::min(scan_run_elements, inner.extent - first);
     std::byte* const states = block.states + first * inner.state_stride;
     for (index_t row = 0; row < outer.extent; ++row) {
       std::byte* const here = states + row * outer.state_stride;

@@ -2,21 +2,25 @@
 // strides.
 //
 // A scan is written for two shapes: a run of values that one state goes through, and rows of values
-// that go through a row of states, side by side. Which shape is used depends on the axis along which
-// the states have stride 0, the scanned one. Values and results with other strides than those of
-// contiguous elements are packed and unpacked. All cuts depend on the block's shape alone, so the
-// bits of a result do not depend on the layout.
+// that go through a row of states, side by side. Which shape is used depends on the axis along
+// which the states have stride 0, the scanned one. Values and results with other strides than those
+// of contiguous elements are packed and unpacked. All cuts depend on the block's shape alone, so
+// the bits of a result do not depend on the layout.
 #pragma once
 
 #include "ops/kernels/reduce_strided.hpp"
 
 namespace shale::ops::kernels {
 
+/// The most values of one run, and the most columns that are scanned side by side. Rows are cut
+/// after every run.
+inline constexpr index_t scan_run_elements = 512;
+
 struct scan_shape {
   index_t value_bytes;
   index_t result_bytes;
 
-  /// Scans `count` (1 … run_elements) contiguous values: result i is that of the state and the
+  /// Scans `count` (1 … scan_run_elements) contiguous values: result i is that of the state and the
   /// values up to value i. The state then includes all of them. Values and results may be the same
   /// memory.
   void (*run)(std::byte* state, const std::byte* values, std::byte* results, index_t count);

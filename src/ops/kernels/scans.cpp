@@ -2,8 +2,8 @@
 // name.
 //
 // In a run, each result needs the one before it, so a plain loop waits for every addition. Sums of
-// eight neighbours are therefore computed in one vector, in three steps: each adds to every lane the
-// lane that is 1, 2, then 4 places before it. The other scans cut a run into four parts: the
+// eight neighbours are therefore computed in one vector, in three steps: each adds to every lane
+// the lane that is 1, 2, then 4 places before it. The other scans cut a run into four parts: the
 // reducer's own fold, which is vectorised, gives the state with which each part begins, and then
 // the four parts are scanned at the same time.
 #include "ops/kernels/extremum_folds.hpp"
@@ -109,8 +109,8 @@ struct sum_scan_in_double {
     if constexpr (std::is_same_v<T, float>) {
       sum = scan_sums(sum, values, results, count);
     } else {
-      alignas(64) float numbers[run_elements];
-      alignas(64) double sums[run_elements];
+      alignas(64) float numbers[scan_run_elements];
+      alignas(64) double sums[scan_run_elements];
       sum = scan_sums(sum, widened(values, count, numbers), sums, count);
       SHALE_INDEPENDENT
       for (index_t i = 0; i < count; ++i) results[i] = to<T>(sums[i]);
@@ -170,7 +170,7 @@ struct integer_sum_scan {
   static Running next(Running running, T value) { return running + widen(value); }
   static Result result(const Running& running) { return static_cast<Result>(running); }
   static Running run(Running running, const T* values, Result* results, index_t count) {
-    alignas(64) std::uint64_t numbers[run_elements];
+    alignas(64) std::uint64_t numbers[scan_run_elements];
     SHALE_INDEPENDENT
     for (index_t i = 0; i < count; ++i) numbers[i] = widen(values[i]);
     return scan_sums(running, numbers, results, count);
@@ -205,7 +205,7 @@ struct scanning {
   using Value = typename Fold::Value;
   using Result = typename Scan::Result;
   using Running = typename Scan::Running;
-  static_assert(tile_columns * sizeof(Running) <= column_bytes);
+  static_assert(sizeof(Running) <= 32);
 
   static Running scan_part(Running running, const Value* values, Result* results, index_t count) {
     for (index_t i = 0; i < count; ++i) {

@@ -31,8 +31,8 @@ struct pass_reduction {
   tensor into;  // row-major; folded axes have length 1
 };
 
-/// A scan of values of dtype `type`, which the tape keeps in a register. The tape does not write the
-/// results.
+/// A scan of values of dtype `type`, which the tape keeps in a register. The tape does not write
+/// the results.
 struct pass_scan {
   ops::scan kind;
   dtype type;
@@ -60,6 +60,9 @@ struct pass_cost {
 };
 pass_cost cost(const pass& request, const executor& on);
 
+/// Reads the operands once, and writes the outputs or the results of reductions.
+/// Throws   io, corrupt, out_of_memory, cancelled, access_denied and invalid_argument (an output),
+///          exceptions of tile sources and progress sinks
 void run(const pass& request, executor& on);
 
 }  // namespace shale::ops

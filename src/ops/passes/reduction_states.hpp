@@ -11,8 +11,8 @@ namespace shale::ops {
 
 class reduction_states final : public parallel::fold_states {
  public:
-  /// The states of the reductions of a pass, or of its scan. The pass and the pool must outlive this
-  /// object.
+  /// The states of the reductions of a pass, or of its scan. The pass and the pool must outlive
+  /// this object.
   reduction_states(const pass& request, memory_pool& pool);
 
   std::size_t count() const noexcept { return reducers_.size(); }

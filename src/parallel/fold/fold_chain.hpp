@@ -1,9 +1,9 @@
 // Carries the states of a scan from unit to unit: each unit begins with the states of all elements
 // that lie before it along the scanned axis.
 //
-// The units of a group (unit_groups) form a chain. A unit first folds its own elements. Then it waits
-// for the states of the unit before it, merges its own into them for the unit after it, and scans.
-// So the elements are read from memory once: when they are scanned, they are in the cache.
+// The units of a group (unit_groups) form a chain. A unit first folds its own elements. Then it
+// waits for the states of the unit before it, merges its own into them for the unit after it, and
+// scans. So the elements are read from memory once: when they are scanned, they are in the cache.
 //
 // Invariants
 //   chain.1  the states that a unit gets are those of its predecessors, merged one after the other

@@ -29,7 +29,7 @@
 
 namespace shale::parallel {
 
-/// A forest: one tree for each of `groups` results, each over `leaves` partials.
+/// A forest: one tree for each group (unit_groups), each over `leaves` partials.
 class reduction_tree {
  public:
   explicit reduction_tree(index_t leaves) noexcept : leaves_(leaves) {}

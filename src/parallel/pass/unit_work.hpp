@@ -25,7 +25,7 @@ class shared_bytes {
   shared_bytes(std::uint64_t bytes, index_t elements) noexcept
       : bytes_(bytes), elements_(static_cast<std::uint64_t>(elements)) {}
 
-  /// The share of a unit with so many elements.
+  /// The share of a unit with that number of elements.
   std::uint64_t take(index_t elements) noexcept {
     const auto more = static_cast<std::uint64_t>(elements);
     const std::uint64_t before = taken_.fetch_add(more, std::memory_order_relaxed);

@@ -31,8 +31,8 @@ struct pass_options {
   const fold_states* states = nullptr;
   dims folded = {};
 
-  /// With `states` and one folded axis: each unit runs a second time, in `unit_step::scan`, with the
-  /// states of all elements before it along that axis. No results are delivered.
+  /// With `states` and one folded axis: each unit runs a second time, in `unit_step::scan`, with
+  /// the states of all elements before it along that axis. No results are delivered.
   bool scans = false;
 
   /// With `states`: the plan of the units has one more operand before the states, the positions of

@@ -220,9 +220,9 @@ class choice {
   }
 
   // Returns the tile shape of the first sink. Without a sink, each axis gets the tile extent of the
-  // first source that is indexed along it, and broadcast axes, along which none is, get what
-  // `unit_elements_max` leaves: they are cut from the outermost one inwards, until the unit is
-  // small enough. For example, a source of 1,000 elements in one tile that is broadcast to
+  // first source that is indexed along it. Axes along which no source is indexed (broadcast axes)
+  // share what `unit_elements_max` leaves: they are cut from the outermost one inwards, until the
+  // unit is small enough. For example, a source of 1,000 elements in one tile that is broadcast to
   // 1,000,000 x 1,000 gets units of 1,048 x 1,000.
   dims unit_shape() const {
     for (const auto& operand : operands_)
@@ -248,8 +248,8 @@ class choice {
     return elements;
   }
 
-  // Sets the extents of `unit` along the axes along which this source is indexed, and none before
-  // it.
+  // Sets the extents of `unit` along the axes along which this source is indexed, unless an earlier
+  // source is indexed along them.
   static void take_tile_extents(const tiled_elements& tiles, dims& unit, dims& indexed) {
     for (index_t axis = 0; axis < unit.size(); ++axis) {
       const index_t from = tiles.seen.from[axis];

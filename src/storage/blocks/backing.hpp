@@ -35,8 +35,8 @@ inline bool is_mapped(const storage& bytes) noexcept { return bytes.kind() == st
 /// on all pages that were not stored into through this mapping.
 bool stores_show(const storage& written, const storage& other) noexcept;
 
-/// The position in the file of byte `offset` of a mapped storage, and the number of bytes from there
-/// on that are contiguous both in the file and in the owner. `offset` is inside the storage.
+/// The position in the file of byte `offset` of a mapped storage, and the number of bytes from
+/// there on that are contiguous both in the file and in the owner. `offset` is inside the storage.
 file_extent extent_at(const storage& mapped, std::size_t offset) noexcept;
 
 }  // namespace shale::detail

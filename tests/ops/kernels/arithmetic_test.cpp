@@ -197,6 +197,35 @@ TYPED_TEST(Integers, DivideTowardsMinusInfinityAndGiveZeroByZero) {
   });
 }
 
+// The quotient is exact as long as every whole number of its size has a double.
+TEST(Floats, DivideTowardsMinusInfinityUpToTheLastWholeNumber) {
+  __extension__ typedef __float128 quad;
+  generator random(11);
+  for (const ops::isa isa : usable_isas()) {
+    const ops::kernel divide =
+        ops::kernels_for(isa).operations[static_cast<int>(operation::floor_divide)]
+                                        [static_cast<int>(dtype::float64)];
+    for (int round = 0; round < 20000; ++round) {
+      const double size = std::ldexp(std::uniform_real_distribution<double>(1, 2)(random),
+                                     static_cast<int>(40 + random() % 13));
+      double divisor = std::uniform_real_distribution<double>(1, 2)(random);
+      if (random() % 2 == 0) divisor = -divisor;
+      double dividend = size * divisor;
+      double got = 0;
+      std::byte* data[] = {reinterpret_cast<std::byte*>(&got),
+                           reinterpret_cast<std::byte*>(&dividend),
+                           reinterpret_cast<std::byte*>(&divisor)};
+      const index_t strides[] = {8, 8, 8, 0, 0, 0};
+      divide(data, strides, 1, 1);
+      const quad exact = static_cast<quad>(dividend) / static_cast<quad>(divisor);
+      auto whole = static_cast<std::int64_t>(exact);
+      if (static_cast<quad>(whole) > exact) --whole;
+      ASSERT_EQ(static_cast<std::int64_t>(got), whole)
+          << ops::name(isa) << ' ' << show(dividend) << " // " << show(divisor);
+    }
+  }
+}
+
 TYPED_TEST(Integers, RaiseToPowers) {
   using T = TypeParam;
   expect_binary<T, T>(operation::power, [](T a, T b) { return power(a, b); });

@@ -61,8 +61,8 @@ scanned scan_block(ops::isa isa, scan kind, dtype type, block& values, block& re
   return all;
 }
 
-/// Checks a scan of random values: `agrees(got, values)` compares a result with the values up to its
-/// own, `before` first. All instruction sets and layouts must give the same bits.
+/// Checks a scan of random values: `agrees(got, values)` compares a result with the values up to
+/// its own, `before` first. All instruction sets and layouts must give the same bits.
 template <class Out, class T, class Draw, class Agrees>
 void expect_scanned(scan kind, Draw draw, Agrees agrees) {
   generator random(static_cast<unsigned>(kind) * 64 + static_cast<unsigned>(dtype_of<T>()));

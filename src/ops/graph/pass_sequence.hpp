@@ -1,0 +1,267 @@
+// Groups the stages and outputs of expressions into as few passes over memory as possible.
+//
+// A staged node must be computed before the passes that read it. So stages are sorted into levels:
+// a stage's level is higher than those of all stages that it reads. The levels run one after the
+// other. Within a level, stages over one shape that fold the same axes share a pass, so their
+// common inputs are read once. The outputs come last, again one pass for each shape. The result of
+// a stage is freed when the last pass that reads it has ended. A scan has a pass of its own; if its
+// result is an output that nothing else reads, it writes that output itself.
+//
+// Other stages have results of their own even if only an output reads them. So eval(sum(x)) takes
+// two passes: the first one folds, and the second one copies the number into the output. A small
+// expression does without the second one (small_evaluation.hpp).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "ops/graph/compile.hpp"
+#include "ops/graph/stage_order.hpp"
+#include "ops/kernels/dispatch.hpp"
+#include "ops/linalg/products.hpp"
+#include "parallel/plan/plan.hpp"
+
+namespace shale::ops {
+
+inline std::uint64_t bytes_of(const dims& shape, dtype type) {
+  return static_cast<std::uint64_t>(element_count(shape)) * item_bytes(type);
+}
+
+/// The shape of a reduction's result in which the folded axes have length 1.
+inline dims with_folded_axes(const detail::stage& reduction) {
+  dims shape = reduction.input->shape;
+  for (const index_t axis : reduction.axes) shape[axis] = 1;
+  return shape;
+}
+
+/// The bytes of a product's result before it is rounded to a narrower dtype; 0 if it is not
+/// rounded.
+inline std::uint64_t wider_bytes(const detail::stage& product) {
+  const dtype wide = multiplied_as(product.type);
+  return wide == product.type ? 0 : bytes_of(product.shape, wide);
+}
+
+/// Holds the results of stages. A result is freed when its last reader has ended.
+class stage_results {
+ public:
+  /// Announces one reader of the results of `read`.
+  void expect_reader(const std::set<const detail::stage*>& read) {
+    for (const detail::stage* result : read) ++readers_[result];
+  }
+
+  /// `meanwhile` is the number of other bytes that existed while the result was computed.
+  void add(const detail::stage& computed, const tensor& result, std::uint64_t meanwhile = 0) {
+    values_[&computed] = result;
+    bytes_ += bytes_of(computed.shape, computed.type);
+    bytes_max_ = std::max(bytes_max_, bytes_ + meanwhile);
+  }
+
+  /// Frees the results of `read` that have no other reader left.
+  void end_reader(const std::set<const detail::stage*>& read) {
+    for (const detail::stage* result : read) {
+      if (--readers_[result] > 0) continue;
+      values_.erase(result);
+      bytes_ -= bytes_of(result->shape, result->type);
+    }
+  }
+
+  /// The readers of a result that have not ended.
+  int readers(const detail::stage* result) const {
+    const auto found = readers_.find(result);
+    return found == readers_.end() ? 0 : found->second;
+  }
+
+  const staged_values& values() const { return values_; }
+  std::uint64_t bytes_max() const { return bytes_max_; }
+
+ private:
+  staged_values values_;
+  std::map<const detail::stage*, int> readers_;  // that have not ended
+  std::uint64_t bytes_ = 0;
+  std::uint64_t bytes_max_ = 0;
+};
+
+/// A pass that is being put together, the leaves that it reads so far, and the stages that it
+/// computes.
+struct growing_pass {
+  planned_pass made;
+  std::set<const node*> leaves = {};
+  std::vector<const detail::stage*> stages = {};
+
+  bool reduces() const { return !made.reductions.empty(); }
+
+  // Whether a stage may join. Reading positions changes the order in which a pass folds. That would
+  // change the bits of float sums, which must not depend on what else is computed.
+  bool can_fold(const detail::stage& added) const {
+    if (!added.reduces) return true;
+    bool positions = find_reducer(added.kind, added.input->type)->reads_positions;
+    bool ordered = depends_on_order(added.kind);
+    for (const auto& known : made.reductions) {
+      positions = positions || find_reducer(known.kind, known.value->type)->reads_positions;
+      ordered = ordered || depends_on_order(known.kind);
+    }
+    return !(positions && ordered);
+  }
+
+  // Adds the leaves of `value` if outputs, leaves and states together fit in one plan. Returns true
+  // if they fit. An empty pass takes any value.
+  bool try_take(const node_ref& value) {
+    std::set<const node*> together = leaves;
+    for (const auto& node : post_order(value))
+      if (!computes_elements(*node) &&
+          !std::holds_alternative<detail::constant_leaf>(node->content))
+        together.insert(node.get());
+    const std::size_t values = made.outputs.size() + made.reductions.size();
+    if (values > 0 &&
+        together.size() + values + 2 > static_cast<std::size_t>(parallel::max_operands))
+      return false;
+    leaves = std::move(together);
+    return true;
+  }
+};
+
+/// Makes the passes of an evaluation, in order, and calls `body(pass, staged)` for each.
+class pass_sequence {
+ public:
+  explicit pass_sequence(std::vector<wanted_output> outputs) : outputs_(std::move(outputs)) {}
+
+  /// `allocate` makes the tensor of a stage's result: with memory, or a placeholder. `multiply`
+  /// computes the product of two tensors for a stage.
+  template <class Allocate, class Multiply, class Body>
+  void for_each_pass(Allocate allocate, Multiply multiply, Body body) {
+    stage_order order;
+    for (const auto& output : outputs_) {
+      order.add(output.value);
+      results_.expect_reader(stages_read(output.value));
+    }
+    const stage_levels levels = order.levels();
+    for (const auto& level : levels)
+      for (const auto& reader : level) results_.expect_reader(stages_read(*reader));
+    find_direct_outputs();
+    for (const auto& level : levels) run_level(level, allocate, multiply, body);
+    while (!outputs_.empty()) {
+      growing_pass next{planned_pass{outputs_.front().value->shape, {}, {}, {}}};
+      std::vector<wanted_output> rest;
+      for (auto& output : outputs_) {
+        const bool joins = output.value->shape == next.made.shape && next.try_take(output.value);
+        (joins ? next.made.outputs : rest).push_back(std::move(output));
+      }
+      outputs_ = std::move(rest);
+      body(next.made, results_.values());
+      for (const auto& output : next.made.outputs) results_.end_reader(stages_read(output.value));
+    }
+  }
+
+  /// The largest sum of bytes of results that existed at once.
+  std::uint64_t staged_bytes_max() const { return results_.bytes_max(); }
+
+ private:
+  // Runs the stages of one level. They do not read each other's results. Products and scans run at
+  // once, because they share no pass: so they free their operands before the stages after them
+  // allocate their results. The others join passes, which run when all of them are known.
+  template <class Allocate, class Multiply, class Body>
+  void run_level(const stage_levels::value_type& level, Allocate allocate, Multiply multiply,
+                 Body body) {
+    std::vector<growing_pass> passes;
+    for (const auto& current : level) {
+      if (current->factor) run_product(*current, multiply);
+      else if (current->scans) run_scan(*current, allocate, body);
+      else add_to_pass(pass_for(*current, passes), *current, allocate);
+    }
+    for (const auto& pass : passes) {
+      body(pass.made, results_.values());
+      for (const detail::stage* computed : pass.stages) results_.end_reader(stages_read(*computed));
+    }
+  }
+
+  template <class Multiply>
+  void run_product(const detail::stage& product, Multiply multiply) {
+    const staged_values& staged = results_.values();
+    results_.add(
+        product,
+        multiply(product, tensor_of(*product.input, staged), tensor_of(*product.factor, staged)),
+        wider_bytes(product));
+    results_.end_reader(stages_read(product));
+  }
+
+  template <class Allocate, class Body>
+  void run_scan(const detail::stage& scan, Allocate allocate, Body body) {
+    const auto direct = direct_.find(&scan);
+    wanted_output into{scan.input, tensor(), nullptr};
+    if (direct == direct_.end()) {
+      into.into = allocate(scan.shape, scan.type);
+    } else {
+      into.into = direct->second.into;
+      into.sink = direct->second.sink;
+    }
+    body(planned_pass{scan.shape, {}, {}, scan.axes, wanted_scan{*scan.scans, into}},
+         results_.values());
+    if (direct == direct_.end()) results_.add(scan, into.into);
+    results_.end_reader(stages_read(scan));
+  }
+
+  // Whether computing `value` reads tiles of the sink, which a pass would replace meanwhile.
+  static bool reads(const node_ref& value, const tile_source* sink) {
+    const auto nodes = post_order(value);
+    return std::any_of(nodes.begin(), nodes.end(), [&](const node_ref& input) {
+      const auto* leaf = std::get_if<detail::source_leaf>(&input->content);
+      return leaf && leaf->source.get() == sink;
+    });
+  }
+
+  // Takes the outputs that are the whole result of a scan which nothing else reads: the scan writes
+  // them itself.
+  void find_direct_outputs() {
+    std::vector<wanted_output> rest;
+    for (auto& output : outputs_) {
+      const auto* staged = std::get_if<detail::staged_leaf>(&output.value->content);
+      const bool whole = staged && staged->from->scans && !staged->map && !staged->under;
+      const dtype type = output.sink ? output.sink->dtype() : output.into.dtype();
+      if (whole && type == staged->from->type && results_.readers(staged->from.get()) == 1 &&
+          !(output.sink && reads(staged->from->input, output.sink)))
+        direct_.emplace(staged->from.get(), std::move(output));
+      else rest.push_back(std::move(output));
+    }
+    outputs_ = std::move(rest);
+  }
+
+  // Returns the pass that computes a stage, with the leaves that the stage reads: the first of
+  // `passes` over the same shape that folds the same axes (or none, as the stage) and has room, or
+  // a new one.
+  static growing_pass& pass_for(const detail::stage& current, std::vector<growing_pass>& passes) {
+    const dims& shape = current.input->shape;
+    for (growing_pass& known : passes)
+      if (known.made.shape == shape && known.made.axes == current.axes &&
+          known.reduces() == current.reduces && known.can_fold(current) &&
+          known.try_take(current.input))
+        return known;
+    passes.push_back({planned_pass{shape, {}, {}, current.axes}});
+    passes.back().try_take(current.input);
+    return passes.back();
+  }
+
+  template <class Allocate>
+  void add_to_pass(growing_pass& into, const detail::stage& current, Allocate allocate) {
+    into.stages.push_back(&current);
+    if (current.reduces) {
+      const tensor result = allocate(current.shape, current.type);
+      into.made.reductions.push_back(
+          {current.input, current.kind, current.parameter, result.view(with_folded_axes(current))});
+      results_.add(current, result);
+    } else {
+      const tensor result = allocate(current.input->shape, current.type);
+      into.made.outputs.push_back({current.input, result, nullptr});
+      results_.add(current, result.view(current.shape));
+    }
+  }
+
+  std::vector<wanted_output> outputs_;
+  std::map<const detail::stage*, wanted_output> direct_;  // outputs that are written by a stage
+  stage_results results_;
+};
+
+}  // namespace shale::ops

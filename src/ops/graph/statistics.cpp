@@ -1,0 +1,137 @@
+#include "shale/statistics.hpp"
+
+#include <limits>
+
+#include "core/allocating.hpp"
+#include "shale/elementwise.hpp"
+#include "shale/error.hpp"
+
+namespace shale {
+
+namespace {
+
+using detail::allocating;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// Whether the elements of a dtype may be NaN.
+bool has_nan(dtype type) {
+  return kind(type) == dtype_kind::floating || kind(type) == dtype_kind::complex;
+}
+
+// Calls `function` with float32 in the place of float16 and bfloat16, whose sums and counts may
+// exceed their range, and rounds its result.
+template <class Function>
+expr in_wider_floats(const expr& a, Function function) {
+  const dtype type = a.dtype();
+  if (type != dtype::float16 && type != dtype::bfloat16) return function(a);
+  return astype(function(astype(a, dtype::float32)), type);
+}
+
+// `a` with a number in the place of every NaN.
+expr without_nan(const expr& a, double number) {
+  return has_nan(a.dtype()) ? where(isnan(a), number, a) : a;
+}
+
+// The number of elements that are not NaN, in the dtype of `like`.
+expr count_of_numbers(const expr& a, const axes_option& axes, keepdims keep, dtype like) {
+  return astype(count_nonzero(logical_not(isnan(a)), axes, keep), like);
+}
+
+// The largest elements, or 0 where they are infinite, so that differences from them are numbers.
+expr finite_max(const expr& a, const axes_option& axes) {
+  const expr largest = max(a, axes, keepdims::yes);
+  return where(isfinite(largest), largest, 0);
+}
+
+// Exponentials of integers are floats, and so are their sums.
+expr as_float(const expr& a) {
+  if (kind(a.dtype()) == dtype_kind::complex)
+    throw error(errc::invalid_argument, "complex numbers have no order",
+                {"the largest exponent is needed; take the real part"});
+  return has_nan(a.dtype()) ? a : astype(a, exp(a).dtype());
+}
+
+expr extremum_of_numbers(const expr& a, const axes_option& axes, keepdims keep, bool largest) {
+  const auto extremum = [largest](auto&&... arguments) {
+    return largest ? max(arguments...) : min(arguments...);
+  };
+  if (!has_nan(a.dtype())) return extremum(a, axes, keep);
+  const expr found = extremum(without_nan(a, largest ? -infinity : infinity), axes, keep);
+  return where(all(isnan(a), axes, keep), std::numeric_limits<double>::quiet_NaN(), found);
+}
+
+}  // namespace
+
+expr nansum(const expr& a, const axes_option& axes, keepdims keep) {
+  return allocating([&] { return sum(without_nan(a, 0), axes, keep); });
+}
+
+expr nanprod(const expr& a, const axes_option& axes, keepdims keep) {
+  return allocating([&] { return prod(without_nan(a, 1), axes, keep); });
+}
+
+expr nanmean(const expr& a, const axes_option& axes, keepdims keep) {
+  return allocating([&] {
+    if (!has_nan(a.dtype())) return mean(a, axes, keep);
+    return in_wider_floats(a, [&](const expr& numbers) {
+      const expr total = nansum(numbers, axes, keep);
+      return total / count_of_numbers(numbers, axes, keep, total.dtype());
+    });
+  });
+}
+
+expr nanmin(const expr& a, const axes_option& axes, keepdims keep) {
+  return allocating([&] { return extremum_of_numbers(a, axes, keep, false); });
+}
+
+expr nanmax(const expr& a, const axes_option& axes, keepdims keep) {
+  return allocating([&] { return extremum_of_numbers(a, axes, keep, true); });
+}
+
+expr nanvar(const expr& a, const axes_option& axes, keepdims keep, double correction) {
+  return allocating([&] {
+    if (!has_nan(a.dtype())) return var(a, axes, keep, correction);
+    return in_wider_floats(a, [&](const expr& numbers) {
+      const expr distance = numbers - nanmean(numbers, axes, keepdims::yes);
+      const expr squares = nansum(square(abs(distance)), axes, keep);
+      const expr divisor = count_of_numbers(numbers, axes, keep, squares.dtype()) - correction;
+      return where(divisor > 0, squares / divisor, std::numeric_limits<double>::quiet_NaN());
+    });
+  });
+}
+
+expr nanstd(const expr& a, const axes_option& axes, keepdims keep, double correction) {
+  return allocating([&] { return sqrt(nanvar(a, axes, keep, correction)); });
+}
+
+expr logsumexp(const expr& a, const axes_option& axes, keepdims keep) {
+  return allocating([&] {
+    return in_wider_floats(as_float(a), [&](const expr& exponents) {
+      const expr largest = finite_max(exponents, axes);
+      const expr result = log(sum(exp(exponents - largest), axes, keepdims::yes)) + largest;
+      return keep == keepdims::yes ? result : result.squeeze(axes.of_rank(a.rank()));
+    });
+  });
+}
+
+expr softmax(const expr& a, index_t axis) {
+  return allocating([&] {
+    return in_wider_floats(as_float(a), [&](const expr& exponents) {
+      const expr powers = exp(exponents - finite_max(exponents, {axis}));
+      return powers / sum(powers, {axis}, keepdims::yes);
+    });
+  });
+}
+
+expr log_softmax(const expr& a, index_t axis) {
+  return allocating([&] {
+    return in_wider_floats(as_float(a), [&](const expr& exponents) {
+      // The difference from the largest element is exact for those near it.
+      const expr distance = exponents - finite_max(exponents, {axis});
+      return distance - log(sum(exp(distance), {axis}, keepdims::yes));
+    });
+  });
+}
+
+}  // namespace shale
