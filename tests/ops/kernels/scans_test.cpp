@@ -154,7 +154,7 @@ TYPED_TEST(IntegerScans, AreExactModulo64Bits) {
                             })](Total got, const std::vector<T>& values) mutable {
                              return got == static_cast<Total>(sum(values));
                            });
-  const auto odd = [](generator& random) { return static_cast<T>(random() | 1); };
+  const auto odd = [](generator& random) { return static_cast<T>(2 * random() + 1); };
   expect_scanned<Total, T>(scan::product, odd,
                            [product = running<T>(std::uint64_t{1}, [](std::uint64_t a, T b) {
                               return a * static_cast<std::uint64_t>(b);
