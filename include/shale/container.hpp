@@ -81,9 +81,9 @@ class transaction {
   writable_array update(std::string_view name);
 
   /// The array of that name with all changes so far, or nothing. Reading an array that this
-  /// transaction changes gives the present elements, and is possible until the transaction ends. To
-  /// write an expression over shifted views of an array into that array, take the views from a
-  /// snapshot.
+  /// transaction changes gives the present elements, and is possible until the transaction ends. An
+  /// expression over shifted views of an array that is written into that array is first computed as
+  /// a whole into memory; views of the same array in a snapshot are read block by block.
   std::optional<array> find(std::string_view name) const;
 
   /// Removes an array. Tensors that were mapped from its `update` are separated from the file.

@@ -38,6 +38,10 @@ class tile_source {
   /// Whether `store` may be called. False unless overridden.
   virtual bool writable() const noexcept { return false; }
 
+  /// Identifies the elements: sources of the same elements return the same address. Then an
+  /// evaluation into one of them that reads another one reads elements as they were before.
+  virtual const void* identity() const noexcept { return this; }
+
   /// Starts reading the stored bytes of a tile. Does nothing unless overridden.
   virtual void prefetch(const dims& tile) const noexcept;
 

@@ -7,6 +7,7 @@
 #include "shale/apply.hpp"
 #include "shale/array.hpp"
 #include "shale/container.hpp"
+#include "shale/functions.hpp"
 #include "shale/mapped_file.hpp"
 #include "shale/ops.hpp"
 #include "support/random_tensors.hpp"
@@ -68,6 +69,34 @@ TEST_F(AliasedArray, IsReadAsItWasBeforeThroughItsOwnTransaction) {
   EXPECT_TRUE(elements_of<std::int32_t>(made.map()) == backwards(before));
   copy(made.map(), expr(*change.find("a")).flip({0}));
   EXPECT_TRUE(elements_of<std::int32_t>(made.map()) == before);
+}
+
+// The tiles that `find` reads are those that the transaction replaces.
+TEST_F(AliasedArray, InChunksIsReadAsItWasBeforeThroughItsOwnTransaction) {
+  constexpr index_t few = 1000;
+  transaction change = file_.begin();
+  const writable_array made = change.create("a", {.dtype = dtype::int32,
+                                                  .shape = {few},
+                                                  .kind = array_kind::chunked,
+                                                  .chunk_shape = dims{10}});
+  made.write(test::counting({few}, dtype::int32));
+  const auto elements = [&] { return elements_of<std::int32_t>(change.find("a")->read()); };
+  const auto before = elements();
+  made.write(expr(*change.find("a")).flip());
+  EXPECT_EQ(elements(), backwards(before));
+  eval_into(*made.tiles(), expr(change.find("a")->tiles()).flip());
+  EXPECT_EQ(elements(), before);
+  // Elementwise, nothing has to be computed before.
+  made.write(expr(*change.find("a")) + 1);
+  EXPECT_EQ(elements().front(), before.front() + 1);
+  change.commit();
+  change = file_.begin();
+  const writable_array again = change.update("a");
+  again.write(cumulative_sum(expr(*change.find("a")).flip(), 0));
+  std::int64_t total = 0;
+  for (const std::int32_t number : before) total += number + 1;
+  EXPECT_EQ(elements().back(), static_cast<std::int32_t>(total));
+  EXPECT_EQ(elements().front(), before.back() + 1);
 }
 
 TEST_F(AliasedArray, IsNoSecondOutput) {

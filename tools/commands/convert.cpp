@@ -93,13 +93,15 @@ std::vector<conversion> into_archive(input_files& files, const address& source,
     from.array = array.name;
     const operand read = files.open(from);
     const bool is_direct = read.elements && (!type || *type == array.type);
-    // An archive is written from tensors. Therefore a compressed array is decoded into memory,
-    // which must be large enough for one array at a time.
     const expr values = type ? astype(read.values, *type) : read.values;
-    const tensor elements = is_direct ? *read.elements : eval(values);
-    archive.add(array.name, elements);
-    all.push_back(
-        {place(target, source, array.name), values, {values.dtype(), elements.size_bytes()}});
+    written done{.type = values.dtype()};
+    if (is_direct) {
+      archive.add(array.name, *read.elements);
+      done.stored_bytes = read.elements->size_bytes();
+    } else {
+      done = add_member(archive, target.file, array.name, values);
+    }
+    all.push_back({place(target, source, array.name), values, done});
   }
   replace_target([&] { archive.finish(); });
   return all;

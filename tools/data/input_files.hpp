@@ -9,6 +9,7 @@
 #include "data/array_facts.hpp"
 #include "notation/address.hpp"
 #include "shale/container.hpp"
+#include "shale/executor.hpp"
 #include "shale/functions.hpp"
 #include "shale/npz.hpp"
 

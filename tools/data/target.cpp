@@ -75,21 +75,13 @@ written write_raw_file(const address& target, const expr& values, const target_o
   return {.type = elements.dtype(), .stored_bytes = elements.size_bytes()};
 }
 
-// In a ZIP file, the checksum of a member precedes its bytes. Therefore the elements are first
-// computed into a file of their own, which may be larger than memory.
 written write_npz_file(const address& target, const expr& values, const target_options& options) {
   require_replaceable(target.file, options);
-  const unfinished_file scratch(target.file, existing_file::replace);
-  const tensor elements = map_new_file(scratch, values.dtype(), values.shape());
-  eval_into(elements, values);
-  // The flush reports a write error before the elements are read back: the kernel may drop pages
-  // that it could not write.
-  elements.storage().flush();
-  elements.storage().check();
   npz_writer archive(target.file, {.existing = existing(options)});
-  archive.add(target.array.empty() ? "arr_0" : target.array, elements);
+  const written done =
+      add_member(archive, target.file, target.array.empty() ? "arr_0" : target.array, values);
   replace_target([&] { archive.finish(); });
-  return {.type = elements.dtype(), .stored_bytes = elements.size_bytes()};
+  return done;
 }
 
 written write_array(const address& target, const contents& source, const target_options& options) {
@@ -105,6 +97,19 @@ written write_array(const address& target, const contents& source, const target_
 }
 
 }  // namespace
+
+written add_member(npz_writer& archive, const std::string& file, const std::string& name,
+                   const expr& values) {
+  const unfinished_file scratch(file, existing_file::replace);
+  const tensor elements = map_new_file(scratch, values.dtype(), values.shape());
+  eval_into(elements, values);
+  // The flush reports a write error before the elements are read back: the kernel may drop pages
+  // that it could not write.
+  elements.storage().flush();
+  elements.storage().check();
+  archive.add(name, elements);
+  return {.type = elements.dtype(), .stored_bytes = elements.size_bytes()};
+}
 
 void target_options::add_to(CLI::App& command) {
   command.add_flag(

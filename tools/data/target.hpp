@@ -11,6 +11,7 @@
 #include "notation/address.hpp"
 #include "shale/container.hpp"
 #include "shale/functions.hpp"
+#include "shale/npz.hpp"
 
 namespace CLI {
 class App;
@@ -58,6 +59,13 @@ struct written {
 /// step: concurrent readers see the old elements or the new ones.
 /// Throws   already_exists, unsupported, what evaluation throws; the target is then unchanged
 written write_target(const address& target, const contents& source, const target_options& options);
+
+/// Adds a member to an archive that is being written to `file`. In a ZIP file, the checksum of a
+/// member precedes its bytes. Therefore the elements are first computed into a file of their own
+/// beside it, which may be larger than memory.
+/// Throws   what evaluation and npz_writer::add throw
+written add_member(npz_writer& archive, const std::string& file, const std::string& name,
+                   const expr& values);
 
 /// Creates the array `name` of the container `file` in the transaction `change`. Its dtype, form
 /// and attributes come from the options, or else from the array that it replaces, or else from the

@@ -26,6 +26,9 @@ class chunk_store {
 
   virtual bool writable() const noexcept { return false; }
 
+  /// Identifies the chunks: stores of the same chunks return the same address.
+  virtual const void* identity() const noexcept { return this; }
+
   /// Replaces a chunk. Throws out_of_space, io; access_denied unless writable.
   virtual void put(std::uint64_t number, const format::encoded_chunk& chunk);
 

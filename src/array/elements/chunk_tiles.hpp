@@ -32,6 +32,7 @@ class chunk_tiles final : public tile_source {
   void load(const dims& tile, const tensor& into) const override;
   void store(const dims& tile, const tensor& values) override;
   bool writable() const noexcept override { return store_->writable(); }
+  const void* identity() const noexcept override { return store_->identity(); }
   void prefetch(const dims& tile) const noexcept override;
   std::uint64_t stored_bytes(const dims& tile) const override;
 

@@ -22,6 +22,7 @@ class transaction_chunks final : public chunk_store {
   void read(const format::chunk_entry& entry, format::bytes_span into) const override;
   int descriptor() const noexcept override;
   bool writable() const noexcept override { return writable_; }
+  const void* identity() const noexcept override { return array_.get(); }
   void put(std::uint64_t number, const format::encoded_chunk& chunk) override;
   void erase(std::uint64_t number) override;
 

@@ -75,7 +75,7 @@ bool reads_elsewhere(const node_ref& value, const tile_source& source) {
   const auto nodes = post_order(value);
   return std::any_of(nodes.begin(), nodes.end(), [&](const node_ref& input) {
     const auto* leaf = std::get_if<source_leaf>(&input->content);
-    return leaf && leaf->source.get() == &source && !(*leaf->map == same);
+    return leaf && leaf->source->identity() == source.identity() && !(*leaf->map == same);
   });
 }
 

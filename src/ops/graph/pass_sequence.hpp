@@ -209,7 +209,7 @@ class pass_sequence {
     const auto nodes = post_order(value);
     return std::any_of(nodes.begin(), nodes.end(), [&](const node_ref& input) {
       const auto* leaf = std::get_if<detail::source_leaf>(&input->content);
-      return leaf && leaf->source.get() == sink;
+      return leaf && leaf->source->identity() == sink->identity();
     });
   }
 
