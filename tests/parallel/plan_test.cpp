@@ -244,6 +244,22 @@ TEST(Plan, TilesOverAxesInAnyOrderAreAsLargeAsTheirMemoryAllows) {
   EXPECT_LE(fold(65700), fold(65000) + 20);
 }
 
+// Making and merging a state costs more than taking in an element.
+TEST(Plan, StatesOfSmallTilesTakeInManyElements) {
+  const auto tile_of = [](index_t rows, index_t columns) {
+    const layout states = layout({columns}).broadcast_to({rows, columns});
+    const plan over(
+        std::vector<plan_operand>{{layout({rows, columns}), 4}, {states, 1, operand_role::states}});
+    return over.tile_shape();
+  };
+  for (const index_t rows : {64, 1000, 8192})
+    for (const index_t columns : {100, 1024, 8192, 100000})
+      EXPECT_GE(tile_of(rows, columns)[0], 60) << rows << " x " << columns;
+  // Rows of a tile are not cut into short pieces for that.
+  EXPECT_GE(tile_of(16, 100000)[1], 128);
+  EXPECT_EQ(tile_of(1 << 20, 8192)[1], 4096);
+}
+
 // plan.4, plan.5
 TEST(Plan, SquaresTouchLittleMemoryToo) {
   const layout wide = layout({128, 128, 8192}).select(2, 5);

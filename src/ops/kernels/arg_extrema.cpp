@@ -84,12 +84,12 @@ struct position_fold {
 
   // Rows come in the order of their positions, so only a better value replaces another one.
   template <int height>
-  static void rows(Columns& columns, const stacked_rows<T, height>& stack, index_t count,
+  static void rows(Columns& columns, const stacked_rows<T, height>& stack, column_range over,
                    index_t before) {
     using Row = row_number<Number>;
     const auto first = static_cast<Row>(before);
     SHALE_INDEPENDENT
-    for (index_t i = 0; i < count; ++i) {
+    for (index_t i = over.first; i < over.last; ++i) {
       Number best = columns.best[i];
       Row row = columns.row[i];
       for (int k = 0; k < height; ++k) {

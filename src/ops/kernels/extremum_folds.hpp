@@ -34,9 +34,10 @@ struct integer_extremum {
     for (index_t i = 0; i < count; ++i) columns.best[i] = empty().value;
   }
   template <int height>
-  static void rows(Columns& columns, const stacked_rows<T, height>& stack, index_t count, index_t) {
+  static void rows(Columns& columns, const stacked_rows<T, height>& stack, column_range over,
+                   index_t) {
     SHALE_INDEPENDENT
-    for (index_t i = 0; i < count; ++i)
+    for (index_t i = over.first; i < over.last; ++i)
       columns.best[i] = stack.fold(i, columns.best[i], [](Number best, T value, int) {
         return better(best, number(value));
       });
@@ -53,10 +54,15 @@ struct float_extremum {
   using Bits = std::conditional_t<sizeof(Wide) == 4, std::uint32_t, std::uint64_t>;
   using State = extremum<Wide>;
   using Value = T;
+  /// An integer that orders values as a float_extremum does: -0 is below +0, and every NaN is one
+  /// key, which wins. Compilers compare integers in vectors, but not floats with these rules.
+  using Key = std::conditional_t<sizeof(Wide) == 4, std::int32_t, std::int64_t>;
   struct Columns {
-    Wide best[tile_columns];
+    Key best[tile_columns];
   };
   static constexpr Bits sign = Bits{1} << (8 * sizeof(Bits) - 1);
+  static constexpr Bits infinity = sizeof(Bits) == 4 ? 0x7f800000 : 0x7ff0000000000000;
+  static constexpr Key nan_key = static_cast<Key>(largest ? ~sign : sign);
   static Wide worst() { return worst_float<Wide, largest>(); }
   static Wide nan() { return static_cast<Wide>(__builtin_nanf("")); }
 
@@ -65,6 +71,15 @@ struct float_extremum {
     const Bits bits_a = as_bits<Bits>(a), bits_b = as_bits<Bits>(b);
     const Wide equal = as_bits<Wide>(largest ? bits_a & bits_b : bits_a | bits_b);
     return beats<largest>(a, b) ? a : beats<largest>(b, a) ? b : a == b ? equal : nan();
+  }
+
+  static Key ordered(Key bits) { return bits ^ (bits < 0 ? static_cast<Key>(~sign) : Key{0}); }
+  static Key key_of(Wide value) {
+    const Bits bits = as_bits<Bits>(value);
+    return (bits & ~sign) > infinity ? nan_key : ordered(static_cast<Key>(bits));
+  }
+  static Wide value_of(Key key) {
+    return key == nan_key ? nan() : as_bits<Wide>(static_cast<Bits>(ordered(key)));
   }
 
   static State empty() { return {worst()}; }
@@ -92,18 +107,20 @@ struct float_extremum {
 
   static void merge(State& into, const State& from) { into.value = better(into.value, from.value); }
   static void begin(Columns& columns, index_t count) {
-    for (index_t i = 0; i < count; ++i) columns.best[i] = worst();
+    for (index_t i = 0; i < count; ++i) columns.best[i] = key_of(worst());
   }
   template <int height>
-  static void rows(Columns& columns, const stacked_rows<T, height>& stack, index_t count, index_t) {
+  static void rows(Columns& columns, const stacked_rows<T, height>& stack, column_range over,
+                   index_t) {
     SHALE_INDEPENDENT
-    for (index_t i = 0; i < count; ++i)
-      columns.best[i] = stack.fold(i, columns.best[i], [](Wide best, T value, int) {
-        return better(best, to<Wide>(value));
+    for (index_t i = over.first; i < over.last; ++i)
+      columns.best[i] = stack.fold(i, columns.best[i], [](Key best, T value, int) {
+        const Key key = key_of(to<Wide>(value));
+        return (largest ? key > best : key < best) ? key : best;
       });
   }
   static State column(const Columns& columns, index_t index, index_t) {
-    return {columns.best[index]};
+    return {value_of(columns.best[index])};
   }
 };
 

@@ -125,6 +125,12 @@ struct parts_of<complex_of<Part>> {
 
 // ---- from a fold to a reducer ------------------------------------------------------------------
 
+/// Columns that are folded side by side: from `first` up to `last`, which is not among them.
+struct column_range {
+  index_t first;
+  index_t last;
+};
+
 /// The same columns of several rows.
 template <class Value, int height>
 struct stacked_rows {
@@ -158,7 +164,7 @@ struct stacked_rows {
 //   static void run(State&, const Value*, index_t count);
 //   static void merge(State& into, const State& from);
 //   static void begin(Columns&, index_t count);
-//   static void rows(Columns&, const stacked_rows<Value, height>&, index_t count, index_t before);
+//   static void rows(Columns&, const stacked_rows<Value, height>&, column_range, index_t before);
 //   static State column(const Columns&, index_t index, index_t rows);
 // If it has a member `reads_positions`, then `run` and `column` have one more parameter, the
 // run_positions of the run or of the column's rows.
@@ -168,8 +174,8 @@ inline constexpr bool reads_positions = requires {
   Fold::reads_positions;
 };
 
-/// The rows that are folded at once.
-inline constexpr index_t stack_rows = 4;
+/// The columns of a stack that are folded before the next ones are.
+inline constexpr index_t strip_columns = 64;
 
 template <class Fold>
 struct folding {
@@ -205,18 +211,36 @@ struct folding {
                    index_t rows, index_t before) {
     index_t row = 0;
     for (; row + stack_rows <= rows; row += stack_rows)
-      fold_stack<stack_rows>(columns, values + row * row_stride, row_stride, count, before + row);
+      fold_stack<stack_rows>(columns, values + row * row_stride, row_stride, count, before + row,
+                             row + 2 * stack_rows <= rows);
     for (; row < rows; ++row)
-      fold_stack<1>(columns, values + row * row_stride, row_stride, count, before + row);
+      fold_stack<1>(columns, values + row * row_stride, row_stride, count, before + row, false);
   }
 
+  // Processors read ahead along one page at most, so they do not see that the next rows follow.
+  // These are prefetched while a stack is folded, in strips, since a processor waits for few
+  // prefetches at once.
   template <int height>
   static void fold_stack(std::byte* columns, const std::byte* values, index_t row_stride,
-                         index_t count, index_t before) {
+                         index_t count, index_t before, bool prefetch) {
     stacked_rows<Value, height> stack;
     for (int k = 0; k < height; ++k)
       stack.row[k] = reinterpret_cast<const Value*>(values + k * row_stride);
-    Fold::rows(*reinterpret_cast<Columns*>(columns), stack, count, before);
+    const std::byte* const next = values + height * row_stride;
+    for (index_t first = 0; first < count; first += strip_columns) {
+      const index_t last = first + strip_columns < count ? first + strip_columns : count;
+      const column_range strip{first, last};
+      if (prefetch) {
+        for (int k = 0; k < height; ++k) prefetch_columns(next + k * row_stride, strip);
+      }
+      Fold::rows(*reinterpret_cast<Columns*>(columns), stack, strip, before);
+    }
+  }
+
+  static void prefetch_columns(const std::byte* row, column_range strip) {
+    const index_t end = strip.last * static_cast<index_t>(sizeof(Value));
+    for (index_t at = strip.first * static_cast<index_t>(sizeof(Value)); at < end; at += 64)
+      __builtin_prefetch(row + at);
   }
 
   static void end(const std::byte* columns, std::byte* states, index_t state_stride, index_t count,

@@ -20,11 +20,11 @@ inline double wide(T value) {
 /// textbook formula, mean of squares minus square of mean, cancels nearly all digits if the mean is
 /// large against the deviation; distances from the mean do not cancel.
 ///
-/// There are three steps. A run computes its mean in a first loop and the distances from it in a
-/// second one. Two states are merged by the formula of Chan, Golub and LeVeque, which adds a term
-/// for the distance between the two means. Columns use Welford's update, which corrects mean and
-/// squares after each row. The mean has two doubles, because the distance between two means may be
-/// far smaller than the rounding error of either.
+/// There are three steps. A run sums the distances from a centre. Two states are merged by the
+/// formula of Chan, Golub and LeVeque, which adds a term for the distance between the two means.
+/// Columns use an update of Welford's kind, which corrects mean and squares after a few rows. The
+/// mean has two doubles, because the distance between two means may be far smaller than the
+/// rounding error of either.
 /// Source   T. F. Chan, G. H. Golub, R. J. LeVeque, Updating formulae and a pairwise algorithm for
 ///          computing sample variances (1979); B. P. Welford, Note on a method for calculating
 ///          corrected sums of squares and products, Technometrics 4 (1962)
@@ -39,20 +39,25 @@ struct moments {
     double squares;
   };
   using Value = T;
-  /// Mean and squares by Welford's update. They are computed for the distances from the first row,
-  /// not for the values themselves: these differences are exact or nearly so if values are close
+  /// Mean and squares so far. If values may have as many digits as a double, these are computed for
+  /// the distances from the first row: such differences are exact or nearly so if values are close
   /// together.
+  static constexpr bool has_origin = sizeof(Part) == 8;
   struct Columns {
     double first[tile_columns * parts];
     double mean[tile_columns * parts];
     double squares[tile_columns * parts];
   };
 
+  static constexpr bool value_is_centre = std::is_same_v<Part, float> || is_small<Part>;
+
   static State empty() { return {}; }
 
-  // Two loops over a run, which is in the cache: the first computes the mean, the second the
-  // distances from it. The distances would sum to zero if the mean were exact. Their sum corrects
-  // the mean's rounding error, and its effect on the squares.
+  // Sums the distances from a centre, and their squares. The distances would sum to zero if the
+  // centre were the mean. Their sum gives the mean, and what the squares are too large by. With a
+  // value of the run as centre, a run of n values keeps at least an n-th of the squares: the errors
+  // of doubles stay far below the precision of narrower floats. Other types need a centre that is
+  // close to the mean, for which a first loop brings the run into the cache.
   static void run(State& state, const T* values, index_t count) {
     alignas(64) Lane room[std::is_same_v<Part, Lane> ? 1 : run_elements * parts];
     const index_t total = count * parts;
@@ -61,28 +66,24 @@ struct moments {
       for (index_t i = 0; i < count; ++i) room[i] = wide(values[i]);
     else numbers = widened(reinterpret_cast<const Part*>(values), total, room);
 
-    double sums[lanes];
-    lane_array sum = spread(0);
-    index_t i = 0;
-    for (; i + lanes <= total; i += lanes)
-      for (int k = 0; k < vectors; ++k) sum.part[k] += load(numbers + i + k * vector_doubles);
-    sum.store(sums);
-    for (int lane = 0; i < total; ++i, ++lane) sums[lane] += static_cast<double>(numbers[i]);
-    combine<parts>(sums);
-
     State here{count, {}, 0};
-    for (int part = 0; part < parts; ++part)
-      here.mean[part].high = sums[part] / static_cast<double>(count);
+    if constexpr (value_is_centre) {
+      for (int part = 0; part < parts; ++part)
+        here.mean[part].high = wide(reinterpret_cast<const Part*>(values)[part]);
+    } else {
+      mean_of(numbers, count, here);
+    }
     double centres[lanes];
     for (int lane = 0; lane < lanes; ++lane) centres[lane] = here.mean[lane % parts].high;
     lane_array distance = spread(0), square = spread(0), centre;
     __builtin_memcpy(centre.part, centres, sizeof(centres));
     const auto* const next = reinterpret_cast<const std::byte*>(values + count);
-    i = 0;
+    index_t i = 0;
     for (; i + lanes <= total; i += lanes) {
-      // This loop works in the cache, so the next run can be brought in meanwhile.
-      for (index_t at = 0; at < lanes * static_cast<index_t>(sizeof(Part)); at += 64)
-        __builtin_prefetch(next + i * static_cast<index_t>(sizeof(Part)) + at);
+      // After a first loop this one works in the cache, so the next run can be brought in meanwhile.
+      if constexpr (!value_is_centre)
+        for (index_t at = 0; at < lanes * static_cast<index_t>(sizeof(Part)); at += 64)
+          __builtin_prefetch(next + i * static_cast<index_t>(sizeof(Part)) + at);
       for (int k = 0; k < vectors; ++k) {
         const doubles away = load(numbers + i + k * vector_doubles) - centre.part[k];
         distance.part[k] += away;
@@ -107,6 +108,20 @@ struct moments {
     merge(state, here);
   }
 
+  static void mean_of(const Lane* numbers, index_t count, State& here) {
+    const index_t total = count * parts;
+    double sums[lanes];
+    lane_array sum = spread(0);
+    index_t i = 0;
+    for (; i + lanes <= total; i += lanes)
+      for (int k = 0; k < vectors; ++k) sum.part[k] += load(numbers + i + k * vector_doubles);
+    sum.store(sums);
+    for (int lane = 0; i < total; ++i, ++lane) sums[lane] += static_cast<double>(numbers[i]);
+    combine<parts>(sums);
+    for (int part = 0; part < parts; ++part)
+      here.mean[part].high = sums[part] / static_cast<double>(count);
+  }
+
   static void merge(State& into, const State& from) {
     if (from.count == 0) return;
     if (into.count == 0) {
@@ -127,33 +142,40 @@ struct moments {
   }
 
   static void begin(Columns& columns, index_t count) {
-    for (index_t i = 0; i < count * parts; ++i) columns.mean[i] = columns.squares[i] = 0;
+    for (index_t i = 0; i < count * parts; ++i) columns.squares[i] = 0;
   }
 
+  // Takes in the rows of a stack at once. With n rows before, their mean m, and the distances d of
+  // the new values from m: the sum of squared distances from m grows by the sum of d * d, and the
+  // mean moves by s / (n + height), where s is the sum of d. Distances from the moved mean are
+  // smaller, by s * s / (n + height) in all. This takes away at most half of the squares from the
+  // second stack on; in the first one the first d is 0, and a quarter is left.
   template <int height>
-  static void rows(Columns& columns, const stacked_rows<T, height>& stack, index_t count,
+  static void rows(Columns& columns, const stacked_rows<T, height>& stack, column_range over,
                    index_t before) {
     const auto numbers = stack.template of<Part>();
-    if (before == 0)
-      for (index_t i = 0; i < count * parts; ++i) columns.first[i] = wide(numbers.row[0][i]);
-    double share[height];
-    for (int k = 0; k < height; ++k) share[k] = 1.0 / static_cast<double>(before + k + 1);
-    struct so_far {
-      double mean;
-      double squares;
-    };
+    if (before == 0) {
+      for (index_t i = over.first * parts; i < over.last * parts; ++i) {
+        columns.first[i] = has_origin ? wide(numbers.row[0][i]) : 0;
+        columns.mean[i] = has_origin ? 0 : wide(numbers.row[0][i]);
+      }
+    }
+    const double share = 1.0 / static_cast<double>(before + height);
     SHALE_INDEPENDENT
-    for (index_t i = 0; i < count * parts; ++i) {
-      const double origin = columns.first[i];
-      const so_far folded = numbers.fold(
-          i, so_far{columns.mean[i], columns.squares[i]}, [&](so_far column, Part value, int k) {
-            const double number = wide(value) - origin;
-            const double distance = number - column.mean;
-            const double mean = column.mean + distance * share[k];
-            return so_far{mean, column.squares + distance * (number - mean)};
-          });
-      columns.mean[i] = folded.mean;
-      columns.squares[i] = folded.squares;
+    for (index_t i = over.first * parts; i < over.last * parts; ++i) {
+      const double mean = columns.mean[i];
+      const double origin = has_origin ? columns.first[i] : 0;
+      struct so_far {
+        double sum;
+        double squares;
+      };
+      const so_far away = numbers.fold(i, so_far{0, 0}, [&](so_far stacked, Part value, int) {
+        const double distance = has_origin ? wide(value) - origin - mean : wide(value) - mean;
+        return so_far{stacked.sum + distance, stacked.squares + distance * distance};
+      });
+      const double moved = away.sum * share;
+      columns.mean[i] = mean + moved;
+      columns.squares[i] += away.squares - away.sum * moved;
     }
   }
 

@@ -35,9 +35,10 @@ struct float_product {
     for (index_t i = 0; i < count; ++i) columns.product[i] = 1;
   }
   template <int height>
-  static void rows(Columns& columns, const stacked_rows<T, height>& stack, index_t count, index_t) {
+  static void rows(Columns& columns, const stacked_rows<T, height>& stack, column_range over,
+                   index_t) {
     SHALE_INDEPENDENT
-    for (index_t i = 0; i < count; ++i)
+    for (index_t i = over.first; i < over.last; ++i)
       columns.product[i] = stack.fold(i, columns.product[i], [](double so_far, T value, int) {
         return so_far * to<double>(value);
       });
@@ -69,8 +70,9 @@ struct complex_product {
     for (index_t i = 0; i < count; ++i) columns.product[i] = {1, 0};
   }
   template <int height>
-  static void rows(Columns& columns, const stacked_rows<T, height>& stack, index_t count, index_t) {
-    for (index_t i = 0; i < count; ++i)
+  static void rows(Columns& columns, const stacked_rows<T, height>& stack, column_range over,
+                   index_t) {
+    for (index_t i = over.first; i < over.last; ++i)
       columns.product[i] = stack.fold(i, columns.product[i], [](State so_far, T value, int) {
         return times(so_far, to<complex_of<double>>(value));
       });
@@ -100,9 +102,10 @@ struct integer_product {
     for (index_t i = 0; i < count; ++i) columns.product[i] = 1;
   }
   template <int height>
-  static void rows(Columns& columns, const stacked_rows<T, height>& stack, index_t count, index_t) {
+  static void rows(Columns& columns, const stacked_rows<T, height>& stack, column_range over,
+                   index_t) {
     SHALE_INDEPENDENT
-    for (index_t i = 0; i < count; ++i)
+    for (index_t i = over.first; i < over.last; ++i)
       columns.product[i] =
           stack.fold(i, columns.product[i], [](std::uint64_t so_far, T value, int) {
             return so_far * static_cast<std::uint64_t>(number(value));

@@ -60,22 +60,26 @@ void fold_block(const fold_shape& fold, std::byte* state, const std::byte* value
   }
 }
 
-// Folds along the outer axis. The columns along the inner axis are folded side by side.
+// Folds along the outer axis. The columns along the inner axis are folded side by side. Strided
+// columns are packed, a stack of rows at a time, so that they are folded as contiguous ones are.
 void fold_columns(const fold_shape& fold, std::byte* states, const std::byte* values,
                   index_t position, axis inner, axis outer) {
   alignas(64) std::byte columns[column_bytes];
   alignas(64) std::byte packed[tile_columns * widest_value];
-  for (index_t first_column = 0; first_column < inner.extent; first_column += tile_columns) {
-    const index_t count = std::min(tile_columns, inner.extent - first_column);
+  const bool dense = inner.value_stride == fold.value_bytes || inner.extent == 1;
+  const index_t tile = dense ? tile_columns : tile_columns / stack_rows;
+  for (index_t first_column = 0; first_column < inner.extent; first_column += tile) {
+    const index_t count = std::min(tile, inner.extent - first_column);
     const std::byte* first = values + first_column * inner.value_stride;
     fold.begin(columns, count);
-    if (inner.value_stride == fold.value_bytes || count == 1) {
+    if (dense) {
       fold.rows(columns, first, outer.value_stride, count, outer.extent, 0);
     } else {
-      for (index_t row = 0; row < outer.extent; ++row) {
-        pack(packed, first + row * outer.value_stride, fold.value_bytes, inner.value_stride, 0,
-             count, 1);
-        fold.rows(columns, packed, 0, count, 1, row);
+      for (index_t row = 0; row < outer.extent; row += stack_rows) {
+        const index_t rows = std::min(stack_rows, outer.extent - row);
+        pack(packed, first + row * outer.value_stride, fold.value_bytes, inner.value_stride,
+             outer.value_stride, count, rows);
+        fold.rows(columns, packed, count * fold.value_bytes, count, rows, row);
       }
     }
     fold.end(columns, states + first_column * inner.state_stride, inner.state_stride, count,

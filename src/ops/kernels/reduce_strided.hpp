@@ -23,6 +23,10 @@ inline constexpr index_t run_elements = 2048;
 /// accumulators stay in the caches.
 inline constexpr index_t tile_columns = 1024;
 
+/// The rows that `rows` folds at once, except the last ones of a block. A fold may compute something
+/// else for a stack than for its rows one by one.
+inline constexpr index_t stack_rows = 4;
+
 /// The most bytes of the accumulators of a tile of columns.
 inline constexpr index_t column_bytes = tile_columns * 6 * 8;
 
@@ -43,7 +47,8 @@ struct fold_shape {
               const run_positions& positions);
 
   // These three fold a tile of columns. `begin` empties the accumulators. `rows` adds rows and may
-  // be called several times; `before` is the number of rows added earlier. `end` merges the
+  // be called several times; `before` is the number of rows added earlier, a multiple of
+  // stack_rows. `end` merges the
   // accumulators into the states, which lie `state_stride` bytes apart. `positions` are those of a
   // column's values, the same for every column.
   void (*begin)(std::byte* columns, index_t count);

@@ -50,10 +50,11 @@ struct sum_in_double {
   }
 
   template <int height>
-  static void rows(Columns& columns, const stacked_rows<T, height>& stack, index_t count, index_t) {
+  static void rows(Columns& columns, const stacked_rows<T, height>& stack, column_range over,
+                   index_t) {
     const auto numbers = stack.template of<Part>();
     SHALE_INDEPENDENT
-    for (index_t i = 0; i < count * parts; ++i)
+    for (index_t i = over.first * parts; i < over.last * parts; ++i)
       columns.sum[i] = numbers.fold(i, columns.sum[i], [](double sum, Part value, int) {
         return sum + static_cast<double>(to<float>(value));
       });
@@ -131,10 +132,11 @@ struct compensated_sum {
   }
 
   template <int height>
-  static void rows(Columns& columns, const stacked_rows<T, height>& stack, index_t count, index_t) {
+  static void rows(Columns& columns, const stacked_rows<T, height>& stack, column_range over,
+                   index_t) {
     const auto numbers = stack.template of<double>();
     SHALE_INDEPENDENT
-    for (index_t i = 0; i < count * parts; ++i) {
+    for (index_t i = over.first * parts; i < over.last * parts; ++i) {
       const exact_sum sum = numbers.fold(
           i, exact_sum{columns.high[i], columns.low[i]}, [](exact_sum so_far, double value, int) {
             const double high = so_far.high + value;
@@ -178,9 +180,10 @@ struct integer_sum {
     for (index_t i = 0; i < count; ++i) columns.sum[i] = 0;
   }
   template <int height>
-  static void rows(Columns& columns, const stacked_rows<T, height>& stack, index_t count, index_t) {
+  static void rows(Columns& columns, const stacked_rows<T, height>& stack, column_range over,
+                   index_t) {
     SHALE_INDEPENDENT
-    for (index_t i = 0; i < count; ++i)
+    for (index_t i = over.first; i < over.last; ++i)
       columns.sum[i] = stack.fold(i, columns.sum[i], [](std::uint64_t sum, T value, int) {
         return sum + static_cast<std::uint64_t>(number(value));
       });

@@ -79,9 +79,10 @@ struct integer_mean {
       for (index_t i = 0; i < count; ++i) columns.high[i] = 0;
   }
   template <int height>
-  static void rows(Columns& columns, const stacked_rows<T, height>& stack, index_t count, index_t) {
+  static void rows(Columns& columns, const stacked_rows<T, height>& stack, column_range over,
+                   index_t) {
     SHALE_INDEPENDENT
-    for (index_t i = 0; i < count; ++i) {
+    for (index_t i = over.first; i < over.last; ++i) {
       columns.low[i] = stack.fold(i, columns.low[i], [](std::int64_t sum, T value, int) {
         if constexpr (halves) return sum + low_half(value);
         else return sum + static_cast<std::int64_t>(number(value));
@@ -143,9 +144,10 @@ struct count_of {
     for (index_t i = 0; i < count; ++i) columns.count[i] = 0;
   }
   template <int height>
-  static void rows(Columns& columns, const stacked_rows<T, height>& stack, index_t count, index_t) {
+  static void rows(Columns& columns, const stacked_rows<T, height>& stack, column_range over,
+                   index_t) {
     SHALE_INDEPENDENT
-    for (index_t i = 0; i < count; ++i)
+    for (index_t i = over.first; i < over.last; ++i)
       columns.count[i] = stack.fold(i, columns.count[i], [](std::int64_t found, T value, int) {
         return found + (is_nonzero(value) == nonzero ? 1 : 0);
       });

@@ -20,6 +20,11 @@ constexpr index_t tile_elements_min = index_t{1} << 13;
 constexpr index_t high_tile_elements_max = index_t{1} << 19;
 constexpr index_t high_tiles_min = 64;
 
+// A tile makes, merges and frees its states, so each of them should take in many elements. If a tile
+// is small, it gets fewer states for that, but not so few that its rows are short pieces of memory.
+constexpr index_t elements_of_state_min = 64;
+constexpr index_t tile_states_min = 128;
+
 // The most bytes that a tile may touch (plan.5).
 struct byte_limit {
   index_t operand;  // bytes of one operand
@@ -184,12 +189,13 @@ class cutter {
   // and both are equal. Nothing is left, so axis 0 gets 1.
   //
   // A sum over axis 0 of 1,000 x 10,000 goes further: its tiles are a 64th of all elements,
-  // 156,250, and have at most 4,096 states. So axis 1 gets 4,096 (in the end 3,334, for 3 equal
-  // tiles), and the 38 that are left go to axis 0.
+  // 156,250, and have a 64th of that as states. So axis 1 gets 2,441 (in the end 2,000, for 5 equal
+  // tiles), and the 64 that are left go to axis 0.
   dims row_tile_shape() const {
     dims tile = dims::filled(axes_.rank(), 1);
     index_t left = moves_states(axes_.rank() - 1) ? std::max(elements_, high_elements_) : elements_;
-    index_t state_elements = options_.state_elements;
+    index_t state_elements =
+        std::min(options_.state_elements, std::max(tile_states_min, left / elements_of_state_min));
     const std::vector<footprint> footprints = footprints_of(operands_, axes_.strides, options_);
     for (index_t axis = axes_.rank() - 1; axis >= 0 && left > 1; --axis) {
       index_t& extent = tile[axis];

@@ -310,7 +310,10 @@ TYPED_TEST(FloatReducers, FindExtremaWithOrderedZeros) {
   // infinities, and sometimes NaN.
   for (const int kind : {0, 1, 2, 3}) {
     const auto value = [kind](generator& random) {
-      if (kind == 3 && random() % 700 == 0) return T(std::numeric_limits<float>::quiet_NaN());
+      if (kind == 3 && random() % 700 == 0) {
+        const float nan = std::numeric_limits<float>::quiet_NaN();
+        return T(random() % 2 ? nan : -nan);
+      }
       if (random() % 40 == 0) return random() % 5 == 0 ? T(-0.0f) : T(0.0f);
       const float size = random() % 90 == 0 ? std::numeric_limits<float>::infinity()
                                             : static_cast<float>(random() % 1000 + 1);
@@ -334,36 +337,52 @@ TYPED_TEST(FloatReducers, FindExtremaWithOrderedZeros) {
   }
 }
 
-TYPED_TEST(FloatReducers, MeasureSpreadBesideALargeOffset) {
-  using T = TypeParam;
-  const double offset = std::is_same_v<T, double> ? 1e9 : 100;
-  const auto value = [offset](generator& random) {
-    return convert<T>(offset + std::normal_distribution<double>(0, 1)(random));
-  };
-  const auto variance = [](const std::vector<T>& values, double correction) {
-    quad sum = 0, squares = 0;
-    const auto count = static_cast<double>(values.size());
-    for (const T element : values) sum += static_cast<double>(element);
-    const quad mean = sum / count;
-    for (const T element : values) {
-      const quad away = static_cast<double>(element) - mean;
-      squares += away * away;
-    }
-    return squares / (count - correction);
-  };
+template <class T>
+quad variance_of(const std::vector<T>& values, double correction) {
+  quad sum = 0, squares = 0;
+  const auto count = static_cast<double>(values.size());
+  for (const T element : values) sum += static_cast<double>(element);
+  const quad mean = sum / count;
+  for (const T element : values) {
+    const quad away = static_cast<double>(element) - mean;
+    squares += away * away;
+  }
+  return squares / (count - correction);
+}
+
+template <class T, class Value>
+void expect_spread(Value value) {
   for (const double correction : {0.0, 1.0}) {
     expect_reduced<T, T>(
         reduction::variance, value,
         [&](T got, const std::vector<T>& values) {
           if (static_cast<double>(values.size()) <= correction)
             return equal_to(got, T(std::numeric_limits<float>::quiet_NaN()));
-          return within<T>(got, variance(values, correction), 2 * rounding<T> + 1e-12, 1e-14);
+          return within<T>(got, variance_of(values, correction), 2 * rounding<T> + 1e-12, 1e-14);
         },
         correction);
   }
   expect_reduced<T, T>(reduction::deviation, value, [&](T got, const std::vector<T>& values) {
-    const double wanted = std::sqrt(static_cast<double>(variance(values, 0)));
+    const double wanted = std::sqrt(static_cast<double>(variance_of(values, 0)));
     return within<T>(got, wanted, 2 * rounding<T> + 1e-12, 1e-7);
+  });
+}
+
+TYPED_TEST(FloatReducers, MeasureSpreadBesideALargeOffset) {
+  using T = TypeParam;
+  const double offset = std::is_same_v<T, double> ? 1e9 : 100;
+  expect_spread<T>([offset](generator& random) {
+    return convert<T>(offset + std::normal_distribution<double>(0, 1)(random));
+  });
+}
+
+// The first value of a row or column is far from the others now and then.
+TYPED_TEST(FloatReducers, MeasureSpreadOfValuesWithOutliers) {
+  using T = TypeParam;
+  const double far = std::is_same_v<T, float16> ? 40 : 3e4;
+  expect_spread<T>([far](generator& random) {
+    const double value = std::normal_distribution<double>(3, 1)(random);
+    return convert<T>(random() % 16 == 0 ? far * value : value);
   });
 }
 
