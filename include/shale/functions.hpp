@@ -6,6 +6,8 @@
 #include "shale/expr.hpp"
 #include "shale/linalg.hpp"
 #include "shale/manipulation.hpp"
+#include "shale/masks.hpp"
 #include "shale/reductions.hpp"
 #include "shale/scans.hpp"
 #include "shale/statistics.hpp"
+#include "shale/take.hpp"

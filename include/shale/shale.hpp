@@ -14,6 +14,7 @@
 #include "shale/npz.hpp"
 #include "shale/ops.hpp"
 #include "shale/raw.hpp"
+#include "shale/scatter.hpp"
 #include "shale/shared_memory.hpp"
 #include "shale/storage.hpp"
 #include "shale/tensor.hpp"

@@ -111,6 +111,16 @@ void add(const tensor& z, const tensor& a, const tensor& b) {
       z, [](T x, T y) { return static_cast<T>(x + y); }, a, b);
 }
 
+TEST(AncestorsTensor, GatherPicksAnElementForEachIndex) {
+  const tensor source = eval(arange(25).reshape({5, 5}));
+  const tensor index = tensor::of<std::int64_t>({{0, 1, 2, 3, 4}, {4, 0, 3, 1, 2}});
+  const tensor picked = eval(gather(source, 0, index));
+  for (index_t i = 0; i < 2; ++i)
+    for (index_t j = 0; j < 5; ++j)
+      EXPECT_EQ(picked.at({i, j}), source.at({index.at({i, j}).as<index_t>(), j}));
+  EXPECT_FALSE(picked.storage().shares_owner_with(source.storage()));
+}
+
 TEST(AncestorsTensor, AdditionIsGenericOverElements) {
   const auto adds = []<class T>(std::type_identity<T>) {
     const tensor a = tensor::of<T>({T(1), T(2), T(3)}), b = tensor::of<T>({T(4), T(5), T(6)});

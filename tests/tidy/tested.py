@@ -76,6 +76,8 @@ THROUGH = {
         "output_file": ("tests/interop/npy_test.cpp", "every write"),
     },
     "src/ops/graph": {
+        "indexed_generator": ("tests/ops/take_test.cpp", "take and its kind"),
+        "indices": ("tests/ops/take_test.cpp", "the indices of take"),
         "compile": ("tests/ops/expr_random_test.cpp", "every operation of eval"),
         "generate": ("tests/ops/expr_test.cpp", "arange, tile and repeat"),
         "stage_order": ("tests/ops/expr_test.cpp", "the passes of eval and explain"),

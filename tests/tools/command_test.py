@@ -645,6 +645,8 @@ class Command(ShaleCase):
         "tile": ["{}(f, (2, 3))", "{}(f, (2, 1, 2))"],
         "repeat": ["{}(f, 3, axis=1)", "{}(f, 2)"],
         **{name: ["{}((f, p))", "{}((f, i), axis=1)"] for name in "concatenate concat".split()},
+        "take": ["{}(f, i)", "{}(f, abs(i), axis=1)", "{}(i.T, i[0] % 4, -1)", "{}(f * 2, 3, 0)"],
+        "take_along_axis": ["{}(f, i % 4, axis=0)", "{}(f, i, 1)", "{}(f, i[:1], axis=1)"],
         "stack": ["{}((f, p))", "{}((f, p), axis=2)"],
         "reshape": ["{}(f, (6, 4))", "{}(f, (2, -1))"], "ravel": ["{}(f.T)"],
         "expand_dims": ["{}(f, axis=1)"], "squeeze": ["{}(f[:, None])", "{}(f[None], axis=0)"],

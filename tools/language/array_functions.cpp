@@ -110,6 +110,18 @@ std::vector<expr> array_list(arguments& from) {
   return parts;
 }
 
+value take(arguments& from) {
+  const expr a = from.array("a");
+  const expr indices = from.array("indices");
+  return {shale::take(a, indices, from.axis("axis"))};
+}
+
+value take_along_axis(arguments& from) {
+  const expr a = from.array("arr");
+  const expr indices = from.array("indices");
+  return {shale::take_along_axis(a, indices, from.index("axis", -1))};
+}
+
 value concat(arguments& from) {
   const std::vector<expr> parts = array_list(from);
   return {shale::concat(parts, from.index("axis", 0))};
@@ -201,6 +213,8 @@ std::vector<function> array_functions() {
       {"roll", roll, "roll(a, shift, axis=None)"},
       {"tile", tile, "tile(A, reps)"},
       {"repeat", repeat, "repeat(a, repeats, axis=None)", true},
+      {"take", take, "take(a, indices, axis=None)", true},
+      {"take_along_axis", take_along_axis, "take_along_axis(arr, indices, axis=-1)"},
       {"concat", concat, "concat((a1, a2, …), axis=0)"},
       {"stack", stack, "stack((a1, a2, …), axis=0)"},
       {"reshape", reshape, "reshape(a, shape)", true},

@@ -1,42 +1,16 @@
 #include "ops/graph/generate.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <type_traits>
+
+#include "ops/graph/indexed_generator.hpp"
+#include "ops/graph/row_walk.hpp"
 
 namespace shale::ops {
 
 namespace {
 
 using namespace detail;
-
-// The walk of a block over the input axes: the position of its first element along each input axis,
-// and the steps to the next element of a row and to the next row. An axis map lets a view axis move
-// along at most one input axis, so each step changes at most one position.
-struct row_walk {
-  dims index;
-  index_t inner_axis = -1;  // the input axis that the last view axis moves along, or -1
-  index_t inner_step = 0;
-  index_t outer_axis = -1;
-  index_t outer_step = 0;
-};
-
-row_walk begin_walk(const axis_map& map, const index_t* start) {
-  row_walk result;
-  result.index = map.base;
-  const index_t rank = map.rank();
-  for (index_t axis = 0; axis < rank; ++axis)
-    if (map.from[axis] >= 0) result.index[map.from[axis]] += map.step[axis] * start[axis];
-  if (rank >= 1) {
-    result.inner_axis = map.from[rank - 1];
-    result.inner_step = map.step[rank - 1];
-  }
-  if (rank >= 2) {
-    result.outer_axis = map.from[rank - 2];
-    result.outer_step = map.step[rank - 2];
-  }
-  return result;
-}
 
 template <class T>
 class range_generator final : public generator {
@@ -72,32 +46,6 @@ class range_generator final : public generator {
   T step_;
   axis_map map_;
 };
-
-// The first address and the strides in bytes of a tensor.
-class element_address {
- public:
-  explicit element_address(const tensor& values)
-      : values_(values), item_(static_cast<index_t>(values.item_bytes())) {
-    for (const index_t stride : values.strides()) strides_.push_back(stride * item_);
-  }
-  index_t stride(index_t axis) const noexcept { return strides_[axis]; }
-  const std::byte* first() const noexcept { return values_.data(); }
-
- private:
-  tensor values_;
-  index_t item_;
-  dims strides_;
-};
-
-template <std::size_t item>
-void copy_run(std::byte*& to, const std::byte* from, index_t count, index_t stride) {
-  if (stride == static_cast<index_t>(item)) {
-    std::memcpy(to, from, static_cast<std::size_t>(count) * item);
-    to += count * static_cast<index_t>(item);
-    return;
-  }
-  for (index_t i = 0; i < count; ++i, to += item, from += stride) std::memcpy(to, from, item);
-}
 
 template <std::size_t item>
 class gather_generator final : public generator {
@@ -230,6 +178,8 @@ std::unique_ptr<generator> make_generator(const node& leaf, std::vector<tensor> 
     return by_width<gather_generator>(width, *gather, inputs[0]);
   if (const auto* concat = std::get_if<concat_leaf>(&leaf.content))
     return by_width<concat_generator>(width, *concat, inputs);
+  if (const auto* indexed = std::get_if<indexed_leaf>(&leaf.content))
+    return make_indexed_generator(*indexed, inputs);
   return nullptr;
 }
 

@@ -61,6 +61,9 @@ void take_inputs(node& from, node_ref& chain) noexcept {
     take(gather->input);
   } else if (auto* concat = std::get_if<concat_leaf>(&from.content)) {
     for (auto& piece : concat->pieces) take(piece);
+  } else if (auto* indexed = std::get_if<indexed_leaf>(&from.content)) {
+    take(indexed->input);
+    for (auto& index : indexed->indices) take(index);
   } else if (auto* staged = std::get_if<staged_leaf>(&from.content)) {
     // If no other leaf refers to the stage, its inputs are moved out, too.
     if (!is_last(staged->from)) return;
@@ -240,6 +243,11 @@ std::vector<node_ref> inputs_of(const node& value, walk how) {
 std::vector<node_ref> generator_inputs(const node& leaf) {
   if (const auto* gather = std::get_if<gather_leaf>(&leaf.content)) return {gather->input};
   if (const auto* concat = std::get_if<concat_leaf>(&leaf.content)) return concat->pieces;
+  if (const auto* indexed = std::get_if<indexed_leaf>(&leaf.content)) {
+    std::vector<node_ref> inputs{indexed->input};
+    inputs.insert(inputs.end(), indexed->indices.begin(), indexed->indices.end());
+    return inputs;
+  }
   return {};
 }
 

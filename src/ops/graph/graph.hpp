@@ -97,6 +97,21 @@ struct concat_leaf {
   boxed<parallel::axis_map> map;
 };
 
+/// Says what gives the position along an axis of an indexed leaf's input: an axis of the leaf, or an
+/// index. If both are -1, the position is 0.
+struct position_of_axis {
+  index_t axis = -1;   // of the map's input
+  index_t index = -1;  // the number of the index
+};
+
+/// Elements of an input at positions that indices name.
+struct indexed_leaf {
+  node_ref input;                      // a tensor leaf or a staged node
+  std::vector<node_ref> indices;       // int64, of the shape that the map views; like `input`
+  std::vector<position_of_axis> axes;  // by axis of `input`
+  boxed<parallel::axis_map> map;
+};
+
 /// The inputs of an operation, at most three, without memory of their own.
 class operation_inputs {
  public:
@@ -158,8 +173,9 @@ struct staged_leaf {
 };
 
 struct node {
-  using any_content = std::variant<tensor_leaf, source_leaf, constant_leaf, range_leaf, gather_leaf,
-                                   concat_leaf, operation_node, cast_node, staged_leaf>;
+  using any_content =
+      std::variant<tensor_leaf, source_leaf, constant_leaf, range_leaf, gather_leaf, concat_leaf,
+                   indexed_leaf, operation_node, cast_node, staged_leaf>;
 
   template <class Content, class... Parts>
   node(dtype element_type, const dims& extents, std::in_place_type_t<Content> kind,

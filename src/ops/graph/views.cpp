@@ -56,6 +56,10 @@ class view_maker {
       leaf.map = map.after(*leaf.map);
       return make_node(value->type, map.shape, std::move(leaf));
     }
+    node_ref operator()(indexed_leaf leaf) const {
+      leaf.map = map.after(*leaf.map);
+      return make_node(value->type, map.shape, std::move(leaf));
+    }
     node_ref operator()(const operation_node& operation) const {
       operation_node viewed{operation.op, {}};
       for (const auto& input : operation.inputs) viewed.inputs.push_back(maker.view(input));

@@ -1,0 +1,43 @@
+// Elements for which a mask is true.
+//
+//   tensor outliers = masked_select(x, abs(x - mean(x)) > 3 * stddev(x));
+//
+// A mask is an expression whose elements count as true if they are not zero. The number of true
+// elements decides the shape of a result, so these functions evaluate at once, on the executor of
+// the calling thread; masked_fill makes an expression. The results are new tensors in memory of the
+// executor's pool. Their elements are in row-major order.
+//
+// Operands larger than a quarter of the budget are evaluated in slabs, twice: once to count, once
+// to select. Operands that lie in memory as contiguous tensors are read in place.
+// Throws   invalid_argument (shapes that do not broadcast, rank 0 where axes are needed),
+//          out_of_memory (a result beyond the budget), and as `eval`
+// Threads  as `eval`
+#pragma once
+
+#include <vector>
+
+#include "shale/expr.hpp"
+
+namespace [[gnu::visibility("default")]] shale {
+
+/// The elements of `a` for which `mask` is true, as NumPy's a[mask]. Both are broadcast.
+/// Shape    [number of true elements]
+tensor masked_select(const expr& a, const expr& mask);
+
+/// The coordinates of the elements that are not zero: for each axis an int64 tensor.
+/// Shape    [number of them] each; `a` has at least one axis
+std::vector<tensor> nonzero(const expr& a);
+
+/// The same coordinates in the rows of one matrix, as gather_nd takes them.
+/// Shape    [number of them, rank of `a`]
+tensor argwhere(const expr& a);
+
+/// `a` with `value` where `mask` is true. It has the dtype of `a`, and all three are broadcast.
+expr masked_fill(const expr& a, const expr& mask, const expr& value);
+
+/// Stores the elements of `values`, in row-major order, one after the other where `mask` is true.
+/// `mask` is broadcast to the shape of `out`. Elements that are left over are not used.
+/// Throws   invalid_argument also if `values` has too few elements; nothing is stored then
+void masked_scatter(const tensor& out, const expr& mask, const expr& values);
+
+}  // namespace shale

@@ -1,0 +1,33 @@
+// Operands of functions that are not passes: elements in memory.
+#pragma once
+
+#include "ops/graph/node_access.hpp"
+#include "parallel/operands/aliases.hpp"
+#include "shale/evaluate.hpp"
+#include "shale/expr.hpp"
+#include "storage/blocks/backing.hpp"
+
+namespace shale::ops {
+
+/// The elements of `value`: those of a tensor in memory in place, any others evaluated into memory
+/// of the current executor's pool.
+/// Throws   as `eval`
+inline tensor held_operand(const expr& value) {
+  const auto* leaf = std::get_if<detail::tensor_leaf>(&node_of(value)->content);
+  if (!leaf || detail::is_mapped(leaf->values.storage())) return eval(value);
+  return leaf->values;
+}
+
+/// The same, but the elements do not change when `out` is written.
+inline tensor held_operand(const expr& value, const tensor& out) {
+  const tensor held = held_operand(value);
+  return parallel::may_overlap(out, held) ? held.clone() : held;
+}
+
+/// The same as the first, in row-major order without gaps.
+inline tensor held_contiguous(const expr& value) {
+  const tensor held = held_operand(value);
+  return held.is_contiguous() ? held : eval(value);
+}
+
+}  // namespace shale::ops

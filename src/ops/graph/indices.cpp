@@ -1,0 +1,30 @@
+#include "ops/graph/indices.hpp"
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "shale/elementwise.hpp"
+#include "shale/error.hpp"
+
+namespace shale::ops {
+
+expr as_positions(const expr& indices, const char* function) {
+  const dtype type = indices.dtype();
+  if (kind(type) != dtype_kind::signed_integer && kind(type) != dtype_kind::unsigned_integer)
+    throw error(
+        errc::invalid_argument, std::string(function) + " needs indices of an integer dtype",
+        {"got " + std::string(name(type)),
+         type == dtype::boolean ? "for masks there is masked_select" : "cast them to int64 first"});
+  if (type != dtype::uint64) return astype(indices, dtype::int64);
+  constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  return astype(minimum(indices, most), dtype::int64);
+}
+
+void throw_index_out_of_range(index_t index, index_t axis, index_t extent) {
+  throw error(errc::invalid_argument, "an index is out of range",
+              {"index " + std::to_string(index) + " along axis " + std::to_string(axis) +
+               ", which has " + std::to_string(extent) + " positions"});
+}
+
+}  // namespace shale::ops

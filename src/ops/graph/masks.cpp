@@ -1,0 +1,328 @@
+#include "shale/masks.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <string>
+
+#include "core/allocating.hpp"
+#include "core/grid.hpp"
+#include "ops/graph/held_operand.hpp"
+#include "ops/graph/node_access.hpp"
+#include "ops/kernels/dispatch.hpp"
+#include "parallel/executor/tile_loop.hpp"
+#include "parallel/operands/loop_operand.hpp"
+#include "shale/elementwise.hpp"
+#include "shale/error.hpp"
+#include "shale/manipulation.hpp"
+#include "shale/reductions.hpp"
+
+namespace shale {
+
+using namespace ops;
+using detail::allocating;
+
+namespace {
+
+// The elements of a mask that one thread works through at a time.
+constexpr index_t block_elements = index_t{1} << 16;
+
+bool is_true(std::byte element) { return element != std::byte{}; }
+
+index_t count_true(const std::byte* elements, index_t count) {
+  static const reducer& counter = *find_reducer(reduction::count_nonzero, dtype::boolean);
+  std::int64_t found = 0;
+  auto* const state = reinterpret_cast<std::byte*>(&found);
+  counter.start(state, 1);
+  std::byte* const data[] = {state, const_cast<std::byte*>(elements)};
+  const index_t strides[] = {0, 1, 0, 0};
+  counter.accumulate(data, strides, count, 1);
+  return found;
+}
+
+// The true elements of a mask that lies in memory, counted block by block. So each block knows
+// where its results begin.
+class counted_mask {
+ public:
+  counted_mask(const tensor& mask, executor& on)
+      : mask_(mask), on_(on), starts_(static_cast<std::size_t>(blocks()) + 1, 0) {
+    parallel::parallel_for_tiles(on, blocks(), [&](index_t block, int) {
+      starts_[static_cast<std::size_t>(block) + 1] =
+          count_true(mask_.data() + first_of(block), first_of(block + 1) - first_of(block));
+    });
+    std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
+  }
+
+  index_t count() const noexcept { return starts_.back(); }
+
+  /// Calls `body(first, end, start, found)` for each block that has true elements: its elements, the
+  /// number of true elements before it, and of its own.
+  template <class Body>
+  void for_each_block(Body body) const {
+    parallel::parallel_for_tiles(on_, blocks(), [&](index_t block, int) {
+      const index_t start = starts_[static_cast<std::size_t>(block)];
+      const index_t found = starts_[static_cast<std::size_t>(block) + 1] - start;
+      if (found > 0) body(first_of(block), first_of(block + 1), start, found);
+    });
+  }
+
+  const std::byte* elements() const noexcept { return mask_.data(); }
+
+ private:
+  index_t blocks() const { return ceil_div(mask_.size(), block_elements); }
+  index_t first_of(index_t block) const { return std::min(block * block_elements, mask_.size()); }
+
+  tensor mask_;
+  executor& on_;
+  std::vector<index_t> starts_;
+};
+
+// Cuts an index space into slabs that follow one another in row-major order. A slab has at most
+// `elements` elements, or one.
+dims slab_shape(const dims& shape, index_t elements) {
+  dims slab = dims::filled(shape.size(), 1);
+  index_t left = std::max<index_t>(elements, 1);
+  for (index_t axis = shape.size() - 1; axis >= 0; --axis) {
+    slab[axis] = std::min(shape[axis], left);
+    if (slab[axis] < shape[axis]) break;
+    left /= std::max<index_t>(slab[axis], 1);
+  }
+  return slab;
+}
+
+expr part_of(const expr& whole, const region& box) {
+  expr part = whole;
+  for (index_t axis = 0; axis < whole.rank(); ++axis)
+    if (box.shape[axis] != whole.shape(axis))
+      part = part.narrow(axis, box.start[axis], box.shape[axis]);
+  return part;
+}
+
+// A mask whose true elements are counted first and then visited slab by slab, so that neither the
+// mask nor what is selected by it needs to fit into memory.
+class selection {
+ public:
+  /// `item_bytes` are those of one element of what is selected, beside the mask's own byte.
+  selection(const expr& mask, std::size_t item_bytes, executor& on)
+      : mask_(astype(mask, dtype::boolean)),
+        slab_(slab_shape(mask.shape(), slab_elements(item_bytes, on))),
+        on_(on) {
+    if (slab_ == mask.shape()) {
+      whole_.emplace(held_contiguous(mask_), on);
+      count_ = whole_->count();
+    } else if (mask.size() > 0) {
+      count_ = eval(count_nonzero(mask_)).item().as<index_t>();
+    }
+  }
+
+  index_t count() const noexcept { return count_; }
+
+  /// Calls `body(box, mask, before)` for each slab: its place, its mask, and the number of true
+  /// elements before it.
+  /// Throws   io if the mask is not the one that was counted, because a file has changed
+  template <class Body>
+  void for_each_slab(Body body) const {
+    if (count_ == 0) return;
+    if (whole_) return body(region::all(mask_.shape()), *whole_, 0);
+    const dims grid = detail::grid_of(mask_.shape(), slab_);
+    index_t before = 0;
+    dims at = dims::filled(grid.size(), 0);
+    do {
+      region box{at, slab_};
+      for (index_t axis = 0; axis < at.size(); ++axis) {
+        box.start[axis] *= slab_[axis];
+        box.shape[axis] = std::min(slab_[axis], mask_.shape(axis) - box.start[axis]);
+      }
+      const counted_mask part(held_contiguous(part_of(mask_, box)), on_);
+      if (before + part.count() > count_) throw_changed();
+      if (part.count() > 0) body(box, part, before);
+      before += part.count();
+    } while (detail::advance(at, grid));
+    if (before != count_) throw_changed();
+  }
+
+ private:
+  static index_t slab_elements(std::size_t item_bytes, const executor& on) {
+    return static_cast<index_t>(on.memory_bytes() / 4 / (item_bytes + 1));
+  }
+
+  [[noreturn]] static void throw_changed() {
+    throw error(errc::io, "the elements of a mask changed while it was evaluated",
+                {"another process writes to the file that the mask is computed from"});
+  }
+
+  expr mask_;
+  dims slab_;
+  executor& on_;
+  std::optional<counted_mask> whole_;
+  index_t count_ = 0;
+};
+
+// Every element is stored, and the next one replaces it if it was not selected. So there is no
+// branch that depends on the mask.
+template <std::size_t item>
+void select_elements(std::byte* to, const std::byte* from, const std::byte* mask, index_t found) {
+  for (index_t i = 0, k = 0; k < found; ++i) {
+    std::memcpy(to + k * static_cast<index_t>(item), from + i * static_cast<index_t>(item), item);
+    k += is_true(mask[i]) ? 1 : 0;
+  }
+}
+
+using select_function = void (*)(std::byte* to, const std::byte* from, const std::byte* mask,
+                                 index_t found);
+
+select_function select_by_width(std::size_t item_bytes) {
+  switch (item_bytes) {
+    case 1:
+      return select_elements<1>;
+    case 2:
+      return select_elements<2>;
+    case 4:
+      return select_elements<4>;
+    case 8:
+      return select_elements<8>;
+    default:
+      return select_elements<16>;
+  }
+}
+
+// Calls `row(coordinates, mask, length)` for the rows, or parts of rows, of a block of a mask whose
+// elements `first` … `end` - 1 lie at `mask`. The coordinates are those of the row's first element.
+// The block has at least one axis.
+template <class Row>
+void for_each_row(const region& box, const std::byte* mask, index_t first, index_t end, Row row) {
+  const index_t last = box.shape.size() - 1;
+  dims at = detail::unravel(first, box.shape);
+  for (index_t i = first; i < end;) {
+    const index_t length = std::min(end - i, box.shape[last] - at[last]);
+    dims coordinates = box.start;
+    for (index_t axis = 0; axis <= last; ++axis) coordinates[axis] += at[axis];
+    row(coordinates, mask + (i - first), length);
+    i += length;
+    at[last] += length - 1;
+    detail::advance(at, box.shape);
+  }
+}
+
+// Stores the last coordinates of the true elements of a row, from position `k` on. Returns the
+// position behind them. Like select_elements, it stores every coordinate, up to position `stop`.
+index_t store_columns(std::int64_t* to, std::int64_t first, const std::byte* row, index_t length,
+                      index_t k, index_t stop) {
+  for (index_t i = 0; i < length && k < stop; ++i) {
+    to[k] = first + i;
+    k += is_true(row[i]) ? 1 : 0;
+  }
+  return k;
+}
+
+// Stores the coordinates of the true elements of a block, from position `k` on.
+void store_coordinates(const std::vector<std::int64_t*>& to, const region& box,
+                       const counted_mask& mask, index_t first, index_t end, index_t k,
+                       index_t found) {
+  const std::size_t last = to.size() - 1;
+  const index_t stop = k + found;
+  for_each_row(box, mask.elements() + first, first, end,
+               [&](const dims& at, const std::byte* row, index_t length) {
+                 const index_t begin = k;
+                 k = store_columns(to[last], at[static_cast<index_t>(last)], row, length, k, stop);
+                 for (std::size_t axis = 0; axis < last; ++axis)
+                   std::fill(to[axis] + begin, to[axis] + k, at[static_cast<index_t>(axis)]);
+               });
+}
+
+}  // namespace
+
+tensor masked_select(const expr& a, const expr& mask) {
+  return allocating([&] {
+    executor& on = executor::current();
+    const dims shape = broadcast_shapes(a.shape(), mask.shape());
+    const expr values = a.broadcast_to(shape);
+    const std::size_t item = item_bytes(a.dtype());
+    const selection chosen(mask.broadcast_to(shape), item, on);
+    const tensor out = tensor::empty({chosen.count()}, a.dtype(), &on.pool());
+    const select_function select = select_by_width(item);
+    chosen.for_each_slab([&](const region& box, const counted_mask& part, index_t before) {
+      const tensor from = held_contiguous(part_of(values, box));
+      part.for_each_block([&](index_t first, index_t, index_t start, index_t found) {
+        const auto at = [item](index_t elements) { return elements * static_cast<index_t>(item); };
+        select(out.data() + at(before + start), from.data() + at(first), part.elements() + first,
+               found);
+      });
+    });
+    return out;
+  });
+}
+
+std::vector<tensor> nonzero(const expr& a) {
+  return allocating([&] {
+    if (a.rank() == 0)
+      throw error(errc::invalid_argument, "nonzero needs at least one axis",
+                  {"got a value of rank 0: reshape it to [1] first"});
+    executor& on = executor::current();
+    const selection chosen(a, 0, on);
+    std::vector<tensor> coordinates;
+    std::vector<std::int64_t*> to;
+    for (index_t axis = 0; axis < a.rank(); ++axis) {
+      coordinates.push_back(tensor::empty({chosen.count()}, dtype::int64, &on.pool()));
+      to.push_back(reinterpret_cast<std::int64_t*>(coordinates.back().data()));
+    }
+    chosen.for_each_slab([&](const region& box, const counted_mask& part, index_t before) {
+      part.for_each_block([&](index_t first, index_t end, index_t start, index_t found) {
+        store_coordinates(to, box, part, first, end, before + start, found);
+      });
+    });
+    return coordinates;
+  });
+}
+
+tensor argwhere(const expr& a) {
+  return allocating([&] {
+    if (a.rank() == 0) {
+      const index_t found = eval(count_nonzero(a)).item().as<index_t>();
+      return tensor::empty({found, 0}, dtype::int64);
+    }
+    std::vector<expr> columns;
+    for (const tensor& axis : nonzero(a)) columns.emplace_back(axis);
+    return eval(stack(columns, 1));
+  });
+}
+
+expr masked_fill(const expr& a, const expr& mask, const expr& value) {
+  return where(astype(mask, dtype::boolean), astype(value, a.dtype()), a);
+}
+
+void masked_scatter(const tensor& out, const expr& mask, const expr& values) {
+  allocating([&] {
+    if (out.rank() == 0) return masked_scatter(out.expand_dims(0), mask, values);
+    executor& on = executor::current();
+    parallel::require_output(out);
+    const expr chosen = astype(mask, dtype::boolean).broadcast_to(out.shape());
+    const counted_mask counted(held_operand(chosen, out).contiguous(), on);
+    if (counted.count() > values.size())
+      throw error(errc::invalid_argument, "masked_scatter needs a value for each true element",
+                  {"got " + std::to_string(values.size()) + " values for " +
+                   std::to_string(counted.count()) + " true elements"});
+    const tensor from = held_operand(astype(values, out.dtype()), out).contiguous();
+    const auto item = static_cast<index_t>(out.item_bytes());
+    const index_t stride = out.stride(-1) * item;
+    counted.for_each_block([&](index_t first, index_t end, index_t start, index_t) {
+      const std::byte* next = from.data() + start * item;
+      for_each_row(region::all(out.shape()), counted.elements() + first, first, end,
+                   [&](const dims& at, const std::byte* row, index_t length) {
+                     std::byte* to = out.data();
+                     for (index_t axis = 0; axis < at.size(); ++axis)
+                       to += at[axis] * out.stride(axis) * item;
+                     for (index_t i = 0; i < length; ++i, to += stride) {
+                       if (!is_true(row[i])) continue;
+                       std::memcpy(to, next, static_cast<std::size_t>(item));
+                       next += item;
+                     }
+                   });
+    });
+    out.storage().check();
+  });
+}
+
+}  // namespace shale

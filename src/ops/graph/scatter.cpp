@@ -1,0 +1,273 @@
+#include "shale/scatter.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "core/allocating.hpp"
+#include "core/grid.hpp"
+#include "ops/graph/held_operand.hpp"
+#include "ops/graph/indices.hpp"
+#include "ops/graph/node_access.hpp"
+#include "parallel/executor/tile_loop.hpp"
+#include "parallel/operands/loop_operand.hpp"
+#include "shale/elementwise.hpp"
+#include "shale/error.hpp"
+#include "shale/reductions.hpp"
+#include "tensor/parts.hpp"
+
+namespace shale {
+
+using namespace ops;
+using detail::allocating;
+
+namespace {
+
+enum class scatter_kind : std::uint8_t { store, add };
+
+// Columns that one thread works through together: neighbours along the last axis, so that rows of
+// a matrix are added as rows.
+constexpr index_t unit_columns = 1024;
+
+// A lane with fewer indices is not worth several threads.
+constexpr index_t shared_lane_min = index_t{1} << 15;
+
+// The part of a scatter that one thread does: some columns of one row of lanes, all indices along
+// them in order, and the targets from `first` up to `end`.
+struct scatter_unit {
+  std::byte* out;            // of the first column, at position 0 of the axis
+  const std::byte* indices;  // of the first column and index
+  const std::byte* values;
+  index_t columns;
+  index_t first;
+  index_t end;
+};
+
+// What units have in common: the number of indices along the axis, and the strides in bytes along
+// the axis and along the columns.
+struct scatter_shape {
+  index_t count;
+  index_t extent;  // of the output along the axis
+  struct strides {
+    index_t axis;
+    index_t column;
+  };
+  strides out, indices, values;
+};
+
+index_t position_at(const std::byte* index, index_t extent) {
+  std::int64_t position;
+  std::memcpy(&position, index, sizeof(position));
+  return position < 0 ? position + extent : position;
+}
+
+template <class T>
+void store_at(std::byte* to, const std::byte* from) {
+  std::memcpy(to, from, sizeof(T));
+}
+
+template <class T>
+void add_at(std::byte* to, const std::byte* from) {
+  T a, b;
+  std::memcpy(&a, to, sizeof(T));
+  std::memcpy(&b, from, sizeof(T));
+  if constexpr (std::is_same_v<T, bool>) {
+    a = a || b;
+  } else if constexpr (std::is_integral_v<T>) {
+    using Bits = std::make_unsigned_t<T>;
+    a = static_cast<T>(static_cast<Bits>(static_cast<Bits>(a) + static_cast<Bits>(b)));
+  } else if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>) {
+    a = T(static_cast<float>(a) + static_cast<float>(b));
+  } else {
+    a += b;
+  }
+  std::memcpy(to, &a, sizeof(T));
+}
+
+template <void (*combine)(std::byte*, const std::byte*)>
+void run_unit(const scatter_unit& unit, const scatter_shape& shape) {
+  for (index_t k = 0; k < shape.count; ++k) {
+    const std::byte* index = unit.indices + k * shape.indices.axis;
+    const std::byte* value = unit.values + k * shape.values.axis;
+    if (shape.indices.column == 0) {
+      const index_t target = position_at(index, shape.extent);
+      if (target < unit.first || target >= unit.end) continue;
+      std::byte* to = unit.out + target * shape.out.axis;
+      for (index_t c = 0; c < unit.columns; ++c)
+        combine(to + c * shape.out.column, value + c * shape.values.column);
+      continue;
+    }
+    for (index_t c = 0; c < unit.columns; ++c) {
+      const index_t target = position_at(index + c * shape.indices.column, shape.extent);
+      if (target < unit.first || target >= unit.end) continue;
+      combine(unit.out + target * shape.out.axis + c * shape.out.column,
+              value + c * shape.values.column);
+    }
+  }
+}
+
+using unit_function = void (*)(const scatter_unit&, const scatter_shape&);
+
+unit_function unit_for(scatter_kind kind, dtype type) {
+  if (kind == scatter_kind::add && !computes(type))
+    throw error(errc::invalid_argument, "elements of this dtype cannot be added",
+                {"got " + std::string(name(type))});
+  return visit(type, all_types{}, [&]<class T>(std::type_identity<T>) -> unit_function {
+    if constexpr (!std::is_same_v<T, float8_e4m3fn> && !std::is_same_v<T, float8_e5m2>)
+      if (kind == scatter_kind::add) return run_unit<add_at<T>>;
+    return run_unit<store_at<T>>;
+  });
+}
+
+void require_in_range(const tensor& positions, index_t axis, index_t extent) {
+  if (positions.size() == 0) return;
+  const expr distinct(detail::without_repeats(positions));
+  const expr extrema[] = {min(distinct), max(distinct)};
+  for (const tensor& extremum : eval_all(extrema)) {
+    const auto index = extremum.item().as<index_t>();
+    if (index >= extent || index < -extent) throw_index_out_of_range(index, axis, extent);
+  }
+}
+
+// Where a tensor's elements lie: the address of its first one, and its strides in bytes.
+struct address {
+  std::byte* first;
+  dims strides;
+
+  explicit address(const tensor& of) : first(of.data()) {
+    for (const index_t stride : of.strides())
+      strides.push_back(stride * static_cast<index_t>(of.item_bytes()));
+  }
+};
+
+// Scatters over `shape`, which is not longer than that of `out`, except along `axis`. `indices` and
+// `values` are broadcast to it only after they were computed.
+void scatter_checked(scatter_kind kind, const tensor& out, index_t axis, const dims& shape,
+                     const expr& indices, const expr& values) {
+  executor& on = executor::current();
+  const unit_function run = unit_for(kind, out.dtype());
+  parallel::require_output(out);
+  const tensor index_elements = held_operand(indices, out).broadcast_to(shape);
+  require_in_range(index_elements, axis, out.shape(axis));
+  if (element_count(shape) == 0) return;
+  const tensor value_elements = held_operand(astype(values, out.dtype()), out).broadcast_to(shape);
+  const address to(out), from(value_elements), at(index_elements);
+
+  // The columns lie along the last other axis. All further axes are the rows of lanes.
+  index_t column = -1;
+  dims rows = shape;
+  rows[axis] = 1;
+  for (index_t k = 0; k < shape.size(); ++k)
+    if (k != axis && shape[k] > 1) column = k;
+  const index_t columns = column < 0 ? 1 : shape[column];
+  if (column >= 0) rows[column] = 1;
+  const auto strides_of = [&](const address& of) {
+    return scatter_shape::strides{of.strides[axis], column < 0 ? 0 : of.strides[column]};
+  };
+  const scatter_shape lanes{shape[axis], out.shape(axis), strides_of(to), strides_of(at),
+                            strides_of(from)};
+  const index_t pieces = ceil_div(columns, unit_columns);
+  const index_t units = element_count(rows) * pieces;
+  // Few long lanes are shared: each thread looks at all their indices and serves a part of the
+  // targets. So the order of the values of one target stays.
+  const bool shares = units < on.threads() && shape[axis] >= shared_lane_min;
+  const index_t parts = shares ? std::min<index_t>(on.threads(), lanes.extent) : 1;
+  parallel::parallel_for_tiles(on, units * parts, [&](index_t number, int) {
+    const index_t part = number % parts;
+    const index_t piece = number / parts % pieces;
+    const dims row = detail::unravel(number / parts / pieces, rows);
+    scatter_unit unit{to.first,
+                      at.first,
+                      from.first,
+                      0,
+                      lanes.extent * part / parts,
+                      lanes.extent * (part + 1) / parts};
+    for (index_t k = 0; k < row.size(); ++k) {
+      unit.out += row[k] * to.strides[k];
+      unit.indices += row[k] * at.strides[k];
+      unit.values += row[k] * from.strides[k];
+    }
+    const index_t begin = piece * unit_columns;
+    unit.out += begin * lanes.out.column;
+    unit.indices += begin * lanes.indices.column;
+    unit.values += begin * lanes.values.column;
+    unit.columns = std::min(unit_columns, columns - begin);
+    run(unit, lanes);
+  });
+  out.storage().check();
+}
+
+void scatter_along(scatter_kind kind, const tensor& out, index_t axis, const expr& indices,
+                   const expr& values, const char* function) {
+  allocating([&] {
+    const index_t along = normalize_axis(axis, out.rank());
+    const dims& shape = indices.shape();
+    bool fits = shape.size() == out.rank();
+    for (index_t k = 0; fits && k < out.rank(); ++k) fits = k == along || shape[k] <= out.shape(k);
+    if (!fits)
+      throw error(errc::invalid_argument,
+                  std::string(function) +
+                      " needs indices that are no longer than the output, except along the axis",
+                  {"got shapes " + to_string(out.shape()) + " and " + to_string(shape) + ", axis " +
+                   std::to_string(along)});
+    scatter_checked(kind, out, along, shape, as_positions(indices, function), values);
+  });
+}
+
+// Scatters whole slices: every lane has the same indices.
+void scatter_slices(scatter_kind kind, const tensor& out, index_t axis, const expr& indices,
+                    const expr& values, const char* function) {
+  allocating([&] {
+    const index_t along = normalize_axis(axis, out.rank());
+    if (indices.rank() != 1)
+      throw error(errc::invalid_argument, std::string(function) + " needs indices with one axis",
+                  {"got shape " + to_string(indices.shape())});
+    dims shape = out.shape();
+    shape[along] = indices.size();
+    expr positions = as_positions(indices, function);
+    for (index_t k = along + 1; k < out.rank(); ++k)
+      positions = positions.expand_dims(positions.rank());
+    scatter_checked(kind, out, along, shape, positions, values);
+  });
+}
+
+}  // namespace
+
+void scatter(const tensor& out, index_t axis, const expr& indices, const expr& values) {
+  scatter_along(scatter_kind::store, out, axis, indices, values, "scatter");
+}
+
+void scatter_add(const tensor& out, index_t axis, const expr& indices, const expr& values) {
+  scatter_along(scatter_kind::add, out, axis, indices, values, "scatter_add");
+}
+
+void index_copy(const tensor& out, index_t axis, const expr& indices, const expr& values) {
+  scatter_slices(scatter_kind::store, out, axis, indices, values, "index_copy");
+}
+
+void index_add(const tensor& out, index_t axis, const expr& indices, const expr& values) {
+  scatter_slices(scatter_kind::add, out, axis, indices, values, "index_add");
+}
+
+void index_fill(const tensor& out, index_t axis, const expr& indices, const scalar& value) {
+  scatter_slices(scatter_kind::store, out, axis, indices, expr(value), "index_fill");
+}
+
+void put(const tensor& out, const expr& indices, const expr& values) {
+  allocating([&] {
+    const expr flat_values =
+        values.size() == 1 ? values.reshape({1}) : values.broadcast_to(indices.shape()).ravel();
+    const expr flat_indices = indices.ravel();
+    if (const auto flat = out.layout().view({-1}))
+      return scatter(tensor(out.storage(), out.dtype(), *flat), 0, flat_indices, flat_values);
+    parallel::require_output(out);
+    const tensor copy = out.clone();
+    scatter(copy.view({-1}), 0, flat_indices, flat_values);
+    eval_into(out, copy);
+  });
+}
+
+}  // namespace shale
