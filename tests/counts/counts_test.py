@@ -28,14 +28,20 @@ LIMITS = {
 }
 
 
-class SmallCalls(unittest.TestCase):
-    def count(self, name):
+# Calls that evaluate many parts. Four times as many may cost this many times the instructions: work
+# that grows with the square of their number costs ten times or more.
+GROWING = ("concat_of_parts", "concat_of_slices", "stack_of_parts", "all_parts", "all_sums")
+GROWTH_MAX = 5
+
+
+class Calls(unittest.TestCase):
+    def count(self, name, calls=CALLS, *parts):
         """Instructions and allocations of one call, and the threads of the process afterwards."""
         with tempfile.TemporaryDirectory() as folder:
             profile = pathlib.Path(folder) / "profile"
             done = subprocess.run(
                 [ARGUMENTS.valgrind, "--tool=callgrind", f"--callgrind-out-file={profile}",
-                 ARGUMENTS.program, name, str(CALLS)],
+                 ARGUMENTS.program, name, str(calls), *map(str, parts)],
                 env={**os.environ, "SHALE_ISA": "baseline"}, capture_output=True, text=True,
                 timeout=120)
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -43,8 +49,10 @@ class SmallCalls(unittest.TestCase):
             dump = (pathlib.Path(folder) / "profile.1").read_text()
         instructions = int(re.search(r"^totals: (\d+)", dump, re.MULTILINE).group(1))
         allocations, threads = map(int, done.stdout.split())
-        return instructions / CALLS, allocations / CALLS, threads
+        return instructions / calls, allocations / calls, threads
 
+
+class SmallCalls(Calls):
     def test_cost_no_more_than_they_did(self):
         for name, (instructions_max, allocations_max) in LIMITS.items():
             with self.subTest(name):
@@ -59,6 +67,15 @@ class SmallCalls(unittest.TestCase):
         instructions, allocations, _ = self.count("sum")
         self.assertGreater(instructions, 100)
         self.assertGreater(allocations, 0)
+
+
+class CallsOfManyParts(Calls):
+    def test_cost_in_proportion_to_the_parts(self):
+        for name in GROWING:
+            with self.subTest(name):
+                few, many = (self.count(name, 1, parts)[0] for parts in (500, 2000))
+                print(f"{name}: {few / 500:.0f} and {many / 2000:.0f} instructions for each part")
+                self.assertLessEqual(many, GROWTH_MAX * few)
 
 
 if __name__ == "__main__":

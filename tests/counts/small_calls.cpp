@@ -1,13 +1,16 @@
-// Makes small calls, so that their work can be counted: instructions by callgrind, allocations and
-// threads by itself.
+// Makes small calls, and evaluations of many small parts, so that their work can be counted:
+// instructions by callgrind, allocations and threads by itself.
 //
-//   small_calls NAME CALLS   makes a call CALLS times, after ten calls that are not counted
+//   small_calls NAME CALLS          makes a call CALLS times, after as many that are not counted,
+//                                   but no more than ten
+//   small_calls NAME CALLS PARTS    the same for a call that evaluates PARTS parts
 //
 // It prints a line "allocations threads": the allocations of all counted calls, and the threads of
 // the process afterwards. The default executor may start threads; small calls should not.
 #include <unistd.h>
 #include <valgrind/callgrind.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdio>
@@ -17,6 +20,7 @@
 #include <iterator>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "shale/shale.hpp"
 
@@ -46,13 +50,38 @@ extern "C" int posix_memalign(void** address, std::size_t alignment, std::size_t
   return *address != nullptr ? 0 : 12;  // ENOMEM
 }
 
+namespace {
+
+using namespace shale;
+
+// Sums of different tensors with a number.
+std::vector<expr> make_parts(int count) {
+  std::vector<expr> parts;
+  for (int i = 0; i < count; ++i) parts.push_back(expr(tensor::full({4}, i, dtype::float32)) + 1);
+  return parts;
+}
+
+// Slices of one tensor.
+std::vector<expr> make_slices(int count) {
+  const tensor whole = tensor::zeros({count, 4}, dtype::float32);
+  std::vector<expr> slices;
+  for (int i = 0; i < count; ++i) slices.push_back(expr(whole.select(0, i)));
+  return slices;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
-  using namespace shale;
-  if (argc != 3) return 2;
+  if (argc < 3 || argc > 4) return 2;
   const tensor a = tensor::full({8}, 1.5, dtype::float32);
   const tensor b = tensor::full({8}, 2.5, dtype::float32);
   const tensor out = tensor::zeros({8}, dtype::float32);
   const expr kept = expr(a) + expr(b);
+  const int part_count = argc == 4 ? std::atoi(argv[3]) : 1;
+  const std::vector<expr> parts = make_parts(part_count);
+  const std::vector<expr> slices = make_slices(part_count);
+  std::vector<expr> sums;
+  for (const expr& part : parts) sums.push_back(sum(part));
   const std::map<std::string, std::function<void()>> calls = {
       {"apply", [&] { apply([](float& y, float x, float z) { y = x + z; }, out, a, b); }},
       {"copy", [&] { copy(out, a); }},
@@ -63,12 +92,17 @@ int main(int argc, char** argv) {
       {"build_expression", [&] { expr(a) + expr(b); }},
       {"exp", [&] { eval_into(out, exp(expr(a))); }},
       {"sum", [&] { eval(sum(expr(a))); }},
+      {"concat_of_parts", [&] { eval(concat(parts, 0)); }},
+      {"concat_of_slices", [&] { eval(concat(slices, 0)); }},
+      {"stack_of_parts", [&] { eval(stack(parts)); }},
+      {"all_parts", [&] { eval_all(parts); }},
+      {"all_sums", [&] { eval_all(sums); }},
   };
   const auto chosen = calls.find(argv[1]);
   if (chosen == calls.end()) return 2;
   const int count = std::atoi(argv[2]);
 
-  for (int i = 0; i < 10; ++i) chosen->second();
+  for (int i = 0; i < std::min(count, 10); ++i) chosen->second();
   const long before = allocations;
   CALLGRIND_ZERO_STATS;
   for (int i = 0; i < count; ++i) chosen->second();

@@ -20,10 +20,9 @@
 #include <vector>
 
 #include "ops/graph/compile.hpp"
+#include "ops/graph/growing_passes.hpp"
 #include "ops/graph/stage_order.hpp"
-#include "ops/kernels/dispatch.hpp"
 #include "ops/linalg/products.hpp"
-#include "parallel/plan/plan.hpp"
 
 namespace shale::ops {
 
@@ -85,45 +84,6 @@ class stage_results {
   std::uint64_t bytes_max_ = 0;
 };
 
-/// A pass that is being put together, the leaves that it reads so far, and the stages that it
-/// computes.
-struct growing_pass {
-  planned_pass made;
-  std::set<const node*> leaves = {};
-  std::vector<const detail::stage*> stages = {};
-
-  bool reduces() const { return !made.reductions.empty(); }
-
-  // Whether a stage may join. Reading positions changes the order in which a pass folds. That would
-  // change the bits of float sums, which must not depend on what else is computed.
-  bool can_fold(const detail::stage& added) const {
-    if (!added.reduces) return true;
-    bool positions = find_reducer(added.kind, added.input->type)->reads_positions;
-    bool ordered = depends_on_order(added.kind);
-    for (const auto& known : made.reductions) {
-      positions = positions || find_reducer(known.kind, known.value->type)->reads_positions;
-      ordered = ordered || depends_on_order(known.kind);
-    }
-    return !(positions && ordered);
-  }
-
-  // Adds the leaves of `value` if outputs, leaves and states together fit in one plan. Returns true
-  // if they fit. An empty pass takes any value.
-  bool try_take(const node_ref& value) {
-    std::set<const node*> together = leaves;
-    for (const auto& node : post_order(value))
-      if (!computes_elements(*node) &&
-          !std::holds_alternative<detail::constant_leaf>(node->content))
-        together.insert(node.get());
-    const std::size_t values = made.outputs.size() + made.reductions.size();
-    if (values > 0 &&
-        together.size() + values + 2 > static_cast<std::size_t>(parallel::max_operands))
-      return false;
-    leaves = std::move(together);
-    return true;
-  }
-};
-
 /// Makes the passes of an evaluation, in order, and calls `body(pass, staged)` for each.
 class pass_sequence {
  public:
@@ -143,16 +103,13 @@ class pass_sequence {
       for (const auto& reader : level) results_.expect_reader(stages_read(*reader));
     find_direct_outputs();
     for (const auto& level : levels) run_level(level, allocate, multiply, body);
-    while (!outputs_.empty()) {
-      growing_pass next{planned_pass{outputs_.front().value->shape, {}, {}, {}}};
-      std::vector<wanted_output> rest;
-      for (auto& output : outputs_) {
-        const bool joins = output.value->shape == next.made.shape && next.try_take(output.value);
-        (joins ? next.made.outputs : rest).push_back(std::move(output));
-      }
-      outputs_ = std::move(rest);
-      body(next.made, results_.values());
-      for (const auto& output : next.made.outputs) results_.end_reader(stages_read(output.value));
+    growing_passes passes;
+    for (auto& output : outputs_)
+      passes.pass_for(output.value).made.outputs.push_back(std::move(output));
+    outputs_.clear();
+    for (const auto& pass : passes.all()) {
+      body(pass.made, results_.values());
+      for (const auto& output : pass.made.outputs) results_.end_reader(stages_read(output.value));
     }
   }
 
@@ -166,13 +123,13 @@ class pass_sequence {
   template <class Allocate, class Multiply, class Body>
   void run_level(const stage_levels::value_type& level, Allocate allocate, Multiply multiply,
                  Body body) {
-    std::vector<growing_pass> passes;
+    growing_passes passes;
     for (const auto& current : level) {
       if (current->factor) run_product(*current, multiply);
       else if (current->scans) run_scan(*current, allocate, body);
-      else add_to_pass(pass_for(*current, passes), *current, allocate);
+      else add_to_pass(passes.pass_for(*current), *current, allocate);
     }
-    for (const auto& pass : passes) {
+    for (const auto& pass : passes.all()) {
       body(pass.made, results_.values());
       for (const detail::stage* computed : pass.stages) results_.end_reader(stages_read(*computed));
     }
@@ -227,21 +184,6 @@ class pass_sequence {
       else rest.push_back(std::move(output));
     }
     outputs_ = std::move(rest);
-  }
-
-  // Returns the pass that computes a stage, with the leaves that the stage reads: the first of
-  // `passes` over the same shape that folds the same axes (or none, as the stage) and has room, or
-  // a new one.
-  static growing_pass& pass_for(const detail::stage& current, std::vector<growing_pass>& passes) {
-    const dims& shape = current.input->shape;
-    for (growing_pass& known : passes)
-      if (known.made.shape == shape && known.made.axes == current.axes &&
-          known.reduces() == current.reduces && known.can_fold(current) &&
-          known.try_take(current.input))
-        return known;
-    passes.push_back({planned_pass{shape, {}, {}, current.axes}});
-    passes.back().try_take(current.input);
-    return passes.back();
   }
 
   template <class Allocate>

@@ -1,8 +1,10 @@
 #include "ops/passes/pass.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "ops/kernels/dispatch.hpp"
 #include "ops/passes/fold_block.hpp"
@@ -86,12 +88,31 @@ void run_unit(const parallel::unit& here, const tape& program, const reduction_s
   });
 }
 
+// The first byte of the owner of the tensor's storage. Slices of one owner have the same.
+const std::byte* owner_address(const tensor& values) {
+  const storage& bytes = values.storage();
+  return bytes.data() == nullptr ? nullptr : bytes.data() - bytes.owner_offset();
+}
+
 // The bytes of the tensors that generators read (joined or repeated ones). They are not operands of
-// the plan.
+// the plan, and may be many. So they are sorted by their owners, and counted owner by owner.
 std::uint64_t gathered_bytes(const tape& program) {
-  std::vector<parallel::loop_operand> gathered;
-  for (const tensor& input : program.gathered()) gathered.push_back({input});
-  return parallel::bytes_read_once(gathered);
+  std::vector<const tensor*> inputs;
+  inputs.reserve(program.gathered().size());
+  for (const tensor& input : program.gathered()) inputs.push_back(&input);
+  std::sort(inputs.begin(), inputs.end(), [](const tensor* a, const tensor* b) {
+    return std::less<>()(owner_address(*a), owner_address(*b));
+  });
+  std::uint64_t bytes = 0;
+  std::vector<parallel::loop_operand> of_one_owner;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    of_one_owner.push_back({*inputs[k]});
+    if (k + 1 < inputs.size() && owner_address(*inputs[k + 1]) == owner_address(*inputs[k]))
+      continue;
+    bytes += parallel::bytes_read_once(of_one_owner);
+    of_one_owner.clear();
+  }
+  return bytes;
 }
 
 // Runs a pass over an index space without elements. Nothing is read or written, but outputs that

@@ -32,7 +32,7 @@ struct read_bytes {
 ///
 /// `is_read(k)` says whether operand k is read and has elements. `owner_of(k)` is its storage, and
 /// `bytes_of(k)` its read_bytes.
-/// Cost     O(n²) for n operands; allocates nothing
+/// Cost     O(n) for each storage of n operands, so O(n²) at most; allocates nothing
 template <class IsRead, class OwnerOf, class BytesOf>
 std::uint64_t count_bytes_read_once(std::size_t count, IsRead is_read, OwnerOf owner_of,
                                     BytesOf bytes_of) noexcept {
@@ -44,7 +44,7 @@ std::uint64_t count_bytes_read_once(std::size_t count, IsRead is_read, OwnerOf o
       return is_read(other) && owner_of(other).shares_owner_with(owner);
     };
     bool counted = false;
-    for (std::size_t before = 0; before < k; ++before) counted = counted || shares_owner(before);
+    for (std::size_t before = 0; before < k && !counted; ++before) counted = shares_owner(before);
     if (counted) continue;
     read_bytes all = bytes_of(k);
     for (std::size_t other = k + 1; other < count; ++other) {

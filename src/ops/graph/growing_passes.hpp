@@ -1,0 +1,61 @@
+// Puts passes together: values over one shape join a pass until it has no room.
+//
+// A value joins the first pass that has room for it. A pass that has refused several values takes
+// no more, so that the work grows with the number of values, and not with its square.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "ops/graph/compile.hpp"
+
+namespace shale::ops {
+
+/// A pass that is being put together, the leaves that it reads so far, and the stages that it
+/// computes.
+struct growing_pass {
+  planned_pass made;
+  std::set<const node*> leaves = {};
+  std::vector<const detail::stage*> stages = {};
+  int refusals = 0;  // values that it had no room for
+};
+
+/// The passes for the stages of one level, or for the outputs.
+class growing_passes {
+ public:
+  /// Returns the pass that computes the stage, a reduction or a value of its input's shape. The
+  /// stage is not in it yet, but the leaves that it reads are. Stages in one pass fold the same
+  /// axes.
+  /// Cost     O(nodes of the input), for each of the few passes with room
+  growing_pass& pass_for(const detail::stage& current);
+
+  /// The same for an output.
+  growing_pass& pass_for(const node_ref& output);
+
+  /// All passes, in the order in which they were begun.
+  const std::deque<growing_pass>& all() const noexcept { return passes_; }
+
+  /// The passes that may take further values. Their number is bounded for each shape and axes.
+  std::size_t with_room() const noexcept;
+
+ private:
+  // What the values of a pass have in common.
+  struct pass_kind {
+    dims shape;
+    dims axes;
+    bool reduces;
+
+    bool operator<(const pass_kind& other) const noexcept;
+  };
+
+  template <class MayJoin>
+  growing_pass& find(const pass_kind& kind, const node_ref& value, MayJoin may_join);
+
+  std::deque<growing_pass> passes_;
+  std::map<pass_kind, std::vector<growing_pass*>> open_;  // the passes that may take values
+};
+
+}  // namespace shale::ops
