@@ -369,6 +369,18 @@ void fill_double(kernel_table& table) {
 
 // ---- one by one --------------------------------------------------------------------------------
 
+// For a signalling NaN, the C library's functions return NaN. Here 1 to any power, and anything to
+// the power 0, is 1; and a length with an infinite side is infinite. SLEEF has the same results.
+template <class T>
+inline T power(T a, T b) {
+  if (a == 1 || b == 0) return 1;
+  if constexpr (std::is_same_v<T, float>) return powf(a, b);
+  else return pow(a, b);
+}
+inline double length(double a, double b) {
+  return __builtin_isinf(a) || __builtin_isinf(b) ? __builtin_inf() : hypot(a, b);
+}
+
 // Computes in double if the C library's float function may be off by more than 1 ulp.
 void fill_float(kernel_table& table) {
   using T = float;
@@ -380,7 +392,7 @@ void fill_float(kernel_table& table) {
   set_unary<T>(table, operation::arc_sine, [](T a) { return asinf(a); });
   set_unary<T>(table, operation::arc_cosine, [](T a) { return acosf(a); });
   set_unary<T>(table, operation::arc_tangent, [](T a) { return atanf(a); });
-  set_binary<T>(table, operation::power, [](T a, T b) { return powf(a, b); });
+  set_binary<T>(table, operation::power, [](T a, T b) { return power(a, b); });
   set_unary<T>(table, operation::logarithm_10,
                [](T a) { return static_cast<T>(log10(static_cast<double>(a))); });
   set_unary<T>(table, operation::tangent,
@@ -409,7 +421,7 @@ void fill_float(kernel_table& table) {
     return static_cast<T>(atan2(static_cast<double>(a), static_cast<double>(b)));
   });
   set_binary<T>(table, operation::hypotenuse, [](T a, T b) {
-    return static_cast<T>(hypot(static_cast<double>(a), static_cast<double>(b)));
+    return static_cast<T>(length(static_cast<double>(a), static_cast<double>(b)));
   });
 }
 
@@ -424,9 +436,9 @@ void fill_double(kernel_table& table) {
   set_unary<T>(table, operation::sine, [](T a) { return sin(a); });
   set_unary<T>(table, operation::cosine, [](T a) { return cos(a); });
   set_unary<T>(table, operation::tangent, [](T a) { return tan(a); });
-  set_binary<T>(table, operation::power, [](T a, T b) { return pow(a, b); });
+  set_binary<T>(table, operation::power, [](T a, T b) { return power(a, b); });
   set_binary<T>(table, operation::atan2, [](T a, T b) { return atan2(a, b); });
-  set_binary<T>(table, operation::hypotenuse, [](T a, T b) { return hypot(a, b); });
+  set_binary<T>(table, operation::hypotenuse, [](T a, T b) { return length(a, b); });
 #if defined(SHALE_X86_KERNELS)
   fill_more_double(table);
 #else

@@ -212,6 +212,53 @@ TYPED_TEST(Elementary, DoNotDependOnNeighbours) {
   }
 }
 
+// A quiet and a signalling NaN, of both signs.
+template <class T>
+std::vector<T> nans() {
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  const auto infinity = std::bit_cast<Bits>(std::numeric_limits<T>::infinity());
+  constexpr Bits sign = Bits{1} << (8 * sizeof(T) - 1);
+  std::vector<T> result = {std::numeric_limits<T>::quiet_NaN(),
+                           -std::numeric_limits<T>::quiet_NaN()};
+  for (const Bits bits : {infinity | 1, infinity | 1 | sign}) result.push_back(bits_to<T>(bits));
+  return result;
+}
+
+// Instructions make a signalling NaN quiet, but functions of the C library also look at its kind.
+TYPED_TEST(Elementary, KnowNoKindsOfNans) {
+  using T = TypeParam;
+  constexpr T infinity = std::numeric_limits<T>::infinity();
+  const std::vector<T> others = {0, -T(0), 1, -1, T(0.5), 2, -3, infinity, -infinity};
+  std::vector<T> a, b;
+  for (const T nan : nans<T>()) {
+    for (const T other : others) {
+      a.insert(a.end(), {nan, other});
+      b.insert(b.end(), {other, nan});
+    }
+    for (const T other : nans<T>()) {
+      a.push_back(nan);
+      b.push_back(other);
+    }
+  }
+  for (const ops::isa isa : usable_isas()) {
+    for (const function& tested : functions)
+      for (const T nan : applied(find(isa, tested.op, dtype_of<T>()), nans<T>()))
+        EXPECT_NE(nan, nan) << name(isa) << ", operation " << static_cast<int>(tested.op);
+    const std::vector<T> powers = applied(find(isa, operation::power, dtype_of<T>()), a, &b);
+    const std::vector<T> angles = applied(find(isa, operation::atan2, dtype_of<T>()), a, &b);
+    const std::vector<T> lengths = applied(find(isa, operation::hypotenuse, dtype_of<T>()), a, &b);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      const std::string operands = show(a[i]) + ", " + show(b[i]);
+      if (a[i] == 1 || b[i] == 0) EXPECT_EQ(powers[i], 1) << name(isa) << " pow " << operands;
+      else EXPECT_NE(powers[i], powers[i]) << name(isa) << " pow " << operands;
+      EXPECT_NE(angles[i], angles[i]) << name(isa) << " atan2 " << operands;
+      if (std::isinf(a[i]) || std::isinf(b[i]))
+        EXPECT_EQ(lengths[i], infinity) << name(isa) << " hypot " << operands;
+      else EXPECT_NE(lengths[i], lengths[i]) << name(isa) << " hypot " << operands;
+    }
+  }
+}
+
 TYPED_TEST(Elementary, HaveTheSameBitsForAvx2AndAvx512) {
   using T = TypeParam;
   const std::vector<T> values = arguments<T>(20001, 12);
