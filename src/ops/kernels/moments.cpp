@@ -16,6 +16,40 @@ inline double wide(T value) {
   }
 }
 
+/// Integers that a double does not hold exactly. The moments of their distances from one of them
+/// are computed: the distances are rounded once each, so they are exact if values are close together.
+template <class T>
+inline constexpr bool is_long = std::is_integral_v<T> && sizeof(T) == 8;
+
+/// The upper and the lower half of an integer of 64 bits: value = upper * 2^32 + lower. Differences
+/// of halves are exact.
+template <class T>
+inline double upper(T value) {
+  using Half = std::conditional_t<std::is_signed_v<T>, std::int32_t, std::uint32_t>;
+  return static_cast<double>(static_cast<Half>(value >> 32));
+}
+template <class T>
+inline double lower(T value) {
+  return static_cast<double>(static_cast<std::uint32_t>(value));
+}
+inline constexpr double two_to_32 = 4294967296.0;
+
+/// value - origin, rounded once.
+template <class T>
+inline double distance_from(T origin, T value) {
+  return (upper(value) - upper(origin)) * two_to_32 + (lower(value) - lower(origin));
+}
+inline double distance_from(double origin, double value) { return value - origin; }
+
+/// A value without rounding.
+template <class T>
+inline exact_sum exactly(T value) {
+  const double high = upper(value) * two_to_32;
+  const double sum = high + lower(value);
+  return {sum, rounding_error(high, lower(value), sum)};
+}
+inline exact_sum exactly(double value) { return {value, 0}; }
+
 /// Folds values into their count, their mean, and the sum of squared distances from the mean. The
 /// textbook formula, mean of squares minus square of mean, cancels nearly all digits if the mean is
 /// large against the deviation; distances from the mean do not cancel.
@@ -33,6 +67,7 @@ struct moments {
   static constexpr int parts = parts_of<T>::count;
   using Part = typename parts_of<T>::type;
   using Lane = std::conditional_t<std::is_same_v<Part, float>, float, double>;
+  using Origin = std::conditional_t<is_long<Part>, Part, double>;
   struct State {
     std::int64_t count;
     exact_sum mean[parts];
@@ -44,7 +79,7 @@ struct moments {
   /// together.
   static constexpr bool has_origin = sizeof(Part) == 8;
   struct Columns {
-    double first[tile_columns * parts];
+    Origin first[tile_columns * parts];
     double mean[tile_columns * parts];
     double squares[tile_columns * parts];
   };
@@ -53,17 +88,26 @@ struct moments {
 
   static State empty() { return {}; }
 
+  // The value as distances are computed from it.
+  static Origin origin_of(Part value) {
+    if constexpr (is_long<Part>) return value;
+    else return wide(value);
+  }
+
   // Sums the distances from a centre, and their squares. The distances would sum to zero if the
   // centre were the mean. Their sum gives the mean, and what the squares are too large by. With a
   // value of the run as centre, a run of n values keeps at least an n-th of the squares: the errors
   // of doubles stay far below the precision of narrower floats. Other types need a centre that is
-  // close to the mean, for which a first loop brings the run into the cache.
+  // close to the mean, for which a first loop brings the run into the cache. Long integers are
+  // replaced by their distances from the first one.
   static void run(State& state, const T* values, index_t count) {
     alignas(64) Lane room[std::is_same_v<Part, Lane> ? 1 : run_elements * parts];
     const index_t total = count * parts;
     const Lane* numbers = room;
     if constexpr (is_boolean<T>)
       for (index_t i = 0; i < count; ++i) room[i] = wide(values[i]);
+    else if constexpr (is_long<T>)
+      for (index_t i = 0; i < count; ++i) room[i] = distance_from(values[0], values[i]);
     else numbers = widened(reinterpret_cast<const Part*>(values), total, room);
 
     State here{count, {}, 0};
@@ -105,6 +149,7 @@ struct moments {
       here.mean[part] = add(here.mean[part], shift);
       here.squares += squares[part] - distances[part] * shift;
     }
+    if constexpr (is_long<T>) here.mean[0] = add(exactly(values[0]), here.mean[0]);
     merge(state, here);
   }
 
@@ -156,7 +201,7 @@ struct moments {
     const auto numbers = stack.template of<Part>();
     if (before == 0) {
       for (index_t i = over.first * parts; i < over.last * parts; ++i) {
-        columns.first[i] = has_origin ? wide(numbers.row[0][i]) : 0;
+        columns.first[i] = has_origin ? origin_of(numbers.row[0][i]) : Origin{};
         columns.mean[i] = has_origin ? 0 : wide(numbers.row[0][i]);
       }
     }
@@ -164,13 +209,14 @@ struct moments {
     SHALE_INDEPENDENT
     for (index_t i = over.first * parts; i < over.last * parts; ++i) {
       const double mean = columns.mean[i];
-      const double origin = has_origin ? columns.first[i] : 0;
+      const Origin origin = columns.first[i];
       struct so_far {
         double sum;
         double squares;
       };
       const so_far away = numbers.fold(i, so_far{0, 0}, [&](so_far stacked, Part value, int) {
-        const double distance = has_origin ? wide(value) - origin - mean : wide(value) - mean;
+        const double number = has_origin ? distance_from(origin, origin_of(value)) : wide(value);
+        const double distance = number - mean;
         return so_far{stacked.sum + distance, stacked.squares + distance * distance};
       });
       const double moved = away.sum * share;
@@ -182,8 +228,8 @@ struct moments {
   static State column(const Columns& columns, index_t index, index_t rows) {
     State state{rows, {}, 0};
     for (int part = 0; part < parts; ++part) {
-      state.mean[part] = add(exact_sum{columns.first[index * parts + part], 0},
-                             columns.mean[index * parts + part]);
+      state.mean[part] =
+          add(exactly(columns.first[index * parts + part]), columns.mean[index * parts + part]);
       state.squares += columns.squares[index * parts + part];
     }
     return state;

@@ -386,6 +386,51 @@ TYPED_TEST(FloatReducers, MeasureSpreadOfValuesWithOutliers) {
   });
 }
 
+// ---- long integers -----------------------------------------------------------------------------
+
+template <class T>
+class LongReducers : public testing::Test {};
+using long_list = testing::Types<std::int64_t, std::uint64_t>;
+TYPED_TEST_SUITE(LongReducers, long_list);
+
+// A double holds integers up to 2^53, so the elements must not be rounded before they are
+// subtracted.
+TYPED_TEST(LongReducers, MeasureSpreadOfIntegersThatNoDoubleHolds) {
+  using T = TypeParam;
+  using limits = std::numeric_limits<T>;
+  const auto variance = [](const std::vector<T>& values) {
+    quad sum = 0, squares = 0;
+    const auto count = static_cast<double>(values.size());
+    for (const T element : values) sum += static_cast<quad>(element);
+    for (const T element : values) {
+      const quad away = static_cast<quad>(element) - sum / count;
+      squares += away * away;
+    }
+    return squares / count;
+  };
+  const std::vector<std::function<T(generator&)>> kinds = {
+      [](generator& random) { return static_cast<T>((T{1} << 60) + static_cast<T>(random() % 3)); },
+      [](generator& random) {
+        return static_cast<T>(limits::max() - static_cast<T>(random() % 100));
+      },
+      [](generator& random) {
+        return static_cast<T>(limits::min() + static_cast<T>(random() % 100));
+      },
+      [](generator& random) { return random() % 2 == 0 ? limits::min() : limits::max(); },
+      [](generator& random) { return static_cast<T>(random()); },
+      [](generator& random) { return static_cast<T>(random() % 100); }};
+  for (const auto& value : kinds) {
+    expect_reduced<double, T>(reduction::variance, value,
+                              [&](double got, const std::vector<T>& values) {
+                                return within<double>(got, variance(values), 1e-12, 1e-9);
+                              });
+    expect_reduced<double, T>(
+        reduction::deviation, value, [&](double got, const std::vector<T>& values) {
+          return within<double>(got, std::sqrt(static_cast<double>(variance(values))), 1e-12, 1e-4);
+        });
+  }
+}
+
 // ---- complex -----------------------------------------------------------------------------------
 
 template <class T>
