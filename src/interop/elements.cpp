@@ -6,7 +6,9 @@
 #include <cstring>
 
 #include "core/stored_bools.hpp"
+#include "parallel/executor/executor_state.hpp"
 #include "parallel/mapped/stored_checksums.hpp"
+#include "parallel/operands/bytes_read_once.hpp"
 #include "parallel/pass/copy.hpp"
 #include "shale/mapped_file.hpp"
 #include "storage/blocks/backing.hpp"
@@ -209,6 +211,10 @@ void stream_elements(const tensor& values, std::endian order, executor& on,
                      const std::function<void(std::span<const std::byte>)>& sink) {
   element_streamer(values, order, on, sink).stream(values);
   values.storage().check();
+  auto& count = parallel::state_of(on).count;
+  count.call();
+  count.read(parallel::distinct_bytes(values));
+  count.written(values.size_bytes());
 }
 
 byte_range touched_bytes(const tensor& values) noexcept {

@@ -61,7 +61,8 @@ void require_booleans(const storage& bytes);
 
 /// Passes the bytes of `values` to `sink`, row-major and in the byte order `order`, in consecutive
 /// pieces of at most `piece_bytes`. Bools are passed as 0 and 1, whatever bytes `values` has. The
-/// bytes are valid until `sink` returns.
+/// bytes are valid until `sink` returns. The executor counts a call, and the elements as read and
+/// written.
 /// Throws   io (a mapped source lost its file), and what `sink` throws
 void stream_elements(const tensor& values, std::endian order, executor& on,
                      const std::function<void(std::span<const std::byte>)>& sink);

@@ -8,6 +8,8 @@
 #include "interop/zip_writer.hpp"
 #include "shale/executor.hpp"
 #include "shale/memory_pool.hpp"
+#include "shale/npy.hpp"
+#include "shale/raw.hpp"
 
 namespace shale {
 namespace {
@@ -55,6 +57,29 @@ TEST(Npz, TensorsOutliveTheirArchive) {
   const tensor read = npz_file::open(files / "a.npz").read("first");
   std::filesystem::remove(files / "a.npz");
   EXPECT_TRUE(equal_bits(read, some_members()[0].second));
+}
+
+TEST(Npz, WritersCountWhatTheyReadAndWrite) {
+  const scratch_directory files;
+  executor on;
+  const executor::scope within(on);
+  const tensor values = pattern({30, 50}, dtype::int16, 1);
+  const auto expect_counts = [&](std::uint64_t calls, std::uint64_t read, std::uint64_t written) {
+    const executor_statistics counted = on.statistics();
+    EXPECT_EQ(counted.calls, calls);
+    EXPECT_EQ(counted.bytes_read, read);
+    EXPECT_EQ(counted.bytes_written, written);
+  };
+  write_npy(files / "a.npy", values);
+  expect_counts(1, 3000, 3000);
+  npz_writer archive(files / "a.npz");
+  archive.add("strided", values.permute_dims({1, 0}).narrow(0, 0, 25));
+  expect_counts(2, 4500, 4500);
+  archive.add("repeated", values.narrow(0, 3, 1).broadcast_to({30, 50}));
+  archive.finish();
+  expect_counts(3, 4600, 7500);
+  write_raw(files / "a.raw", values);
+  expect_counts(4, 7600, 10500);
 }
 
 TEST(Npz, ChecksumsOfMappedMembersAreComparedWhenAsked) {

@@ -433,6 +433,17 @@ class Command(ShaleCase):
                 self.assertGreater(stats["cost"]["peak_rss_bytes"], 0)
                 self.assertGreaterEqual(stats["cost"]["bytes_read"], wanted.nbytes)
 
+    def test_archives_cost_what_is_read_and_written(self):
+        self.survey()
+        elements = self.dem.nbytes + self.wave.nbytes + 8
+        for source, least, most in (("survey.shale", elements, elements),
+                                    ("survey.shale:wave", self.wave.nbytes, 2 * self.wave.nbytes)):
+            cost = self.shale("convert", source, "back.npz", "-f", "--json").json()["cost"]
+            for key in ("bytes_read", "bytes_written"):
+                with self.subTest(source + " " + key):
+                    self.assertTrue(least <= cost[key] <= most, cost)
+        self.assertNotIn(" 0 B read", " " + self.shale("convert", "survey.shale", "back.npz", "-f").err)
+
     def test_stats_leave_nan_out_and_count_it(self):
         holes = self.wave.copy()
         holes[::3, ::5] = np.nan
