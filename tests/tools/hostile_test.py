@@ -541,12 +541,68 @@ class Hostile(unittest.TestCase):
         self.assertEqual(process.returncode, -signal.SIGPIPE)
         self.assertEqual(self.files(), before)
 
-    def test_a_summary_that_nobody_reads_keeps_the_finished_file(self):
-        with self.start("convert", "dem.npy", "new.npy", "--json") as process:
-            process.stdout.close()
-            self.assertEqual(process.stderr.read(), b"")
-            self.assertEqual(process.wait(timeout=60), -signal.SIGPIPE)
+    def changes(self):
+        """Commands that change something and report it, in an order in which each can be done."""
+        return (["convert", "dem.npy", "new.npy", "--json"],
+                ["convert", "dem.npy", "new.npz", "--json"],
+                ["convert", "dem.npy", "new.shale:dem", "--json"],
+                ["eval", "a + 1", "--let", "a=dem.npy", "-o", "new.shale:other", "--json"],
+                ["eval", "a + 1", "--let", "a=dem.npy", "-o", "new.raw", "--json"],
+                ["set", "new.shale:dem", "unit=m", "--json"],
+                ["mv", "new.shale:dem", "height", "--json"],
+                ["rm", "new.shale:other", "--json"],
+                ["convert", "new.shale", "--replace", "--json"])
+
+    def expect_changes(self):
         np.testing.assert_array_equal(np.load(self.path / "new.npy"), self.dem)
+        self.assertEqual(self.shale("ls", "new.shale"), "height\n")
+        self.shale("verify", "new.shale")
+        for name in ("new.npy", "new.npz", "new.raw", "new.shale"):
+            os.remove(self.path / name)
+
+    def test_changes_succeed_even_if_nobody_reads_their_report(self):
+        for arguments in self.changes():
+            with self.subTest(arguments), self.start(*arguments) as process:
+                process.stdout.close()
+                self.assertIn(b"could not be reported", process.stderr.read())
+                self.assertEqual(process.wait(timeout=60), 0)
+        self.expect_changes()
+        # Nor if nobody reads the summary, which goes to stderr.
+        reader, writer = os.pipe()
+        os.close(reader)
+        for arguments in self.changes():
+            with self.subTest(arguments):
+                self.shale(*(word for word in arguments if word != "--json"), stderr=writer)
+        self.expect_changes()
+        self.shale("plot", "dem.npy", "-o", "new.png", stderr=writer)
+        os.close(writer)
+
+    def test_changes_succeed_even_if_their_report_cannot_be_written(self):
+        for arguments in self.changes():
+            with self.subTest(arguments), open("/dev/full", "w") as full:
+                self.shale(*arguments, stdout=full)
+                self.assertIn("could not be reported", self.err)
+                self.assertIn("standard output: No space left on device", self.err)
+        self.expect_changes()
+        for arguments in self.changes():
+            with self.subTest(arguments):
+                self.shale(*arguments, preexec_fn=lambda: os.close(1))
+        self.expect_changes()
+
+    def test_a_report_that_cannot_be_written_hides_no_failure(self):
+        names = [f"array-with-a-long-name-{number}" for number in range(40)]
+        for name in names:
+            self.shale("create", f"one.shale:{name}", "--shape", "1")
+        self.shale("create", "two.shale:a", "--shape", "2097152", "--fill", "1")
+        arguments = ["rm", "--json", *(f"one.shale:{name}" for name in names), "two.shale:a"]
+        # The second container cannot be changed, because its pages lie beyond the largest file.
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4 << 20, 4 << 20))
+        with open("/dev/full", "w") as full:
+            self.shale(*arguments, code=FAILED, stdout=full, preexec_fn=limit)
+        self.assertIn("could not be reported", self.err)
+        self.assertIn("two.shale", self.err)
+        self.assertEqual(self.shale("ls", "one.shale", "two.shale").split(),
+                         ["one.shale:", "two.shale:", "a"])
 
     def test_output_that_is_full_is_an_error_at_once(self):
         self.big()

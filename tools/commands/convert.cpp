@@ -198,7 +198,7 @@ int run(const convert_options& options) {
                        to_string(values.shape()), format_bytes(done.stored_bytes),
                        not_kept_lines(done)));
   }
-  if (options.json) print_json(nlohmann::json{{"converted", json}, {"cost", cost.to_json()}});
+  if (options.json) print_report(nlohmann::json{{"converted", json}, {"cost", cost.to_json()}});
   else if (!options.engine.quiet) note(cost.to_string());
   return exit_yes;
 }

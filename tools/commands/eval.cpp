@@ -191,7 +191,8 @@ int run(const eval_options& options) {
   cost.disks = std::move(disks);
   if (options.json) {
     result.json["cost"] = cost.to_json();
-    print_json(result.json);
+    if (output) print_report(result.json);
+    else print_json(result.json);
     return exit_yes;
   }
   if (!result.data.empty()) print_data(fmt::format("{}\n", result.data));

@@ -48,11 +48,11 @@ int run(const mv_options& options) {
     explaining_names(from.file, from.array, [&] { change.rename(from.array, to); });
   });
   if (options.json)
-    print_json({{"file", from.file},
-                {"from", from.array},
-                {"to", to},
-                {"address", label(from.file, to)},
-                {"generation", generation}});
+    print_report({{"file", from.file},
+                  {"from", from.array},
+                  {"to", to},
+                  {"address", label(from.file, to)},
+                  {"generation", generation}});
   else if (!options.quiet)
     note(
         fmt::format("{}: now {} in generation {}", from.label(), label(from.file, to), generation));

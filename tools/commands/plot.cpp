@@ -15,6 +15,7 @@
 #include "picture/colormap.hpp"
 #include "picture/png_image.hpp"
 #include "shale/unfinished_file.hpp"
+#include "terminal/interrupt.hpp"
 #include "terminal/output.hpp"
 
 namespace shale::tools {
@@ -139,7 +140,7 @@ int run(const plot_options& options) {
   const tensor sample = eval(astype(sampled, dtype::float64));
   const value_range range = find_range(sample.elements<const double>(), options);
   const image picture = paint(sample, range, colours, zoom);
-  write_png(options.output, picture, existing);
+  replace_target([&] { write_png(options.output, picture, existing); });
   work.finish();
   if (!options.engine.quiet)
     note(fmt::format("{}: {} x {} pixels, {}, {}", options.output, picture.width, picture.height,

@@ -55,7 +55,7 @@ int run(const rm_options& options) {
   require_arrays(all);
   nlohmann::json json = nlohmann::json::array();
   const auto print = [&] {
-    if (options.json) print_json(nlohmann::json{{"removed", json}});
+    if (options.json) print_report(nlohmann::json{{"removed", json}});
   };
   try {
     for (const removal& part : all) {

@@ -50,11 +50,11 @@ int run(const set_options& options) {
       now[key] = attribute_json(value);
   });
   if (options.json) {
-    print_json(nlohmann::json{{"file", target.file},
-                              {"array", target.array},
-                              {"address", target.label()},
-                              {"attributes", now},
-                              {"generation", generation}});
+    print_report(nlohmann::json{{"file", target.file},
+                                {"array", target.array},
+                                {"address", target.label()},
+                                {"attributes", now},
+                                {"generation", generation}});
   } else if (!options.quiet) {
     note(fmt::format("{}: {} attribute{} in generation {}", target.label(), now.size(),
                      now.size() == 1 ? "" : "s", generation));

@@ -39,7 +39,7 @@ watched_executor& watched() {
 // Whether a target has been replaced.
 struct replacement {
   std::mutex mutex;  // held while a target is being replaced
-  bool done = false;
+  std::atomic<bool> done = false;
 };
 replacement& replacement_of_target() {
   static replacement one;
@@ -192,7 +192,8 @@ void heed_broken_pipes() noexcept {
 
 void reader_has_gone() noexcept {
   int none = 0;
-  if (!pipes_end_commands || !caught.compare_exchange_strong(none, SIGPIPE)) return;
+  if (!pipes_end_commands || replacement_of_target().done) return;
+  if (!caught.compare_exchange_strong(none, SIGPIPE)) return;
   const std::lock_guard lock(watched().mutex);
   if (watched().on != nullptr) watched().on->cancel();
 }

@@ -43,7 +43,7 @@ int caught_signal() noexcept;
 void heed_broken_pipes() noexcept;
 
 /// Cancels the watched executor. Call it after a print failed with EPIPE. It does nothing if the
-/// parent process ignores SIGPIPE.
+/// parent process ignores SIGPIPE, or if a target has been replaced: then the command has succeeded.
 /// Threads  any
 void reader_has_gone() noexcept;
 

@@ -1,6 +1,7 @@
 #include "terminal/output.hpp"
 
 #include <fmt/format.h>
+#include <stdio_ext.h>
 
 #include <algorithm>
 #include <array>
@@ -79,6 +80,22 @@ bool flush_data() noexcept {
 
 void print_json(const nlohmann::json& json) {
   print_data(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n');
+}
+
+void print_report(const nlohmann::json& json) noexcept {
+  try {
+    print_json(json);
+    if (!flush_data()) {
+      const int failure = errno;
+      throw error::from_errno(code_for_errno(failure), "write to standard output", failure);
+    }
+  } catch (const std::exception& failure) {
+    // Otherwise main would try to write the rest of the report again, and fail.
+    ::__fpurge(stdout);
+    std::clearerr(stdout);
+    print_note("shale: what was changed could not be reported\n");
+    note(failure.what());
+  }
 }
 
 void note(std::string_view text) noexcept {

@@ -33,6 +33,11 @@ void print_data(std::string_view text);
 /// Prints to stdout with indentation. U+FFFD replaces bytes that are not UTF-8.
 void print_json(const nlohmann::json& json);
 
+/// Prints what a command has changed, as `print_json`, and flushes stdout. The change is made, so a
+/// write that fails is no failure of the command: it becomes a message. A caller that saw an exit
+/// code of a failure would try the change again.
+void print_report(const nlohmann::json& json) noexcept;
+
 /// Prints to stderr, unchanged. A failed write to stderr is ignored. But a broken pipe ends the
 /// command (see interrupt.hpp), as it does in every function of this file.
 void print_note(std::string_view text) noexcept;
