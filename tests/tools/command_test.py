@@ -433,6 +433,11 @@ class Command(ShaleCase):
                 self.assertGreater(stats["cost"]["peak_rss_bytes"], 0)
                 self.assertGreaterEqual(stats["cost"]["bytes_read"], wanted.nbytes)
 
+    def test_create_reports_what_it_made(self):
+        made = self.shale("create", "new.shale:a/b", "--shape", "3,4", "--dtype", "int16", "--json").json()
+        self.assertEqual(made, {"file": "new.shale", "array": "a/b", "address": "new.shale:a/b",
+                                "dtype": "int16", "shape": [3, 4], "generation": 2})
+
     def test_archives_cost_what_is_read_and_written(self):
         self.survey()
         elements = self.dem.nbytes + self.wave.nbytes + 8

@@ -543,7 +543,9 @@ class Hostile(unittest.TestCase):
 
     def changes(self):
         """Commands that change something and report it, in an order in which each can be done."""
-        return (["convert", "dem.npy", "new.npy", "--json"],
+        return (["create", "new.shale:a", "--shape", "3,4", "--json"],
+                ["rm", "new.shale:a", "--json"],
+                ["convert", "dem.npy", "new.npy", "--json"],
                 ["convert", "dem.npy", "new.npz", "--json"],
                 ["convert", "dem.npy", "new.shale:dem", "--json"],
                 ["eval", "a + 1", "--let", "a=dem.npy", "-o", "new.shale:other", "--json"],
@@ -624,6 +626,32 @@ class Hostile(unittest.TestCase):
             self.shale(code=USAGE, stderr=full)
             self.shale("convert", "dem.npy", "new.npy", stderr=full)
         np.testing.assert_array_equal(np.load(self.path / "new.npy"), self.dem)
+
+    def test_closed_descriptors_change_no_command_that_writes(self):
+        for closed in ([0], [1], [2], [0, 1], [0, 2], [1, 2], [0, 1, 2]):
+            close = lambda: [os.close(descriptor) for descriptor in closed]
+            with self.subTest(closed):
+                self.shale("create", "new.shale:made", "--shape", "3,4", "--fill", "7", "--json",
+                           preexec_fn=close)
+                for arguments in self.changes():
+                    self.shale(*arguments, preexec_fn=close)
+                self.shale("convert", "new.shale:made", "made.npy", "-f", preexec_fn=close)
+                np.testing.assert_array_equal(np.load(self.path / "made.npy"), np.full((3, 4), 7))
+                self.shale("rm", "new.shale:made", preexec_fn=close)
+                self.expect_changes()
+
+    def test_closed_descriptors_need_no_devices(self):
+        hidden = ["unshare", "-m", "sh", "-c", "mount -t tmpfs none /dev && exec \"$@\" >&- 2>&-", "sh"]
+        if subprocess.run([*hidden, "true"], stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("no right to mount over /dev")
+        arguments = self.for_long("t.npy")
+        with subprocess.Popen([*hidden, SHALE, *arguments], cwd=self.path) as process:
+            while not any(name.endswith(".partial") for name in self.files()):
+                self.assertIsNone(process.poll(), "it ended too early")
+                time.sleep(0.001)
+            opened = [os.readlink(f"/proc/{process.pid}/fd/{number}") for number in (1, 2)]
+            process.terminate()
+        self.assertEqual(opened, ["/", "/"])
 
     def test_closed_descriptors_are_not_given_to_files(self):
         for closed in ([2], [1, 2], [0, 1, 2]):

@@ -10,6 +10,7 @@
 #include "commands/engine.hpp"
 #include "data/array_form.hpp"
 #include "data/container_change.hpp"
+#include "data/json_value.hpp"
 #include "language/expression.hpp"
 #include "notation/address.hpp"
 #include "notation/attribute.hpp"
@@ -29,6 +30,7 @@ struct create_options {
   std::string fill;
   std::vector<std::string> attributes;
   bool force = false;
+  bool json = false;
   form_options form;
   engine_options engine;
 };
@@ -78,7 +80,14 @@ int run(const create_options& options) {
     if (fill && spec.kind == array_kind::dense && !is_zeros) made.write(full(shape, *fill, type));
     for (const auto& [key, value] : attributes) change.set_attribute(target.array, key, value);
   });
-  if (!options.engine.quiet)
+  if (options.json)
+    print_report({{"file", target.file},
+                  {"array", target.array},
+                  {"address", target.label()},
+                  {"dtype", name(type)},
+                  {"shape", to_json(shape)},
+                  {"generation", generation}});
+  else if (!options.engine.quiet)
     note(fmt::format("{}: {} {} in generation {}", target.label(), name(type), to_string(shape),
                      generation));
   return exit_yes;
@@ -99,6 +108,7 @@ void add_create(command_line& line) {
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   command->add_flag("-f,--force", options->force, "Replace an existing array");
+  command->add_flag("--json", options->json, "Print what was created as JSON");
   options->form.add_to(*command);
   options->engine.add_to(*command);
   command->footer(

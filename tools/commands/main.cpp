@@ -18,12 +18,11 @@ namespace {
 using namespace shale::tools;
 
 // If the parent process has closed a standard descriptor, the next opened file would get its
-// number, and messages would be written into that file. /dev/null takes the number instead, in a
-// mode that makes every use of the descriptor fail.
+// number, and messages would be written into that file. The root folder takes the number instead:
+// it exists even where /dev is empty, and O_PATH makes every use of the descriptor fail.
 void occupy_standard_descriptors() {
   for (const int number : {0, 1, 2})
-    if (::fcntl(number, F_GETFD) < 0)
-      (void)::open("/dev/null", (number == 0 ? O_WRONLY : O_RDONLY) | O_NOCTTY);
+    if (::fcntl(number, F_GETFD) < 0) (void)::open("/", O_PATH);
 }
 
 int run(int argc, char** argv) {
