@@ -53,8 +53,8 @@ TEST(GrowingPasses, TakeWhatFitsInAPlan) {
   EXPECT_EQ(&take(passes, sum_of(20)), &first);  // 60 leaves, 2 outputs
   EXPECT_NE(&take(passes, sum_of(2)), &first);
   ASSERT_EQ(passes.all().size(), 2u);
-  EXPECT_EQ(passes.all()[0].leaves.size(), 60u);
-  EXPECT_EQ(passes.all()[1].leaves.size(), 2u);
+  EXPECT_EQ(passes.all()[0].leaves, 60u);
+  EXPECT_EQ(passes.all()[1].leaves, 2u);
 }
 
 TEST(GrowingPasses, TakeALaterValueThatReadsTheSameLeaves) {
@@ -103,6 +103,36 @@ TEST(GrowingPasses, WaitForFewValues) {
   }
   EXPECT_GT(outputs.all().size(), 100u);
   EXPECT_LT(outputs.all().size(), 200u);
+}
+
+// Each value of a chain is computed from the one before. A pass looks at the nodes that it does not
+// have yet, and not at the whole chain.
+TEST(GrowingPasses, LookAtNewNodesOnly) {
+  std::set<const ops::node*> seen;
+  expr value = sum_of(1);
+  ops::post_order(node_of(value), ops::walk::within_a_pass, seen);
+  growing_passes passes;
+  for (int i = 0; i < 30; ++i) {
+    value = value + i;
+    const auto added = ops::post_order(node_of(value), ops::walk::within_a_pass, seen);
+    EXPECT_EQ(added.size(), 2u);  // the number and the sum
+    EXPECT_EQ(added.back(), node_of(value));
+    EXPECT_EQ(take(passes, value).nodes, seen);
+  }
+  EXPECT_EQ(ops::post_order(node_of(value)).size(), seen.size());
+  EXPECT_EQ(passes.all().size(), 1u);
+  EXPECT_EQ(passes.all()[0].leaves, 1u);
+}
+
+// A value that is refused leaves the pass as it was.
+TEST(GrowingPasses, ForgetWhatTheyRefuse) {
+  growing_passes passes;
+  const growing_pass& first = take(passes, sum_of(40));
+  const std::size_t nodes = first.nodes.size();
+  const expr refused = sum_of(30);
+  EXPECT_NE(&take(passes, refused), &first);
+  EXPECT_EQ(first.nodes.size(), nodes);
+  EXPECT_NE(&take(passes, refused * 2), &first);
 }
 
 TEST(GrowingPasses, ComputeWhatSinglePassesCompute) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -275,9 +276,10 @@ pass compile(const planned_pass& planned, const staged_values& staged, executor&
   if (planned.scan && !planned.scan->output.sink) written.push_back(planned.scan->output.into);
   const std::size_t outputs = planned.outputs.size() + (planned.scan ? 1 : 0);
   tape_builder builder(staged, static_cast<int>(outputs), written, on);
+  std::set<const node*> visited;
   const auto value_of = [&](const node_ref& wanted) {
     // Inputs are visited first, so that no visit recurses deeper than one level.
-    for (const auto& input : post_order(wanted)) builder.visit(input);
+    for (const auto& input : post_order(wanted, walk::within_a_pass, visited)) builder.visit(input);
     return builder.visit(wanted);
   };
   std::vector<int> results, kept;

@@ -252,13 +252,17 @@ std::vector<node_ref> generator_inputs(const node& leaf) {
 }
 
 std::vector<node_ref> post_order(const node_ref& root, walk how) {
+  std::set<const node*> seen;
+  return post_order(root, how, seen);
+}
+
+std::vector<node_ref> post_order(const node_ref& root, walk how, std::set<const node*>& seen) {
   struct visit {
     node_ref value;
     std::vector<node_ref> inputs;
     std::size_t next = 0;
   };
   std::vector<node_ref> order;
-  std::set<const node*> seen;
   std::vector<visit> open;
   const auto enter = [&](const node_ref& value) {
     if (seen.insert(value.get()).second) open.push_back({value, inputs_of(*value, how)});

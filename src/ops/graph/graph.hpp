@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -239,6 +240,10 @@ std::vector<node_ref> generator_inputs(const node& leaf);
 /// The node and all nodes that it is computed from, each once. Inputs come before the nodes that
 /// read them.
 std::vector<node_ref> post_order(const node_ref& root, walk how = walk::within_a_pass);
+
+/// The same without the nodes that are in `seen`. The nodes that it returns are added to `seen`. So
+/// several walks of graphs with common parts visit each node once.
+std::vector<node_ref> post_order(const node_ref& root, walk how, std::set<const node*>& seen);
 
 /// Whether the node is an operation or a cast, so that its elements are computed by kernels.
 bool computes_elements(const node& value) noexcept;

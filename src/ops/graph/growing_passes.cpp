@@ -29,19 +29,20 @@ bool can_fold(const growing_pass& into, const stage& added) {
   return !(positions && ordered);
 }
 
-// Adds the leaves of `value` if outputs, leaves and states together fit in one plan. Returns
-// whether they fit. An empty pass takes any value.
-bool take_leaves(growing_pass& into, const node_ref& value) {
-  std::vector<const node*> added;
-  for (const auto& part : post_order(value))
-    if (!computes_elements(*part) && !std::holds_alternative<constant_leaf>(part->content) &&
-        !into.leaves.contains(part.get()))
-      added.push_back(part.get());
+// Adds the nodes of `value` if outputs, leaves and states together fit in one plan. Returns whether
+// they fit. An empty pass takes any value.
+bool take_nodes(growing_pass& into, const node_ref& value) {
+  const std::vector<node_ref> added = post_order(value, walk::within_a_pass, into.nodes);
+  std::size_t leaves = into.leaves;
+  for (const auto& part : added)
+    if (!computes_elements(*part) && !std::holds_alternative<constant_leaf>(part->content))
+      ++leaves;
   const std::size_t values = into.made.outputs.size() + into.made.reductions.size();
-  if (values > 0 && into.leaves.size() + added.size() + values + 2 >
-                        static_cast<std::size_t>(parallel::max_operands))
+  if (values > 0 && leaves + values + 2 > static_cast<std::size_t>(parallel::max_operands)) {
+    for (const auto& part : added) into.nodes.erase(part.get());
     return false;
-  into.leaves.insert(added.begin(), added.end());
+  }
+  into.leaves = leaves;
   return true;
 }
 
@@ -71,14 +72,14 @@ growing_pass& growing_passes::find(const pass_kind& kind, const node_ref& value,
       ++known;
       continue;
     }
-    if (take_leaves(pass, value)) return pass;
+    if (take_nodes(pass, value)) return pass;
     if (++pass.refusals < refusals_max) ++known;
     else known = open.erase(known);
   }
   growing_pass& made =
       passes_.emplace_back(growing_pass{planned_pass{kind.shape, {}, {}, kind.axes}});
   open.push_back(&made);
-  take_leaves(made, value);
+  take_nodes(made, value);
   return made;
 }
 

@@ -14,11 +14,12 @@
 
 namespace shale::ops {
 
-/// A pass that is being put together, the leaves that it reads so far, and the stages that it
-/// computes.
+/// A pass that is being put together, the nodes that its values are computed from, and the stages
+/// that it computes.
 struct growing_pass {
   planned_pass made;
-  std::set<const node*> leaves = {};
+  std::set<const node*> nodes = {};
+  std::size_t leaves = 0;  // among the nodes, without constants
   std::vector<const detail::stage*> stages = {};
   int refusals = 0;  // values that it had no room for
 };
@@ -29,7 +30,8 @@ class growing_passes {
   /// Returns the pass that computes the stage, a reduction or a value of its input's shape. The
   /// stage is not in it yet, but the leaves that it reads are. Stages in one pass fold the same
   /// axes.
-  /// Cost     O(nodes of the input), for each of the few passes with room
+  /// Cost     O(nodes of the input that the pass does not compute yet), for each of the few passes
+  ///          with room
   growing_pass& pass_for(const detail::stage& current);
 
   /// The same for an output.

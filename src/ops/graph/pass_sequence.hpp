@@ -94,14 +94,14 @@ class pass_sequence {
   template <class Allocate, class Multiply, class Body>
   void for_each_pass(Allocate allocate, Multiply multiply, Body body) {
     stage_order order;
-    for (const auto& output : outputs_) {
-      order.add(output.value);
-      results_.expect_reader(stages_read(output.value));
-    }
+    for (const auto& output : outputs_) order.add(output.value);
     const stage_levels levels = order.levels();
-    for (const auto& level : levels)
-      for (const auto& reader : level) results_.expect_reader(stages_read(*reader));
-    find_direct_outputs();
+    if (!levels.empty()) {
+      for (const auto& output : outputs_) results_.expect_reader(stages_read(output.value));
+      for (const auto& level : levels)
+        for (const auto& reader : level) results_.expect_reader(stages_read(*reader));
+      find_direct_outputs();
+    }
     for (const auto& level : levels) run_level(level, allocate, multiply, body);
     growing_passes passes;
     for (auto& output : outputs_)
@@ -109,6 +109,7 @@ class pass_sequence {
     outputs_.clear();
     for (const auto& pass : passes.all()) {
       body(pass.made, results_.values());
+      if (levels.empty()) continue;
       for (const auto& output : pass.made.outputs) results_.end_reader(stages_read(output.value));
     }
   }

@@ -26,7 +26,7 @@ std::set<const stage*> stages_read(const stage& reader) {
 }
 
 void stage_order::add(const node_ref& root) {
-  for (const auto& value : post_order(root, walk::through_stages)) level_of_node(*value);
+  for (const auto& value : post_order(root, walk::through_stages, walked_)) level_of_node(*value);
 }
 
 stage_levels stage_order::levels() const {

@@ -33,6 +33,7 @@ class stage_order {
   int level_of_node(const node& value);
   int level_of_stage(const std::shared_ptr<const detail::stage>& current);
 
+  std::set<const node*> walked_;  // by `add`
   std::map<const node*, int> nodes_;
   std::map<const detail::stage*, int> stages_;
   stage_levels levels_;  // every stage in its earliest level
