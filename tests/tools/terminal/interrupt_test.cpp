@@ -82,6 +82,24 @@ TEST_F(Interrupts, EndTheProcessOfACommandThatHasReplacedNothing) {
       testing::KilledBySignal(SIGINT), "");
 }
 
+// The signal that is noted after a reader has gone, if `before` ran before.
+template <class Before>
+int noted_after(Before before) {
+  std::signal(SIGPIPE, SIG_DFL);
+  heed_broken_pipes();
+  executor on({.threads = 1});
+  const interrupt_watch watch(on);
+  before();
+  reader_has_gone();
+  return caught_signal();
+}
+
+TEST_F(Interrupts, ByAReaderThatHasGoneSpareACommandThatHasReplacedItsTarget) {
+  EXPECT_EXIT(std::_Exit(noted_after([] {})), testing::ExitedWithCode(SIGPIPE), "");
+  EXPECT_EXIT(std::_Exit(noted_after([] { replace_target([] {}); })), testing::ExitedWithCode(0),
+              "");
+}
+
 TEST_F(Interrupts, KeepTheTargetIfTheyCameBefore) {
   EXPECT_EXIT(
       {
