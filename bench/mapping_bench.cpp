@@ -116,7 +116,7 @@ void warm_reading() {
   const auto count = static_cast<index_t>(bytes / sizeof(word));
   executor on({.memory_bytes = 2 * bytes});
   const executor::scope within(on);
-  const storage mapped = map_file(data_path(), {.length = bytes, .populate = true});
+  const storage mapped = map_file(data_path(), {.bytes = bytes, .populate = true});
   const storage heap = storage::allocate(bytes);
   std::memcpy(const_cast<std::byte*>(std::as_const(heap).data()), mapped.data(), bytes);
   const tensor from_file = as_words(mapped, {count}), from_heap = as_words(heap, {count});

@@ -20,7 +20,7 @@ struct map_options {
   std::uint64_t offset = 0;
 
   /// Bytes to map. Without a value, the mapping ends at the end of the file.
-  std::optional<std::size_t> length = std::nullopt;
+  std::optional<std::size_t> bytes = std::nullopt;
 
   shale::access access = shale::access::read_only;
 

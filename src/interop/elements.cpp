@@ -170,7 +170,7 @@ tensor read_elements(const input_file& file, const element_place& place, access 
     return as_allowed(tensor(storage::allocate(0), place.dtype, place.layout), allowed);
   if (mappable(place)) {
     map_options options{.offset = place.offset,
-                        .length = static_cast<std::size_t>(place.bytes()),
+                        .bytes = static_cast<std::size_t>(place.bytes()),
                         .access = access::read_only};
     // The scan uses a separate mapping, so that it leaves no resident pages in the mapping that is
     // kept.

@@ -80,7 +80,7 @@ TEST_F(Large, EveryElementIsReadOnce) {
 TEST_F(Large, BroadcastIndexSpacesMayBeLargerThanAnyOperand) {
   // The 3 x 2^30 positions have 2^30 stored bytes and three numbers.
   constexpr index_t n = index_t{1} << 30;
-  const tensor values(map_file(path, {.length = n}), dtype::int8, layout({1, n}));
+  const tensor values(map_file(path, {.bytes = n}), dtype::int8, layout({1, n}));
   const tensor weights =
       tensor::of({std::int8_t{1}, std::int8_t{10}, std::int8_t{100}}).view({3, 1});
   std::atomic<long long> sum = 0;

@@ -68,7 +68,7 @@ class FaultGuard : public testing::Test {
 // storage.3
 TEST_F(FaultGuard, LoadsBehindATruncationReadZeros) {
   const storage bytes = map_file(path);
-  const storage other = map_file(path, {.length = page});
+  const storage other = map_file(path, {.bytes = page});
   EXPECT_EQ(byte_at(bytes, size - 1), pattern(size - 1));
   truncate_by_another_process(10 * page + 5);
   EXPECT_FALSE(bytes.failed());

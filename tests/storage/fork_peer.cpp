@@ -128,7 +128,7 @@ void fault_in_child(const words& arguments) {
     require_equal(load(own, 0), 200, "the child's byte");
     require_equal(load(own, 6 * page), 100, "the parent's byte");
     elsewhere.require_sound();
-    require_failure([&] { map_file(path, {.length = 9 * page}); }, errc::invalid_argument, path,
+    require_failure([&] { map_file(path, {.bytes = 9 * page}); }, errc::invalid_argument, path,
                     "mapping more than is left");
     require_equal(load(map_file(path), 5), value_at(5), "a byte of a new storage");
   }));

@@ -265,7 +265,7 @@ void device_write(const words& arguments) {
   in.examine([&] {
     const std::string path = cold_file(in.disk, "data");
     storage bytes;
-    const storage other = map_file(path, {.length = page});
+    const storage other = map_file(path, {.bytes = page});
     const auto store = [&] { std::fill_n(bytes.data(), file_bytes, std::byte{5}); };
     // The failure is permanent for the storage that received it, but not for later ones.
     const auto begin_anew = [&] {

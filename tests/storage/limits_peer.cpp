@@ -103,7 +103,7 @@ void address_space(const words& arguments) {
       in.kept.grow(in.kept.size_bytes() + mib);
       require_equal(size_of(in.path), in.kept.size_bytes(), "the file's size after growth");
     }
-    require_equal(filled_bytes(map_file(in.path, {.length = mib, .reserve_bytes = 512 * mib})), mib,
+    require_equal(filled_bytes(map_file(in.path, {.bytes = mib, .reserve_bytes = 512 * mib})), mib,
                   "bytes without the limit");
   });
   in.require_nothing_new();
@@ -161,7 +161,7 @@ bool works(const std::function<void()>& call, const std::string& path,
 void mappings(const words& arguments) {
   workplace in(arguments.at(0));
   require_no_leak([&] {
-    storage growing = map_file(in.path, {.length = page, .reserve_bytes = 2 * mib});
+    storage growing = map_file(in.path, {.bytes = page, .reserve_bytes = 2 * mib});
     mapping_hoard hoard;
     std::size_t working = 0;
     std::size_t failing = 0;
@@ -172,7 +172,7 @@ void mappings(const words& arguments) {
                works([&] { map_file(in.path); }, in.path, "mapping"),
                works([&] { map_file(in.path, {.offset = page, .access = access::copy_on_write}); },
                      in.path, "a private mapping"),
-               works([&] { map_file(in.path, {.length = 3 * page, .reserve_bytes = 2 * mib}); },
+               works([&] { map_file(in.path, {.bytes = 3 * page, .reserve_bytes = 2 * mib}); },
                      in.path, "mapping with a reservation"),
                works(
                    [&] {

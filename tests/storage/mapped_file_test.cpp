@@ -69,7 +69,7 @@ TEST_F(MappedFile, BeginsAtAnyOffset) {
   write_pattern(path, 3 << 20);
   for (const std::size_t offset : {1u, 63u, 4095u, 4096u, 4097u, 2097151u, 2097153u}) {
     for (const std::size_t length : {1u, 4096u, 8193u, 500'000u}) {
-      const storage bytes = map_file(path, {.offset = offset, .length = length});
+      const storage bytes = map_file(path, {.offset = offset, .bytes = length});
       EXPECT_EQ(bytes.size_bytes(), length);
       EXPECT_EQ(matching_bytes(bytes, offset), length) << offset;
       EXPECT_EQ(bytes.slice(length - 1, 1).file_offset(), offset + length - 1);
@@ -106,16 +106,16 @@ TEST_F(MappedFile, OfLargeFilesIsAdvisedToUseHugePages) {
     GTEST_SKIP() << "this kernel has no transparent huge pages";
   write_pattern(path, 4 << 20);
   EXPECT_NE(mapping_flags(map_file(path).data()).find(" hg "), std::string::npos);
-  EXPECT_EQ(mapping_flags(map_file(path, {.length = 1 << 20}).data()).find(" hg "),
+  EXPECT_EQ(mapping_flags(map_file(path, {.bytes = 1 << 20}).data()).find(" hg "),
             std::string::npos);
 }
 
 TEST_F(MappedFile, RefusesRangesOutsideTheFile) {
   write_pattern(path, 100);
   EXPECT_EQ(code_of([&] { map_file(path, {.offset = 101}); }), errc::invalid_argument);
-  EXPECT_EQ(code_of([&] { map_file(path, {.offset = 50, .length = 51}); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { map_file(path, {.offset = 50, .bytes = 51}); }), errc::invalid_argument);
   constexpr auto most = std::numeric_limits<std::size_t>::max();
-  EXPECT_EQ(code_of([&] { map_file(path, {.offset = 50, .length = most - 10}); }),
+  EXPECT_EQ(code_of([&] { map_file(path, {.offset = 50, .bytes = most - 10}); }),
             errc::invalid_argument);
   EXPECT_EQ(code_of([&] { map_file(path, {.reserve_bytes = most - 10}); }), errc::out_of_memory);
   EXPECT_EQ(map_file(path, {.offset = 100}).size_bytes(), 0u);
@@ -235,7 +235,7 @@ TEST_F(MappedFile, OfADescriptorIsItsFileAfterTheNameIsTaken) {
   const int file = ::open(path.c_str(), O_RDONLY);
   ::unlink(path.c_str());
   create_file(path, 10);
-  storage bytes = map_file(file, {.length = 100, .reserve_bytes = 5000});
+  storage bytes = map_file(file, {.bytes = 100, .reserve_bytes = 5000});
   ::close(file);
   bytes.grow(5000);
   EXPECT_EQ(matching_bytes(bytes, 0), 5000u);
@@ -511,7 +511,7 @@ TEST_F(MappedFile, GrowsFromNothingAndFromInsideAPage) {
 // file.3
 TEST_F(MappedFile, ReadOnlyGrowthFollowsTheFile) {
   write_pattern(path, 10'000);
-  storage bytes = map_file(path, {.length = 100, .reserve_bytes = 20'000});
+  storage bytes = map_file(path, {.bytes = 100, .reserve_bytes = 20'000});
   bytes.grow(10'000);
   EXPECT_EQ(matching_bytes(bytes, 0), 10'000u);
   EXPECT_EQ(code_of([&] { bytes.grow(10'001); }), errc::invalid_argument);
@@ -672,7 +672,7 @@ TEST_F(MappedFile, OnOverlaysIsReadUnlessItsDescriptorWrites) {
   EXPECT_EQ(mapping_support_at(merged), mapping_support::copied);
   EXPECT_EQ(mapping_support_at(merged, access::read_write), mapping_support::mapped);
   {
-    const storage copy = map_file(merged + "/old", {.offset = 10, .length = 9000});
+    const storage copy = map_file(merged + "/old", {.offset = 10, .bytes = 9000});
     EXPECT_EQ(copy.kind(), storage_kind::heap);
     EXPECT_FALSE(copy.writable());
     EXPECT_EQ(matching_bytes(copy, 10), 9000u);

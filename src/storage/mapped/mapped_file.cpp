@@ -52,14 +52,14 @@ detail::file_extent stretch_of(std::uint64_t present, const map_options& options
                                const std::string& path) {
   const bool begins_inside = options.offset <= present;
   const std::uint64_t rest = begins_inside ? present - options.offset : 0;
-  if (!begins_inside || (options.length && *options.length > rest))
+  if (!begins_inside || (options.bytes && *options.bytes > rest))
     throw error(errc::invalid_argument, "the range to map reaches beyond the file",
                 {fmt::format("file {}", path),
-                 options.length ? fmt::format("wanted {} bytes from byte {} on", *options.length,
-                                              options.offset)
-                                : fmt::format("wanted everything from byte {} on", options.offset),
+                 options.bytes ? fmt::format("wanted {} bytes from byte {} on", *options.bytes,
+                                             options.offset)
+                               : fmt::format("wanted everything from byte {} on", options.offset),
                  fmt::format("the file has {} bytes", present), "create_file makes a longer one"});
-  return {options.offset, options.length.value_or(static_cast<std::size_t>(rest))};
+  return {options.offset, options.bytes.value_or(static_cast<std::size_t>(rest))};
 }
 
 storage map_open_file(file_descriptor file, std::string path, const map_options& options) {
@@ -124,7 +124,7 @@ storage map_created(file_descriptor file, const std::string& path, std::size_t b
   if (present < bytes) detail::extend_file(file.get(), present, bytes, path);
   return map_open_file(
       std::move(file), path,
-      {.length = bytes, .access = access::read_write, .reserve_bytes = options.reserve_bytes});
+      {.bytes = bytes, .access = access::read_write, .reserve_bytes = options.reserve_bytes});
 }
 
 // Makes a new file that replaces `path`, if there is one. It is complete before it takes the name,
