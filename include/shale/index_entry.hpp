@@ -12,7 +12,6 @@ namespace [[gnu::visibility("default")]] shale {
 
 /// The type of `newaxis`.
 struct newaxis_t {};
-
 /// The type of `ellipsis`.
 struct ellipsis_t {};
 
@@ -21,24 +20,24 @@ struct ellipsis_t {};
 inline constexpr newaxis_t newaxis{};
 inline constexpr ellipsis_t ellipsis{};
 
+/// The kinds of entries: an index, a slice, `newaxis`, `ellipsis`.
+enum class index_entry_kind : std::uint8_t { position, range, new_axis, rest };
+
 /// One entry of `tensor::index`: an index, a slice, a new axis, or "…".
 class index_entry {
  public:
-  /// The four kinds of entries.
-  enum class kind : std::uint8_t { position, range, new_axis, rest };
-
   /// Entries are written as they are: `x.index({2, slice{.step = -1}, newaxis})`.
   template <class Integer>
   requires std::is_integral_v<Integer> index_entry(Integer position)
-  noexcept : kind_(kind::position), position_(as_index(position)) {}
-  index_entry(const shale::slice& range) noexcept : kind_(kind::range), slice_(range) {}
-  index_entry(newaxis_t) noexcept : kind_(kind::new_axis) {}
-  index_entry(ellipsis_t) noexcept : kind_(kind::rest) {}
+  noexcept : kind_(index_entry_kind::position), position_(as_index(position)) {}
+  index_entry(const shale::slice& range) noexcept : kind_(index_entry_kind::range), slice_(range) {}
+  index_entry(newaxis_t) noexcept : kind_(index_entry_kind::new_axis) {}
+  index_entry(ellipsis_t) noexcept : kind_(index_entry_kind::rest) {}
 
   /// The kind of this entry. The functions below have a meaning for one kind only.
-  kind entry_kind() const noexcept { return kind_; }
-  index_t position() const noexcept { return position_; }        ///< for kind::position
-  const shale::slice& slice() const noexcept { return slice_; }  ///< for kind::range
+  index_entry_kind kind() const noexcept { return kind_; }
+  index_t position() const noexcept { return position_; }        ///< for index_entry_kind::position
+  const shale::slice& slice() const noexcept { return slice_; }  ///< for index_entry_kind::range
 
  private:
   // Larger values become 2^63 - 1. No axis has that position, so they stay out of range.
@@ -50,7 +49,7 @@ class index_entry {
     else return static_cast<index_t>(position);
   }
 
-  kind kind_;
+  index_entry_kind kind_;
   index_t position_ = 0;
   shale::slice slice_ = {};
 };

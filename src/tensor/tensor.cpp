@@ -314,11 +314,11 @@ tensor tensor::sliced(index_t axis, const shale::slice& range) const {
 }
 
 tensor tensor::index(std::span<const index_entry> entries) const {
-  using kind = index_entry::kind;
+  using kind = index_entry_kind;
   index_t named = 0, ellipses = 0;
   for (const auto& entry : entries) {
-    named += entry.entry_kind() == kind::position || entry.entry_kind() == kind::range;
-    ellipses += entry.entry_kind() == kind::rest;
+    named += entry.kind() == kind::position || entry.kind() == kind::range;
+    ellipses += entry.kind() == kind::rest;
   }
   if (named > rank())
     throw error(
@@ -333,7 +333,7 @@ tensor tensor::index(std::span<const index_entry> entries) const {
   index_t axis = 0;
   dims new_axes;
   for (const auto& entry : entries) {
-    switch (entry.entry_kind()) {
+    switch (entry.kind()) {
       case kind::position:
         result = result.select(axis, entry.position());
         break;

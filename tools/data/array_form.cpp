@@ -106,11 +106,10 @@ array_spec spec_of(const array& stored) {
 }
 
 array_spec sliced(const array_spec& whole, const std::vector<index_entry>& index) {
-  using entry = index_entry::kind;
+  using entry = index_entry_kind;
   index_t indexed_axes = 0;
   for (const index_entry& item : index)
-    indexed_axes +=
-        item.entry_kind() == entry::position || item.entry_kind() == entry::range ? 1 : 0;
+    indexed_axes += item.kind() == entry::position || item.kind() == entry::range ? 1 : 0;
   array_spec spec = whole;
   dims chunk;
   spec.shape = {};
@@ -122,7 +121,7 @@ array_spec sliced(const array_spec& whole, const std::vector<index_entry>& index
     }
   };
   for (const index_entry& item : index) {
-    switch (item.entry_kind()) {
+    switch (item.kind()) {
       case entry::position:
         ++axis;
         break;

@@ -132,12 +132,12 @@ axis_map axis_map::flip(const dims& axes) const {
 }
 
 axis_map axis_map::index(std::span<const index_entry> entries) const {
-  using kind = index_entry::kind;
+  using kind = index_entry_kind;
   index_t used = 0;
   int ellipses = 0;
   for (const auto& entry : entries) {
-    if (entry.entry_kind() == kind::position || entry.entry_kind() == kind::range) ++used;
-    if (entry.entry_kind() == kind::rest) ++ellipses;
+    if (entry.kind() == kind::position || entry.kind() == kind::range) ++used;
+    if (entry.kind() == kind::rest) ++ellipses;
   }
   if (used > rank() || ellipses > 1)
     throw error(errc::invalid_argument,
@@ -149,7 +149,7 @@ axis_map axis_map::index(std::span<const index_entry> entries) const {
   index_t axis = 0;
   dims new_axes;
   for (const auto& entry : entries) {
-    switch (entry.entry_kind()) {
+    switch (entry.kind()) {
       case kind::position:
         view = view.select(axis, entry.position());
         break;

@@ -47,11 +47,10 @@ TEST(Address, TakesNumPysSlices) {
   ASSERT_TRUE(found.index);
   const std::vector<index_entry>& entries = *found.index;
   ASSERT_EQ(entries.size(), 7u);
-  using kind = index_entry::kind;
+  using kind = index_entry_kind;
   const kind kinds[] = {kind::range,    kind::range, kind::rest, kind::new_axis,
                         kind::position, kind::range, kind::range};
-  for (std::size_t i = 0; i < entries.size(); ++i)
-    EXPECT_EQ(entries[i].entry_kind(), kinds[i]) << i;
+  for (std::size_t i = 0; i < entries.size(); ++i) EXPECT_EQ(entries[i].kind(), kinds[i]) << i;
   EXPECT_EQ(entries[0].slice().start, 2);
   EXPECT_EQ(entries[0].slice().stop, 5);
   EXPECT_EQ(entries[0].slice().step, 1);
