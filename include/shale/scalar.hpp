@@ -38,7 +38,8 @@ class scalar {
   scalar(std::complex<double> value) noexcept
       : type_(dtype::complex128), floating_{value.real(), value.imag()} {}
 
-  dtype type() const noexcept { return type_; }
+  /// The dtype of the value that it was made from.
+  shale::dtype dtype() const noexcept { return type_; }
 
   /// The value as T by the rules of `convert`: it is rounded, saturated or wrapped where needed.
   template <class T>
@@ -54,7 +55,7 @@ class scalar {
   T to() const;
 
   /// Whether `to` would succeed for the C++ type of that dtype. False if `type` is not a dtype.
-  bool fits(dtype type) const noexcept;
+  bool fits(shale::dtype type) const noexcept;
 
   /// The text that Python's repr gives: "3", "2.5", "nan", "(1+2j)", "True". A float has the fewest
   /// digits that read back as the same value of its dtype.
@@ -66,11 +67,11 @@ class scalar {
 
  private:
   template <class T>
-  static constexpr dtype dtype_of_arithmetic() noexcept {
+  static constexpr shale::dtype dtype_of_arithmetic() noexcept {
     if constexpr (std::is_same_v<T, long double>) return dtype::float64;
     else return dtype_of<T>();
   }
-  [[noreturn]] void throw_does_not_fit(dtype type) const;
+  [[noreturn]] void throw_does_not_fit(shale::dtype type) const;
 
   // Calls `function` with the value: bool, a 64-bit integer, double or std::complex<double>.
   template <class Function>
@@ -83,7 +84,7 @@ class scalar {
     return function(std::complex<double>(floating_[0], floating_[1]));
   }
 
-  dtype type_;
+  shale::dtype type_;
   // The kind of type_ says which member is set. It is not a std::variant, because nearly every file
   // includes this header.
   union {

@@ -119,7 +119,7 @@ bool values_equal(A a, B b) {
 
 }  // namespace
 
-bool scalar::fits(dtype type) const noexcept {
+bool scalar::fits(shale::dtype type) const noexcept {
   if (!dtype_from_code(static_cast<std::uint8_t>(type))) return false;
   return visit(type, all_types{}, [&]<class T>(std::type_identity<T>) {
     return with_value([](auto held) { return value_fits<T>(held); });
@@ -151,7 +151,7 @@ std::string scalar::to_string() const {
   });
 }
 
-void scalar::throw_does_not_fit(dtype type) const {
+void scalar::throw_does_not_fit(shale::dtype type) const {
   throw error(errc::invalid_argument, to_string() + " does not fit " + std::string(name(type)),
               {
                   "wanted a value that " + std::string(name(type)) +

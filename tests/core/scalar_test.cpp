@@ -21,22 +21,22 @@ const double nan = std::numeric_limits<double>::quiet_NaN();
 using complex = std::complex<double>;
 
 TEST(Scalar, RemembersTheDtypeOfWhatItWasMadeFrom) {
-  EXPECT_EQ(scalar().type(), dtype::boolean);
-  EXPECT_EQ(scalar(true).type(), dtype::boolean);
-  EXPECT_EQ(scalar('a').type(), dtype::int8);
-  EXPECT_EQ(scalar(1).type(), dtype::int32);
-  EXPECT_EQ(scalar(1L).type(), dtype::int64);
-  EXPECT_EQ(scalar(1LL).type(), dtype::int64);
-  EXPECT_EQ(scalar(1ULL).type(), dtype::uint64);
-  EXPECT_EQ(scalar(1.0f).type(), dtype::float32);
-  EXPECT_EQ(scalar(1.0).type(), dtype::float64);
-  EXPECT_EQ(scalar(1.0L).type(), dtype::float64);
-  EXPECT_EQ(scalar(float16(1.0f)).type(), dtype::float16);
-  EXPECT_EQ(scalar(bfloat16(1.0f)).type(), dtype::bfloat16);
-  EXPECT_EQ(scalar(float8_e4m3fn(1.0f)).type(), dtype::float8_e4m3fn);
-  EXPECT_EQ(scalar(float8_e5m2(1.0f)).type(), dtype::float8_e5m2);
-  EXPECT_EQ(scalar(std::complex<float>(1)).type(), dtype::complex64);
-  EXPECT_EQ(scalar(complex(1)).type(), dtype::complex128);
+  EXPECT_EQ(scalar().dtype(), dtype::boolean);
+  EXPECT_EQ(scalar(true).dtype(), dtype::boolean);
+  EXPECT_EQ(scalar('a').dtype(), dtype::int8);
+  EXPECT_EQ(scalar(1).dtype(), dtype::int32);
+  EXPECT_EQ(scalar(1L).dtype(), dtype::int64);
+  EXPECT_EQ(scalar(1LL).dtype(), dtype::int64);
+  EXPECT_EQ(scalar(1ULL).dtype(), dtype::uint64);
+  EXPECT_EQ(scalar(1.0f).dtype(), dtype::float32);
+  EXPECT_EQ(scalar(1.0).dtype(), dtype::float64);
+  EXPECT_EQ(scalar(1.0L).dtype(), dtype::float64);
+  EXPECT_EQ(scalar(float16(1.0f)).dtype(), dtype::float16);
+  EXPECT_EQ(scalar(bfloat16(1.0f)).dtype(), dtype::bfloat16);
+  EXPECT_EQ(scalar(float8_e4m3fn(1.0f)).dtype(), dtype::float8_e4m3fn);
+  EXPECT_EQ(scalar(float8_e5m2(1.0f)).dtype(), dtype::float8_e5m2);
+  EXPECT_EQ(scalar(std::complex<float>(1)).dtype(), dtype::complex64);
+  EXPECT_EQ(scalar(complex(1)).dtype(), dtype::complex128);
 }
 
 TEST(Scalar, PrintsAsPythonDoes) {

@@ -65,7 +65,7 @@ TEST(Fill, StoresAnyNumberThatTheDtypeHolds) {
       const T wanted = value.as<T>();
       for (const T& got : elements_of<T>(out))
         EXPECT_EQ(std::memcmp(&got, &wanted, sizeof wanted), 0)
-            << value.to_string() << " of " << name(value.type()) << " as " << name(dtype_of<T>());
+            << value.to_string() << " of " << name(value.dtype()) << " as " << name(dtype_of<T>());
     };
     for (int code = 1; code <= 17; ++code)
       visit(*dtype_from_code(static_cast<std::uint8_t>(code)), all_types{}, expect_filled);

@@ -155,7 +155,7 @@ TEST(TensorElements, AtAndSetConvertEveryDtype) {
     tensor x = tensor::zeros({2, 2}, type);
     x.set({1, -2}, true);
     EXPECT_EQ(x.at({-1, 0}), scalar(1)) << name(type);
-    EXPECT_EQ(x.at({1, 0}).type(), type);
+    EXPECT_EQ(x.at({1, 0}).dtype(), type);
     EXPECT_EQ(x.at({0, 0}), scalar(0));
   }
 }

@@ -18,7 +18,7 @@ nlohmann::json real_json(double number) {
 }  // namespace
 
 nlohmann::json to_json(const scalar& value) {
-  switch (kind(value.type())) {
+  switch (kind(value.dtype())) {
     case dtype_kind::boolean:
       return value.as<bool>();
     case dtype_kind::signed_integer:

@@ -290,7 +290,7 @@ pass compile(const planned_pass& planned, const staged_values& staged, executor&
   for (std::size_t k = 0; k < results.size(); ++k) {
     operands.push_back(operand_of(planned.outputs[k]));
     const auto& made = operands.back();
-    const dtype type = made.tiles ? made.tiles->type() : made.values.dtype();
+    const dtype type = made.tiles ? made.tiles->dtype() : made.values.dtype();
     builder.write(results[k], static_cast<int>(k), type);
   }
   std::optional<pass_scan> scan;

@@ -19,10 +19,10 @@ namespace {
 // The dtype in which a range is computed: int64 or float64.
 dtype range_dtype(const scalar& a, const scalar& b, const scalar& c) {
   for (const auto& number : {a, b, c})
-    if (kind(number.type()) == dtype_kind::complex)
+    if (kind(number.dtype()) == dtype_kind::complex)
       throw error(errc::invalid_argument, "arange: complex numbers have no order");
   for (const auto& number : {a, b, c})
-    if (kind(number.type()) == dtype_kind::floating) return dtype::float64;
+    if (kind(number.dtype()) == dtype_kind::floating) return dtype::float64;
   return dtype::int64;
 }
 
@@ -74,7 +74,7 @@ expr arange(scalar start, scalar stop, scalar step, std::optional<dtype> type) {
   return type ? astype(expr_of(std::move(made)), *type) : expr_of(std::move(made));
 }
 expr arange(scalar stop) {
-  return arange(kind(stop.type()) == dtype_kind::floating ? scalar(0.0) : scalar(0), stop);
+  return arange(kind(stop.dtype()) == dtype_kind::floating ? scalar(0.0) : scalar(0), stop);
 }
 
 expr full(const dims& shape, const scalar& value, std::optional<dtype> type) {

@@ -124,14 +124,14 @@ dtype promote_weak(dtype strong, const scalar& number) {
     }
     return 3;
   };
-  if (rank(number.type()) <= rank(strong)) {
+  if (rank(number.dtype()) <= rank(strong)) {
     if (rank(strong) == 1 && !number.fits(strong))
       throw error(errc::invalid_argument, "a number does not fit the tensor it meets",
                   {number.to_string() + " cannot be stored as " + std::string(name(strong)),
                    "cast the tensor to a wider dtype first"});
     return strong;
   }
-  switch (rank(number.type())) {
+  switch (rank(number.dtype())) {
     case 1:
       return number.fits(dtype::int64) ? dtype::int64 : dtype::uint64;
     case 2:
@@ -296,7 +296,7 @@ node_ref make_leaf(std::shared_ptr<const tile_source> source) {
 }
 
 dtype constant_dtype(const scalar& value) noexcept {
-  switch (kind(value.type())) {
+  switch (kind(value.dtype())) {
     case dtype_kind::boolean:
       return dtype::boolean;
     case dtype_kind::signed_integer:

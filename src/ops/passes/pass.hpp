@@ -19,7 +19,7 @@ struct pass_operand {
   bool written = false;
 
   std::size_t item_bytes() const {
-    return tiles ? shale::item_bytes(tiles->type()) : values.item_bytes();
+    return tiles ? shale::item_bytes(tiles->dtype()) : values.item_bytes();
   }
 };
 

@@ -11,7 +11,7 @@ namespace shale::parallel {
 loop_operand tiled_operand(const tiled_elements& tiles, const dims& shape) {
   const storage nothing = storage::allocate(16);
   const layout none(shape, dims::filled(shape.size(), 0), 0);
-  return {.values = tensor(nothing, tiles.type(), none),
+  return {.values = tensor(nothing, tiles.dtype(), none),
           .written = tiles.sink != nullptr,
           .tiles = &tiles};
 }

@@ -17,7 +17,7 @@ struct tiled_elements {
   axis_map seen = {};
   tile_source* sink = nullptr;  // has the pass's shape
 
-  dtype type() const { return sink ? sink->dtype() : source->dtype(); }
+  shale::dtype dtype() const { return sink ? sink->dtype() : source->dtype(); }
 };
 
 /// One operand of a pass.
