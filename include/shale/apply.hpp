@@ -69,7 +69,7 @@ void apply_by(Function& function, const Tensors&... operands) {
   using Parameters = typename decltype(signature_of<Function>())::parameters;
   static_assert(std::tuple_size_v<Parameters> == sizeof...(Tensors),
                 "one tensor for each parameter of the callable");
-  static_assert(sizeof...(Tensors) <= max_apply_operands, "apply takes at most 8 operands");
+  static_assert(sizeof...(Tensors) <= apply_operands_max, "apply takes at most 8 operands");
   require_callable(function);
   auto* callable = std::addressof(function);
   run(

@@ -14,7 +14,7 @@
 namespace [[gnu::visibility("default")]] shale {
 
 /// The largest number of operands of one call, including the output.
-inline constexpr int max_apply_operands = 8;
+inline constexpr int apply_operands_max = 8;
 
 namespace detail {
 

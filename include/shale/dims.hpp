@@ -15,7 +15,7 @@ namespace detail {
 
 /// A short list of `index_t`: a shape, strides, axes or a multi-dimensional index.
 /// Cost     never allocates; a copy copies the used entries only
-/// Throws   invalid_argument from every function that would make it longer than `max_rank`
+/// Throws   invalid_argument from every function that would make it longer than `rank_max`
 class dims {
  public:
   using value_type = index_t;
@@ -108,7 +108,7 @@ class dims {
 
  private:
   static constexpr void check(index_t size) {
-    if (size < 0 || size > max_rank) detail::throw_rank_too_large(size);
+    if (size < 0 || size > rank_max) detail::throw_rank_too_large(size);
   }
 
   // Written as a loop: <algorithm> would add 10,000 lines to every file that includes this header.
@@ -118,7 +118,7 @@ class dims {
   }
 
   std::int32_t size_ = 0;
-  index_t values_[max_rank];  // only the first size_ are ever read
+  index_t values_[rank_max];  // only the first size_ are ever read
 };
 
 /// The list as Python prints a tuple: "(3, 4)", "(5,)" for one entry, "()" for none.

@@ -35,8 +35,8 @@ namespace detail {
 
 // The sizes and the strides of all lanes of a call, by operand.
 struct lane_sizes {
-  std::array<index_t, max_apply_operands> sizes{};
-  std::array<index_t, max_apply_operands> strides{};  // in elements
+  std::array<index_t, apply_operands_max> sizes{};
+  std::array<index_t, apply_operands_max> strides{};  // in elements
 };
 
 // Calls `start` once, then `block` for every position of the axes other than `axis`.

@@ -13,7 +13,7 @@ namespace [[gnu::visibility("default")]] shale {
 using index_t = std::int64_t;
 
 /// The largest rank of a tensor.
-inline constexpr index_t max_rank = 32;
+inline constexpr index_t rank_max = 32;
 
 /// a + b, or nothing if the sum does not fit.
 template <class Integer>

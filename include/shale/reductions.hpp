@@ -18,13 +18,13 @@ class axes_option {
   axes_option() = default;
 
   /// The given axes. An empty optional means all of them.
-  /// Throws   invalid_argument for more than max_rank entries
+  /// Throws   invalid_argument for more than rank_max entries
   axes_option(std::initializer_list<index_t> axes) : axes_(dims(axes)) {}
   axes_option(const dims& axes) : axes_(axes) {}
   axes_option(const std::optional<dims>& axes) : axes_(axes) {}
 
   /// The axes of an operand of that rank, as they were given.
-  /// Throws   invalid_argument for a rank above max_rank
+  /// Throws   invalid_argument for a rank above rank_max
   dims of_rank(index_t rank) const;
 
  private:

@@ -15,7 +15,7 @@ namespace [[gnu::visibility("default")]] shale {
 /// Lifetime keeps the storage alive
 template <class T, int Rank>
 class view {
-  static_assert(Rank >= 0 && Rank <= max_rank);
+  static_assert(Rank >= 0 && Rank <= rank_max);
 
  public:
   /// A const type if the view can only be read.

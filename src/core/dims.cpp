@@ -7,7 +7,7 @@ namespace shale {
 void detail::throw_rank_too_large(index_t rank) {
   throw error(
       errc::invalid_argument, "too many axes",
-      {"got a list of " + std::to_string(rank) + ", wanted at most " + std::to_string(max_rank)});
+      {"got a list of " + std::to_string(rank) + ", wanted at most " + std::to_string(rank_max)});
 }
 
 std::string to_string(const dims& values) {

@@ -82,7 +82,7 @@ class equation {
 
  private:
   // The axes of two layouts of the largest rank, and the bytes of their items.
-  static constexpr std::size_t most_terms = 2 * max_rank + 2;
+  static constexpr std::size_t terms_max = 2 * rank_max + 2;
 
   // Sorts by weight, largest first, and merges equal weights. Then it removes the smallest weight
   // as long as its reach is less than the common divisor of the larger weights. In that case there
@@ -98,7 +98,7 @@ class equation {
       else terms_[kept++] = terms_[i];
     }
     count_ = kept;
-    std::array<wide, most_terms> outer;  // greatest common divisor of this and larger weights
+    std::array<wide, terms_max> outer;  // greatest common divisor of this and larger weights
     for (int i = 0; i < count_; ++i)
       outer[i] = greatest_common_divisor(terms_[i].weight, i > 0 ? outer[i - 1] : 0);
     wide scale = 1;  // all weights must still be divided by this
@@ -152,8 +152,8 @@ class equation {
     wide inverse = 0;  // of weight / divisor, modulo step
   };
 
-  std::array<term, most_terms> terms_{};
-  std::array<level, most_terms> levels_{};
+  std::array<term, terms_max> terms_{};
+  std::array<level, terms_max> levels_{};
   int count_ = 0;
   wide target_ = 0;
 };
@@ -164,7 +164,7 @@ wide magnitude(index_t value) { return value < 0 ? -static_cast<wide>(value) : v
 
 bool self_overlaps(const layout& values) noexcept {
   if (values.size() <= 1) return false;
-  std::array<term, max_rank> axes{};
+  std::array<term, rank_max> axes{};
   int count = 0;
   for (index_t axis = 0; axis < values.rank(); ++axis) {
     if (values.shape()[axis] == 1) continue;

@@ -37,9 +37,9 @@ input_file::input_file(const std::string& path, access allowed) : path_(path) {
 std::size_t input_file::read_up_to(std::span<std::byte> into, std::uint64_t offset) const {
   std::size_t done = 0;
   while (done < into.size()) {
-    constexpr std::size_t most_bytes = std::size_t{1} << 30;  // the kernel's limit is 2 GiB
+    constexpr std::size_t read_bytes_max = std::size_t{1} << 30;  // the kernel's limit is 2 GiB
     const ssize_t got =
-        ::pread(descriptor_.get(), into.data() + done, std::min(into.size() - done, most_bytes),
+        ::pread(descriptor_.get(), into.data() + done, std::min(into.size() - done, read_bytes_max),
                 static_cast<off_t>(offset + done));
     if (got == 0) break;
     if (got < 0) {

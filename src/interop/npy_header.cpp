@@ -235,8 +235,8 @@ class literal_reader {
     dims shape;
     take('(');
     while (!next_is(')')) {
-      if (shape.size() == max_rank)
-        throw error(errc::unsupported, fmt::format("more than {} axes", max_rank),
+      if (shape.size() == rank_max)
+        throw error(errc::unsupported, fmt::format("more than {} axes", rank_max),
                     {detail::in_quotes(trimmed(text_))});
       shape.push_back(integer());
       // (3) is a number in parentheses; a tuple of one number is (3,).

@@ -68,10 +68,10 @@ void output_file::write_at(std::span<const std::byte> bytes, std::uint64_t offse
   const detail::no_file_size_signal guard;
   std::size_t done = 0;
   while (done < bytes.size()) {
-    constexpr std::size_t most_bytes = std::size_t{1} << 30;
+    constexpr std::size_t write_bytes_max = std::size_t{1} << 30;
     const ssize_t put =
-        ::pwrite(descriptor_.get(), bytes.data() + done, std::min(bytes.size() - done, most_bytes),
-                 static_cast<off_t>(offset + done));
+        ::pwrite(descriptor_.get(), bytes.data() + done,
+                 std::min(bytes.size() - done, write_bytes_max), static_cast<off_t>(offset + done));
     if (put < 0) {
       if (errno == EINTR) continue;
       throw error::from_errno(code_for_errno(errno), "cannot write file", errno,

@@ -46,9 +46,9 @@ struct zip_writer::deflater {
   std::array<std::byte, std::size_t{1} << 16> output;
 
   explicit deflater(int level) {
-    constexpr int most_memory = 9;
-    if (::deflateInit2(&state, level, Z_DEFLATED, -MAX_WBITS, most_memory, Z_DEFAULT_STRATEGY) !=
-        Z_OK)
+    constexpr int memory_level_max = 9;
+    if (::deflateInit2(&state, level, Z_DEFLATED, -MAX_WBITS, memory_level_max,
+                       Z_DEFAULT_STRATEGY) != Z_OK)
       throw error(errc::out_of_memory, "zlib cannot start");
   }
   ~deflater() { ::deflateEnd(&state); }
@@ -117,9 +117,10 @@ void zip_writer::append(std::span<const std::byte> bytes) {
   current.bytes += bytes.size();
   if (deflater_) {
     // zlib counts its input in 32 bits.
-    constexpr std::size_t most_bytes = std::size_t{1} << 30;
-    for (std::size_t offset = 0; offset < bytes.size(); offset += most_bytes)
-      deflate_some(bytes.subspan(offset, std::min(most_bytes, bytes.size() - offset)), Z_NO_FLUSH);
+    constexpr std::size_t piece_bytes_max = std::size_t{1} << 30;
+    for (std::size_t offset = 0; offset < bytes.size(); offset += piece_bytes_max)
+      deflate_some(bytes.subspan(offset, std::min(piece_bytes_max, bytes.size() - offset)),
+                   Z_NO_FLUSH);
   } else {
     file_.append(bytes);
     current.stored_bytes += bytes.size();

@@ -34,7 +34,7 @@ class strided_pair {
   template <class Body>
   bool for_each_outer(index_t axes, Body&& body) const {
     if (empty_) return true;
-    index_t index[max_rank] = {};
+    index_t index[rank_max] = {};
     std::byte* first = first_;
     const std::byte* second = second_;
     for (;;) {
@@ -55,7 +55,7 @@ class strided_pair {
  private:
   bool empty_;
   index_t rank_ = 0;
-  pair_axis axes_[max_rank];
+  pair_axis axes_[rank_max];
   std::byte* first_;
   const std::byte* second_;
 };

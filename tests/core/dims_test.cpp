@@ -51,7 +51,7 @@ TEST(Dims, ComparesLengthAndEntries) {
 }
 
 TEST(Dims, HoldsThirtyTwoEntriesAndRefusesMore) {
-  dims full = dims::filled(shale::max_rank, 1);
+  dims full = dims::filled(shale::rank_max, 1);
   EXPECT_EQ(full.size(), 32);
   const auto refuses = [](auto&& body) {
     try {

@@ -38,9 +38,9 @@ bool share_a_byte(const layout& a, index_t a_bytes, const layout& b, index_t b_b
 }
 
 // Strides without any order, unlike those of views.
-layout wild_layout(random_choices& choose, index_t most_axes, index_t longest, index_t stride) {
+layout wild_layout(random_choices& choose, index_t axes_max, index_t longest, index_t stride) {
   dims shape, strides;
-  for (index_t axis = choose(0, most_axes); axis > 0; --axis) {
+  for (index_t axis = choose(0, axes_max); axis > 0; --axis) {
     shape.push_back(choose(0, 19) == 0 ? 0 : choose(1, longest));
     strides.push_back(choose(-stride, stride));
   }

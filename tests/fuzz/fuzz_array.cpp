@@ -183,7 +183,7 @@ void look_at(const array& stored) {
     require(extent >= 0, "no length is negative");
     count *= static_cast<std::uint64_t>(extent);
   }
-  require(stored.rank() <= max_rank, "no rank is beyond the limit");
+  require(stored.rank() <= rank_max, "no rank is beyond the limit");
   require(stored.size_bytes() == count * item_bytes(stored.dtype()), "sizes are products");
   (void)stored.fill_value();
   (void)stored.codec();

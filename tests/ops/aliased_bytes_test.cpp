@@ -146,7 +146,7 @@ class AliasedBytes : public testing::Test {
   }
 
   static dims some_shape(random_choices& choose) {
-    return test::random_shape(choose, {.most_axes = 3, .longest = 5});
+    return test::random_shape(choose, {.axes_max = 3, .longest = 5});
   }
 
   // A random layout that fits into the backing after `place`.

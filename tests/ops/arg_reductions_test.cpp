@@ -95,7 +95,7 @@ TEST_F(ArgReductions, AreThoseOfAnIndexByIndexLoop) {
     random_choices choose(seed);
     const index_t longest = choose(0, 4) == 0 ? 60 : 7;
     const dims shape =
-        test::random_shape(choose, {.most_axes = 4, .longest = longest, .may_be_empty = false});
+        test::random_shape(choose, {.axes_max = 4, .longest = longest, .may_be_empty = false});
     std::optional<index_t> axis;
     if (!shape.empty() && choose(0, 2) > 0) axis = choose(0, shape.size() - 1);
     const keepdims keep = choose(0, 1) == 0 ? keepdims::no : keepdims::yes;

@@ -329,7 +329,7 @@ TEST(Expr, RandomTreesMatchAnElementByElementEvaluator) {
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
-    const dims shape = test::random_shape(choose, {.most_axes = 4, .longest = 5});
+    const dims shape = test::random_shape(choose, {.axes_max = 4, .longest = 5});
     const both tree = random_tree(choose, shape, static_cast<int>(choose(1, 7)));
     const executor::scope within(seed % 2 ? one : three);
     expect_same(eval(tree.lazy), tree.oracle);
@@ -358,7 +358,7 @@ TEST(Expr, EvalIntoWritesAnyOutputAndConverts) {
     SCOPED_TRACE(seed);
     const executor::scope within(seed % 2 ? plain : reporting);
     random_choices choose(seed);
-    const dims shape = test::random_shape(choose, {.most_axes = 4, .longest = 5});
+    const dims shape = test::random_shape(choose, {.axes_max = 4, .longest = 5});
     const both tree = random_tree(choose, shape, static_cast<int>(choose(0, 5)));
     const tensor out =
         choose(0, 1)

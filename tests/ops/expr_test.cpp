@@ -457,7 +457,7 @@ TEST(Expr, StepsBeyondEveryLengthLeaveOneElement) {
 }
 
 TEST(Expr, IndexDropsAxesBeforeItAddsOthers) {
-  const tensor full = tensor::zeros(dims::filled(max_rank, 1), dtype::float32);
+  const tensor full = tensor::zeros(dims::filled(rank_max, 1), dtype::float32);
   EXPECT_EQ(expr(full).index({newaxis, 0}).shape(), full.shape());
   EXPECT_THROW(expr(full).index({newaxis, newaxis, 0}), error);
   EXPECT_THROW(expr(full).index({std::uint64_t{1} << 63}), error);

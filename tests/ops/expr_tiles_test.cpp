@@ -255,7 +255,7 @@ TEST(ExprTiles, SourcesReadAsTheTensorsBehindThem) {
   for (std::uint64_t seed = 0; seed < 1500; ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
-    const dims shape = test::random_shape(choose, {.most_axes = 4, .longest = 9});
+    const dims shape = test::random_shape(choose, {.axes_max = 4, .longest = 9});
     const tensor a = random_tensor<std::int32_t>(choose, shape);
     const tensor b = random_tensor<std::int32_t>(choose, test::random_broadcastable(choose, shape));
     const auto source = std::make_shared<tiled>(a, random_tile(choose, a.shape()));

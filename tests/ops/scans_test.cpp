@@ -87,7 +87,7 @@ TEST_F(Scans, AreThoseOfAnIndexByIndexLoop) {
     random_choices choose(seed);
     const index_t longest = choose(0, 4) == 0 ? 70 : 7;
     const dims shape =
-        test::random_shape(choose, {.most_axes = 4, .longest = longest, .may_be_empty = false});
+        test::random_shape(choose, {.axes_max = 4, .longest = longest, .may_be_empty = false});
     if (shape.empty()) continue;
     const index_t axis = choose(0, shape.size() - 1);
     const tensor values = test::random_tensor<std::int32_t>(choose, shape);

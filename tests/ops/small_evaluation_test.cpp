@@ -77,7 +77,7 @@ TEST_F(SmallEvaluation, HasTheBitsOfTheGeneralOne) {
     random_choices choose(seed);
     const index_t longest = choose(0, 9) == 0 ? 40 : 6;
     const dims shape =
-        test::random_shape(choose, {.most_axes = 3, .longest = longest, .may_be_empty = false});
+        test::random_shape(choose, {.axes_max = 3, .longest = longest, .may_be_empty = false});
     const int form = static_cast<int>(choose(0, 9));
     // The same layouts several times, so that the first call's pass serves the others.
     const auto of_a = test::random_layout(choose, shape), of_b = test::random_layout(choose, shape),

@@ -129,7 +129,7 @@ TEST_F(Aliases, AreExactWhereEachMappingIsOneExtent) {
                    static_cast<std::size_t>(choose(2, file_pages - first) * page)}});
     };
     const mapping a = stretch(), b = stretch();
-    const dims shape = test::random_shape(choose, {.most_axes = 3});
+    const dims shape = test::random_shape(choose, {.axes_max = 3});
     const tensor x = some_elements(choose, a, shape, dtype::int32);
     const tensor y = moved_near(
         choose, some_elements(choose, b, shape, choose(0, 1) == 0 ? dtype::int32 : dtype::int8), b,
@@ -148,7 +148,7 @@ TEST_F(Aliases, AreNeverMissedInSeveralExtents) {
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     random_choices choose(seed);
     const mapping a = some_pages(choose, choose(1, 4)), b = some_pages(choose, choose(1, 4));
-    const dims shape = test::random_shape(choose, {.most_axes = 3});
+    const dims shape = test::random_shape(choose, {.axes_max = 3});
     const tensor x = some_elements(choose, a, shape, dtype::int32);
     const tensor y = moved_near(choose, some_elements(choose, b, shape, dtype::int32), b, x, a);
     if (share_a_byte(bytes_in_file(x, a), bytes_in_file(y, b))) {
@@ -175,7 +175,7 @@ TEST_F(Aliases, AreTheSameElementsExactlyIfEveryIndexNamesTheSameBytes) {
           .offset = static_cast<std::uint64_t>(choose(0, file_pages - 1) * page);
     if (change == 2) extents.insert(extents.begin(), {0, page});
     const mapping b = map(extents);
-    const dims shape = test::random_shape(choose, {.most_axes = 3, .may_be_empty = false});
+    const dims shape = test::random_shape(choose, {.axes_max = 3, .may_be_empty = false});
     const tensor x = some_elements(choose, a, shape, dtype::int32);
     const index_t shift = change == 2 ? page / 4 : 0;
     const tensor y(b.bytes, dtype::int32, layout(x.shape(), x.strides(), x.offset() + shift));

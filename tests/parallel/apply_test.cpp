@@ -34,7 +34,7 @@ using test::sharing;
 
 // Small shapes with many axes, and sometimes one with several tiles.
 dims some_shape(random_choices& choose) {
-  return choose(0, 7) == 0 ? test::random_shape(choose, {.most_axes = 3, .longest = 60})
+  return choose(0, 7) == 0 ? test::random_shape(choose, {.axes_max = 3, .longest = 60})
                            : test::random_shape(choose);
 }
 

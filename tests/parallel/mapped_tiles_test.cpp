@@ -61,7 +61,7 @@ TEST_F(MappedTiles, AreTheElementsOfTheTensorBothWays) {
     SCOPED_TRACE(seed);
     test::random_choices choose(seed);
     const dims shape =
-        test::random_shape(choose, {.most_axes = 4, .longest = 12, .may_be_empty = false});
+        test::random_shape(choose, {.axes_max = 4, .longest = 12, .may_be_empty = false});
     const auto placed = test::random_layout(choose, shape, test::sharing::distinct);
     storage bytes = counting_file(placed.positions);
     const tensor values(bytes, dtype::int32, placed.geometry);
@@ -139,10 +139,10 @@ TEST_F(MappedTiles, LeavePagesAsTheyFoundThem) {
   }));
 }
 
-dims balanced(const dims& shape, const std::vector<dims>& strides, index_t most_elements) {
+dims balanced(const dims& shape, const std::vector<dims>& strides, index_t elements_max) {
   std::vector<plan_operand> operands;
   for (const auto& each : strides) operands.push_back({layout(shape, each, 0), 4});
-  return balanced_tile_shape(operands, dims::filled(shape.size(), 1), most_elements);
+  return balanced_tile_shape(operands, dims::filled(shape.size(), 1), elements_max);
 }
 
 TEST(BalancedTileShape, IsASquareOfTransposes) {

@@ -78,7 +78,7 @@ std::vector<index_list> touched_by_plan(const plan& over, index_t most_in_block)
 }
 
 std::vector<plan_operand> random_operands() {
-  const dims shape = test::random_shape(draw, {.most_axes = 5, .longest = 7});
+  const dims shape = test::random_shape(draw, {.axes_max = 5, .longest = 7});
   std::vector<plan_operand> operands;
   const index_t count = draw(1, 4);
   for (index_t k = 0; k < count; ++k) {

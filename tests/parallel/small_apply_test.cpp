@@ -41,7 +41,7 @@ TEST_F(SmallApply, VisitsTheElementsThatTheGeneralWayVisits) {
   for (std::uint64_t seed = 0; seed < 600; ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
-    const dims shape = test::random_shape(choose, {.most_axes = 4, .longest = 6});
+    const dims shape = test::random_shape(choose, {.axes_max = 4, .longest = 6});
     const dims smaller = test::random_broadcastable(choose, shape);
     const auto out_layout = test::random_layout(choose, shape, sharing::distinct);
     const auto a_layout = test::random_layout(choose, shape);
@@ -210,7 +210,7 @@ TEST(OperandReach, CoversAllElementsOfALayout) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     random_choices choose(seed);
     const dims shape =
-        test::random_shape(choose, {.most_axes = 4, .longest = 5, .may_be_empty = false});
+        test::random_shape(choose, {.axes_max = 4, .longest = 5, .may_be_empty = false});
     const tensor values = test::random_tensor<std::int16_t>(choose, shape);
     const auto extent = parallel::extent_of(values, false);
     index_t lowest = values.offset(), highest = values.offset();

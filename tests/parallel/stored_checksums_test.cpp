@@ -46,7 +46,7 @@ TEST(StoredChecksums, AreComparedWhereverAnElementLies) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     test::random_choices choose(seed);
-    const dims shape = test::random_shape(choose, {.most_axes = 3, .longest = 4});
+    const dims shape = test::random_shape(choose, {.axes_max = 3, .longest = 4});
     const auto placed = test::random_layout(choose, shape);
     dims strides = placed.geometry.strides();
     for (index_t& stride : strides) stride *= scale;

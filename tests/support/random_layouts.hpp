@@ -5,7 +5,7 @@
 // for RapidCheck properties.
 //
 //   shale::test::random_choices choose(seed);
-//   const auto shape = shale::test::random_shape(choose, {.most_axes = 4});
+//   const auto shape = shale::test::random_shape(choose, {.axes_max = 4});
 //   const auto placed = shale::test::random_layout(choose, shape);
 //   // placed.geometry fits a storage of placed.positions elements
 #pragma once
@@ -34,15 +34,15 @@ class random_choices {
 };
 
 struct shape_options {
-  index_t most_axes = 5;
+  index_t axes_max = 5;
   index_t longest = 6;
   bool may_be_empty = true;  ///< axes of length 0 appear (rarely)
 };
 
-/// A shape of 0 to `most_axes` axes; lengths 1 are common.
+/// A shape of 0 to `axes_max` axes; lengths 1 are common.
 template <class Choose>
 dims random_shape(Choose&& choose, const shape_options& options = {}) {
-  dims shape = dims::filled(choose(0, options.most_axes), 1);
+  dims shape = dims::filled(choose(0, options.axes_max), 1);
   for (auto& extent : shape) {
     const index_t kind = choose(0, 15);
     if (kind == 0 && options.may_be_empty) extent = 0;

@@ -26,12 +26,12 @@ struct view_step {
   }
 };
 
-/// Limits for steps: `storage_positions` limits as_strided, `most_elements` limits the growth by
+/// Limits for steps: `storage_positions` limits as_strided, `elements_max` limits the growth by
 /// expand and unfold.
 struct chain_limits {
   std::int64_t storage_positions;
-  std::int64_t most_elements = 2000;
-  std::size_t most_axes = 6;
+  std::int64_t elements_max = 2000;
+  std::size_t axes_max = 6;
 };
 
 namespace chain_detail {
@@ -43,7 +43,7 @@ std::int64_t some_axis(Choose& choose, std::int64_t rank) {
 
 /// Factors of `count` in random order, with some ones; one factor may be replaced by -1.
 template <class Choose>
-index_list some_shape_of(Choose& choose, std::int64_t count, std::size_t most_axes) {
+index_list some_shape_of(Choose& choose, std::int64_t count, std::size_t axes_max) {
   index_list shape;
   if (count == 0) {
     shape = {choose(0, 3), 0};
@@ -51,7 +51,7 @@ index_list some_shape_of(Choose& choose, std::int64_t count, std::size_t most_ax
     return shape;
   }
   std::int64_t rest = count;
-  for (std::int64_t factor = 2; rest > 1 && shape.size() + 1 < most_axes;) {
+  for (std::int64_t factor = 2; rest > 1 && shape.size() + 1 < axes_max;) {
     if (rest % factor != 0) {
       ++factor;
       continue;
@@ -65,7 +65,7 @@ index_list some_shape_of(Choose& choose, std::int64_t count, std::size_t most_ax
           factor;
   }
   if (rest > 1) shape.push_back(rest);
-  if (shape.size() < most_axes && choose(0, 3) == 0)
+  if (shape.size() < axes_max && choose(0, 3) == 0)
     shape.insert(shape.begin() + choose(0, static_cast<std::int64_t>(shape.size())), 1);
   if (!shape.empty() && choose(0, 3) == 0)
     shape[static_cast<std::size_t>(choose(0, static_cast<std::int64_t>(shape.size()) - 1))] = -1;
@@ -137,11 +137,11 @@ view_step random_step(Choose&& choose, const index_list& shape, const chain_limi
         return {"squeeze", axes};
       }
       case 9:
-        if (shape.size() >= limits.most_axes) break;
+        if (shape.size() >= limits.axes_max) break;
         return {"unsqueeze", {choose(-rank - 1, rank)}};
       case 10: {
         index_list wanted;
-        if (shape.size() < limits.most_axes && choose(0, 2) == 0) wanted.push_back(choose(1, 3));
+        if (shape.size() < limits.axes_max && choose(0, 2) == 0) wanted.push_back(choose(1, 3));
         for (const auto n : shape)
           wanted.push_back(n == 1 && choose(0, 1) == 0 ? choose(0, 8) == 0 ? 0 : choose(1, 4)
                            : choose(0, 2) == 0 ? -1
@@ -150,21 +150,21 @@ view_step random_step(Choose&& choose, const index_list& shape, const chain_limi
         for (std::size_t axis = 0; axis < wanted.size(); ++axis)
           elements *=
               wanted[axis] == -1 ? shape[axis + shape.size() - wanted.size()] : wanted[axis];
-        if (elements > limits.most_elements) break;
+        if (elements > limits.elements_max) break;
         return {"expand", wanted};
       }
       case 11: {
-        if (rank == 0 || shape.size() >= limits.most_axes) break;
+        if (rank == 0 || shape.size() >= limits.axes_max) break;
         const auto axis = some_axis(choose, rank);
         if (extent(axis) == 0) break;
         const auto size = choose(0, 15) == 0 ? 0 : choose(1, extent(axis)), step = choose(1, 3);
-        if (count / extent(axis) * ((extent(axis) - size) / step + 1) * size > limits.most_elements)
+        if (count / extent(axis) * ((extent(axis) - size) / step + 1) * size > limits.elements_max)
           break;
         return {"unfold", {axis, size, step}};
       }
       case 12:
       case 13:
-        return {"view", chain_detail::some_shape_of(choose, count, limits.most_axes)};
+        return {"view", chain_detail::some_shape_of(choose, count, limits.axes_max)};
       case 14: {
         if (rank < 2) break;
         const auto a = some_axis(choose, rank), b = some_axis(choose, rank);

@@ -103,9 +103,9 @@ TEST(TensorIndex, FollowsNumPysBasicIndexing) {
 }
 
 TEST(TensorIndex, DropsAxesBeforeItAddsOthers) {
-  const tensor full = tensor::zeros(dims::filled(max_rank, 1), dtype::uint8);
-  EXPECT_EQ(full.index({newaxis, 0}).rank(), max_rank);
-  EXPECT_EQ(full.index({0, newaxis}).rank(), max_rank);
+  const tensor full = tensor::zeros(dims::filled(rank_max, 1), dtype::uint8);
+  EXPECT_EQ(full.index({newaxis, 0}).rank(), rank_max);
+  EXPECT_EQ(full.index({0, newaxis}).rank(), rank_max);
   EXPECT_NE(message_of([&] { full.index({newaxis, newaxis, 0}); }), "nothing was thrown");
 }
 

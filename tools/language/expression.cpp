@@ -73,8 +73,8 @@ class parser : private token_cursor {
  private:
   void count_operations(std::size_t more, std::size_t at_byte) {
     operations_ += more;
-    if (operations_ > max_expression_operations)
-      fail(fmt::format("more than {} operations", max_expression_operations), at_byte,
+    if (operations_ > expression_operations_max)
+      fail(fmt::format("more than {} operations", expression_operations_max), at_byte,
            "compute parts of it into arrays of their own first");
   }
 
@@ -96,8 +96,8 @@ class parser : private token_cursor {
   class nesting {
    public:
     explicit nesting(parser& owner) : owner_(owner) {
-      if (++owner_.depth_ > max_expression_depth)
-        owner_.fail(fmt::format("nested more than {} deep", max_expression_depth),
+      if (++owner_.depth_ > expression_depth_max)
+        owner_.fail(fmt::format("nested more than {} deep", expression_depth_max),
                     owner_.peek().at);
     }
     ~nesting() { --owner_.depth_; }
@@ -134,8 +134,8 @@ class parser : private token_cursor {
   value tuple_of(std::vector<value> elements, std::size_t at_byte,
                  sequence_kind kind = sequence_kind::tuple) const {
     value::tuple made(std::move(elements), kind);
-    if (made.depth() > max_expression_depth)
-      fail(fmt::format("tuples nested more than {} deep", max_expression_depth), at_byte);
+    if (made.depth() > expression_depth_max)
+      fail(fmt::format("tuples nested more than {} deep", expression_depth_max), at_byte);
     return {std::move(made)};
   }
 

@@ -23,8 +23,8 @@ namespace shale::tools {
 /// The deepest nesting of brackets, calls, operators and tuples, and the most operations of one
 /// expression. An array that is joined to others counts as one operation. These limits bound the
 /// recursion over the graph.
-inline constexpr int max_expression_depth = 100;
-inline constexpr std::size_t max_expression_operations = 2000;
+inline constexpr int expression_depth_max = 100;
+inline constexpr std::size_t expression_operations_max = 2000;
 
 /// Parses `text` into one lazy expression over `arrays`.
 /// Throws   located_error, with a caret under the place: no valid expression, an unknown name, an

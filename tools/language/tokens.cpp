@@ -165,10 +165,10 @@ class splitter {
 }  // namespace
 
 std::vector<token> split_tokens(std::string_view text) {
-  if (text.size() > max_expression_bytes)
+  if (text.size() > expression_bytes_max)
     throw error(errc::invalid_argument,
                 fmt::format("expression: {} bytes are more than the {} allowed", text.size(),
-                            max_expression_bytes),
+                            expression_bytes_max),
                 {"compute parts of it into arrays of their own first"});
   return splitter(text).split();
 }

@@ -29,7 +29,7 @@ struct token {
 };
 
 /// Most bytes of an expression. Only programs write longer ones, and they can compute it in parts.
-inline constexpr std::size_t max_expression_bytes = 64 * 1024;
+inline constexpr std::size_t expression_bytes_max = 64 * 1024;
 
 /// Splits `text`; the last token is `end`. Numbers are Python's: 1_000, 0xff, 1., .5, 2e-3.
 /// A newline is a space; '#' starts a comment to the end of its line.

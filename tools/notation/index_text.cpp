@@ -52,8 +52,8 @@ std::vector<index_entry> take_index(text_cursor& text, std::string_view advice) 
       if (has_ellipsis) text.fail("only one '...' can be resolved", first);
       has_ellipsis = true;
     }
-    if (entries.size() > 2 * static_cast<std::size_t>(max_rank))
-      text.fail(fmt::format("more than {} entries", 2 * max_rank), first);
+    if (entries.size() > 2 * static_cast<std::size_t>(rank_max))
+      text.fail(fmt::format("more than {} entries", 2 * rank_max), first);
   } while (text.take(","));
   if (!text.take("]")) text.fail("expected ',' or ']'");
   return entries;

@@ -17,7 +17,7 @@ dims take_shape(text_cursor& text, std::string_view close) {
     if (!text.sees_number()) text.fail("expected a whole number");
     const index_t extent = text.take_number();
     if (extent < 0) text.fail("an extent cannot be negative", first);
-    if (shape.size() == max_rank) text.fail(fmt::format("more than {} axes", max_rank), first);
+    if (shape.size() == rank_max) text.fail(fmt::format("more than {} axes", rank_max), first);
     shape.push_back(extent);
     if (closed()) break;
     if (!text.take(",") && !text.take("x"))

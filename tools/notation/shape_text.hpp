@@ -10,7 +10,7 @@
 namespace shale::tools {
 
 /// "(344, 403)", "344,403", "[344, 403]" or "344x403"; "()" has rank 0.
-/// Throws   located_error: not a list of integers >= 0, or more than max_rank of them
+/// Throws   located_error: not a list of integers >= 0, or more than rank_max of them
 dims parse_shape(std::string_view text);
 
 /// Reads extents up to `close` and `close` itself. An empty `close` stands for the end of the text.

@@ -219,7 +219,7 @@ tensor chunk_tiles::read(const region& part, executor& on) const {
           parallel::copy_elements_here(into, detail::narrowed(whole, piece, covered.start));
         }
       },
-      {.most_workers = workers(on), .progress_bytes = result.size_bytes()});
+      {.workers_max = workers(on), .progress_bytes = result.size_bytes()});
   parallel::state_of(on).count.call();
   return result;
 }
@@ -250,7 +250,7 @@ void chunk_tiles::write(const region& part, const tensor& values, executor& on) 
         values.storage().check();
         store(tile, whole);
       },
-      {.most_workers = workers(on), .progress_bytes = values.size_bytes()});
+      {.workers_max = workers(on), .progress_bytes = values.size_bytes()});
   auto& count = parallel::state_of(on).count;
   count.call();
   count.written(values.size_bytes());

@@ -31,7 +31,7 @@ dims to_dims(const flatbuffers::Vector<std::uint64_t>* stored, const char* field
   dims values;
   if (stored == nullptr) return values;
   require_aligned(*stored, field);
-  if (stored->size() > max_rank)
+  if (stored->size() > rank_max)
     throw_corrupt_descriptor(fmt::format("{} of rank {}", field, stored->size()));
   for (const std::uint64_t value : *stored) {
     if (value > static_cast<std::uint64_t>(INT64_MAX))

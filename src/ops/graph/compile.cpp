@@ -126,9 +126,9 @@ int tape_builder::add_leaf(const node_ref& value) {
         return static_cast<int>(v);
   }
   const int operand = outputs_ + static_cast<int>(leaves_.size());
-  if (operand >= parallel::max_operands)
+  if (operand >= parallel::operands_max)
     throw error(errc::unsupported, "one pass of the expression has too many operands",
-                {"at most " + std::to_string(parallel::max_operands - outputs_) +
+                {"at most " + std::to_string(parallel::operands_max - outputs_) +
                      " different views can be read in one pass",
                  "evaluate a part of it first"});
   leaves_.push_back(value);

@@ -38,7 +38,7 @@ bool take_nodes(growing_pass& into, const node_ref& value) {
     if (!computes_elements(*part) && !std::holds_alternative<constant_leaf>(part->content))
       ++leaves;
   const std::size_t values = into.made.outputs.size() + into.made.reductions.size();
-  if (values > 0 && leaves + values + 2 > static_cast<std::size_t>(parallel::max_operands)) {
+  if (values > 0 && leaves + values + 2 > static_cast<std::size_t>(parallel::operands_max)) {
     for (const auto& part : added) into.nodes.erase(part.get());
     return false;
   }

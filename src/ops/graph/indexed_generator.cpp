@@ -76,7 +76,7 @@ class indexed_generator final : public generator {
       first += walk.index[axis.from] * axis.stride;
       if (axis.from == walk.inner_axis) step += walk.inner_step * axis.stride;
     }
-    std::array<moving_index, static_cast<std::size_t>(max_rank)> moving;
+    std::array<moving_index, static_cast<std::size_t>(rank_max)> moving;
     std::size_t moves = 0;
     for (const indexed_axis& axis : indexed_) {
       const std::byte* index = axis.positions.first();

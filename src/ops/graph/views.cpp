@@ -13,7 +13,7 @@ namespace {
 
 // A view is pushed through a graph by copying the graph. A loop over `x = x.flip(axes) + x` would
 // so double the graph each time. Graphs with more nodes are staged.
-constexpr std::size_t most_viewed_nodes = 2000;
+constexpr std::size_t viewed_nodes_max = 2000;
 
 // Pushes one map down to the leaves. A node that is reached on several ways is copied once.
 class view_maker {
@@ -135,7 +135,7 @@ class relayout {
 // large to copy.
 node_ref try_change(const node_ref& value, relayout change) {
   const std::vector<node_ref> order = post_order(value);
-  if (order.size() > most_viewed_nodes) return nullptr;
+  if (order.size() > viewed_nodes_max) return nullptr;
   for (const auto& input : order)
     if (!change.changed(input)) return nullptr;
   return change.changed(value);
@@ -170,7 +170,7 @@ node_ref try_reshape(const node_ref& value, const dims& shape) {
 node_ref make_view(const node_ref& value, const axis_map& map) {
   const std::vector<node_ref> order = post_order(value);
   view_maker maker(map);
-  if (order.size() > most_viewed_nodes) return maker.view(make_staged(value));
+  if (order.size() > viewed_nodes_max) return maker.view(make_staged(value));
   for (const auto& input : order) maker.view(input);
   return maker.view(value);
 }

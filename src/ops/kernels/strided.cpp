@@ -99,8 +99,8 @@ void unpack(std::byte* to, const std::byte* from, index_t width, index_t inner_s
 void run_strided(const loop_shape& loop, std::byte* const* data, const index_t* strides_bytes,
                  index_t inner, index_t outer) {
   const int count = loop.operands;
-  alignas(64) std::byte blocks[most_operands][block_bytes];
-  operand operands[most_operands];
+  alignas(64) std::byte blocks[kernel_operands_max][block_bytes];
+  operand operands[kernel_operands_max];
   index_t widest = 1;
   for (int k = 0; k < count; ++k) {
     operands[k] = {data[k], strides_bytes[k], strides_bytes[count + k], loop.widths[k], blocks[k]};
@@ -117,7 +117,7 @@ void run_strided(const loop_shape& loop, std::byte* const* data, const index_t* 
     if (operands[k].constant())
       pack(operands[k].block, operands[k].first, operands[k].width, 0, 0, columns * rows, 1);
 
-  std::byte* pieces[most_operands];
+  std::byte* pieces[kernel_operands_max];
   for (index_t row = 0; row < outer; row += rows) {
     const index_t piece_rows = std::min(rows, outer - row);
     for (index_t column = 0; column < inner; column += columns) {

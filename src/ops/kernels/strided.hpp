@@ -16,15 +16,15 @@ namespace shale::ops::kernels {
 /// Bytes of one operand's block.
 inline constexpr index_t block_bytes = 4096;
 
-inline constexpr int most_operands = 4;
+inline constexpr int kernel_operands_max = 4;
 
 /// A loop over `count` contiguous elements of every operand. data[0] is the output.
 using contiguous_loop = void (*)(std::byte* const* data, index_t count);
 
 struct loop_shape {
   contiguous_loop run;
-  std::uint8_t operands;               ///< number of operands with the output
-  std::uint8_t widths[most_operands];  ///< bytes of an element, by operand
+  std::uint8_t operands;                     ///< number of operands with the output
+  std::uint8_t widths[kernel_operands_max];  ///< bytes of an element, by operand
 };
 
 /// Runs `loop` on a block, with the contract of `kernel`.

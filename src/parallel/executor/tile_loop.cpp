@@ -117,7 +117,7 @@ void run_tiles(executor& on, index_t count, void (*body)(void*, index_t, int), v
   auto& state = state_of(on);
   loop run{state, count, body, context, {state, count, options.progress_bytes}, options.listener};
   const int allowed =
-      options.most_workers > 0 ? std::min(options.most_workers, state.threads) : state.threads;
+      options.workers_max > 0 ? std::min(options.workers_max, state.threads) : state.threads;
   const int workers = static_cast<int>(std::min<index_t>(allowed, count));
   helper_arena* const helpers = workers > 1 ? state.helpers.find() : nullptr;
   if (helpers == nullptr) {

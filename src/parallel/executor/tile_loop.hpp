@@ -33,7 +33,7 @@ class failure_listener {
 
 struct loop_options {
   /// If > 0: the most threads that work at once, for tiles that need much memory.
-  int most_workers = 0;
+  int workers_max = 0;
 
   /// The bytes that all tiles process together, for the executor's progress sink; 0: no reports.
   std::uint64_t progress_bytes = 0;

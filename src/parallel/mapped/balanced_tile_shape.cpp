@@ -33,11 +33,11 @@ dims narrowest_first(const plan_operand& operand) {
 //   start with `least`
 //   repeat: take the operand with the shortest pieces, and the first of its axes that the tile does
 //           not cover; double the tile's extent along this axis
-//   until all pieces have 64 KiB (fault_around_bytes), or the tile would exceed `most_elements`
+//   until all pieces have 64 KiB (fault_around_bytes), or the tile would exceed `elements_max`
 //
 // For example, two square matrices of float32 that lie in opposite orders get square tiles.
 dims balanced_tile_shape(std::span<const plan_operand> operands, const dims& least,
-                         index_t most_elements) {
+                         index_t elements_max) {
   const dims& shape = operands.front().where.shape();
   std::vector<dims> orders;
   for (const auto& operand : operands) orders.push_back(narrowest_first(operand));
@@ -60,7 +60,7 @@ dims balanced_tile_shape(std::span<const plan_operand> operands, const dims& lea
     if (axis < 0) return tile;
     const index_t before = tile[axis];
     tile[axis] = std::min(2 * before, shape[axis]);
-    if (element_count(tile) > most_elements) {
+    if (element_count(tile) > elements_max) {
       tile[axis] = before;
       return tile;
     }

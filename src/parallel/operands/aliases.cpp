@@ -26,7 +26,7 @@ std::optional<layout> byte_layout(const tensor& values, index_t origin) {
     shape.push_back(values.shape()[axis]);
     strides.push_back(values.strides()[axis] * item);
   }
-  if (shape.size() == max_rank) return std::nullopt;
+  if (shape.size() == rank_max) return std::nullopt;
   shape.push_back(item);
   strides.push_back(1);
   return layout(shape, strides, origin + values.offset() * item);

@@ -95,8 +95,8 @@ template <class Row>
 void in_order(std::span<const loop_operand> operands, const dims& shape, Row row) {
   if (element_count(shape) == 0) return;
   const index_t last = shape.size() - 1;
-  std::array<std::byte*, max_apply_operands> data{};
-  std::array<index_t, 2 * max_apply_operands> strides{};  // the inner strides, then the outer ones
+  std::array<std::byte*, apply_operands_max> data{};
+  std::array<index_t, 2 * apply_operands_max> strides{};  // the inner strides, then the outer ones
   for (std::size_t k = 0; k < operands.size(); ++k) {
     const tensor& values = operands[k].values;
     data[k] = values.data();
@@ -144,7 +144,7 @@ void run_lanes(std::span<const apply_operand> operands, index_t axis,
     index_t rank = 0;
     for (const auto& operand : prepared) rank = std::max(rank, operand.values.rank());
     const index_t along = normalize_axis(axis, rank);
-    std::array<bool, max_apply_operands> empty{};
+    std::array<bool, apply_operands_max> empty{};
     for (std::size_t k = 0; k < operands.size(); ++k)
       empty[k] = replace_empty_lanes(prepared[k], along - (rank - prepared[k].values.rank()));
     parallel::pass_loop loop(std::move(prepared), {.lane_axis = along}, begin_call());

@@ -121,7 +121,7 @@ void running_pass::run_loads(window_walk* walk) {
                        run_load(load, worker);
                        visit.end();
                      },
-                     {.most_workers = workers,
+                     {.workers_max = workers,
                       .progress_bytes = options_.counted ? elements * bytes_.all : 0,
                       .listener = work_.listener()});
 }

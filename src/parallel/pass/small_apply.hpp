@@ -36,7 +36,7 @@ class small_apply {
   template <class Body>
   void run(Body body) {
     const written_versions versions(*this);
-    std::array<std::byte*, max_apply_operands> bases;
+    std::array<std::byte*, apply_operands_max> bases;
     for (std::size_t k = 0; k < used_; ++k) bases[k] = operands_[k].address;
     loop_->over.for_each_block(loop_->tile, std::span<std::byte* const>(bases.data(), used_),
                                [&](std::byte* const* data, const index_t* strides, index_t inner,
@@ -63,7 +63,7 @@ class small_apply {
 
   executor& on_;
   std::size_t used_;
-  std::array<placed_operand, max_apply_operands> operands_;
+  std::array<placed_operand, apply_operands_max> operands_;
   kept_table<small_loop>::used loop_;
 };
 

@@ -12,10 +12,10 @@ namespace {
 std::span<const plan_operand> checked(std::span<const plan_operand> operands) {
   if (operands.empty())
     throw error(errc::invalid_argument, "a loop needs an operand", {"got none"});
-  if (operands.size() > static_cast<std::size_t>(max_operands))
+  if (operands.size() > static_cast<std::size_t>(operands_max))
     throw error(
         errc::unsupported, "one pass reads and writes too many different tensors",
-        {"at most " + std::to_string(max_operands) + ", got " + std::to_string(operands.size()),
+        {"at most " + std::to_string(operands_max) + ", got " + std::to_string(operands.size()),
          "evaluate a part of the expression first"});
   return operands;
 }

@@ -48,7 +48,7 @@ struct block_position {
 class plan {
  public:
   /// Throws   invalid_argument if there is no operand, or if their shapes differ; unsupported if
-  ///          there are more than max_operands
+  ///          there are more than operands_max
   plan(std::span<const plan_operand> operands, const plan_options& options = {});
 
   int operands() const noexcept { return static_cast<int>(axes_.strides.size()); }
@@ -143,9 +143,9 @@ void plan::for_each_block(const region& box, std::span<std::byte* const> bases, 
   const int count = static_cast<int>(bases.size());
   const index_t axes = rank();
   const index_t rows_axis = axes - 2;  // -1 for rank 1: a single row
-  std::array<std::byte*, max_operands> row_base;
-  std::array<std::byte*, max_operands> data;
-  std::array<index_t, 2 * max_operands> strides;
+  std::array<std::byte*, operands_max> row_base;
+  std::array<std::byte*, operands_max> data;
+  std::array<index_t, 2 * operands_max> strides;
   for (int k = 0; k < count; ++k) {
     strides[k] = axes_.strides[k][axes - 1];
     strides[count + k] = rows_axis >= 0 ? axes_.strides[k][rows_axis] : 0;

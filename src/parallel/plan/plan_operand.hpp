@@ -11,7 +11,7 @@
 namespace shale::parallel {
 
 /// The largest number of operands: `apply` needs 8, fused expressions need more.
-inline constexpr int max_operands = 64;
+inline constexpr int operands_max = 64;
 
 /// What the strides of an operand count. Only those of elements decide the order of axes and the
 /// sizes of tiles. The others are not memory that the loop moves through, so they decide where

@@ -114,7 +114,7 @@ class Elementary : public testing::Test {};
 using float_list = testing::Types<float, double>;
 TYPED_TEST_SUITE(Elementary, float_list);
 
-constexpr double most_ulps = 1;
+constexpr double ulps_max = 1;
 
 TYPED_TEST(Elementary, AreWithinOneUlp) {
   using T = TypeParam;
@@ -123,7 +123,7 @@ TYPED_TEST(Elementary, AreWithinOneUlp) {
     for (const ops::isa isa : usable_isas()) {
       const std::vector<T> got = applied(find(isa, tested.op, dtype_of<T>()), values);
       for (std::size_t i = 0; i < values.size(); ++i)
-        ASSERT_LE(ulps<T>(got[i], exact<T>(tested, values[i])), most_ulps)
+        ASSERT_LE(ulps<T>(got[i], exact<T>(tested, values[i])), ulps_max)
             << "operation " << static_cast<int>(tested.op) << " with " << name(isa) << " of "
             << show(values[i]) << ": got " << show(got[i]);
     }
@@ -140,13 +140,13 @@ TYPED_TEST(Elementary, PowersAnglesAndHypotenusesAreWithinOneUlp) {
     const std::vector<T> angles = applied(find(isa, operation::atan2, dtype_of<T>()), a, &b);
     const std::vector<T> lengths = applied(find(isa, operation::hypotenuse, dtype_of<T>()), a, &b);
     for (std::size_t i = 0; i < a.size(); ++i) {
-      ASSERT_LE(ulps<T>(powers[i], std::pow(wider<T>(a[i]), wider<T>(b[i]))), most_ulps)
+      ASSERT_LE(ulps<T>(powers[i], std::pow(wider<T>(a[i]), wider<T>(b[i]))), ulps_max)
           << name(isa) << ' ' << show(a[i]) << " to the power " << show(b[i]) << ": got "
           << show(powers[i]);
-      ASSERT_LE(ulps<T>(angles[i], std::atan2(wider<T>(a[i]), wider<T>(b[i]))), most_ulps)
+      ASSERT_LE(ulps<T>(angles[i], std::atan2(wider<T>(a[i]), wider<T>(b[i]))), ulps_max)
           << name(isa) << " atan2(" << show(a[i]) << ", " << show(b[i]) << "): got "
           << show(angles[i]);
-      ASSERT_LE(ulps<T>(lengths[i], std::hypot(wider<T>(a[i]), wider<T>(b[i]))), most_ulps)
+      ASSERT_LE(ulps<T>(lengths[i], std::hypot(wider<T>(a[i]), wider<T>(b[i]))), ulps_max)
           << name(isa) << " hypot(" << show(a[i]) << ", " << show(b[i]) << "): got "
           << show(lengths[i]);
     }
@@ -175,12 +175,12 @@ TYPED_TEST(Elementary, AreFiniteUpToTheLimitOfOverflow) {
         continue;
       const std::vector<T> got = applied(find(isa, tested.op, dtype_of<T>()), x);
       for (std::size_t i = 0; i < x.size(); ++i)
-        ASSERT_LE(ulps<T>(got[i], exact<T>(tested, x[i])), most_ulps)
+        ASSERT_LE(ulps<T>(got[i], exact<T>(tested, x[i])), ulps_max)
             << name(isa) << " exp(" << show(x[i]) << "): got " << show(got[i]);
     }
     const std::vector<T> powers = applied(find(isa, operation::power, dtype_of<T>()), y, &z);
     for (std::size_t i = 0; i < y.size(); ++i)
-      ASSERT_LE(ulps<T>(powers[i], std::pow(wider<T>(y[i]), wider<T>(z[i]))), most_ulps)
+      ASSERT_LE(ulps<T>(powers[i], std::pow(wider<T>(y[i]), wider<T>(z[i]))), ulps_max)
           << name(isa) << ' ' << show(y[i]) << " to the power " << show(z[i]) << ": got "
           << show(powers[i]);
   }

@@ -352,8 +352,8 @@ TEST_F(Expression, NestingIsBounded) {
     return std::string(static_cast<std::size_t>(depth), '(') + "1" +
            std::string(static_cast<std::size_t>(depth), ')');
   };
-  EXPECT_EQ(number(nested(max_expression_depth - 1)), 1);
-  failure(nested(max_expression_depth + 1));
+  EXPECT_EQ(number(nested(expression_depth_max - 1)), 1);
+  failure(nested(expression_depth_max + 1));
   failure(nested(30'000));
   failure(std::string(30'000, '-') + "1");
   failure(std::string(30'000, '['));
@@ -364,12 +364,12 @@ TEST_F(Expression, NestingIsBounded) {
 
 TEST_F(Expression, OperationsAreBounded) {
   std::string terms = "b";
-  for (std::size_t i = 0; i < max_expression_operations; ++i) terms += "+b";
+  for (std::size_t i = 0; i < expression_operations_max; ++i) terms += "+b";
   EXPECT_EQ(parse_expression(terms, arrays_).shape(), (dims{3}));
   failure(terms + "+b");
-  failure("b" + std::string(max_expression_bytes, ' '));
+  failure("b" + std::string(expression_bytes_max, ' '));
   std::string parts;
-  for (std::size_t i = 1; i < max_expression_operations; ++i) parts += "b,";
+  for (std::size_t i = 1; i < expression_operations_max; ++i) parts += "b,";
   EXPECT_EQ(shape("concat((" + parts + "))").size(), 1);
   failure("concat((b," + parts + "))");
   failure("stack(arrays=(b," + parts + "))");
@@ -384,7 +384,7 @@ TEST_F(Expression, TuplesThatHoldOneAnotherTakeNoMemoryOfTheirOwn) {
   };
   const std::string nested = "x = (b, 7); " + repeated(90, "x = (x, x, x, x); ");
   EXPECT_EQ(number(nested + "x" + repeated(90, "[-1]") + "[1]"), 7);
-  const std::string too_deep = "x = 1; " + repeated(max_expression_depth, "x = x, x; ");
+  const std::string too_deep = "x = 1; " + repeated(expression_depth_max, "x = x, x; ");
   EXPECT_NE(failure(too_deep + "(x, x)").find("nested more than 100 deep"), std::string::npos);
   EXPECT_GE(caret(too_deep + "(x, x)"), 0);
 }

@@ -76,8 +76,8 @@ TEST(Tokens, KnowWhereTheyStand) {
 }
 
 TEST(Tokens, BoundTheLength) {
-  EXPECT_EQ(split_tokens(std::string(max_expression_bytes, ' ')).size(), 1u);
-  EXPECT_THROW(split_tokens(std::string(max_expression_bytes + 1, ' ')), error);
+  EXPECT_EQ(split_tokens(std::string(expression_bytes_max, ' ')).size(), 1u);
+  EXPECT_THROW(split_tokens(std::string(expression_bytes_max + 1, ' ')), error);
 }
 
 }  // namespace
