@@ -88,7 +88,7 @@ class posix_file final : public open_file {
 
   ~posix_file() override {
     release_locks();
-    if (word_page_ != nullptr) ::munmap(word_page_, shale::detail::page_bytes());
+    if (word_page_ != nullptr) ::munmap(word_page_, shale::detail::system_page_bytes());
     if (!temporary_path_.empty()) ::unlinkat(directory_->descriptor, temporary_path_.c_str(), 0);
     if (descriptor_ >= 0) ::close(descriptor_);
   }
@@ -265,7 +265,7 @@ class posix_file final : public open_file {
   // Maps one page of the system over the file on first use. Only the kernel reads it; this process
   // never does.
   void* map_word(std::uint64_t offset) noexcept {
-    const std::size_t bytes = shale::detail::page_bytes();
+    const std::size_t bytes = shale::detail::system_page_bytes();
     const std::uint64_t page = shale::detail::align_down(offset, bytes);
     const std::lock_guard lock(mapping_word_);
     if (!word_mapped_) {

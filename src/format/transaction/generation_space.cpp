@@ -138,7 +138,7 @@ void generation_space::release_chunk(const chunk_entry& entry) {
 void generation_space::reserve_rest_of_pages(const extent& mapped) const {
   open_file& data = *file_->data;
   const std::string& path = file_->path;
-  const std::size_t page = shale::detail::page_bytes();
+  const std::size_t page = shale::detail::system_page_bytes();
   const std::uint64_t end = mapped.offset + page_space(mapped.bytes);
   if (const std::uint64_t before = mapped.offset % page; before > 0)
     allocate_space(data, mapped.offset - before, before, path);

@@ -151,7 +151,7 @@ tensor make_placeholder(const dims& shape, dtype type) {
         {fmt::format("shape {} of {} is beyond 2^63 - 1 bytes", to_string(shape), name(type)),
          "reduce or slice it first"});
   const auto used = static_cast<std::size_t>(*bytes);
-  const std::size_t page = detail::page_bytes();
+  const std::size_t page = detail::system_page_bytes();
   const auto range = std::make_shared<detail::address_reservation>(
       detail::align_up(std::max<std::size_t>(used, 1), page), page, 0);
   return tensor(storage::adopt_owner(range->address(), used, range), type, all);

@@ -32,7 +32,7 @@ void for_each_piece(const tensor& part, Visit visit) {
   for (index_t axis = 0; axis < strides.size(); ++axis) strides[axis] *= item;
   for_each_memory_piece(
       part.shape(), strides, static_cast<index_t>(span_of(part).offset), item,
-      static_cast<index_t>(detail::page_bytes()), [&](index_t begin, index_t end) {
+      static_cast<index_t>(detail::system_page_bytes()), [&](index_t begin, index_t end) {
         visit(byte_range{static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)});
       });
 }

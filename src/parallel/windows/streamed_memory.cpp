@@ -34,7 +34,7 @@ streamed_memory::streamed_memory(streamed_operand operand, const plan& over,
   span_bytes_ = ceil_div(end_byte_ - first_byte_, static_cast<std::size_t>(over.tile_count()));
   forwards_ = walks_forwards(over, operand_.index) && range({0, 1}).bytes <= budget_bytes / 8;
   for_each_piece({0, 1}, [&](byte_range piece) {
-    used_bytes_ += detail::align_up(piece.bytes, detail::page_bytes());
+    used_bytes_ += detail::align_up(piece.bytes, detail::system_page_bytes());
   });
   gaps_ = !forwards_ || used_bytes_ < span_bytes_ / 4 * 3;
 }

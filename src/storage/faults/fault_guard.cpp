@@ -110,12 +110,12 @@ std::atomic<std::uintptr_t> spare = 0;
 
 bool give_up_spare() noexcept {
   const std::uintptr_t pages = spare.exchange(0, std::memory_order_acq_rel);
-  return pages != 0 && ::syscall(SYS_munmap, pages, spare_mappings * page_bytes()) == 0;
+  return pages != 0 && ::syscall(SYS_munmap, pages, spare_mappings * system_page_bytes()) == 0;
 }
 
 void keep_spare() noexcept {
   if (spare.load(std::memory_order_relaxed) != 0) return;
-  const std::size_t page = page_bytes();
+  const std::size_t page = system_page_bytes();
   void* const pages = ::mmap(nullptr, spare_mappings * page, PROT_NONE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (pages == MAP_FAILED) return;
@@ -270,7 +270,7 @@ bool repair(std::uintptr_t address) noexcept {
       bool done = false;
       if (candidate.now.load(std::memory_order_seq_cst) == slot::active &&
           candidate.begin <= address && address < candidate.end.load(std::memory_order_acquire))
-        done = replace_rest(candidate, align_down(address, page_bytes()));
+        done = replace_rest(candidate, align_down(address, system_page_bytes()));
       candidate.handlers.fetch_sub(1, std::memory_order_release);
       if (done) return true;
     }
@@ -426,7 +426,7 @@ bool is_ours(const struct sigaction& action) noexcept {
 // Installs our handler in front if it is not. The caller holds `registering`.
 void install() {
   if (void_descriptor < 0) {
-    page_bytes();  // called here, so that no handler makes the first call
+    system_page_bytes();  // called here, so that no handler makes the first call
     const int made = ::memfd_create("shale void", MFD_CLOEXEC);
     if (made < 0)
       throw error::from_errno(errc::io, "the guard of mappings could not be set up", errno);

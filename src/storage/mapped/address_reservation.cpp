@@ -13,7 +13,7 @@
 
 namespace shale::detail {
 
-std::size_t page_bytes() noexcept {
+std::size_t system_page_bytes() noexcept {
   static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   return bytes;
 }
@@ -23,7 +23,7 @@ address_reservation::address_reservation(std::size_t bytes, std::size_t alignmen
   if (bytes == 0) return;
   // Reserves a larger range, which contains an address with the remainder wherever the kernel puts
   // it, and releases the rest.
-  const auto padded = checked_add(bytes, alignment - page_bytes());
+  const auto padded = checked_add(bytes, alignment - system_page_bytes());
   void* const found = padded ? ::mmap(nullptr, *padded, PROT_NONE,
                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
                              : MAP_FAILED;

@@ -68,7 +68,7 @@ mapped_block::mapped_block(mapping_source source, file_extent range, std::size_t
       extents_(false) {
   remember_write_back_errors();
   first_offset_ = range.offset;
-  skew_ = static_cast<std::size_t>(range.offset % page_bytes());
+  skew_ = static_cast<std::size_t>(range.offset % system_page_bytes());
   reserve(range.offset - skew_, range.bytes, capacity_bytes);
   extend({&range, 1});
 }
@@ -84,7 +84,7 @@ mapped_block::mapped_block(mapping_source source, std::span<const file_extent> e
   const auto first = std::find_if(extents.begin(), extents.end(),
                                   [](const auto& extent) { return extent.bytes > 0; });
   const std::uint64_t first_offset = first != extents.end() ? first->offset : 0;
-  skew_ = static_cast<std::size_t>(first_offset % page_bytes());
+  skew_ = static_cast<std::size_t>(first_offset % system_page_bytes());
   reserve(first_offset - skew_, total_bytes(extents), capacity_bytes);
   extend(extents);
 }
@@ -118,7 +118,8 @@ void mapped_block::let_go_in_child() noexcept {
     const bool ours = mapped.guard.stands_in_for_parents();
     mapped.guard = {};
     if (ours)
-      ::munmap(reserved_.address() + mapped.map_offset, align_up(mapped.bytes, page_bytes()));
+      ::munmap(reserved_.address() + mapped.map_offset,
+               align_up(mapped.bytes, system_page_bytes()));
   }
 }
 
@@ -126,13 +127,13 @@ void mapped_block::reserve(std::uint64_t first_offset, std::size_t bytes,
                            std::size_t capacity_bytes) {
   const std::size_t capacity = std::max(bytes, capacity_bytes);
   const auto positions = checked_add(capacity, skew_);
-  const auto pages = positions ? checked_align_up(*positions, page_bytes()) : std::nullopt;
+  const auto pages = positions ? checked_align_up(*positions, system_page_bytes()) : std::nullopt;
   if (!pages)
     throw error(errc::out_of_memory, "no address space for a mapping",
                 {fmt::format("file {}", source_.path), fmt::format("wanted {} bytes", capacity)});
   // If address and file offset are equal modulo the alignment, the kernel can map a large page of
   // the file by one large page of the processor.
-  const std::size_t alignment = capacity >= huge_page_bytes ? huge_page_bytes : page_bytes();
+  const std::size_t alignment = capacity >= huge_page_bytes ? huge_page_bytes : system_page_bytes();
   if (capacity > 0) {
     try {
       reserved_ = address_reservation(*pages, alignment, first_offset & (alignment - 1));
@@ -145,7 +146,7 @@ void mapped_block::reserve(std::uint64_t first_offset, std::size_t bytes,
 }
 
 bool mapped_block::lie_on_pages(std::span<const file_extent> extents) noexcept {
-  const std::size_t page = page_bytes();
+  const std::size_t page = system_page_bytes();
   std::uint64_t position = 0;  // position in the map at which the next extent begins
   std::uint64_t next = 0;      // position in the file that would continue the extent before
   bool is_first = true;
@@ -198,13 +199,13 @@ void mapped_block::take_back(std::size_t parts, std::size_t last_bytes,
   while (parts_.size() > parts) parts_.pop_back();
   if (parts_.empty()) return;
   parts_.back().bytes = last_bytes;
-  parts_.back().guard.resize(align_up(last_bytes, page_bytes()));
+  parts_.back().guard.resize(align_up(last_bytes, system_page_bytes()));
 }
 
 // Adds one extent after the present parts. The first may begin inside a page (mapped.1).
 void mapped_block::add(file_extent extent) {
   const std::lock_guard lock(layout_);
-  const std::size_t page = page_bytes();
+  const std::size_t page = system_page_bytes();
   const std::uint64_t first_offset = parts_.empty() ? extent.offset - skew_ : extent.offset;
   const std::size_t bytes = parts_.empty() ? extent.bytes + skew_ : extent.bytes;
   const std::size_t position = parts_.empty() ? 0 : parts_.back().map_offset + parts_.back().bytes;
@@ -316,8 +317,8 @@ void mapped_block::make_read_only() {
   set_access(access::read_only);
   for (auto& mapped : parts_) {
     mapped.guard.change(PROT_READ, replacement::zeros);
-    if (::mprotect(reserved_.address() + mapped.map_offset, align_up(mapped.bytes, page_bytes()),
-                   PROT_READ) != 0)
+    if (::mprotect(reserved_.address() + mapped.map_offset,
+                   align_up(mapped.bytes, system_page_bytes()), PROT_READ) != 0)
       throw error::from_errno(errno == ENOMEM ? errc::out_of_memory : errc::io,
                               "a mapping could not be made read-only", errno,
                               {place_in_file(mapped.file_offset)});
@@ -333,7 +334,7 @@ void mapped_block::abandon() noexcept {
   if (belongs_to_parent()) return;
   for (auto& mapped : parts_) {
     std::byte* const address = reserved_.address() + mapped.map_offset;
-    const std::size_t bytes = align_up(mapped.bytes, page_bytes());
+    const std::size_t bytes = align_up(mapped.bytes, system_page_bytes());
     // This comes first, so that a fault that is being handled now leaves the same state.
     mapped.guard.change(protection(), replacement::zeros);
     if (::mmap(address, bytes, protection(),

@@ -51,10 +51,11 @@ bool can_be_mapped(int descriptor, std::span<const file_extent> extents,
   if (must_be_copied(descriptor, options.access, options.path)) return false;
   if (mapped_block::lie_on_pages(extents)) return true;
   if (options.access == access::read_write)
-    throw error(errc::unsupported, "these extents cannot be mapped for writing on this machine",
-                {fmt::format("file {}", options.path),
-                 fmt::format("they were made for smaller pages than its {} bytes", page_bytes()),
-                 "copy them into one extent"});
+    throw error(
+        errc::unsupported, "these extents cannot be mapped for writing on this machine",
+        {fmt::format("file {}", options.path),
+         fmt::format("they were made for smaller pages than its {} bytes", system_page_bytes()),
+         "copy them into one extent"});
   return false;
 }
 

@@ -42,7 +42,7 @@ bool populate_run(std::byte* address, std::size_t bytes, populate_for use, int& 
 // For kernels that cannot populate (before 5.14): touches each page; the guard handles faults.
 __attribute__((no_sanitize("address", "thread"))) void touch(std::byte* address, std::size_t bytes,
                                                              populate_for use) noexcept {
-  for (std::size_t offset = 0; offset < bytes; offset += page_bytes()) {
+  for (std::size_t offset = 0; offset < bytes; offset += system_page_bytes()) {
     if (use == populate_for::load)
       static_cast<void>(*static_cast<volatile std::byte*>(address + offset));
     else  // makes the page dirty without overwriting a store of another thread
@@ -85,8 +85,9 @@ void mapped_block::for_each_piece(byte_range range, Visit visit) const {
 
 mapped_block::page_run mapped_block::pages_of(const piece& bytes_inside) noexcept {
   const auto first = reinterpret_cast<std::uintptr_t>(bytes_inside.address);
-  const std::size_t before = first % page_bytes();
-  return {bytes_inside.address - before, align_up(before + bytes_inside.bytes, page_bytes())};
+  const std::size_t before = first % system_page_bytes();
+  return {bytes_inside.address - before,
+          align_up(before + bytes_inside.bytes, system_page_bytes())};
 }
 
 std::optional<std::uint64_t> mapped_block::file_offset(std::size_t offset) const noexcept {
@@ -131,7 +132,7 @@ void mapped_block::populate(byte_range range, populate_for use) const {
     int failure = 0;
     if (populate_run(pages.address, pages.bytes, use, failure)) return;
     if (failure == EINVAL) touch(pages.address, pages.bytes, use);
-    else throw_unpopulated(pages, align_down(found.file_offset, page_bytes()), use, failure);
+    else throw_unpopulated(pages, align_down(found.file_offset, system_page_bytes()), use, failure);
   });
   check_mark();
 }
@@ -142,7 +143,7 @@ void mapped_block::populate(byte_range range, populate_for use) const {
 void mapped_block::throw_unpopulated(page_run pages, std::uint64_t file_offset, populate_for use,
                                      int failure) const {
   std::size_t offset = 0;
-  for (const std::size_t step : {huge_page_bytes, page_bytes()}) {
+  for (const std::size_t step : {huge_page_bytes, system_page_bytes()}) {
     int again = 0;
     while (offset < pages.bytes &&
            populate_run(pages.address + offset, std::min(step, pages.bytes - offset), use, again))
@@ -150,7 +151,7 @@ void mapped_block::throw_unpopulated(page_run pages, std::uint64_t file_offset, 
     if (offset >= pages.bytes) break;
     failure = again;
   }
-  const std::uint64_t lost = file_offset + std::min(offset, pages.bytes - page_bytes());
+  const std::uint64_t lost = file_offset + std::min(offset, pages.bytes - system_page_bytes());
   if (failure == ENOMEM)
     throw error::from_errno(errc::out_of_memory, "a mapped range could not be brought into memory",
                             failure, {place_in_file(lost)});
@@ -161,7 +162,7 @@ void mapped_block::throw_unpopulated(page_run pages, std::uint64_t file_offset, 
     throw_shorter(lost, fmt::format("the file now ends at byte {}", present));
   if (use == populate_for::store && stores_reach_the_file() &&
       ::fallocate(source_.descriptor, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(lost),
-                  static_cast<off_t>(page_bytes())) != 0 &&
+                  static_cast<off_t>(system_page_bytes())) != 0 &&
       (errno == ENOSPC || errno == EDQUOT))
     throw error::from_errno(
         errc::out_of_space, "a mapped range has no space on the device", errno,
@@ -235,7 +236,7 @@ std::size_t mapped_block::resident_bytes(byte_range range) const {
   std::size_t resident = 0;
   for_each_piece(range, [&](const piece& found) {
     const auto pages = pages_of(found);
-    const std::size_t page = page_bytes();
+    const std::size_t page = system_page_bytes();
     for (std::size_t offset = 0; offset < pages.bytes; offset += pages_max * page) {
       const std::size_t bytes = std::min(pages_max * page, pages.bytes - offset);
       in_memory.resize(bytes / page);

@@ -16,7 +16,7 @@ namespace {
 
 // Maps new memory at a multiple of `alignment` and advises huge pages; null if the system has none.
 std::byte* map_memory(std::size_t bytes, std::size_t alignment) noexcept {
-  const auto padded = checked_add(bytes, alignment - page_bytes());
+  const auto padded = checked_add(bytes, alignment - system_page_bytes());
   if (!padded) return nullptr;
   void* const found =
       ::mmap(nullptr, *padded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

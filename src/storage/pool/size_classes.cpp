@@ -4,6 +4,6 @@
 
 namespace shale::detail {
 
-std::size_t block_unit_bytes() noexcept { return std::max(granule_bytes, page_bytes()); }
+std::size_t block_unit_bytes() noexcept { return std::max(granule_bytes, system_page_bytes()); }
 
 }  // namespace shale::detail

@@ -7,7 +7,7 @@
 namespace shale::detail {
 
 /// The size of a base page of the system in bytes; a power of two.
-std::size_t page_bytes() noexcept;
+std::size_t system_page_bytes() noexcept;
 
 /// The size and the alignment of the processor's large pages.
 inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
