@@ -18,16 +18,17 @@ struct finding {
 /// The result of `verify`. Without findings the generation is sound.
 struct verification {
   std::uint64_t generation = 0;
-  std::uint64_t pages = 0;
+  std::uint64_t pages = 0;  ///< pages of metadata; a long value counts as one
   std::uint64_t arrays = 0;
   std::uint64_t chunks = 0;
-  std::uint64_t data_bytes = 0;
-  std::uint64_t live_bytes = 0;  ///< live + freed + free = file size, exactly
+  std::uint64_t data_bytes = 0;  ///< stored bytes of chunks and dense arrays
+  std::uint64_t file_bytes = 0;  ///< live + freed + free bytes, exactly
+  std::uint64_t live_bytes = 0;  ///< bytes that the generation uses
 
   /// Bytes of older generations. The next transaction may reuse them, except what a pinned
   /// generation needs, or the one right before the newest: a crash may lead back to it.
   std::uint64_t freed_bytes = 0;
-  std::uint64_t free_bytes = 0;
+  std::uint64_t free_bytes = 0;  ///< bytes that no generation uses
   std::vector<finding> findings;
 };
 

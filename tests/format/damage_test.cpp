@@ -108,7 +108,7 @@ TEST_F(Damage, EveryByteOfTheNewestMetadataCounts) {
   int pages = 0;
   for (std::uint64_t page = first_extent_offset; page < end_of_file; page += page_bytes) {
     files.flip(path, page + 1, std::byte{1});
-    const verify_report report = verify(view);
+    const verification report = verify(view);
     const bool changes_data = read(files).code == errc::corrupt;
     files.flip(path, page + 1, std::byte{1});
     if (changes_data) {
@@ -226,7 +226,7 @@ TEST_F(Damage, VerifyNamesTheDamagedChunkAndSegment) {
   files.flip(path, view.find_chunk(chunked, 5)->offset, std::byte{1});
   const array_record dense = view.find("e").value();
   files.flip(path, dense.dense().extents[0].offset + 3, std::byte{1});
-  const verify_report report = verify(view);
+  const verification report = verify(view);
   ASSERT_EQ(report.findings.size(), 2u);
   EXPECT_NE(report.findings[0].text.find("'b/a', chunk 5"), std::string::npos);
   EXPECT_NE(report.findings[1].text.find("'e', segment 0"), std::string::npos);
@@ -264,7 +264,7 @@ TEST_F(Damage, OfADenseArraysChecksumsIsToldFromDamageOfItsData) {
   const generation_view view = container.latest();
   const array_record dense = view.find("e").value();
   files.flip(path, dense.dense().checksums.offset, std::byte{1});
-  const verify_report report = verify(view);
+  const verification report = verify(view);
   ASSERT_EQ(report.findings.size(), 1u);
   EXPECT_NE(report.findings[0].text.find("segment checksums"), std::string::npos);
   EXPECT_EQ(test::code_of([&] { (void)view.dense_checksums(dense); }), errc::corrupt);

@@ -228,7 +228,7 @@ inline plain_state observe(const format::generation_view& view) {
 /// Verifies a generation and returns the findings as one text; "" if there are none. Also checks
 /// that the bytes of the report add up.
 inline std::string unsound(const format::generation_view& view) {
-  const format::verify_report report = format::verify(view);
+  const verification report = format::verify(view);
   std::string text;
   for (const auto& finding : report.findings) text += finding.text + "\n";
   if (report.live_bytes + report.freed_bytes + report.free_bytes != report.file_bytes)

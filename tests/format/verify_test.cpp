@@ -55,8 +55,7 @@ class Contradiction : public testing::Test {
     recording_file_system files({{path, changed}});
     container_file container = container_file::open(files, path, open_access::read);
     std::string all;
-    for (const verify_finding& finding : verify(container.latest()).findings)
-      all += finding.text + "\n";
+    for (const finding& found : verify(container.latest()).findings) all += found.text + "\n";
     return all;
   }
   void expect_finding(const std::string& text) {

@@ -61,7 +61,7 @@ void read(test::recording_file_system& files, bool is_corrected) {
     auto file = format::container_file::open(files, path, format::open_access::read);
     const format::generation_view view = file.latest();
     // Damage becomes a finding, and the check of the other parts continues.
-    const format::verify_report report = format::verify(view);
+    const verification report = format::verify(view);
     const plain_state seen = test::observe(view);
     require(seen == test::observe(view), "one generation, one content");
     require(seen.size() == view.list().size(), "names are there once");

@@ -22,7 +22,8 @@ HEADERS = {
     "tensor": "index_entry print tensor view",
     "parallel": "apply apply_operands executor for_each reduce tile_source",
     "ops": "creation elementwise evaluate expr functions linalg manipulation masks ops reductions scans scatter statistics take",
-    "array": "array container snapshot verification version",
+    "format": "verification",
+    "array": "array container snapshot version",
     "interop": "npy npz raw unfinished_file",
 }
 FLOOR_OF_HEADER = {f"include/shale/{name}.hpp": floor

@@ -27,25 +27,25 @@ class parallel_check {
   }
 
   void run() {
-    std::vector<std::optional<format::verify_finding>> found(tasks_.size());
+    std::vector<std::optional<finding>> found(tasks_.size());
     parallel::parallel_for_tiles(
         on_, static_cast<index_t>(tasks_.size()), [&](index_t number, int worker) {
           const auto index = static_cast<std::size_t>(number);
           found[index] = work_.check(tasks_[index], buffers_[static_cast<std::size_t>(worker)]);
         });
-    for (auto& finding : found)
-      if (finding) findings_.push_back(std::move(*finding));
+    for (auto& damage : found)
+      if (damage) findings_.push_back(std::move(*damage));
     tasks_.clear();
   }
 
-  std::vector<format::verify_finding> take() { return std::move(findings_); }
+  std::vector<finding> take() { return std::move(findings_); }
 
  private:
   format::verifier& work_;
   executor& on_;
   std::vector<std::vector<std::byte>> buffers_;
   std::vector<format::verify_task> tasks_;
-  std::vector<format::verify_finding> findings_;
+  std::vector<finding> findings_;
 };
 
 }  // namespace
@@ -55,20 +55,8 @@ verification verify(const format::generation_view& view, executor& on) {
   parallel_check data(work, on);
   work.check_metadata([&](format::verify_task&& task) { data.add(std::move(task)); });
   data.run();
-  for (auto& finding : data.take()) work.add(std::move(finding));
-  const format::verify_report report = work.finish();
-  verification result;
-  result.generation = report.generation;
-  result.pages = report.pages;
-  result.arrays = report.arrays;
-  result.chunks = report.chunks;
-  result.data_bytes = report.data_bytes;
-  result.live_bytes = report.live_bytes;
-  result.freed_bytes = report.freed_bytes;
-  result.free_bytes = report.free_bytes;
-  for (const auto& finding : report.findings)
-    result.findings.push_back({finding.code, finding.text});
-  return result;
+  for (auto& found : data.take()) work.add(std::move(found));
+  return work.finish();
 }
 
 }  // namespace shale::arrays

@@ -81,7 +81,7 @@ struct verifier::state {
   page_cache pages;  // of its own, so that every page is read from the file, not from memory
   page_reader reader;
   tree catalog;
-  verify_report report;
+  verification report;
   std::vector<used_range> used;
   bool complete = true;  // false if some part could not be read: the partition is not judged then
 };
@@ -303,12 +303,12 @@ void verifier::check_metadata(const std::function<void(verify_task&&)>& on_task)
   });
 }
 
-std::optional<verify_finding> verifier::check(const verify_task& task,
-                                              std::vector<std::byte>& buffer) const {
+std::optional<finding> verifier::check(const verify_task& task,
+                                       std::vector<std::byte>& buffer) const {
   const auto say = [&](errc code, const std::string& why) {
-    return verify_finding{code, fmt::format("array '{}', {} {} at byte {}: {}", task.array,
-                                            task.is_segment ? "segment" : "chunk", task.number,
-                                            task.pieces.front().offset, why)};
+    return finding{code, fmt::format("array '{}', {} {} at byte {}: {}", task.array,
+                                     task.is_segment ? "segment" : "chunk", task.number,
+                                     task.pieces.front().offset, why)};
   };
   data_checksum sum;
   buffer.resize(read_bytes_max);
@@ -331,13 +331,11 @@ std::optional<verify_finding> verifier::check(const verify_task& task,
              fmt::format("stored checksum {:016x}, computed {:016x}", task.checksum, computed));
 }
 
-void verifier::add(verify_finding&& finding) {
-  state_->report.findings.push_back(std::move(finding));
-}
+void verifier::add(finding&& found) { state_->report.findings.push_back(std::move(found)); }
 
-verify_report verifier::finish() { return std::move(state_->report); }
+verification verifier::finish() { return std::move(state_->report); }
 
-verify_report verify(const generation_view& view) {
+verification verify(const generation_view& view) {
   verifier work(view);
   std::vector<std::byte> buffer;
   work.check_metadata([&](verify_task&& task) {

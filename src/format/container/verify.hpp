@@ -4,7 +4,7 @@
 //   verifier work(view);
 //   work.check_metadata(on_task);      // pages, descriptors, indexes, the space partition
 //   for each task, on any thread:  work.check(task, buffer)
-//   verify_report sum = work.finish();
+//   verification result = work.finish();
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 #include "format/bytes/types.hpp"
 #include "format/generations/generation_view.hpp"
-#include "shale/error.hpp"
+#include "shale/verification.hpp"
 
 namespace shale::format {
 
@@ -27,24 +27,6 @@ struct verify_task {
   bool is_segment = false;     ///< dense segment, else chunk
   std::vector<extent> pieces;  ///< one for a chunk; a segment may lie in several extents
   std::uint64_t checksum = 0;
-};
-
-struct verify_finding {
-  errc code = errc::corrupt;  ///< corrupt or io
-  std::string text;           ///< the damage and its place
-};
-
-struct verify_report {
-  std::uint64_t generation = 0;
-  std::uint64_t pages = 0;  ///< tree pages and overflow extents
-  std::uint64_t arrays = 0;
-  std::uint64_t chunks = 0;
-  std::uint64_t data_bytes = 0;   ///< stored bytes of chunks and dense arrays
-  std::uint64_t live_bytes = 0;   ///< fixed pages included: live + freed + free = file_bytes
-  std::uint64_t freed_bytes = 0;  ///< used only by older generations, which may still have readers
-  std::uint64_t free_bytes = 0;
-  std::uint64_t file_bytes = 0;
-  std::vector<verify_finding> findings;
 };
 
 /// One walk through one generation.
@@ -63,13 +45,12 @@ class verifier {
 
   /// Reads one task's bytes through `buffer`, which it resizes to 1 MiB, and compares their
   /// checksum.
-  std::optional<verify_finding> check(const verify_task& task,
-                                      std::vector<std::byte>& buffer) const;
+  std::optional<finding> check(const verify_task& task, std::vector<std::byte>& buffer) const;
 
-  /// Adds a finding of `check` to the report.
-  void add(verify_finding&& finding);
+  /// Adds a finding of `check` to the result.
+  void add(finding&& found);
 
-  verify_report finish();
+  verification finish();
 
  private:
   struct state;
@@ -77,6 +58,6 @@ class verifier {
 };
 
 /// Runs the whole check on the calling thread.
-verify_report verify(const generation_view& view);
+verification verify(const generation_view& view);
 
 }  // namespace shale::format
