@@ -63,7 +63,7 @@ enum class mapping_support : std::uint8_t {
 mapping_support mapping_support_at(const std::string& path, access wanted = access::read_only);
 
 /// Options of `create_file`.
-struct create_options {
+struct create_file_options {
   /// True: throws already_exists if the file exists. False: an existing file is kept, and made
   /// longer if it is too short; or, with `truncate`, a new file replaces it, and mappings of the
   /// old one keep their bytes.
@@ -84,6 +84,7 @@ struct create_options {
 ///          (directory); invalid_argument (not a regular file); unsupported (network file system);
 ///          out_of_memory; io
 /// Threads  safe
-storage create_file(const std::string& path, std::size_t bytes, const create_options& options = {});
+storage create_file(const std::string& path, std::size_t bytes,
+                    const create_file_options& options = {});
 
 }  // namespace shale

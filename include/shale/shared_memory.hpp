@@ -20,7 +20,7 @@ enum class shared_lifetime : std::uint8_t {
 };
 
 /// Options of `create_shared`.
-struct shared_options {
+struct create_shared_options {
   shared_lifetime lifetime = shared_lifetime::creator;
 
   /// Permission bits. The umask does not change them. The owner must be able to read and write
@@ -44,7 +44,7 @@ enum class shared_owner : std::uint8_t {
 /// Threads  safe
 /// Lifetime a forked child does not inherit a writable mapping: open the segment there
 storage create_shared(const std::string& name, std::size_t bytes,
-                      const shared_options& options = {});
+                      const create_shared_options& options = {});
 
 /// Attaches to an existing segment at its present size. With enough `reserve_bytes`, `grow` maps
 /// bytes that another process has added.

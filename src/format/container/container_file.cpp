@@ -168,7 +168,8 @@ bool container_file::poisoned() const noexcept {
   return in && in->write_back && in->write_back->failed();
 }
 
-container_file container_file::create(const bound_path& place, const create_options& options,
+container_file container_file::create(const bound_path& place,
+                                      const create_container_options& options,
                                       const std::function<void()>& named) {
   return with_context("create container", [&] {
     const std::string& path = place.shown();

@@ -28,7 +28,7 @@
 
 namespace shale::format {
 
-struct create_options {
+struct create_container_options {
   /// Absent: a random one. With a given one, the same calls make the same bytes.
   std::optional<uuid> id = std::nullopt;
 
@@ -60,10 +60,11 @@ class container_file {
   /// Throws   already_exists, not_found (directory), access_denied, out_of_space, io,
   ///          unsupported (the file system does not honour open-file-description locks, or is a
   ///          network's and this is not `sole_host`), and exceptions of `named`
-  static container_file create(const bound_path& place, const create_options& options = {},
+  static container_file create(const bound_path& place,
+                               const create_container_options& options = {},
                                const std::function<void()>& named = {});
   static container_file create(file_system& files, const std::string& path,
-                               const create_options& options = {}) {
+                               const create_container_options& options = {}) {
     return create(bound_path(files, path), options);
   }
 

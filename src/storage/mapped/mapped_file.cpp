@@ -118,7 +118,7 @@ class new_file {
 // Reserves the space of a file that was just created and maps it. The file has the name `path`
 // already, unless it will replace another file.
 storage map_created(file_descriptor file, const std::string& path, std::size_t bytes,
-                    const create_options& options) {
+                    const create_file_options& options) {
   detail::awaited_file::appeared(path);
   const std::uint64_t present = detail::file_bytes(file.get(), path);
   if (present < bytes) detail::extend_file(file.get(), present, bytes, path);
@@ -129,7 +129,8 @@ storage map_created(file_descriptor file, const std::string& path, std::size_t b
 
 // Makes a new file that replaces `path`, if there is one. It is complete before it takes the name,
 // and other processes keep the bytes of the replaced file.
-storage replace_file(const std::string& path, std::size_t bytes, const create_options& options) {
+storage replace_file(const std::string& path, std::size_t bytes,
+                     const create_file_options& options) {
   const std::string target = detail::path_after_links(path);
   struct stat before {};
   if (::stat(target.c_str(), &before) == 0 && !S_ISREG(before.st_mode))
@@ -199,7 +200,8 @@ mapping_support mapping_support_at(const std::string& path, access wanted) {
                              wanted == access::read_write ? O_RDWR : O_RDONLY, wanted);
 }
 
-storage create_file(const std::string& path, std::size_t bytes, const create_options& options) {
+storage create_file(const std::string& path, std::size_t bytes,
+                    const create_file_options& options) {
   return detail::reporting("create file", [&] {
     detail::require_whole_path(path);
     if (!options.exclusive && options.truncate) return replace_file(path, bytes, options);

@@ -87,7 +87,8 @@ std::vector<std::string> segment_names(std::string_view beginning) {
 
 }  // namespace
 
-storage create_shared(const std::string& name, std::size_t bytes, const shared_options& options) {
+storage create_shared(const std::string& name, std::size_t bytes,
+                      const create_shared_options& options) {
   return detail::reporting([&] { return "create shared segment " + name; },
                            [&] {
                              const std::string path = detail::segment_path(name);

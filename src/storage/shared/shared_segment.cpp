@@ -199,7 +199,7 @@ std::string segment_path(const std::string& name) {
 }
 
 open_segment make_segment(const std::string& path, std::size_t bytes,
-                          const shared_options& options) {
+                          const create_shared_options& options) {
   require_enumerator(options.lifetime, shared_lifetime::manual, "shared_lifetime");
   // Removing and reclaiming take exclusive locks, which need a description that may read and write.
   constexpr unsigned owner_bits = 0600;

@@ -43,7 +43,7 @@ struct open_segment {
 
 /// Makes a segment without a name; this process is its creator and a user.
 open_segment make_segment(const std::string& path, std::size_t bytes,
-                          const shared_options& options);
+                          const create_shared_options& options);
 
 /// Gives the segment its name, and replaces a dead segment of that name. Throws already_exists.
 void name_segment(const open_segment& made, const std::string& path);
