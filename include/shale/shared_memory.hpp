@@ -37,6 +37,17 @@ enum class shared_owner : std::uint8_t {
   anyone,   ///< any user, if the segment's permissions let this process open it
 };
 
+/// Options of `open_shared`.
+struct open_shared_options {
+  shale::access access = shale::access::read_write;
+
+  /// Bytes of address space to reserve, so that `grow` can map bytes that another process has
+  /// added, up to that size.
+  std::size_t reserve_bytes = 0;
+
+  shared_owner owner = shared_owner::trusted;
+};
+
 /// Creates the segment `name` of `bytes` zeros and reserves its memory. A name has 1 to 200
 /// letters, digits, '.', '_' or '-'. A name whose owners were killed counts as free.
 /// Throws   already_exists, invalid_argument (name, mode), out_of_space (/dev/shm full),
@@ -46,13 +57,11 @@ enum class shared_owner : std::uint8_t {
 storage create_shared(const std::string& name, std::size_t bytes,
                       const create_shared_options& options = {});
 
-/// Attaches to an existing segment at its present size. With enough `reserve_bytes`, `grow` maps
-/// bytes that another process has added.
+/// Attaches to an existing segment at its present size.
 /// Throws   not_found, access_denied (permissions, or the segment of another user),
 ///          invalid_argument (name), corrupt (no segment of Shale), out_of_memory, busy, io
 /// Threads  safe
-storage open_shared(const std::string& name, access allowed = access::read_write,
-                    std::size_t reserve_bytes = 0, shared_owner owner = shared_owner::trusted);
+storage open_shared(const std::string& name, const open_shared_options& options = {});
 
 /// Removes the name of a segment and returns whether it existed. Attached processes keep the bytes.
 /// Throws   access_denied, invalid_argument (name), corrupt (no segment of Shale), busy

@@ -166,9 +166,9 @@ TEST_F(OddValue, OfAnyEnumerationIsRefused) {
                  [&] { create_shared(segment, 8, {.lifetime = static_cast<shared_lifetime>(7)}); });
   EXPECT_FALSE(remove_shared(segment));
   const storage shared = create_shared(segment, 8);
-  expect_refused("open_shared", [&] { open_shared(segment, access_7); });
+  expect_refused("open_shared", [&] { open_shared(segment, {.access = access_7}); });
   expect_refused("open_shared, owner",
-                 [&] { open_shared(segment, access::read_only, 0, static_cast<shared_owner>(7)); });
+                 [&] { open_shared(segment, {.owner = static_cast<shared_owner>(7)}); });
 
   const auto mode = static_cast<open_mode>(7);
   const std::string file = directory_ / "x.shale";

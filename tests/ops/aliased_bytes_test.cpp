@@ -99,7 +99,7 @@ class AliasedBytes : public testing::Test {
            return map_file(path_, {.offset = static_cast<std::uint64_t>(first), .access = allowed});
          }});
     backings_.push_back({"segment", [this](index_t first, access allowed) {
-                           const storage whole = open_shared(segment_name_, allowed);
+                           const storage whole = open_shared(segment_name_, {.access = allowed});
                            return whole.slice(static_cast<std::size_t>(first),
                                               static_cast<std::size_t>(backing_bytes - first));
                          }});

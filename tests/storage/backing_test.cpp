@@ -70,7 +70,7 @@ TEST_F(Backing, OfASegmentIsTheSegment) {
   const storage opened = open_shared(name);
   EXPECT_TRUE(stores_show(made, opened));
   EXPECT_TRUE(stores_show(opened, made));
-  EXPECT_TRUE(stores_show(made, open_shared(name, access::read_only).slice(5, 10)));
+  EXPECT_TRUE(stores_show(made, open_shared(name, {.access = access::read_only}).slice(5, 10)));
   EXPECT_FALSE(stores_show(made, other));
   EXPECT_EQ(extent_at(made, 0).offset, extent_at(opened, 0).offset);
 }

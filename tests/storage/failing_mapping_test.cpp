@@ -332,7 +332,7 @@ TEST(FailingGrowth, LeavesASegmentWhatOthersHaveAdded) {
   const std::string name = "shale-failing-growth-" + std::to_string(::getpid());
   storage made = create_shared(name, some_bytes, {.reserve_bytes = room});
   expect_growth_of_others_kept("/dev/shm/shale." + name, made,
-                               open_shared(name, access::read_write, room));
+                               open_shared(name, {.reserve_bytes = room}));
 }
 
 TEST(FailingGrowth, GrowsFilesWhoseSpaceCannotBeReserved) {

@@ -95,7 +95,7 @@ void address_space(const words& arguments) {
           errc::out_of_memory, in.path, "replacement with a large reservation");
       require_failure([&] { create_shared(in.name + ".new", 1, {.reserve_bytes = much}); },
                       errc::out_of_memory, in.name + ".new", "a segment with a large reservation");
-      require_failure([&] { open_shared(in.name, access::read_write, much); }, errc::out_of_memory,
+      require_failure([&] { open_shared(in.name, {.reserve_bytes = much}); }, errc::out_of_memory,
                       in.name, "attaching with a large reservation");
       require(code_of([&] { storage::allocate(much); }) == errc::out_of_memory, "memory is short");
       in.require_nothing_new();

@@ -102,8 +102,8 @@ TEST_F(SharedMemory, CreationIsExclusive) {
 
 TEST_F(SharedMemory, ReadOnlyAndPrivateAttachmentsStoreNothing) {
   storage bytes = create_shared(name, 10);
-  const storage reader = open_shared(name, access::read_only);
-  storage own = open_shared(name, access::copy_on_write);
+  const storage reader = open_shared(name, {.access = access::read_only});
+  storage own = open_shared(name, {.access = access::copy_on_write});
   EXPECT_FALSE(reader.writable());
   own.data()[0] = std::byte{1};
   EXPECT_EQ(reader.data()[0], std::byte{0});
@@ -308,9 +308,10 @@ TEST_F(SharedMemory, DeniesOtherUsers) {
   const storage mine = create_shared(name, 10);
   const storage readable = create_shared(name + ".readable", 10, {.mode = 0644});
   ASSERT_EQ(::seteuid(65534), 0);
-  const errc closed = code_of([&] { open_shared(name, access::read_only); });
+  const errc closed = code_of([&] { open_shared(name, {.access = access::read_only}); });
   const errc writing = code_of([&] { open_shared(name + ".readable"); });
-  const errc reading = code_of([&] { open_shared(name + ".readable", access::read_only); });
+  const errc reading =
+      code_of([&] { open_shared(name + ".readable", {.access = access::read_only}); });
   const errc removing = code_of([&] { remove_shared(name + ".readable"); });
   ASSERT_EQ(::seteuid(0), 0);
   EXPECT_EQ(closed, errc::access_denied);
@@ -328,8 +329,8 @@ TEST_F(SharedMemory, OfAnotherUserIsTakenOnlyByWhoAsks) {
   ASSERT_EQ(::seteuid(0), 0);
   EXPECT_EQ(own, errc{});
   for (const access how : {access::read_write, access::read_only, access::copy_on_write}) {
-    EXPECT_EQ(code_of([&] { open_shared(name, how); }), errc::access_denied);
-    EXPECT_EQ(open_shared(name, how, 0, shared_owner::anyone).size_bytes(), 10u);
+    EXPECT_EQ(code_of([&] { open_shared(name, {.access = how}); }), errc::access_denied);
+    EXPECT_EQ(open_shared(name, {.access = how, .owner = shared_owner::anyone}).size_bytes(), 10u);
   }
 }
 

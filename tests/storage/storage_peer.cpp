@@ -252,7 +252,8 @@ int shared_create(const words& arguments) {
 int shared_open(const words& arguments) {
   const bool writes = arguments.size() > 1 && arguments[1] == "write";
   return converse(shale::open_shared(
-      arguments.at(0), writes ? shale::access::read_write : shale::access::read_only, 1 << 20));
+      arguments.at(0), {.access = writes ? shale::access::read_write : shale::access::read_only,
+                        .reserve_bytes = 1 << 20}));
 }
 
 // Creates and releases a segment of one name again and again, as fast as possible.

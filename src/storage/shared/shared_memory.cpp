@@ -102,19 +102,18 @@ storage create_shared(const std::string& name, std::size_t bytes,
                            });
 }
 
-storage open_shared(const std::string& name, access allowed, std::size_t reserve_bytes,
-                    shared_owner owner) {
-  return detail::reporting([&] { return "open shared segment " + name; },
-                           [&] {
-                             const std::string path = detail::segment_path(name);
-                             auto segment = detail::attach_segment(path, allowed, owner);
-                             if (!segment)
-                               throw error(errc::not_found,
-                                           "there is no shared segment of that name",
-                                           {fmt::format("file {}", path)});
-                             return detail::storage_block::handle(std::make_shared<shared_block>(
-                                 std::move(*segment), path, allowed, reserve_bytes, role::user));
-                           });
+storage open_shared(const std::string& name, const open_shared_options& options) {
+  return detail::reporting(
+      [&] { return "open shared segment " + name; },
+      [&] {
+        const std::string path = detail::segment_path(name);
+        auto segment = detail::attach_segment(path, options.access, options.owner);
+        if (!segment)
+          throw error(errc::not_found, "there is no shared segment of that name",
+                      {fmt::format("file {}", path)});
+        return detail::storage_block::handle(std::make_shared<shared_block>(
+            std::move(*segment), path, options.access, options.reserve_bytes, role::user));
+      });
 }
 
 bool remove_shared(const std::string& name) {
