@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "shale/existing_file.hpp"
 #include "shale/storage.hpp"
 
 namespace [[gnu::visibility("default")]] shale {
@@ -64,11 +65,8 @@ mapping_support mapping_support_at(const std::string& path, access wanted = acce
 
 /// Options of `create_file`.
 struct create_file_options {
-  /// True: throws already_exists if the file exists. False: an existing file is kept, and made
-  /// longer if it is too short; or, with `truncate`, a new file replaces it, and mappings of the
-  /// old one keep their bytes.
-  bool exclusive = true;
-  bool truncate = false;
+  /// `keep` makes an existing file longer if it is too short, and never shorter.
+  existing_file existing = existing_file::refuse;
 
   /// Permission bits of a new file, from which the umask of the process is removed.
   unsigned mode = 0644;

@@ -12,8 +12,8 @@
 
 #include "shale/dims.hpp"
 #include "shale/dtype.hpp"
+#include "shale/existing_file.hpp"
 #include "shale/tensor.hpp"
-#include "shale/unfinished_file.hpp"
 
 namespace [[gnu::visibility("default")]] shale {
 
@@ -90,7 +90,7 @@ struct npy_read_options {
 /// Lifetime the tensor keeps the mapping. The file may be removed or replaced
 tensor read_npy(const std::string& path, const npy_read_options& options = {});
 
-/// Options of `write_npy`.
+/// Options of `write_npy` and `npy_writer`.
 struct npy_write_options {
   existing_file existing = existing_file::replace;
 };
@@ -117,7 +117,7 @@ class npy_writer {
   /// Throws   as write_npy; invalid_argument (the shape), unsupported (also where files cannot be
   ///          mapped for writing)
   npy_writer(const std::string& path, dtype type, const dims& shape,
-             existing_file existing = existing_file::replace);
+             const npy_write_options& options = {});
   ~npy_writer();
   npy_writer(npy_writer&&) noexcept;
   npy_writer& operator=(npy_writer&&) noexcept;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "shale/existing_file.hpp"
 #include "shale/npy.hpp"
 
 namespace [[gnu::visibility("default")]] shale {

@@ -8,8 +8,8 @@
 
 #include "shale/dims.hpp"
 #include "shale/dtype.hpp"
+#include "shale/existing_file.hpp"
 #include "shale/tensor.hpp"
-#include "shale/unfinished_file.hpp"
 
 namespace [[gnu::visibility("default")]] shale {
 

@@ -19,4 +19,5 @@
 #include "shale/storage.hpp"
 #include "shale/tensor.hpp"
 #include "shale/tile_source.hpp"
+#include "shale/unfinished_file.hpp"
 #include "shale/version.hpp"

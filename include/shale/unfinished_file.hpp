@@ -3,20 +3,14 @@
 // the file. So the target is always the old file or the complete new one, even after a crash.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <type_traits>
 
 #include "shale/error.hpp"
+#include "shale/existing_file.hpp"
 
 namespace [[gnu::visibility("default")]] shale {
-
-/// The treatment of a file that already has the name.
-enum class existing_file : std::uint8_t {
-  replace,  ///< the new file replaces it when it is complete; mappings of it keep their bytes
-  refuse,   ///< throw already_exists, at the beginning and again at the end
-};
 
 /// A file of any format under a temporary name, in the folder of its target. `publish` gives it the
 /// target's name; without that, the destructor removes it. If the target is a symbolic link, the
@@ -29,8 +23,8 @@ class unfinished_file {
   /// Chooses a temporary name, but makes no file yet. A relative path is resolved now. The folder
   /// is held open, so that the file is found again after the folder was renamed.
   /// Throws   already_exists (unless the target may be replaced), invalid_argument (the target is
-  ///          no regular file; its name is empty, is too long or has a zero byte), not_found and
-  ///          access_denied (the folder), out_of_memory, io
+  ///          no regular file; its name is empty, is too long or has a zero byte; `keep`),
+  ///          not_found and access_denied (the folder), out_of_memory, io
   unfinished_file(const std::string& target, existing_file existing);
   ~unfinished_file();
   unfinished_file(unfinished_file&& other) noexcept;

@@ -16,6 +16,7 @@
 #include "interop/output_file.hpp"
 #include "shale/executor.hpp"
 #include "shale/mapped_file.hpp"
+#include "shale/unfinished_file.hpp"
 
 namespace shale {
 
@@ -85,7 +86,7 @@ struct npy_writer::implementation {
 };
 
 npy_writer::npy_writer(const std::string& path, dtype type, const dims& shape,
-                       existing_file existing) {
+                       const npy_write_options& options) {
   detail::reporting(
       [&] { return "create " + path; },
       [&] {
@@ -97,11 +98,11 @@ npy_writer::npy_writer(const std::string& path, dtype type, const dims& shape,
             *total > static_cast<std::size_t>(std::numeric_limits<index_t>::max()) - header.size())
           throw error(errc::invalid_argument, "more elements than any file holds",
                       {fmt::format("shape {} of {}", to_string(shape), name(type))});
-        unfinished_file pending(path, existing);
+        unfinished_file pending(path, options.existing);
         storage whole = [&] {
           const unfinished_file::creation making;
           return create_file(pending.path(), header.size() + *total,
-                             {.exclusive = true, .mode = 0666});
+                             {.existing = existing_file::refuse, .mode = 0666});
         }();
         std::memcpy(whole.data(), header.data(), header.size());
         tensor elements(whole.slice(header.size(), *total), type, row_major);

@@ -157,8 +157,13 @@ struct unfinished_file::pending {
 
 unfinished_file::unfinished_file(const std::string& target, existing_file existing)
     : existing_(existing) {
-  detail::require_enumerator(existing, existing_file::refuse, "existing_file");
-  detail::allocating([&] { begin(target); });
+  detail::allocating([&] {
+    detail::require_enumerator(existing, existing_file::keep, "existing_file");
+    if (existing == existing_file::keep)
+      throw error(errc::invalid_argument, "an unfinished file is a new one: it keeps no old bytes",
+                  {"file " + target, "wanted existing_file::replace or existing_file::refuse"});
+    begin(target);
+  });
 }
 
 void unfinished_file::begin(const std::string& target) {

@@ -13,6 +13,7 @@
 #include "shale/ops.hpp"
 #include "shale/print.hpp"
 #include "shale/raw.hpp"
+#include "shale/unfinished_file.hpp"
 #include "support/failing_memory.hpp"
 #include "support/scratch_directory.hpp"
 

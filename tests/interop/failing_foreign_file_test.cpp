@@ -215,7 +215,7 @@ TEST(ForeignFileThatMayNotReplace, IsLinkedWhereNamesCannotBeExchanged) {
   test::refuse_calls("renameat2", EINVAL);
   const outcome first = outcome_of([&] { write_npy(path, values, refuse); });
   const outcome again = outcome_of([&] {
-    npy_writer late(path + ".late", dtype::int16, {100}, existing_file::refuse);
+    npy_writer late(path + ".late", dtype::int16, {100}, refuse);
     test::write_file(path + ".late", "somebody else's");
     late.finish();
   });

@@ -12,6 +12,7 @@
 
 #include "interop/test_support.hpp"
 #include "shale/executor.hpp"
+#include "shale/unfinished_file.hpp"
 
 namespace shale {
 namespace {
@@ -267,7 +268,9 @@ TEST(NpyWriter, WithoutFinishLeavesNothing) {
   EXPECT_TRUE(files.names().empty());
   npy_writer finished(files / "a.npy", dtype::int32, {100});
   finished.finish();
-  EXPECT_EQ(code_of([&] { npy_writer(files / "a.npy", dtype::int32, {1}, existing_file::refuse); }),
+  EXPECT_EQ(code_of([&] {
+              npy_writer(files / "a.npy", dtype::int32, {1}, {.existing = existing_file::refuse});
+            }),
             errc::already_exists);
   EXPECT_EQ(code_of([&] { npy_writer(files / "b.npy", dtype::bfloat16, {1}); }), errc::unsupported);
   EXPECT_EQ(code_of([&] {
@@ -320,7 +323,7 @@ TEST(NpyWriter, MakesNoFileWhileTheProcessEndsSuddenly) {
 
 TEST(NpyWriter, RefusesATargetThatAppearedMeanwhile) {
   const scratch_directory files;
-  npy_writer writer(files / "a.npy", dtype::int32, {100}, existing_file::refuse);
+  npy_writer writer(files / "a.npy", dtype::int32, {100}, {.existing = existing_file::refuse});
   test::write_file(files / "a.npy", "somebody else's");
   EXPECT_EQ(code_of([&] { writer.finish(); }), errc::already_exists);
   EXPECT_EQ(test::read_file(files / "a.npy"), "somebody else's");

@@ -172,8 +172,8 @@ TEST_F(NullArgument, ForAPathIsRefused) {
   refused([&] { container::open_or_create(none); });
   refused([&] { map_file(none); });
   refused([&] { create_file(none, 8); });
-  refused([&] { create_file(none, 8, {.exclusive = false}); });
-  refused([&] { create_file(none, 8, {.exclusive = false, .truncate = true}); });
+  refused([&] { create_file(none, 8, {.existing = existing_file::keep}); });
+  refused([&] { create_file(none, 8, {.existing = existing_file::replace}); });
   refused([&] { mapping_support_at(none); });
   refused([&] { create_shared(none, 8); });
   refused([&] { open_shared(none); });

@@ -127,9 +127,10 @@ TEST_F(OddValue, OfAnyEnumerationIsRefused) {
   expect_refused("write_npy", [&] { write_npy(npy, values_, {.existing = how}); });
   expect_refused("write_raw", [&] { write_raw(npy, values_, {.existing = how}); });
   expect_refused("write_npz", [&] { write_npz(npy, {}, {.existing = how}); });
-  expect_refused("npy_writer", [&] { npy_writer(npy, dtype::int8, {4}, how); });
+  expect_refused("npy_writer", [&] { npy_writer(npy, dtype::int8, {4}, {.existing = how}); });
   expect_refused("unfinished_file", [&] { unfinished_file(npy, how); });
   expect_refused("npz_writer", [&] { npz_writer(npy, {.existing = how}); });
+  expect_refused("create_file", [&] { create_file(made, 8, {.existing = how}); });
   expect_refused("write_npz, compression",
                  [&] { write_npz(made, {}, {.compression = static_cast<npz_compression>(7)}); });
   expect_refused("write_raw, order",

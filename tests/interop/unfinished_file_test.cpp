@@ -207,6 +207,19 @@ TEST_F(UnfinishedFile, SaysAtOnceThatADirectoryIsMissing) {
   }
 }
 
+TEST_F(UnfinishedFile, CannotKeepTheBytesOfAnExistingFile) {
+  for (const bool exists : {false, true}) {
+    if (exists) write(target(), "old");
+    try {
+      unfinished_file(target(), existing_file::keep);
+      FAIL();
+    } catch (const error& failure) {
+      EXPECT_EQ(failure.code(), errc::invalid_argument);
+    }
+    EXPECT_EQ(files(), exists ? 1 : 0);
+  }
+}
+
 TEST_F(UnfinishedFile, ReplacesNothingButRegularFiles) {
   ASSERT_EQ(::mkfifo(target().c_str(), 0600), 0);
   for (const std::string& wrong : {target(), directory_, std::string("/dev/null")}) {

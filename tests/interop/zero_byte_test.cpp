@@ -74,11 +74,11 @@ TEST_F(ZeroByte, IsRefusedInEveryPath) {
   expect_refused("map_file", npy, [](const std::string& path) { map_file(path); });
   expect_refused("mapping_support_at", npy,
                  [](const std::string& path) { mapping_support_at(path); });
-  for (const bool exclusive : {false, true})
-    for (const bool truncate : {false, true})
-      expect_refused("create_file", npy, [&](const std::string& path) {
-        create_file(path, 100, {.exclusive = exclusive, .truncate = truncate});
-      });
+  for (const existing_file existing :
+       {existing_file::replace, existing_file::refuse, existing_file::keep})
+    expect_refused("create_file", npy, [&](const std::string& path) {
+      create_file(path, 100, {.existing = existing});
+    });
   expect_refused("container::create", stored,
                  [](const std::string& path) { container::create(path); });
   for (const open_mode mode : {open_mode::read, open_mode::write}) {

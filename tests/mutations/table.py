@@ -779,7 +779,7 @@ MUTATIONS = [
              "OddValue.OfAnyEnumeration*"),
     mutation("odd-existing-file-replaces", "interop/unfinished_file.cpp", "unfinished_file",
              "a value that says neither replace nor refuse replaces",
-             "detail::require_enumerator(existing, existing_file::refuse, \"existing_file\");", "",
+             "detail::require_enumerator(existing, existing_file::keep, \"existing_file\");", "",
              "OddValue.OfAnyEnumeration*"),
     mutation("odd-access-mapped", "storage/blocks/storage.cpp", "require_adoptable",
              "a value that is not a mode of access can be stored through",

@@ -132,7 +132,7 @@ class everything {
         "callbacks-" + std::to_string(::getpid()) + "-" + std::to_string(names_++);
     const std::string path = folder_ + "/" + name;
     storage file =
-        create_file(path, 10000, {.exclusive = false, .truncate = true, .reserve_bytes = 100000});
+        create_file(path, 10000, {.existing = existing_file::replace, .reserve_bytes = 100000});
     file.data()[0] = std::byte{1};
     file.grow(20000);
     file.flush();

@@ -23,7 +23,7 @@ class MappedTiles : public testing::Test {
   // Makes a file of `count` numbers, each of which is its own position.
   storage counting_file(std::int64_t count) {
     storage bytes = create_file(path_, static_cast<std::size_t>(count) * 4,
-                                {.exclusive = false, .truncate = true});
+                                {.existing = existing_file::replace});
     for (std::int64_t i = 0; i < count; ++i) at(bytes, i) = static_cast<std::int32_t>(i);
     return bytes;
   }

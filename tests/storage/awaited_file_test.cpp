@@ -57,12 +57,12 @@ TEST_F(AwaitedFile, HearsOfErrorsFromTheMomentItIsMade) {
 }
 
 TEST_F(AwaitedFile, HearsOfThemAlsoWhereItReplacesAFileOrIsKept) {
-  for (const bool truncate : {true, false}) {
-    static_cast<void>(create_file(path_, 100, {.exclusive = false, .truncate = true}));
+  for (const existing_file existing : {existing_file::replace, existing_file::keep}) {
+    static_cast<void>(create_file(path_, 100, {.existing = existing_file::replace}));
     awaited_file file(path_);
-    static_cast<void>(create_file(path_, 200, {.exclusive = false, .truncate = truncate}));
+    static_cast<void>(create_file(path_, 200, {.existing = existing}));
     report_error(path_);
-    EXPECT_EQ(code_of([&] { file.sync("shown"); }), errc::io) << truncate;
+    EXPECT_EQ(code_of([&] { file.sync("shown"); }), errc::io) << static_cast<int>(existing);
   }
 }
 
@@ -109,7 +109,7 @@ TEST_F(AwaitedFile, IsLookedAtWhileTheProcessForks) {
       while (!forked) {
         const auto turn = test::turn_to_allocate();
         awaited_file file(path_);
-        static_cast<void>(create_file(path_, 100, {.exclusive = false, .truncate = true}));
+        static_cast<void>(create_file(path_, 100, {.existing = existing_file::replace}));
         file.look();
       }
     });

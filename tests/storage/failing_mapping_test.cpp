@@ -57,12 +57,12 @@ const std::vector<use>& uses() {
        holding(some_bytes, '\0'), true},
       {"Replacing", true,
        [](const std::string& path) {
-         create_file(path, more_bytes, {.exclusive = false, .truncate = true});
+         create_file(path, more_bytes, {.existing = existing_file::replace});
        },
        holding(more_bytes, '\0'), true},
       {"Opening", true,
        [](const std::string& path) {
-         storage bytes = create_file(path, some_bytes, {.exclusive = false});
+         storage bytes = create_file(path, some_bytes, {.existing = existing_file::keep});
          fill(bytes, 'n');
          bytes.flush();
        },

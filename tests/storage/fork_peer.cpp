@@ -29,7 +29,7 @@ using namespace shale::test;
 const std::size_t file_bytes = 64 * page;
 
 std::string filled_file(const std::string& path) {
-  storage made = create_file(path, file_bytes, {.exclusive = false, .truncate = true});
+  storage made = create_file(path, file_bytes, {.existing = existing_file::replace});
   fill(made);
   return path;
 }

@@ -61,7 +61,7 @@ void use_full_disk(const std::string& disk) {
   require_equal(size_of(path), mib, "file size after failed growth");
   require_failure([&] { create_file(big, mib); }, errc::out_of_space, big, "creation");
   require(!exists(big), "no file is left on the full disk");
-  require_failure([&] { create_file(path, mib, {.exclusive = false, .truncate = true}); },
+  require_failure([&] { create_file(path, mib, {.existing = existing_file::replace}); },
                   errc::out_of_space, path, "replacement");
   require_equal(filled_bytes(bytes), mib, "bytes after failed growth");
 

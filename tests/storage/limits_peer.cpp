@@ -48,7 +48,7 @@ struct workplace {
   explicit workplace(const std::string& folder)
       : directory(folder),
         elsewhere(directory + "/elsewhere"),
-        kept(create_file(path, mib, {.exclusive = false, .reserve_bytes = 64 * mib})),
+        kept(create_file(path, mib, {.existing = existing_file::keep, .reserve_bytes = 64 * mib})),
         segment(create_shared(name, mib, {.reserve_bytes = 64 * mib})) {
     fill(kept);
     fill(segment);
@@ -90,7 +90,7 @@ void address_space(const words& arguments) {
                       errc::out_of_memory, in.fresh, "creation with a large reservation");
       require_failure(
           [&] {
-            create_file(in.path, 1, {.exclusive = false, .truncate = true, .reserve_bytes = much});
+            create_file(in.path, 1, {.existing = existing_file::replace, .reserve_bytes = much});
           },
           errc::out_of_memory, in.path, "replacement with a large reservation");
       require_failure([&] { create_shared(in.name + ".new", 1, {.reserve_bytes = much}); },

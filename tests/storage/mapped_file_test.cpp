@@ -1,5 +1,6 @@
 // Files as storages: offsets, access, creation, growth, residency, and calls that must be refused.
 #include "shale/mapped_file.hpp"
+#include "shale/existing_file.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -284,11 +285,11 @@ TEST_F(MappedFile, CreationIsExclusiveUnlessToldOtherwise) {
   write_pattern(path, 100);
   EXPECT_EQ(code_of([&] { create_file(path, 10); }), errc::already_exists);
   EXPECT_EQ(file_size(path), 100u);
-  const storage grown = create_file(path, 200, {.exclusive = false});
+  const storage grown = create_file(path, 200, {.existing = existing_file::keep});
   EXPECT_EQ(file_size(path), 200u);
   EXPECT_EQ(matching_bytes(grown.slice(0, 100), 0), 100u);
   EXPECT_EQ(grown.data()[100], std::byte{0});
-  const storage shorter = create_file(path, 50, {.exclusive = false});
+  const storage shorter = create_file(path, 50, {.existing = existing_file::keep});
   EXPECT_EQ(file_size(path), 200u);
   EXPECT_EQ(shorter.size_bytes(), 50u);
 }
@@ -296,7 +297,7 @@ TEST_F(MappedFile, CreationIsExclusiveUnlessToldOtherwise) {
 TEST_F(MappedFile, ReplacingLeavesOldMappingsTheirBytes) {
   write_pattern(path, 5000);
   const storage old = map_file(path);
-  storage fresh = create_file(path, 20, {.exclusive = false, .truncate = true});
+  storage fresh = create_file(path, 20, {.existing = existing_file::replace});
   EXPECT_EQ(matching_bytes(old, 0), 5000u);
   old.check();
   EXPECT_EQ(fresh.data()[0], std::byte{0});
@@ -310,7 +311,7 @@ TEST_F(MappedFile, ReplacingFollowsSymbolicLinks) {
   write_pattern(path, 10);
   const std::string link = directory / "link";
   ASSERT_EQ(::symlink(path.c_str(), link.c_str()), 0);
-  create_file(link, 30, {.exclusive = false, .truncate = true});
+  create_file(link, 30, {.existing = existing_file::replace});
   EXPECT_EQ(file_size(path), 30u);
   struct stat about {};
   ASSERT_EQ(::lstat(link.c_str(), &about), 0);
@@ -320,7 +321,7 @@ TEST_F(MappedFile, ReplacingFollowsSymbolicLinks) {
 TEST_F(MappedFile, ReplacesFilesOfTheLongestName) {
   const std::string longest = directory / std::string(255, 'a');
   create_file(longest, 10);
-  create_file(longest, 30, {.exclusive = false, .truncate = true});
+  create_file(longest, 30, {.existing = existing_file::replace});
   EXPECT_EQ(file_size(longest), 30u);
   EXPECT_EQ(directory.names(), std::vector<std::string>{std::string(255, 'a')});
 }
@@ -331,21 +332,20 @@ TEST_F(MappedFile, CreationFollowsSymbolicLinksToMissingFiles) {
   const std::string second = directory / "second";
   ASSERT_EQ(::symlink("second", first.c_str()), 0);
   ASSERT_EQ(::symlink(path.c_str(), second.c_str()), 0);
-  for (const bool truncate : {false, true}) {
-    create_file(first, 30, {.exclusive = false, .truncate = truncate});
+  for (const existing_file existing : {existing_file::keep, existing_file::replace}) {
+    create_file(first, 30, {.existing = existing});
     for (const auto& link : {first, second}) {
       struct stat about {};
       ASSERT_EQ(::lstat(link.c_str(), &about), 0);
-      EXPECT_TRUE(S_ISLNK(about.st_mode)) << link << ", truncate " << truncate;
+      EXPECT_TRUE(S_ISLNK(about.st_mode)) << link << ", existing " << static_cast<int>(existing);
     }
-    EXPECT_EQ(file_contents(path), std::vector<unsigned char>(30)) << truncate;
+    EXPECT_EQ(file_contents(path), std::vector<unsigned char>(30)) << static_cast<int>(existing);
     ASSERT_EQ(::unlink(path.c_str()), 0);
     EXPECT_EQ(code_of([&] { create_file(first, 30); }), errc::already_exists);
   }
   ASSERT_EQ(::symlink("first", path.c_str()), 0);
-  for (const bool truncate : {false, true})
-    EXPECT_NE(code_of([&] { create_file(first, 30, {.exclusive = false, .truncate = truncate}); }),
-              errc{});
+  for (const existing_file existing : {existing_file::keep, existing_file::replace})
+    EXPECT_NE(code_of([&] { create_file(first, 30, {.existing = existing}); }), errc{});
 }
 
 TEST_F(MappedFile, CreationObeysModeAndMask) {
@@ -360,7 +360,7 @@ TEST_F(MappedFile, CreationObeysModeAndMask) {
 TEST_F(MappedFile, CreationInANonexistentDirectoryIsNotFound) {
   EXPECT_EQ(code_of([&] { create_file(directory / "no/where", 1); }), errc::not_found);
   EXPECT_EQ(code_of([&] {
-              create_file(directory / "no/where", 1, {.exclusive = false, .truncate = true});
+              create_file(directory / "no/where", 1, {.existing = existing_file::replace});
             }),
             errc::not_found);
 }
@@ -385,7 +385,7 @@ TEST_F(MappedFile, FileSizeLimitIsAnErrorAndNoSignal) {
   {
     const file_size_limit limit(1 << 20);
     EXPECT_EQ(code_of([&] { create_file(directory / "new", 2 << 20); }), errc::out_of_space);
-    EXPECT_EQ(code_of([&] { create_file(path, 2 << 20, {.exclusive = false, .truncate = true}); }),
+    EXPECT_EQ(code_of([&] { create_file(path, 2 << 20, {.existing = existing_file::replace}); }),
               errc::out_of_space);
     EXPECT_EQ(code_of([&] { bytes.grow(2 << 20); }), errc::out_of_space);
   }

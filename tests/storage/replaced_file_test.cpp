@@ -93,12 +93,12 @@ TEST_F(ReplacedFile, IsWrittenButNotReplacedIfItHasNoName) {
     if (!file.is_open()) continue;
     const std::string text = file.text();
     EXPECT_EQ(code_of([&] { create_file(file.path(), 10); }), errc::already_exists) << text;
-    const std::string refused = test::text_of(
-        [&] { create_file(file.path(), 10, {.exclusive = false, .truncate = true}); });
+    const std::string refused =
+        test::text_of([&] { create_file(file.path(), 10, {.existing = existing_file::replace}); });
     EXPECT_NE(refused.find("[invalid_argument]"), std::string::npos) << text << ": " << refused;
     EXPECT_NE(refused.find(file.path()), std::string::npos) << refused;
     EXPECT_EQ(file.size(), 0u) << text;
-    const storage bytes = create_file(file.path(), 10, {.exclusive = false});
+    const storage bytes = create_file(file.path(), 10, {.existing = existing_file::keep});
     EXPECT_EQ(file.size(), 10u) << text;
     EXPECT_NE(::access(text.c_str(), F_OK), 0) << text;
   }
@@ -107,7 +107,7 @@ TEST_F(ReplacedFile, IsWrittenButNotReplacedIfItHasNoName) {
 TEST_F(ReplacedFile, IsReplacedThroughADescriptorIfItHasAName) {
   const detail::file_descriptor open = detail::open_descriptor(path, O_RDONLY);
   const std::string link = "/proc/self/fd/" + std::to_string(open.get());
-  const storage fresh = create_file(link, 10, {.exclusive = false, .truncate = true});
+  const storage fresh = create_file(link, 10, {.existing = existing_file::replace});
   EXPECT_EQ(map_file(path).size_bytes(), 10u);
 }
 

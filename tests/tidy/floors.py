@@ -18,7 +18,7 @@ FLOORS = {
 # The floor of each public header: the floor whose source implements it.
 HEADERS = {
     "core": "convert dims dtype error index layout region scalar slice small_floats",
-    "storage": "access mapped_file memory_pool shared_memory storage",
+    "storage": "access existing_file mapped_file memory_pool shared_memory storage",
     "tensor": "index_entry print tensor view",
     "parallel": "apply apply_operands executor for_each reduce tile_source",
     "ops": "creation elementwise evaluate expr functions linalg manipulation masks ops reductions scans scatter statistics take",

@@ -10,6 +10,7 @@
 #include "shale/mapped_file.hpp"
 #include "shale/npy.hpp"
 #include "shale/npz.hpp"
+#include "shale/unfinished_file.hpp"
 #include "terminal/interrupt.hpp"
 
 namespace shale::tools {
@@ -60,7 +61,7 @@ tensor map_new_file(const unfinished_file& file, dtype type, const dims& shape) 
 
 written write_npy_file(const address& target, const expr& values, const target_options& options) {
   require_replaceable(target.file, options);
-  npy_writer writer(target.file, values.dtype(), values.shape(), existing(options));
+  npy_writer writer(target.file, values.dtype(), values.shape(), {.existing = existing(options)});
   eval_into(writer.elements(), values);
   replace_target([&] { writer.finish(); });
   return {.type = values.dtype(), .stored_bytes = writer.elements().size_bytes()};

@@ -203,8 +203,9 @@ mapping_support mapping_support_at(const std::string& path, access wanted) {
 storage create_file(const std::string& path, std::size_t bytes,
                     const create_file_options& options) {
   return detail::reporting("create file", [&] {
+    detail::require_enumerator(options.existing, existing_file::keep, "existing_file");
     detail::require_whole_path(path);
-    if (!options.exclusive && options.truncate) return replace_file(path, bytes, options);
+    if (options.existing == existing_file::replace) return replace_file(path, bytes, options);
     std::string target = path;
     for (int attempt = 0;; ++attempt) {
       new_file made(target);
@@ -215,7 +216,7 @@ storage create_file(const std::string& path, std::size_t bytes,
         made.keep();
         return mapped;
       }
-      if (options.exclusive || errno != EEXIST) throw_unopened(path, errno);
+      if (options.existing == existing_file::refuse || errno != EEXIST) throw_unopened(path, errno);
       file = open_descriptor(target, O_RDWR | O_NONBLOCK | O_NOCTTY);
       if (file) {
         regular_file(file.get(), path);

@@ -20,6 +20,7 @@
 
 #include "shale/mapped_file.hpp"
 #include "shale/npy.hpp"
+#include "shale/unfinished_file.hpp"
 #include "support/ordinary_user.hpp"
 #include "support/scratch_directory.hpp"
 
@@ -249,7 +250,7 @@ TEST_F(LeftoversOfKilled, FilesThatReplaceOthersAreFound) {
   if (child == 0) {
     constexpr int forbidden = 77;
     if (!die_at_renaming()) ::_exit(forbidden);
-    create_file(directory / "x.raw", 4096, {.exclusive = false, .truncate = true});
+    create_file(directory / "x.raw", 4096, {.existing = existing_file::replace});
     ::_exit(1);
   }
   int status = 0;
