@@ -164,6 +164,8 @@ class writable_array {
   const std::string& name() const;
   shale::dtype dtype() const;
   const dims& shape() const;
+  index_t rank() const { return shape().size(); }
+  index_t size() const;
   array_kind kind() const;
   const dims& chunk_shape() const;
 

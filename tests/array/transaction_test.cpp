@@ -48,6 +48,8 @@ TEST_F(Transaction, SaysWhatItsArraysAre) {
   EXPECT_EQ(dense.shape(), (dims{6, 4}));
   EXPECT_EQ(dense.kind(), array_kind::dense);
   EXPECT_EQ(dense.chunk_shape(), (dims{6, 4}));
+  EXPECT_EQ(dense.rank(), 2);
+  EXPECT_EQ(dense.size(), 24);
   array_spec spec = small(array_kind::chunked);
   spec.chunk_shape = dims{2, 3};
   const writable_array chunked = change.create("c", spec);
@@ -55,6 +57,17 @@ TEST_F(Transaction, SaysWhatItsArraysAre) {
   EXPECT_EQ(chunked.chunk_shape(), (dims{2, 3}));
 }
 
+  EXPECT_EQ(chunked.rank(), 2);
+  EXPECT_EQ(chunked.size(), 24);
+  for (const dims& shape : {dims{}, dims{0, 7}, dims{3, 0}, dims{2, 1, 5}}) {
+    spec.shape = shape;
+    spec.chunk_shape.reset();
+    const std::string name = "x" + to_string(shape);
+    const writable_array made = change.create(name, spec);
+    EXPECT_EQ(made.rank(), shape.size()) << name;
+    EXPECT_EQ(made.size(), tensor::zeros(shape, dtype::int8).size()) << name;
+    EXPECT_EQ(made.size(), change.find(name)->size()) << name;
+  }
 TEST_F(Transaction, LeavesNothingWithoutCommit) {
   const auto before = test::bytes_of_file(path_);
   {

@@ -203,6 +203,8 @@ TEST_F(MovedFrom, WritableArray) {
         .throws("dtype", [](writable_array& stored) { static_cast<void>(stored.dtype()); })
         .throws("shape", [](writable_array& stored) { static_cast<void>(stored.shape().size()); })
         .throws("kind", [](writable_array& stored) { static_cast<void>(stored.kind()); })
+        .throws("rank", [](writable_array& stored) { static_cast<void>(stored.rank()); })
+        .throws("size", [](writable_array& stored) { static_cast<void>(stored.size()); })
         .throws("chunk_shape",
                 [](writable_array& stored) { static_cast<void>(stored.chunk_shape().size()); })
         .throws("as_tensor", [](writable_array& stored) { stored.map(); })

@@ -91,11 +91,7 @@ dtype array::dtype() const { return state().record.dtype; }
 
 const dims& array::shape() const { return state().record.shape; }
 
-index_t array::size() const {
-  index_t product = 1;  // checked when the record was decoded
-  for (const index_t length : shape()) product *= length;
-  return product;
-}
+index_t array::size() const { return element_count(shape()); }
 
 array_kind array::kind() const {
   return state().record.is_dense() ? array_kind::dense : array_kind::chunked;

@@ -33,6 +33,8 @@ dtype writable_array::dtype() const { return state().written->record.dtype; }
 
 const dims& writable_array::shape() const { return state().written->record.shape; }
 
+index_t writable_array::size() const { return element_count(shape()); }
+
 array_kind writable_array::kind() const {
   return state().is_dense() ? array_kind::dense : array_kind::chunked;
 }
