@@ -86,6 +86,12 @@ class transaction {
   /// a whole into memory; views of the same array in a snapshot are read block by block.
   std::optional<array> find(std::string_view name) const;
 
+  /// As snapshot::names, with all changes so far.
+  /// Cost     reads O(log arrays) pages of metadata and those with the names, and copies the names
+  /// Threads  takes turns with calls that make, remove or rename arrays
+  std::vector<std::string> names(std::string_view prefix = {}, std::string_view after = {},
+                                 std::size_t limit = SIZE_MAX) const;
+
   /// Removes an array. Tensors that were mapped from its `update` are separated from the file.
   /// Throws   as every member; not_found, with names that are similar
   void remove(std::string_view name);
@@ -152,13 +158,12 @@ class container {
   /// `replace_by`, calls throw io: open the name again. `open_if_exists` returns nothing instead of
   /// throwing not_found; `open_or_create` creates the file if it does not exist.
   /// Cost     a few page reads; 3 descriptors, and 16 at most for snapshots
-  /// Throws   not_found, access_denied (permissions)
+  /// Throws   not_found, access_denied (permissions), unsupported (a later format; for writing, a
+  ///          network file system)
   ///          invalid_argument (a folder, a device or a pipe; a name that is too long)
   ///          corrupt (no container, or damaged; also if only the newest commit cannot be found,
   ///          except with open_mode::salvage)
-  ///          unsupported (a later format; for writing, a network file system)
-  ///          busy (a lock of another program is in the way)
-  ///          out_of_memory, io
+  ///          busy (a lock of another program is in the way), out_of_memory, io
   static container open(const std::string& path, open_mode mode = open_mode::read);
   static std::optional<container> open_if_exists(const std::string& path,
                                                  open_mode mode = open_mode::read);

@@ -223,11 +223,14 @@ TEST_F(Concurrency, ChangesOfArraysTakeTurns) {
   for (int round = 0; round < 8; ++round) {
     transaction change = file_.begin();
     const std::string label = std::to_string(round);
-    on_threads(4, [&](int t) {
+    on_threads(5, [&](int t) {
       if (t == 0) change.update("a");
       if (t == 1) change.set_attribute("a", label, label);
       if (t == 2) change.remove("b");
       if (t == 3) change.create("new" + label, {.dtype = dtype::int32, .shape = shape});
+      if (t == 4) {
+        EXPECT_EQ(change.names({}, {}, 1), std::vector<std::string>{"a"});
+      }
     });
     change.create("b", {.dtype = dtype::int32, .shape = shape}).write(values);
     change.commit();

@@ -157,6 +157,7 @@ TEST_F(FailingArrayMemory, ChangingThrowsErrors) {
       create(change, [&] { change.create("new", changed, {.kind = spec.kind}); });
     });
   }
+  expect("names", [&](transaction& change) { change.names(); });
   expect("set_attribute", [&](transaction& change) { change.set_attribute("dense", "k", "v"); });
   expect("remove_attribute", [&](transaction& change) { change.remove_attribute("dense", "key"); });
   expect("rename", [&](transaction& change) {

@@ -235,6 +235,7 @@ TEST_F(ForkedChild, HasNoWayIntoATransactionThatAnotherThreadChanges) {
       [&] { a.write(zeros); },
       [&] { static_cast<void>(found->read()); },
       [&] { static_cast<void>(change.find("a")); },
+      [&] { static_cast<void>(change.names()); },
       [&] { change.create("c", {.dtype = dtype::int32, .shape = shape}); },
       [&] { change.remove("a"); },
       [&] { change.rename("a", "b"); },

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "shale/container.hpp"
 #include "shale/executor.hpp"
 #include "support/bounded.hpp"
+#include "support/random_layouts.hpp"
 
 namespace shale {
 namespace {
@@ -46,17 +48,15 @@ TEST_F(Transaction, SaysWhatItsArraysAre) {
   EXPECT_EQ(dense.name(), "d");
   EXPECT_EQ(dense.dtype(), dtype::int32);
   EXPECT_EQ(dense.shape(), (dims{6, 4}));
-  EXPECT_EQ(dense.kind(), array_kind::dense);
-  EXPECT_EQ(dense.chunk_shape(), (dims{6, 4}));
   EXPECT_EQ(dense.rank(), 2);
   EXPECT_EQ(dense.size(), 24);
+  EXPECT_EQ(dense.kind(), array_kind::dense);
+  EXPECT_EQ(dense.chunk_shape(), (dims{6, 4}));
   array_spec spec = small(array_kind::chunked);
   spec.chunk_shape = dims{2, 3};
   const writable_array chunked = change.create("c", spec);
   EXPECT_EQ(chunked.kind(), array_kind::chunked);
   EXPECT_EQ(chunked.chunk_shape(), (dims{2, 3}));
-}
-
   EXPECT_EQ(chunked.rank(), 2);
   EXPECT_EQ(chunked.size(), 24);
   for (const dims& shape : {dims{}, dims{0, 7}, dims{3, 0}, dims{2, 1, 5}}) {
@@ -68,6 +68,8 @@ TEST_F(Transaction, SaysWhatItsArraysAre) {
     EXPECT_EQ(made.size(), tensor::zeros(shape, dtype::int8).size()) << name;
     EXPECT_EQ(made.size(), change.find(name)->size()) << name;
   }
+}
+
 TEST_F(Transaction, LeavesNothingWithoutCommit) {
   const auto before = test::bytes_of_file(path_);
   {
@@ -87,6 +89,7 @@ TEST_F(Transaction, EndsOnce) {
   EXPECT_EQ(code_of([&] { change.commit(); }), errc::invalid_argument);
   EXPECT_EQ(code_of([&] { change.create("b", small()); }), errc::invalid_argument);
   EXPECT_EQ(code_of([&] { change.find("a"); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { change.names(); }), errc::invalid_argument);
   EXPECT_EQ(code_of([&] { a.write(expr(1)); }), errc::invalid_argument);
   EXPECT_EQ(code_of([&] { a.tiles(); }), errc::invalid_argument);
   change.abort();  // a second abort does nothing
@@ -130,6 +133,76 @@ TEST_F(Transaction, SeesItsOwnChanges) {
   EXPECT_FALSE(change.find("e"));
   change.create("e", small());
   EXPECT_TRUE(change.find("e"));
+}
+
+// The oracle is a map from the names to the value of each array. Enough names for several pages of
+// the catalog, so that pages of the base generation and changed ones are mixed.
+TEST_F(Transaction, ListsTheNamesOfItsArraysWithAllChangesSoFar) {
+  test::random_choices choose(7);
+  const auto random_name = [&] {
+    static const char* const folders[] = {"", "a/", "b/long/", "\xc3\xa9/"};
+    return folders[choose(0, 3)] + std::to_string(choose(0, 120)) +
+           std::string(static_cast<std::size_t>(choose(0, 1)) * 200, 'x');
+  };
+  std::map<std::string, int> held;
+  for (int round = 0; round < 4; ++round) {
+    const std::map<std::string, int> before = held;
+    const snapshot base = file_.latest();
+    transaction change = file_.begin();
+    for (int step = 0; step < 300; ++step) {
+      const std::string name = random_name(), other = random_name();
+      const bool exists = held.contains(name);
+      switch (choose(0, 3)) {
+        case 0:
+        case 1: {
+          const bool is_chunked = choose(0, 1) == 1;
+          const errc made = code_of([&] {
+            change.create(name, small(is_chunked ? array_kind::chunked : array_kind::dense))
+                .write(expr(step));
+          });
+          ASSERT_EQ(made, exists ? errc::already_exists : errc{});
+          held.emplace(name, step);
+          break;
+        }
+        case 2:
+          ASSERT_EQ(code_of([&] { change.remove(name); }), exists ? errc{} : errc::not_found);
+          held.erase(name);
+          break;
+        default:
+          ASSERT_EQ(code_of([&] { change.rename(name, other); }), !exists ? errc::not_found
+                                                                  : held.contains(other)
+                                                                      ? errc::already_exists
+                                                                      : errc{});
+          if (exists && !held.contains(other)) {
+            held.emplace(other, held.at(name));
+            held.erase(name);
+          }
+      }
+      const std::string prefix = choose(0, 1) == 0 ? "" : name.substr(0, name.find('/') + 1);
+      const std::string after = choose(0, 2) == 0 ? "" : other;
+      const auto limit = choose(0, 1) == 0 ? SIZE_MAX : static_cast<std::size_t>(choose(0, 9));
+      std::vector<std::string> expected;
+      for (const auto& entry : held)
+        if (entry.first.starts_with(prefix) && entry.first > after && expected.size() < limit)
+          expected.push_back(entry.first);
+      ASSERT_EQ(change.names(prefix, after, limit), expected) << prefix << ", " << after;
+    }
+    const std::vector<std::string> all = change.names();
+    ASSERT_EQ(all.size(), held.size());
+    for (const std::string& name : all)
+      ASSERT_EQ(change.find(name)->read().at({5, 3}), scalar(held.at(name))) << name;
+    std::vector<std::string> old;
+    for (const auto& entry : before) old.push_back(entry.first);
+    EXPECT_EQ(file_.latest().names(), old) << "others see them after the commit";
+    EXPECT_EQ(base.names(), old);
+    if (round == 2) {
+      change.abort();
+      held = before;
+    } else {
+      change.commit();
+      EXPECT_EQ(file_.latest().names(), all);
+    }
+  }
 }
 
 TEST_F(Transaction, RefusesNamesThatAreTakenOrMissing) {

@@ -120,6 +120,7 @@ class everything {
     change.remove_attribute(name, "k");
     change.rename(name, name + "-");
     change.find(name + "-")->read();
+    EXPECT_FALSE(change.names(name).empty());
     change.find("dense")->read({{0}, {1}});
     change.update("other").write({{0}, {1}}, tensor::of<float>({1}));
     change.remove(name + "-");

@@ -147,6 +147,7 @@ TEST_F(MovedFrom, Transaction) {
       .throws("create", [](transaction& change) { change.create("x", {.shape = {1}}); })
       .throws("update", [](transaction& change) { change.update("dense"); })
       .throws("find", [](transaction& change) { change.find("dense"); })
+      .throws("names", [](transaction& change) { change.names(); })
       .throws("remove", [](transaction& change) { change.remove("dense"); })
       .throws("rename", [](transaction& change) { change.rename("dense", "x"); })
       .throws("set_attribute", [](transaction& change) { change.set_attribute("dense", "k", "v"); })
@@ -202,9 +203,9 @@ TEST_F(MovedFrom, WritableArray) {
         .throws("name", [](writable_array& stored) { static_cast<void>(stored.name().size()); })
         .throws("dtype", [](writable_array& stored) { static_cast<void>(stored.dtype()); })
         .throws("shape", [](writable_array& stored) { static_cast<void>(stored.shape().size()); })
-        .throws("kind", [](writable_array& stored) { static_cast<void>(stored.kind()); })
         .throws("rank", [](writable_array& stored) { static_cast<void>(stored.rank()); })
         .throws("size", [](writable_array& stored) { static_cast<void>(stored.size()); })
+        .throws("kind", [](writable_array& stored) { static_cast<void>(stored.kind()); })
         .throws("chunk_shape",
                 [](writable_array& stored) { static_cast<void>(stored.chunk_shape().size()); })
         .throws("as_tensor", [](writable_array& stored) { stored.map(); })

@@ -78,6 +78,13 @@ std::optional<array> transaction::find(std::string_view name) const {
       });
 }
 
+std::vector<std::string> transaction::names(std::string_view prefix, std::string_view after,
+                                            std::size_t limit) const {
+  const auto& state = begun().state;
+  return detail::reporting([&] { return "list the arrays of " + state->path(); },
+                           [&] { return state->names(prefix, after, limit); });
+}
+
 void transaction::remove(std::string_view name) {
   const auto& state = begun().state;
   detail::reporting([&] { return fmt::format("remove {}", state->label(name)); },

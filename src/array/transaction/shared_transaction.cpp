@@ -169,6 +169,13 @@ std::optional<shared_transaction::found_array> shared_transaction::find(
   return found;
 }
 
+std::vector<std::string> shared_transaction::names(std::string_view prefix, std::string_view after,
+                                                   std::size_t limit) const {
+  const auto state = lock(state_lock_);
+  require_active();
+  return inner_->list(prefix, after, limit);
+}
+
 // Gives back the space of an array that could not be made. Space that cannot be given back now is
 // given back when the transaction ends.
 void shared_transaction::give_back(const format::dense_layout& unused) noexcept {

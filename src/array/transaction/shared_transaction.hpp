@@ -26,6 +26,8 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "array/elements/chunk_tiles.hpp"
 #include "array/transaction/operation_gate.hpp"
@@ -60,6 +62,10 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
     std::optional<format::generation_view> base;
   };
   std::optional<found_array> find(std::string_view name) const;
+
+  /// The names as changed so far, in byte order.
+  std::vector<std::string> names(std::string_view prefix, std::string_view after,
+                                 std::size_t limit) const;
 
   /// Makes `commit` refuse, because a change was made in part and could not be undone.
   void refuse_commit() noexcept;
