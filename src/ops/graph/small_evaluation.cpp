@@ -80,7 +80,12 @@ void small_evaluation::compute(std::span<std::byte* const> bases) {
     pass_->over.for_each_block(
         tile, bases,
         [&](std::byte* const* data, const index_t* strides, index_t inner, index_t outer, auto&&) {
-          program.run(data, strides, count, inner, outer, nullptr, scratch_);
+          program.run({.data = data,
+                       .strides_bytes = strides,
+                       .operands = count,
+                       .inner = inner,
+                       .outer = outer,
+                       .scratch = scratch_});
         });
 }
 
@@ -98,17 +103,21 @@ void small_evaluation::reduce(std::span<std::byte* const> bases) {
   std::size_t done = 0;
   for (const region& tile : pass_->tiles) {
     fold.start(state(used), 1);
-    pass_->over.for_each_block(tile, bases,
-                               [&](std::byte* const* data, const index_t* strides, index_t inner,
-                                   index_t outer, const parallel::block_position& position) {
-                                 program.run(data, strides, count, inner, outer, nullptr, scratch);
-                                 block_positions positions;
-                                 if (fold.reads_positions)
-                                   positions = positions_of(pass_->over, count, position.start);
-                                 fold_block(fold, {state(used), 0, 0},
-                                            program.value(0, data, strides, count, inner, scratch),
-                                            positions, inner, outer);
-                               });
+    pass_->over.for_each_block(
+        tile, bases,
+        [&](std::byte* const* data, const index_t* strides, index_t inner, index_t outer,
+            const parallel::block_position& position) {
+          const tape_block block{.data = data,
+                                 .strides_bytes = strides,
+                                 .operands = count,
+                                 .inner = inner,
+                                 .outer = outer,
+                                 .scratch = scratch};
+          program.run(block);
+          block_positions positions;
+          if (fold.reads_positions) positions = positions_of(pass_->over, count, position.start);
+          fold_block(fold, {state(used), 0, 0}, program.value(0, block), positions, inner, outer);
+        });
     ++used;
     ++done;
     for (std::size_t joined = done; joined % 2 == 0; joined /= 2, --used)

@@ -22,8 +22,9 @@ inline block_positions positions_of(const parallel::plan& over, int operand, con
 }
 
 /// `states` are those of the block, in bytes.
-inline void fold_block(const reducer& fold, const tape::block& states, const tape::block& values,
-                       block_positions positions, index_t inner, index_t outer) {
+inline void fold_block(const reducer& fold, const tape::block_values& states,
+                       const tape::block_values& values, block_positions positions, index_t inner,
+                       index_t outer) {
   if (fold.reads_positions) {
     std::byte* const data[] = {states.data, values.data,
                                reinterpret_cast<std::byte*>(&positions.first)};
@@ -39,8 +40,9 @@ inline void fold_block(const reducer& fold, const tape::block& states, const tap
 }
 
 /// `states` are those of the block, in bytes. Afterwards they include its values.
-inline void scan_block(const scanner& how, const tape::block& results, const tape::block& states,
-                       const tape::block& values, index_t inner, index_t outer) {
+inline void scan_block(const scanner& how, const tape::block_values& results,
+                       const tape::block_values& states, const tape::block_values& values,
+                       index_t inner, index_t outer) {
   std::byte* const data[] = {results.data, states.data, values.data};
   const index_t strides[] = {results.inner_stride, states.inner_stride, values.inner_stride,
                              results.outer_stride, states.outer_stride, values.outer_stride};

@@ -41,8 +41,8 @@ std::size_t bytes_of(const pass& request) {
 }
 
 // The states of a block's first element, and the bytes between states along its axes.
-tape::block states_of(const parallel::unit& here, const parallel::block_position& position,
-                      const reduction_states& states, std::size_t reduction) {
+tape::block_values states_of(const parallel::unit& here, const parallel::block_position& position,
+                             const reduction_states& states, std::size_t reduction) {
   const index_t rank = here.over.rank();
   index_t first = 0;
   for (index_t axis = 0; axis < rank; ++axis)
@@ -69,14 +69,18 @@ void run_unit(const parallel::unit& here, const tape& program, const reduction_s
         coordinates[axis] = (*here.origin)[axis] + position.start[axis];
       start = coordinates.data();
     }
-    program.run(data, strides, operands, inner, outer, start, here.scratch,
-                {.nontemporal_buffer = here.nontemporal_buffer, .prefetch = prefetch});
+    const tape_block block{.data = data,
+                           .strides_bytes = strides,
+                           .operands = operands,
+                           .inner = inner,
+                           .outer = outer,
+                           .start = start,
+                           .scratch = here.scratch};
+    program.run(block, {.nontemporal_buffer = here.nontemporal_buffer, .prefetch = prefetch});
     if (!states) return;
-    const auto value_of = [&](std::size_t number) {
-      return program.value(number, data, strides, operands, inner, here.scratch);
-    };
+    const auto value_of = [&](std::size_t number) { return program.value(number, block); };
     if (here.step == parallel::unit_step::scan) {
-      const tape::block results{data[0], strides[0], strides[operands]};
+      const tape::block_values results{data[0], strides[0], strides[operands]};
       return scan_block(*scan, results, states_of(here, position, *states, 0), value_of(0), inner,
                         outer);
     }

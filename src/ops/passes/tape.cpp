@@ -48,12 +48,11 @@ std::size_t tape::scratch_bytes() const noexcept {
                                  static_cast<std::size_t>(block_elements_);
 }
 
-tape::block tape::locate(const reg& source, std::byte* const* data, const index_t* strides_bytes,
-                         int operands, index_t inner, std::byte* scratch) const {
+tape::block_values tape::locate(const reg& source, const tape_block& in) const {
   switch (source.place) {
     case reg::location::operand:
-      return {data[source.index], strides_bytes[source.index],
-              strides_bytes[operands + source.index]};
+      return {in.data[source.index], in.strides_bytes[source.index],
+              in.strides_bytes[in.operands + source.index]};
     case reg::location::constant:
       return {
           const_cast<std::byte*>(parts_.constants[static_cast<std::size_t>(source.index)].data()),
@@ -63,26 +62,24 @@ tape::block tape::locate(const reg& source, std::byte* const* data, const index_
   }
   const auto item = static_cast<index_t>(source.item_bytes);
   const auto slot_bytes = static_cast<index_t>(parts_.slot_item_bytes) * block_elements_;
-  return {scratch + source.index * slot_bytes, item, item * inner};
+  return {in.scratch + source.index * slot_bytes, item, item * in.inner};
 }
 
-tape::block tape::value(std::size_t number, std::byte* const* data, const index_t* strides_bytes,
-                        int operands, index_t inner, std::byte* scratch) const {
-  return locate(parts_.values[number], data, strides_bytes, operands, inner, scratch);
+tape::block_values tape::value(std::size_t number, const tape_block& of) const {
+  return locate(parts_.values[number], of);
 }
 
-void tape::run(std::byte* const* data, const index_t* strides_bytes, int operands, index_t inner,
-               index_t outer, const index_t* start, std::byte* scratch,
-               const tape_hints& hints) const {
+void tape::run(const tape_block& on, const tape_hints& hints) const {
+  const index_t inner = on.inner, outer = on.outer;
   std::optional<block_prefetch> next;
   if (hints.prefetch && parts_.slots > 0 && outer == 1)
-    next.emplace(leaves_, data, strides_bytes, inner, parts_.instructions.size());
+    next.emplace(leaves_, on.data, on.strides_bytes, inner, parts_.instructions.size());
   index_t number = 0;
   for (const auto& step : parts_.instructions) {
     if (next) next->part(number++);
-    const block out = locate(step.out, data, strides_bytes, operands, inner, scratch);
+    const block_values out = locate(step.out, on);
     if (!step.run) {
-      step.fill->fill(start, out.data, inner, outer);
+      step.fill->fill(on.start, out.data, inner, outer);
       continue;
     }
     const int operand_count = step.inputs + 1;
@@ -91,8 +88,7 @@ void tape::run(std::byte* const* data, const index_t* strides_bytes, int operand
     strides[0] = out.inner_stride;
     strides[static_cast<std::size_t>(operand_count)] = out.outer_stride;
     for (int k = 0; k < step.inputs; ++k) {
-      const block in = locate(step.in[static_cast<std::size_t>(k)], data, strides_bytes, operands,
-                              inner, scratch);
+      const block_values in = locate(step.in[static_cast<std::size_t>(k)], on);
       pointers[static_cast<std::size_t>(k) + 1] = in.data;
       strides[static_cast<std::size_t>(k) + 1] = in.inner_stride;
       strides[static_cast<std::size_t>(operand_count + k) + 1] = in.outer_stride;

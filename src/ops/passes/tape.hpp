@@ -64,6 +64,23 @@ struct tape_parts {
   std::size_t slot_item_bytes = 0;
 };
 
+/// A block of the plan, and the memory that a tape works in.
+struct tape_block {
+  /// The plan's operands, as in `parallel::kernel`: strides of all along a row, then between rows.
+  std::byte* const* data = nullptr;
+  const index_t* strides_bytes = nullptr;
+  int operands = 0;
+
+  index_t inner = 0;  ///< elements of a row
+  index_t outer = 0;  ///< rows
+
+  /// For generators: the block's index in the pass's index space. May be null without them.
+  const index_t* start = nullptr;
+
+  /// `tape::scratch_bytes` bytes of the calling worker.
+  std::byte* scratch = nullptr;
+};
+
 /// What may make a tape faster on operands that no cache holds. Results do not depend on it.
 struct tape_hints {
   /// If not null: outputs with contiguous rows are stored past the cache, through this buffer of
@@ -99,25 +116,20 @@ class tape {
   std::size_t instruction_count() const noexcept { return parts_.instructions.size(); }
   bool generates() const noexcept { return !parts_.generators.empty(); }
 
-  /// Runs the tape on a block. `data` and `strides_bytes` describe `operands` operands as a plan
-  /// hands them out. `start` is the block's index in the pass's index space, for generators.
-  void run(std::byte* const* data, const index_t* strides_bytes, int operands, index_t inner,
-           index_t outer, const index_t* start, std::byte* scratch,
-           const tape_hints& hints = {}) const;
+  /// Runs the tape on a block of the plan.
+  void run(const tape_block& on, const tape_hints& hints = {}) const;
 
-  /// A value of a block in memory. Strides are in bytes.
-  struct block {
+  /// The values of a register in a block. Strides are in bytes.
+  struct block_values {
     std::byte* data;
     index_t inner_stride;
     index_t outer_stride;
   };
-  /// Returns the value `number` for reducers, after run().
-  block value(std::size_t number, std::byte* const* data, const index_t* strides_bytes,
-              int operands, index_t inner, std::byte* scratch) const;
+  /// Returns the value `number` for reducers, after run() on the same block.
+  block_values value(std::size_t number, const tape_block& of) const;
 
  private:
-  block locate(const reg& source, std::byte* const* data, const index_t* strides_bytes,
-               int operands, index_t inner, std::byte* scratch) const;
+  block_values locate(const reg& source, const tape_block& in) const;
 
   tape_parts parts_;
   index_t block_elements_;
