@@ -1017,8 +1017,8 @@ MUTATIONS = [
              "HelperTeam.HelpersJoin*"),
     mutation("probe-called-with-the-lock", "storage/pool/housekeeper.cpp", "age_all_idle_memory",
              "the system's memory is asked for with the list of pools locked",
-             "is_memory_short(list, pressure)",
-             "(std::lock_guard(list.lock), is_memory_short(list, pressure))",
+             "is_memory_short(pressure)",
+             "(std::lock_guard(list.lock), is_memory_short(pressure))",
              "Callbacks.FromTheProbe*", hangs=True),
     # ---- pages of 16 and 64 KiB ------------------------------------------------------------------
     mutation("word-mapped-by-small-pages", "format/os/posix_file_system.cpp", "map_word",

@@ -155,6 +155,10 @@ THROUGH = {
         "mapped_block": ("tests/storage/mapped_file_test.cpp", "every mapping"),
         "mapped_paging": ("tests/storage/mapped_file_test.cpp", "every request to a mapping"),
     },
+    "src/storage/pool": {
+        "own_caches": ("tests/storage/thread_cache_test.cpp", "blocks that threads keep"),
+        "pool_list": ("tests/storage/fork_test.cpp", "pools of forked children"),
+    },
     "src/storage/shared": {
         "shared_segment": ("tests/storage/shared_memory_test.cpp", "every shared segment"),
     },

@@ -1,20 +1,14 @@
 #include "storage/pool/housekeeper.hpp"
 
-#include <pthread.h>
-
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <memory>
 #include <mutex>
 #include <thread>
-#include <vector>
+#include <type_traits>
 
 #include "storage/pool/idle_memory.hpp"
+#include "storage/pool/pool_list.hpp"
 #include "storage/pool/pool_state.hpp"
 #include "storage/system/blocked_signals.hpp"
 #include "storage/system/fork_handlers.hpp"
-#include "storage/system/thread_end.hpp"
 
 namespace shale::detail {
 
@@ -22,58 +16,29 @@ namespace {
 
 system_memory read_this_system() { return read_system_memory(); }
 
-// It is never destroyed, because threads and static objects may outlive all destructors of this
-// library.
-struct pool_list {
-  std::mutex lock;
-  std::vector<pool_state*> pools;
+// Nothing here has a destructor: threads and static objects may outlive those of this library.
+constinit std::atomic<memory_probe> probe_in_use = read_this_system;
+constinit std::mutex start_lock;
+static_assert(std::is_trivially_destructible_v<std::mutex>);
+constinit bool running = false;  // guarded by start_lock: the thread exists in this process
 
-  std::atomic<memory_probe> probe = read_this_system;
+void lock_start() { start_lock.lock(); }
+void unlock_start() { start_lock.unlock(); }
 
-  std::mutex start_lock;
-  bool running = false;  // guarded by start_lock: the thread exists in this process
-};
-
-void lock_all_pools();
-void unlock_all_pools();
-void unlock_in_child();
-
-pool_list& all_pools() {
-  static pool_list& list = []() -> pool_list& {
-    auto& made = *new pool_list;
-    biased_lock::prepare();
-    static constexpr fork_handlers handlers{lock_all_pools, unlock_all_pools, unlock_in_child};
-    on_fork(forking_part::memory_pools, handlers);
-    return made;
-  }();
-  return list;
-}
-
-void lock_all_pools() {
-  auto& list = all_pools();
-  list.lock.lock();
-  for (auto* const pool : list.pools) pool->lock_all();
-  list.start_lock.lock();
-}
-
-void unlock_all_pools() {
-  auto& list = all_pools();
-  list.start_lock.unlock();
-  for (auto pool = list.pools.rbegin(); pool != list.pools.rend(); ++pool) (*pool)->unlock_all();
-  list.lock.unlock();
-}
-
-void unlock_in_child() {
-  auto& list = all_pools();
-  list.running = false;  // the child has no such thread; the next idle block starts one
+void unlock_start_in_child() {
+  running = false;  // the child has no such thread; the next idle block starts one
   housekeeper_awake = false;
-  biased_lock::prepare();
-  unlock_all_pools();
+  start_lock.unlock();
 }
 
-bool is_memory_short(const pool_list& list, memory_pressure& pressure) noexcept {
+constexpr fork_handlers handlers{lock_start, unlock_start, unlock_start_in_child};
+
+// At program start, so that no thread forks while another one registers them.
+[[maybe_unused]] const int registered_at_load = on_fork(forking_part::housekeeper, handlers);
+
+bool is_memory_short(memory_pressure& pressure) noexcept {
   try {
-    return pressure.is_high(list.probe.load()(), pool_clock::now());
+    return pressure.is_high(probe_in_use.load()(), pool_clock::now());
   } catch (...) {
     return true;  // there is not even memory to read the state
   }
@@ -90,7 +55,7 @@ std::size_t idle_bytes_of_all(pool_list& list) noexcept {
 // without a lock.
 bool age_all_idle_memory(pool_list& list, memory_pressure& pressure) noexcept {
   const bool give_all_back =
-      idle_bytes_of_all(list) >= worth_giving_back_bytes && is_memory_short(list, pressure);
+      idle_bytes_of_all(list) >= worth_giving_back_bytes && is_memory_short(pressure);
   const std::lock_guard lock(list.lock);
   const auto now = pool_clock::now();
   bool ageing = false;
@@ -119,7 +84,7 @@ bool age_all_idle_memory(pool_list& list, memory_pressure& pressure) noexcept {
     // waits would block the child.
     housekeeper_awake.wait(false);
     // Sets the starting point, so that the next tick measures only the time since now.
-    static_cast<void>(is_memory_short(list, pressure));
+    static_cast<void>(is_memory_short(pressure));
     while (housekeeper_awake.load()) {
       std::this_thread::sleep_for(idle_memory_tick);
       if (age_all_idle_memory(list, pressure)) continue;
@@ -139,99 +104,18 @@ bool start_thread() noexcept {
   }
 }
 
-// ---- caches of threads --------------------------------------------------------------------------
-
-class thread_entries;
-
-// Both are trivially destructible, so that code that frees blocks while the thread ends can read
-// them.
-constinit thread_local thread_entries* entries_of_thread = nullptr;
-constinit thread_local bool thread_ends = false;  // the entries have been destroyed
-
-class thread_entries final : public thread_owned {
- public:
-  ~thread_entries() override {
-    if (entries_of_thread != this) return;  // never used
-    entries_of_thread = nullptr;
-    thread_ends = true;
-    recent = {};
-    auto& list = all_pools();
-    const std::lock_guard lock(list.lock);
-    for (const auto& listed : entries_)
-      for (auto* const pool : list.pools)
-        if (pool->id() == listed.pool_id) pool->remove_thread(*listed.cache);
-  }
-
-  thread_cache* find(pool_state& pool) {
-    for (const auto& listed : entries_)
-      if (listed.pool_id == pool.id()) return listed.cache;
-    // Entries of destroyed pools are removed when the list would have to grow.
-    if (entries_.size() == entries_.capacity()) drop_stale();
-    entries_.reserve(entries_.size() + 1);
-    entries_.push_back({pool.id(), &pool.add_thread()});
-    return entries_.back().cache;
-  }
-
- private:
-  struct entry {
-    std::uint64_t pool_id;
-    thread_cache* cache;
-  };
-
-  void drop_stale() {
-    auto& list = all_pools();
-    const std::lock_guard lock(list.lock);
-    std::erase_if(entries_, [&](const entry& listed) {
-      return std::none_of(list.pools.begin(), list.pools.end(),
-                          [&](const pool_state* pool) { return pool->id() == listed.pool_id; });
-    });
-  }
-
-  std::vector<entry> entries_;
-};
-
 }  // namespace
-
-void join_pools(pool_state& pool) {
-  auto& list = all_pools();
-  const std::lock_guard lock(list.lock);
-  list.pools.push_back(&pool);
-}
-
-void leave_pools(pool_state& pool) noexcept {
-  auto& list = all_pools();
-  const std::lock_guard lock(list.lock);
-  std::erase(list.pools, &pool);
-}
 
 void wake_housekeeper() noexcept {
   if (housekeeper_awake.exchange(true)) return;
-  auto& list = all_pools();
-  const std::lock_guard lock(list.start_lock);
-  if (!list.running) list.running = start_thread();
-  if (!list.running) housekeeper_awake.store(false);
+  const std::lock_guard lock(start_lock);
+  if (!running) running = start_thread();
+  if (!running) housekeeper_awake.store(false);
   housekeeper_awake.notify_one();
 }
 
 memory_probe exchange_memory_probe(memory_probe probe) noexcept {
-  return all_pools().probe.exchange(probe);
-}
-
-constinit thread_local recent_cache recent;
-
-thread_cache* find_cache_of_this_thread(pool_state& pool) noexcept {
-  if (thread_ends) return nullptr;
-  try {
-    if (entries_of_thread == nullptr) {
-      auto made = std::make_unique<thread_entries>();
-      if (!made->leave_to_thread()) return nullptr;
-      entries_of_thread = made.release();
-    }
-    recent = {pool.id(), entries_of_thread->find(pool)};
-    return recent.cache;
-  } catch (...) {
-    return nullptr;
-  }
+  return probe_in_use.exchange(probe);
 }
 
 }  // namespace shale::detail

@@ -7,7 +7,9 @@
 
 #include "shale/error.hpp"
 #include "storage/pool/housekeeper.hpp"
+#include "storage/pool/own_caches.hpp"
 #include "storage/pool/poison.hpp"
+#include "storage/pool/pool_list.hpp"
 #include "storage/pool/small_block.hpp"
 #include "storage/system/pages.hpp"
 

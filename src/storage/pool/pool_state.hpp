@@ -5,7 +5,7 @@
 // idle_memory.hpp has the rule by which idle memory goes back to the system. `age_idle_memory`
 // applies it, twice a second; `trim` gives everything back at once.
 //
-// Locks are taken in this order: the list of pools (housekeeper.hpp), `maintenance_lock_`, the hold
+// Locks are taken in this order: the list of pools (pool_list.hpp), `maintenance_lock_`, the hold
 // of all caches, `central_`. A thread that holds its own cache takes only `central_`.
 #pragma once
 

@@ -16,6 +16,7 @@ enum class forking_part : unsigned {
   descriptors,        ///< see format/os/descriptors_kept_from_children.hpp
   unfinished_files,
   memory_pools,
+  housekeeper,  ///< the thread that ages idle memory of pools
   guarded_ranges,
 };
 
