@@ -15,6 +15,9 @@
 //              |              |             |            |            |
 //              +--- refuse ---+--- abort ---+-- poison --+-- poison --+
 //
+// docs/container-format.md has the steps themselves (section 10), the rules for reusing space (9)
+// and the locks (11). The invariants below say what the steps keep, and why.
+//
 // Invariants
 //   commit.1  The writer holds the writer lock from here on. Its base is the valid superblock with
 //             the higher generation. If a reader holds a generation above it, that generation was
@@ -27,9 +30,9 @@
 //             a valid superblock (either slot), and no retained one. Pins are scanned in every
 //             transaction, after the lock.
 //   commit.3  Data, index pages, catalog, space map and root go to places that no such generation
-//             uses. If the file grows, its last byte is written, which makes its size durable. Then
-//             there is one sync. Mappings are read-only before they are checksummed, and after the
-//             sync they are checked again for faults.
+//             uses. After one sync they are durable, and so is the file's size. Mappings are
+//             read-only before they are checksummed, and after the sync they are checked again for
+//             faults.
 //   commit.4  The superblock goes into the invalid slot, if there is one, or else into the slot
 //             with the lower generation. Then there is one sync. Until the superblock is written,
 //             the old generation is the newest.

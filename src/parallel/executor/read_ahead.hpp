@@ -1,14 +1,6 @@
 // Says how far the engine reads ahead: how many bytes, windows or loads are requested before a
-// worker needs them. Each number is the depth of one kind of read-ahead, and each kind has one
-// user:
-//
-//   mapped operands in windows, if the call only reads    window_bytes_ahead       window_sizes.cpp
-//   mapped operands in windows, if the call also writes   written_windows_ahead    window_sizes.cpp
-//   copies of mapped operands, and tiles of sources       loads_ahead_per_thread   run_pass.cpp
-//
-// threads/reader_team.cpp says how many threads read windows. Reads of stored arrays outside the
-// engine have depths of their own: chunks in array/elements/chunk_tiles.cpp, dense
-// bytes in array/elements/dense_bytes.cpp.
+// worker needs them. docs/architecture.md ("How far reading runs ahead") lists every read-ahead of
+// the library, with its depth and its user.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // Chooses the way of a pass: how its index space is cut into units, and how each operand's elements
 // are brought into memory. The way is a value that is chosen before the pass begins. There are four
-// cases:
+// ways:
 //   in memory            all operands are used in place; mapped ones are streamed in windows if
 //                        they need more than half of the budget
 //   by tiles             an operand is a tile source or a sink: units follow its grid, and each
@@ -16,8 +16,9 @@
 // are read once and stay, in whatever order they are visited, and a copy would only cost time. A
 // small operand beside large ones stays resident as well.
 //
-// An index space is cut twice, into numbered boxes. Both numbers are tile numbers, but of different
-// plans:
+// An index space is cut twice, into numbered boxes: loads, and the units that lie in them. Both
+// numbers are tile numbers, but of different plans. A unit may also cut the tiles of a source, as
+// with shifted views.
 //
 //   +-----------------------+-----------------------+
 //   |        load 0         |        load 1         |   tiles of `load_plan()`
@@ -26,9 +27,12 @@
 //   +-----------------------+-----------------------+
 //
 //   load   what a thread claims, and what is brought into memory at once. Without `loads`, each
-//          unit is a load
-//   unit   what one call of the kernels works on, and a leaf of the reduction tree
-//   tile   what a source decodes at once. Tiles are numbered by index in the source's own grid
+//          unit is a load. A load has several units only if the pass copies operands and its units
+//          are fixed (way.1)
+//   unit   what one call of the kernels' function works on, and a leaf of the reduction tree
+//   tile   what a source decodes, or a sink encodes, at once. Tiles are numbered by index in the
+//          source's own grid
+//   block  a two-dimensional part of a unit, for one call of a kernel
 //
 // Invariants
 //   way.1  the elements of a unit and their order decide the bits of a folded result. So if units

@@ -1,6 +1,5 @@
 // Chooses the sizes of windows: how many tiles belong to one, how far reading runs ahead of the
-// work, and how many written windows may wait for the end of their write-back. The read-ahead
-// depths of the whole engine are in parallel/executor/read_ahead.hpp.
+// work, and how many written windows may wait for the end of their write-back.
 //
 // The windows that are resident at once must fit in the memory that was reserved (stream.4):
 //   ahead    windows that are read before any worker is in them, so that the device always has
