@@ -58,7 +58,7 @@ TYPED_TEST(Masks, SelectElementsInRowMajorOrder) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
-    const dims shape = test::random_shape(choose, {.most_axes = 4, .longest = 8});
+    const dims shape = test::random_shape(choose, {.axes_max = 4, .longest = 8});
     const tensor values = test::random_tensor<T>(choose, shape);
     const tensor mask = random_mask(choose, shape, choose(1, 5));
     const auto elements = elements_of<T>(values);
@@ -93,7 +93,7 @@ TEST(Nonzeros, HaveTheirCoordinates) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
-    const dims shape = test::random_shape(choose, {.most_axes = 4, .longest = 12});
+    const dims shape = test::random_shape(choose, {.axes_max = 4, .longest = 12});
     if (shape.empty()) continue;
     const tensor mask = random_mask(choose, shape, choose(1, 5));
     std::vector<index_list> wanted(static_cast<std::size_t>(shape.size()));

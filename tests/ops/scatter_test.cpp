@@ -66,7 +66,7 @@ TYPED_TEST(Scatters, StoreAndAddInTheOrderOfTheAxis) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const dims shape =
-        test::random_shape(choose, {.most_axes = 4, .longest = 7, .may_be_empty = false});
+        test::random_shape(choose, {.axes_max = 4, .longest = 7, .may_be_empty = false});
     if (shape.empty()) continue;
     const index_t axis = choose(0, shape.size() - 1);
     dims index_shape = shape;

@@ -99,11 +99,11 @@ TYPED_TEST(Take, ReplacesAnAxisByThoseOfTheIndices) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const dims shape =
-        test::random_shape(choose, {.most_axes = 4, .longest = 9, .may_be_empty = false});
+        test::random_shape(choose, {.axes_max = 4, .longest = 9, .may_be_empty = false});
     if (shape.empty()) continue;
     const index_t axis = choose(0, shape.size() - 1);
     const tensor values = test::random_tensor<T>(choose, shape);
-    const dims index_shape = test::random_shape(choose, {.most_axes = 3, .longest = 8});
+    const dims index_shape = test::random_shape(choose, {.axes_max = 3, .longest = 8});
     const tensor indices = random_indices(choose, index_shape, shape[axis]);
     const auto numbers = numbers_of(indices, shape[axis]);
     const auto elements = elements_of<T>(values);
@@ -136,7 +136,7 @@ TYPED_TEST(Take, AlongAnAxisKeepsTheOtherCoordinates) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
-    dims shape = test::random_shape(choose, {.most_axes = 4, .longest = 9, .may_be_empty = false});
+    dims shape = test::random_shape(choose, {.axes_max = 4, .longest = 9, .may_be_empty = false});
     if (shape.empty()) continue;
     const index_t axis = choose(0, shape.size() - 1);
     dims index_shape = shape, wanted = shape;
@@ -192,11 +192,11 @@ TYPED_TEST(Take, AtCoordinatesFindsElementsAndSubArrays) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const dims shape =
-        test::random_shape(choose, {.most_axes = 4, .longest = 5, .may_be_empty = false});
+        test::random_shape(choose, {.axes_max = 4, .longest = 5, .may_be_empty = false});
     const tensor values = test::random_tensor<T>(choose, shape);
     const auto elements = elements_of<T>(values);
     const index_t coordinates = choose(0, shape.size());
-    dims index_shape = test::random_shape(choose, {.most_axes = 2, .longest = 6});
+    dims index_shape = test::random_shape(choose, {.axes_max = 2, .longest = 6});
     const index_list points = as_list(index_shape);
     index_shape.push_back(coordinates);
     const tensor indices = tensor::zeros(index_shape, dtype::int64);
