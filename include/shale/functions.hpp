@@ -7,6 +7,7 @@
 #include "shale/linalg.hpp"
 #include "shale/manipulation.hpp"
 #include "shale/masks.hpp"
+#include "shale/random.hpp"
 #include "shale/reductions.hpp"
 #include "shale/scans.hpp"
 #include "shale/statistics.hpp"

@@ -99,6 +99,10 @@ TEST(FailingMemory, ExpressionsThrowErrors) {
   expect_errors_only("expand", [&] { (a + a).broadcast_to({3, 300}); });
   expect_errors_only("reshape", [&] { (a + a).reshape({3, 100}); });
   expect_errors_only("arange", [] { arange(0, 10, 2, dtype::float32); });
+  expect_errors_only("random numbers", [] {
+    generator g(1);
+    normal(g, {3, 4}, 0, 1, dtype::float16);
+  });
   expect_errors_only("full", [] { full({3, 4}, 2, dtype::int16); });
   expect_errors_only("tile", [&] { tile(a, {2}); });
   expect_errors_only("repeat", [&] { repeat(a, 2, 0); });
@@ -132,6 +136,14 @@ TEST(FailingMemory, CallsThrowErrors) {
     expect_errors_only("eval_into tiles", [&] { eval_into(*source, a + 1); });
     expect_errors_only("explain", [&] { explain(sum(a + 1)); });
     expect_errors_only("generators", [&] { eval(concat(pieces, 0)); });
+    expect_errors_only("random numbers", [] {
+      generator g(1);
+      eval(uniform(g, {300}).flip());
+    });
+    expect_errors_only("permutation", [] {
+      generator g(1);
+      permutation(g, 300);
+    });
     expect_errors_only("fill", [&] { fill(out, 3); });
     expect_errors_only("copy", [&] { copy(out, a); });
     expect_errors_only("full_tensor", [&] { tensor::full({20}, 1, dtype::int8); });

@@ -22,6 +22,7 @@ import numpy as np
 
 sys.dont_write_bytecode = True  # a test run leaves no files in the tree
 
+import random_reference
 from shale_case import ShaleCase, main
 
 COMMANDS = "info ls cat stats plot convert create eval set mv rm verify doctor version".split()
@@ -668,6 +669,16 @@ class Command(ShaleCase):
         "expand_dims": ["{}(f, axis=1)"], "squeeze": ["{}(f[:, None])", "{}(f[None], axis=0)"],
         "transpose": ["{}(f)", "{}(f[None], (2, 0, 1))"], "permute_dims": ["{}(f, (1, 0))"],
         "swapaxes": ["{}(f, 0, 1)"], "moveaxis": ["{}(f[None], 0, -1)"],
+        "uniform": ["{}((3, 5), seed=1)", "{}(7, -2, 5, seed=2**62)", "{}([4, 100], dtype=float32, seed=3)",
+                    "{}((50,), high=3, low=2.999999, dtype=float32, seed=0)"],
+        "normal": ["{}((3, 6), 10, 2, seed=1)", "{}(8, scale=0.5, loc=-4, seed=12345678901)"],
+        **{name: ["{}((3, 6), seed=1)", "{}(8, 0.5, sigma=0.25, seed=7)"] for name in "log_normal lognormal".split()},
+        "exponential": ["{}((3, 5), seed=1)", "{}(9, 2.5, seed=3)"],
+        "cauchy": ["{}((3, 5), seed=1)", "{}(9, scale=0.5, seed=3)"],
+        "geometric": ["{}((30, 5), 0.1, seed=1)", "{}(9, p=0.5, dtype=int16, seed=3)"],
+        "bernoulli": ["{}((30, 5), 0.25, seed=1)", "{}(9, p=0, seed=3)", "{}(9, 1, dtype=int16, seed=3)"],
+        "integers": ["{}((30, 5), 0, 10, seed=1)", "{}(9, -5, high=5, dtype=int16, seed=3)",
+                     "{}(9, -2**60, 2**61, seed=3)"],
         "flip": ["{}(f)", "{}(f, axis=0)"], "broadcast_to": ["{}(f[0], (3, 6))"],
     }
     # What NumPy has under no name.
@@ -678,11 +689,11 @@ class Command(ShaleCase):
             np.sum(np.exp(d), axis, keepdims=True)),
         "vector_norm": lambda x, axis=None, keepdims=False, ord=2: np.linalg.norm(
             x.ravel() if axis is None else x, ord, axis, keepdims),
-        "astype": lambda a, to: a.astype(to),
+        "astype": lambda a, to: a.astype(to), **random_reference.FUNCTIONS,
     }
     OTHER_NAMES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2",
                    "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
-                   "pow": "power", "clamp": "clip", "concat": "concatenate",
+                   "pow": "power", "lognormal": "log_normal", "clamp": "clip", "concat": "concatenate",
                    "permute_dims": "transpose", "cast": "astype", "cumulative_sum": "cumsum",
                    "cumulative_prod": "cumprod", "cummin": "minimum.accumulate",
                    "cummax": "maximum.accumulate"}
@@ -717,6 +728,21 @@ class Command(ShaleCase):
                     self.assertEqual(got.shape, wanted.shape)
                     self.assertEqual(got.dtype, wanted.dtype)
                     np.testing.assert_allclose(got, wanted, rtol=4e-16 * 8, atol=0)
+
+    def test_random_numbers_depend_on_neither_chunks_nor_threads_nor_memory_nor_the_cpu(self):
+        for text in ("uniform((90, 70), -1, 1, dtype=float32, seed=5)", "normal((90, 70), seed=6)",
+                     "flip(integers((70, 90), 0, 1000, seed=7).T)"):
+            self.shale("eval", text, "-o", "wanted.npy", "-f")
+            wanted = np.load(self.path / "wanted.npy")
+            for chunk in ("7,11", "90,1", "1,70", "64,64"):
+                for threads in (1, 2, 4):
+                    with self.subTest(text=text, chunk=chunk, threads=threads):
+                        (self.path / "x.shale").unlink(missing_ok=True)
+                        self.shale("eval", text, "-o", "x.shale:x", "--chunk", chunk,
+                                   "--threads", threads, "--mem", "1MiB")
+                        self.assert_same(self.load("x.shale:x"), wanted)
+            self.shale("eval", text, "-o", "got.npy", "-f", env={**os.environ, "SHALE_ISA": "baseline"})
+            self.assert_same(np.load(self.path / "got.npy"), wanted)
 
     def test_scalar_results_are_printed(self):
         self.assertEqual(self.shale("eval", "2 + 3 * 4").out, "14\n")

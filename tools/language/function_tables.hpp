@@ -13,6 +13,9 @@ std::vector<function> math_functions();
 /// Functions that reduce axes, or go along them.
 std::vector<function> reductions();
 
+/// Functions that draw random numbers.
+std::vector<function> random_functions();
+
 /// Functions that create, join and rearrange arrays.
 std::vector<function> array_functions();
 

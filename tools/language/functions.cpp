@@ -8,7 +8,7 @@ namespace {
 
 std::vector<function> all_functions() {
   std::vector<function> all = math_functions();
-  for (const std::vector<function>& table : {reductions(), array_functions()})
+  for (const std::vector<function>& table : {reductions(), array_functions(), random_functions()})
     all.insert(all.end(), table.begin(), table.end());
   return all;
 }
@@ -36,6 +36,7 @@ constexpr synonym synonym_table[] = {{"absolute", "abs"},
                                      {"cumprod", "cumulative_prod"},
                                      {"cumsum", "cumulative_sum"},
                                      {"deg2rad", "radians"},
+                                     {"lognormal", "log_normal"},
                                      {"mod", "remainder"},
                                      {"power", "pow"},
                                      {"rad2deg", "degrees"},

@@ -71,7 +71,7 @@ class tape_builder {
   };
   struct step {
     kernel run;
-    const generator* fill;
+    const leaf_generator* fill;
     std::vector<int> inputs;  // numbers of values
     int result;               // number of the value
     int output = -1;          // number of the output operand that it writes directly, or -1
@@ -79,7 +79,7 @@ class tape_builder {
 
   tensor generator_input(const node_ref& value) const;
   int add_leaf(const node_ref& value);
-  int add_step(kernel run, const generator* fill, std::vector<int> inputs, dtype type);
+  int add_step(kernel run, const leaf_generator* fill, std::vector<int> inputs, dtype type);
 
   const staged_values& staged_;
   const int outputs_;
@@ -136,7 +136,8 @@ int tape_builder::add_leaf(const node_ref& value) {
   return static_cast<int>(values_.size()) - 1;
 }
 
-int tape_builder::add_step(kernel run, const generator* fill, std::vector<int> inputs, dtype type) {
+int tape_builder::add_step(kernel run, const leaf_generator* fill, std::vector<int> inputs,
+                           dtype type) {
   steps_.push_back({run, fill, std::move(inputs), static_cast<int>(values_.size())});
   values_.push_back({reg::location::scratch, static_cast<int>(steps_.size()) - 1, type});
   return static_cast<int>(values_.size()) - 1;

@@ -1,10 +1,13 @@
 #include "ops/graph/generate.hpp"
 
 #include <algorithm>
+#include <array>
 #include <type_traits>
+#include <utility>
 
 #include "ops/graph/indexed_generator.hpp"
 #include "ops/graph/row_walk.hpp"
+#include "ops/kernels/dispatch.hpp"
 
 namespace shale::ops {
 
@@ -13,7 +16,7 @@ namespace {
 using namespace detail;
 
 template <class T>
-class range_generator final : public generator {
+class range_generator final : public leaf_generator {
  public:
   explicit range_generator(const range_leaf& leaf)
       : start_(leaf.start.as<T>()), step_(leaf.step.as<T>()), map_(*leaf.map) {}
@@ -47,8 +50,70 @@ class range_generator final : public generator {
   axis_map map_;
 };
 
+// Random numbers at the positions of a layout.
+class random_generator final : public leaf_generator {
+ public:
+  random_generator(const random_leaf& leaf, dtype type)
+      : kernel_(find_random_kernel(leaf.kind, type)),
+        draw_(leaf.draw),
+        first_(leaf.first + static_cast<std::uint64_t>(leaf.arrangement->offset())),
+        strides_(leaf.arrangement->strides()),
+        item_bytes_(item_bytes(type)) {}
+
+  // Positions and strides are taken modulo 2^64: no position of the layout lies outside.
+  void fill(const index_t* start, std::byte* out, index_t inner, index_t outer) const override {
+    const index_t rank = strides_.size();
+    std::uint64_t row = first_;
+    for (index_t axis = 0; axis < rank; ++axis) row += step(strides_[axis]) * step(start[axis]);
+    const index_t inner_stride = rank >= 1 ? strides_[rank - 1] : 0;
+    const index_t outer_stride = rank >= 2 ? strides_[rank - 2] : 0;
+    if (inner_stride == 1 || inner == 1) {
+      if (outer == 1 || outer_stride == inner) return kernel_.run(draw_, row, inner * outer, out);
+      if (inner >= gathered_below) return fill_runs(row, outer_stride, out, inner, outer);
+    }
+    std::array<std::uint64_t, 256> positions;
+    std::size_t held = 0;
+    for (index_t k = 0; k < outer; ++k, row += step(outer_stride)) {
+      std::uint64_t position = row;
+      for (index_t i = 0; i < inner; ++i, position += step(inner_stride)) {
+        positions[held++] = position;
+        if (held == positions.size()) out = gather(positions.data(), std::exchange(held, 0), out);
+      }
+    }
+    gather(positions.data(), held, out);
+  }
+
+ private:
+  // Rows with fewer elements are gathered together, although each of them is a run.
+  static constexpr index_t gathered_below = 16;
+
+  static std::uint64_t step(index_t distance) noexcept {
+    return static_cast<std::uint64_t>(distance);
+  }
+
+  void fill_runs(std::uint64_t row, index_t outer_stride, std::byte* out, index_t inner,
+                 index_t outer) const {
+    for (index_t k = 0; k < outer; ++k, row += step(outer_stride)) {
+      kernel_.run(draw_, row, inner, out);
+      out += static_cast<std::size_t>(inner) * item_bytes_;
+    }
+  }
+
+  // Returns the end of what it wrote.
+  std::byte* gather(const std::uint64_t* positions, std::size_t count, std::byte* out) const {
+    kernel_.gather(draw_, positions, static_cast<std::int64_t>(count), out);
+    return out + count * item_bytes_;
+  }
+
+  random_kernel kernel_;
+  random_draw draw_;
+  std::uint64_t first_;
+  dims strides_;
+  std::size_t item_bytes_;
+};
+
 template <std::size_t item>
-class gather_generator final : public generator {
+class gather_generator final : public leaf_generator {
  public:
   gather_generator(const gather_leaf& leaf, const tensor& input)
       : map_(*leaf.map), modulus_(leaf.modulus), divisor_(leaf.divisor), input_(input) {}
@@ -99,7 +164,7 @@ class gather_generator final : public generator {
 };
 
 template <std::size_t item>
-class concat_generator final : public generator {
+class concat_generator final : public leaf_generator {
  public:
   concat_generator(const concat_leaf& leaf, const std::vector<tensor>& inputs)
       : map_(*leaf.map), axis_(leaf.axis), starts_(leaf.starts) {
@@ -151,7 +216,7 @@ class concat_generator final : public generator {
 
 // Makes a generator for a width of elements that is a compile-time constant.
 template <template <std::size_t> class Generator, class... Arguments>
-std::unique_ptr<generator> by_width(std::size_t item_bytes, Arguments&&... arguments) {
+std::unique_ptr<leaf_generator> by_width(std::size_t item_bytes, Arguments&&... arguments) {
   switch (item_bytes) {
     case 1:
       return std::make_unique<Generator<1>>(arguments...);
@@ -168,11 +233,13 @@ std::unique_ptr<generator> by_width(std::size_t item_bytes, Arguments&&... argum
 
 }  // namespace
 
-std::unique_ptr<generator> make_generator(const node& leaf, std::vector<tensor> inputs) {
+std::unique_ptr<leaf_generator> make_generator(const node& leaf, std::vector<tensor> inputs) {
   if (const auto* range = std::get_if<range_leaf>(&leaf.content)) {
     if (leaf.type == dtype::int64) return std::make_unique<range_generator<std::int64_t>>(*range);
     return std::make_unique<range_generator<double>>(*range);
   }
+  if (const auto* random = std::get_if<random_leaf>(&leaf.content))
+    return std::make_unique<random_generator>(*random, leaf.type);
   const std::size_t width = item_bytes(leaf.type);
   if (const auto* gather = std::get_if<gather_leaf>(&leaf.content))
     return by_width<gather_generator>(width, *gather, inputs[0]);

@@ -1,5 +1,5 @@
-// Makes generators for leaves that are computed from coordinates: ranges, tilings, repetitions and
-// concatenations.
+// Makes generators for leaves that are computed from coordinates: ranges, random numbers, tilings,
+// repetitions and concatenations.
 #pragma once
 
 #include <memory>
@@ -12,6 +12,6 @@ namespace shale::ops {
 
 /// Makes the generator of a leaf. `inputs` are the tensors of its `generator_inputs`, in their
 /// order. Returns null for other nodes.
-std::unique_ptr<generator> make_generator(const node& leaf, std::vector<tensor> inputs);
+std::unique_ptr<leaf_generator> make_generator(const node& leaf, std::vector<tensor> inputs);
 
 }  // namespace shale::ops

@@ -215,7 +215,9 @@ node_ref expanded(const node_ref& input, const dims& shape) {
   constexpr index_t staged_elements_max = index_t{1} << 22;
   node_ref base = input;
   const index_t own = element_count(input->shape);
-  if (computes_elements(*input) && own <= staged_elements_max &&
+  const bool computed =
+      computes_elements(*input) || std::holds_alternative<random_leaf>(input->content);
+  if (computed && own <= staged_elements_max &&
       element_count(shape) >= 2 * std::max<index_t>(own, 1))
     base = make_staged(input);
   return make_view(base, axis_map::identity(base->shape).broadcast_to(shape));

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "ops/kernels/operations.hpp"
+#include "ops/kernels/random_draw.hpp"
 #include "parallel/sources/axis_map.hpp"
 #include "shale/scalar.hpp"
 #include "shale/tensor.hpp"
@@ -79,6 +80,15 @@ struct range_leaf {
   scalar start;
   scalar step;
   boxed<parallel::axis_map> map;
+};
+
+/// Random numbers. A view of the leaf is the layout: the element at a position of the layout is the
+/// one that the draw has at `first` plus that position.
+struct random_leaf {
+  ops::distribution kind;
+  ops::random_draw draw;
+  std::uint64_t first;
+  boxed<layout> arrangement;
 };
 
 /// Elements of an input at rearranged positions. Along input axis a, the position p of the map
@@ -175,8 +185,8 @@ struct staged_leaf {
 
 struct node {
   using any_content =
-      std::variant<tensor_leaf, source_leaf, constant_leaf, range_leaf, gather_leaf, concat_leaf,
-                   indexed_leaf, operation_node, cast_node, staged_leaf>;
+      std::variant<tensor_leaf, source_leaf, constant_leaf, range_leaf, random_leaf, gather_leaf,
+                   concat_leaf, indexed_leaf, operation_node, cast_node, staged_leaf>;
 
   template <class Content, class... Parts>
   node(dtype element_type, const dims& extents, std::in_place_type_t<Content> kind,

@@ -39,7 +39,7 @@ struct direct_axis {
 };
 
 template <std::size_t item>
-class indexed_generator final : public generator {
+class indexed_generator final : public leaf_generator {
  public:
   indexed_generator(const indexed_leaf& leaf, const std::vector<tensor>& inputs)
       : map_(*leaf.map), values_(inputs[0]) {
@@ -128,7 +128,7 @@ class indexed_generator final : public generator {
 
 }  // namespace
 
-std::unique_ptr<generator> make_indexed_generator(const indexed_leaf& leaf,
+std::unique_ptr<leaf_generator> make_indexed_generator(const indexed_leaf& leaf,
                                                   const std::vector<tensor>& inputs) {
   switch (inputs[0].item_bytes()) {
     case 1:

@@ -48,6 +48,10 @@ class view_maker {
       leaf.map = map.after(*leaf.map);
       return make_node(value->type, map.shape, std::move(leaf));
     }
+    node_ref operator()(random_leaf leaf) const {
+      leaf.arrangement = map.applied_to(*leaf.arrangement);
+      return make_node(value->type, map.shape, std::move(leaf));
+    }
     node_ref operator()(gather_leaf leaf) const {
       leaf.map = map.after(*leaf.map);
       return make_node(value->type, map.shape, std::move(leaf));
@@ -86,7 +90,7 @@ class relayout {
   using of_leaf = std::function<node_ref(const node_ref&)>;
 
   /// `shape` is the shape after the change. `seen_through_maps` makes the views of leaves that are
-  /// neither tensors nor constants.
+  /// neither tensors nor random numbers nor constants.
   relayout(const dims& shape, of_layout change, of_leaf seen_through_maps)
       : shape_(shape), change_(std::move(change)), view_leaf_(std::move(seen_through_maps)) {}
 
@@ -106,6 +110,12 @@ class relayout {
       if (!arrangement) return nullptr;
       return make_node(value->type, shape_,
                        tensor_leaf{tensor(leaf->values.storage(), value->type, *arrangement)});
+    }
+    if (const auto* leaf = std::get_if<random_leaf>(&value->content)) {
+      const auto arrangement = change_(*leaf->arrangement);
+      if (!arrangement) return nullptr;
+      return make_node(value->type, shape_,
+                       random_leaf{leaf->kind, leaf->draw, leaf->first, *arrangement});
     }
     if (const auto* leaf = std::get_if<constant_leaf>(&value->content))
       return make_constant(leaf->value, shape_, value->type, false);

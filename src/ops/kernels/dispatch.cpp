@@ -33,6 +33,7 @@ kernels::kernel_table make_table(isa set) {
   kernels::baseline::fill_extrema(table);
   kernels::baseline::fill_arg_extrema(table);
   kernels::baseline::fill_moments(table);
+  kernels::baseline::fill_random(table);
   kernels::baseline::fill_scans(table);
 #ifdef SHALE_WIDE_KERNELS
   if (set >= isa::avx2) {
@@ -44,6 +45,7 @@ kernels::kernel_table make_table(isa set) {
     kernels::avx2::fill_extrema(table);
     kernels::avx2::fill_arg_extrema(table);
     kernels::avx2::fill_moments(table);
+    kernels::avx2::fill_random(table);
     kernels::avx2::fill_scans(table);
   }
   if (set >= isa::avx512) {
@@ -55,6 +57,7 @@ kernels::kernel_table make_table(isa set) {
     kernels::avx512::fill_extrema(table);
     kernels::avx512::fill_arg_extrema(table);
     kernels::avx512::fill_moments(table);
+    kernels::avx512::fill_random(table);
     kernels::avx512::fill_scans(table);
     // Products of bytes keep the AVX2 kernels: the AVX-512 ones take 1.6 times as long (measured).
     const kernels::kernel_table& narrower = kernels_for(isa::avx2);
@@ -172,6 +175,10 @@ kernel find_cast(dtype from, dtype to) noexcept { return active().casts[number(f
 const reducer* find_reducer(reduction kind, dtype type) noexcept {
   const reducer& found = active().reducers[number(kind)][number(type)];
   return found.accumulate != nullptr ? &found : nullptr;
+}
+
+const random_kernel& find_random_kernel(distribution kind, dtype type) noexcept {
+  return active().random[number(kind)][number(type)];
 }
 
 const scanner* find_scanner(scan kind, dtype type) noexcept {

@@ -21,6 +21,9 @@ const reducer* find_reducer(reduction kind, dtype type) noexcept;
 /// The scanner for a dtype; null if there is none. Sums of integers and bool give 64 bits.
 const scanner* find_scanner(scan kind, dtype type) noexcept;
 
+/// The kernels that draw from a distribution in a dtype that random_draw.hpp lists for it.
+const random_kernel& find_random_kernel(distribution kind, dtype type) noexcept;
+
 /// Instruction sets that kernels are built for.
 enum class isa : std::uint8_t { baseline, avx2, avx512 };
 

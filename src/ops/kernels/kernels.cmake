@@ -2,7 +2,7 @@
 # (rules isa.1 and isa.2 in table.hpp). Sets SHALE_KERNEL_SOURCES and SHALE_KERNEL_LIBRARIES;
 # included by src/ops.
 
-set(SHALE_KERNEL_FAMILIES arg_extrema arithmetic casts comparison elementary extrema moments scans sums)
+set(SHALE_KERNEL_FAMILIES arg_extrema arithmetic casts comparison elementary extrema moments random scans sums)
 set(SHALE_KERNEL_SOURCES
   kernels/complex_elementary.cpp
   kernels/dispatch.cpp

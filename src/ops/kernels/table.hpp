@@ -14,21 +14,24 @@
 #include <cstddef>
 
 #include "ops/kernels/operations.hpp"
+#include "ops/kernels/random_draw.hpp"
 
 namespace shale::ops::kernels {
 
 inline constexpr int operation_count = static_cast<int>(operation::count_);
 inline constexpr int reduction_count = static_cast<int>(reduction::count_);
 inline constexpr int scan_count = static_cast<int>(scan::count_);
+inline constexpr int distribution_count = static_cast<int>(distribution::count_);
 
 /// One more than the largest file code of a dtype.
 inline constexpr int dtype_limit = 18;
 
 struct kernel_table {
-  kernel operations[operation_count][dtype_limit];  ///< by operand dtype
-  kernel casts[dtype_limit][dtype_limit];           ///< [from][to]
-  reducer reducers[reduction_count][dtype_limit];   ///< absent if `accumulate` is null
-  scanner scanners[scan_count][dtype_limit];        ///< absent if `scan` is null
+  kernel operations[operation_count][dtype_limit];        ///< by operand dtype
+  kernel casts[dtype_limit][dtype_limit];                 ///< [from][to]
+  reducer reducers[reduction_count][dtype_limit];         ///< absent if `accumulate` is null
+  scanner scanners[scan_count][dtype_limit];              ///< absent if `scan` is null
+  random_kernel random[distribution_count][dtype_limit];  ///< absent if `run` is null
 
   constexpr void set(operation op, dtype type, kernel run) noexcept {
     operations[static_cast<int>(op)][static_cast<int>(type)] = run;
@@ -41,6 +44,9 @@ struct kernel_table {
   }
   constexpr void set(scan kind, dtype type, const scanner& how) noexcept {
     scanners[static_cast<int>(kind)][static_cast<int>(type)] = how;
+  }
+  constexpr void set(distribution kind, dtype type, const random_kernel& draws) noexcept {
+    random[static_cast<int>(kind)][static_cast<int>(type)] = draws;
   }
 };
 
@@ -56,6 +62,7 @@ void fill_sums(kernel_table& table);
 void fill_extrema(kernel_table& table);
 void fill_arg_extrema(kernel_table& table);
 void fill_moments(kernel_table& table);
+void fill_random(kernel_table& table);
 void fill_scans(kernel_table& table);
 }  // namespace baseline
 
@@ -68,6 +75,7 @@ void fill_sums(kernel_table& table);
 void fill_extrema(kernel_table& table);
 void fill_arg_extrema(kernel_table& table);
 void fill_moments(kernel_table& table);
+void fill_random(kernel_table& table);
 void fill_scans(kernel_table& table);
 }  // namespace avx2
 
@@ -80,6 +88,7 @@ void fill_sums(kernel_table& table);
 void fill_extrema(kernel_table& table);
 void fill_arg_extrema(kernel_table& table);
 void fill_moments(kernel_table& table);
+void fill_random(kernel_table& table);
 void fill_scans(kernel_table& table);
 }  // namespace avx512
 

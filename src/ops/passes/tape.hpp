@@ -39,15 +39,15 @@ struct reg {
 /// of the block's first element in the leaf's shape. `inner` counts along the last axis, `outer`
 /// along the one before.
 /// Threads  fill may be called from several threads at once
-class generator {
+class leaf_generator {
  public:
-  virtual ~generator() = default;
+  virtual ~leaf_generator() = default;
   virtual void fill(const index_t* start, std::byte* out, index_t inner, index_t outer) const = 0;
 };
 
 struct instruction {
   kernel run = nullptr;  // if null, `fill` makes the block
-  const generator* fill = nullptr;
+  const leaf_generator* fill = nullptr;
   reg out;
   std::array<reg, 3> in{};
   int inputs = 0;
@@ -58,7 +58,7 @@ struct tape_parts {
   std::vector<instruction> instructions = {};
   std::vector<std::array<std::byte, 16>> constants = {};
   std::vector<tensor> gathered = {};
-  std::vector<std::unique_ptr<generator>> generators = {};
+  std::vector<std::unique_ptr<leaf_generator>> generators = {};
   std::vector<reg> values = {};  // the values that reducers read
   int slots = 0;
   std::size_t slot_item_bytes = 0;

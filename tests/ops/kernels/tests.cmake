@@ -12,6 +12,7 @@ shale_add_test(kernels_test FLOOR ops OPTIMIZED
     kernels/isa_test.cpp
     kernels/linalg_test.cpp
     kernels/numpy_test.cpp
+    kernels/random_test.cpp
     kernels/reducers_test.cpp
     kernels/scans_test.cpp
   EXECUTES report_kernels)

@@ -1,0 +1,102 @@
+// Random numbers as expressions. None of them holds elements in memory.
+//
+//   generator source(42);
+//   tensor noise = eval(normal(source, {1000, 1000}) * 0.1);
+//
+// The numbers are a function of the generator's seed, their position and the parameters alone:
+// element i of a result, counted in row-major order, has the position of the generator plus i. So
+// views of an expression, chunks of an array, and any number of threads, memory budget and
+// instruction set give the same bits. docs/numerics.md has the methods and their resolution.
+//
+// Shape    `shape`
+// Cost     a node of the expression. The numbers are computed each time it is evaluated
+// Throws   invalid_argument: a shape that is none, a dtype that the function does not make,
+//          parameters outside the stated range, NaN or infinite or not finite in the dtype, and a
+//          position beyond 2^64 - 1; out_of_memory. The generator then keeps its position
+// Threads  expressions are values; a generator is changed by the thread that draws from it
+#pragma once
+
+#include <cstdint>
+
+#include "shale/expr.hpp"
+
+namespace [[gnu::visibility("default")]] shale {
+
+/// A seed and a position: where the next numbers are drawn. Two generators that are equal give the
+/// same numbers. Numbers that are drawn one after another from one generator are independent, and so
+/// are numbers of two seeds.
+/// Source   Philox4x32-10 of J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, Parallel random
+///          numbers: as easy as 1, 2, 3, SC11 (2011)
+class generator {
+ public:
+  explicit generator(std::uint64_t seed, std::uint64_t position = 0) noexcept
+      : seed_(seed), position_(position) {}
+
+  std::uint64_t seed() const noexcept { return seed_; }
+
+  /// How many elements were drawn, or skipped.
+  std::uint64_t position() const noexcept { return position_; }
+
+  /// Goes on by so many elements, as if they were drawn.
+  /// Throws   invalid_argument for a position beyond 2^64 - 1
+  void skip(std::uint64_t elements);
+
+  /// The generator of the same seed at another position.
+  generator at(std::uint64_t position) const noexcept { return generator(seed_, position); }
+
+  /// Whether seeds and positions are equal.
+  friend bool operator==(const generator& a, const generator& b) noexcept {
+    return a.seed_ == b.seed_ && a.position_ == b.position_;
+  }
+
+ private:
+  std::uint64_t seed_;
+  std::uint64_t position_;
+};
+
+// Each function below advances the generator by the number of elements of `shape`. Continuous
+// numbers have the dtype float16, bfloat16, float32 or float64.
+
+/// Numbers low <= x < high, evenly distributed. The bounds are rounded to the dtype; if they are
+/// equal then, all numbers are.
+/// Throws   invalid_argument also for low > high, and if high - low overflows
+expr uniform(generator& from, const dims& shape, double low = 0, double high = 1,
+             dtype type = dtype::float64);
+
+/// The normal distribution. `stddev` is not negative.
+expr normal(generator& from, const dims& shape, double mean = 0, double stddev = 1,
+            dtype type = dtype::float64);
+
+/// e to the power of numbers of the normal distribution. `stddev` is not negative.
+expr log_normal(generator& from, const dims& shape, double mean = 0, double stddev = 1,
+                dtype type = dtype::float64);
+
+/// The exponential distribution with the mean `scale`, which is not negative. The rate of other
+/// libraries is 1 / scale.
+expr exponential(generator& from, const dims& shape, double scale = 1, dtype type = dtype::float64);
+
+/// The Cauchy distribution. `scale`, half of the distance between the quartiles, is not negative.
+expr cauchy(generator& from, const dims& shape, double median = 0, double scale = 1,
+            dtype type = dtype::float64);
+
+/// How many trials it takes until one succeeds, each with the given probability: 1, 2, ….
+/// `type` is float64 or an integer dtype, which saturates.
+/// Throws   invalid_argument also for a probability of 0
+expr geometric(generator& from, const dims& shape, double probability, dtype type = dtype::int64);
+
+/// True with the given probability, from 0 to 1; 1 in other dtypes. `type` is any dtype.
+expr bernoulli(generator& from, const dims& shape, double probability, dtype type = dtype::boolean);
+
+/// Integers low <= x < high. Their probabilities differ from equal ones by less than 2^-32 of them.
+/// `type` is an integer dtype that holds them.
+/// Throws   invalid_argument also for low >= high, and for bounds that are no integers
+expr integers(generator& from, const dims& shape, const scalar& low, const scalar& high,
+              dtype type = dtype::int64);
+
+/// The numbers 0 to count - 1 in random order, evaluated. Advances the generator by `count`.
+/// Shape    (count); int64
+/// Cost     O(count), on the calling thread
+/// Throws   invalid_argument also for a negative count
+tensor permutation(generator& from, index_t count);
+
+}  // namespace shale

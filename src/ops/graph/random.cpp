@@ -1,0 +1,293 @@
+#include "shale/random.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "core/allocating.hpp"
+#include "ops/graph/node_access.hpp"
+#include "ops/kernels/dispatch.hpp"
+#include "shale/creation.hpp"
+#include "shale/error.hpp"
+#include "shale/evaluate.hpp"
+
+namespace shale {
+
+using detail::allocating;
+using ops::distribution;
+using ops::random_draw;
+
+namespace {
+
+constexpr std::uint64_t last_position = std::numeric_limits<std::uint64_t>::max();
+
+std::string text(double number) { return scalar(number).to_string(); }
+
+void check_positions(const generator& from, std::uint64_t elements) {
+  if (elements > last_position - from.position())
+    throw error(errc::invalid_argument, "a generator has no position beyond 2^64 - 1",
+                {fmt::format("at position {}, wanted {} more", from.position(), elements),
+                 "take a generator of another seed"});
+}
+
+[[noreturn]] void throw_dtype(std::string_view function, dtype type, std::string_view wanted) {
+  throw error(errc::invalid_argument, fmt::format("{}: no such random numbers", function),
+              {fmt::format("got dtype {}, wanted {}", name(type), wanted)});
+}
+
+void check_floating(std::string_view function, dtype type) {
+  if (type != dtype::float16 && type != dtype::bfloat16 && type != dtype::float32 &&
+      type != dtype::float64)
+    throw_dtype(function, type, "float16, bfloat16, float32 or float64");
+}
+
+// `value` in a dtype that `check_floating` takes.
+double rounded(double value, dtype type) {
+  return visit(type, floating_types{}, [&]<class T>(std::type_identity<T>) {
+    return scalar(scalar(value).as<T>()).template as<double>();
+  });
+}
+
+// A parameter of a distribution.
+struct parameter {
+  std::string_view name;
+  double value;
+  bool may_be_negative = true;
+};
+
+void check(std::string_view function, const parameter& given, dtype type) {
+  if (!std::isfinite(rounded(given.value, type)))
+    throw error(errc::invalid_argument, fmt::format("{}: '{}' is not finite", function, given.name),
+                {fmt::format("got {} as {}", text(given.value), name(type))});
+  if (given.value < 0 && !given.may_be_negative)
+    throw error(errc::invalid_argument, fmt::format("{}: '{}' is negative", function, given.name),
+                {"got " + text(given.value)});
+}
+
+void check_probability(std::string_view function, double probability, bool may_be_0) {
+  const bool inside = probability >= 0 && probability <= 1;  // false for NaN
+  if (!inside || (probability == 0 && !may_be_0))
+    throw error(errc::invalid_argument,
+                fmt::format("{}: the probability is out of range", function),
+                {fmt::format("got {}, wanted {} 1", text(probability),
+                             may_be_0 ? "0 to" : "more than 0, to")});
+}
+
+// Draws `shape` elements that are computed as `computed` and converted to `type`. Only the last
+// step changes the generator.
+expr drawn(generator& from, const dims& shape, distribution kind, random_draw draw, dtype computed,
+           dtype type) {
+  const auto elements = static_cast<std::uint64_t>(element_count(shape));
+  check_positions(from, elements);
+  draw.seed = from.seed();
+  expr made = allocating([&] {
+    const auto leaf = ops::make_node(
+        computed, shape, detail::random_leaf{kind, draw, from.position(), layout(shape)});
+    return ops::expr_of(ops::make_cast(leaf, type));
+  });
+  from.skip(elements);
+  return made;
+}
+
+// Draws floats, which are float32 before they are rounded to a smaller dtype.
+expr drawn_floats(generator& from, const dims& shape, distribution kind, const random_draw& draw,
+                  dtype type) {
+  return drawn(from, shape, kind, draw, type == dtype::float64 ? type : dtype::float32, type);
+}
+
+// The largest T below `high`.
+template <class T>
+double below(T high) {
+  using bits = std::conditional_t<sizeof(T) == 2, std::uint16_t,
+                                  std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
+  const bits held = std::bit_cast<bits>(high);
+  constexpr bits sign = static_cast<bits>(bits{1} << (8 * sizeof(T) - 1));
+  bits result;
+  if ((held & ~sign) == 0) result = sign | 1;  // below either zero: the smallest negative number
+  else result = static_cast<bits>((held & sign) != 0 ? held + 1 : held - 1);
+  return scalar(std::bit_cast<T>(result)).template as<double>();
+}
+
+// log(1 + f) for 1 + f between sqrt(1/2) and sqrt(2).
+double log_near_1(double f) {
+  const double s = f / (2 + f);
+  double sum = 0;
+  for (int k = 25; k > 0; k -= 2) sum = sum * s * s + 1.0 / k;
+  return 2 * s * sum;
+}
+
+// -log(1 - p) for 0 < p <= 1. The C library's function may differ between machines, and so would
+// the numbers.
+double minus_log_of_failure(double p) {
+  if (p == 1) return std::numeric_limits<double>::infinity();
+  if (p <= 0.25) return -log_near_1(-p);
+  int exponent;
+  double mantissa = std::frexp(1 - p, &exponent);
+  if (mantissa < 0.707) {
+    mantissa *= 2;
+    --exponent;
+  }
+  return -(exponent * 0x1.62e42fefa39efp-1 + log_near_1(mantissa - 1));
+}
+
+// A number of 65 bits: any bound of a range of integers.
+__extension__ using wide = __int128;
+
+wide whole(std::string_view which, const scalar& bound) {
+  if (bound.fits(dtype::int64)) return bound.as<std::int64_t>();
+  if (bound.fits(dtype::uint64)) return bound.as<std::uint64_t>();
+  throw error(errc::invalid_argument, fmt::format("integers: '{}' is not an integer", which),
+              {"got " + bound.to_string() + ", wanted an integer of 64 bits"});
+}
+
+}  // namespace
+
+void generator::skip(std::uint64_t elements) {
+  check_positions(*this, elements);
+  position_ += elements;
+}
+
+expr uniform(generator& from, const dims& shape, double low, double high, dtype type) {
+  check_floating("uniform", type);
+  check("uniform", {"low", low}, type);
+  check("uniform", {"high", high}, type);
+  const double first = rounded(low, type), last = rounded(high, type);
+  const double width = last - first;
+  if (low > high || !std::isfinite(type == dtype::float64 ? width : rounded(width, dtype::float32)))
+    throw error(errc::invalid_argument,
+                low > high ? "uniform: 'low' is above 'high'" : "uniform: the range is too wide",
+                {"got " + text(low) + " to " + text(high)});
+  random_draw draw;
+  draw.first = first;
+  draw.second = width;
+  draw.highest = first;
+  if (first < last)
+    draw.highest = visit(type, floating_types{}, [&]<class T>(std::type_identity<T>) {
+      return below(scalar(last).as<T>());
+    });
+  if (type == dtype::float16) draw.unused_bits = 24 - 11;
+  if (type == dtype::bfloat16) draw.unused_bits = 24 - 8;
+  return drawn_floats(from, shape, distribution::uniform, draw, type);
+}
+
+expr normal(generator& from, const dims& shape, double mean, double stddev, dtype type) {
+  check_floating("normal", type);
+  check("normal", {"mean", mean}, type);
+  check("normal", {"stddev", stddev, false}, type);
+  random_draw draw;
+  draw.first = mean;
+  draw.second = stddev;
+  return drawn_floats(from, shape, distribution::normal, draw, type);
+}
+
+expr log_normal(generator& from, const dims& shape, double mean, double stddev, dtype type) {
+  check_floating("log_normal", type);
+  check("log_normal", {"mean", mean}, type);
+  check("log_normal", {"stddev", stddev, false}, type);
+  random_draw draw;
+  draw.first = mean;
+  draw.second = stddev;
+  return drawn_floats(from, shape, distribution::log_normal, draw, type);
+}
+
+expr exponential(generator& from, const dims& shape, double scale, dtype type) {
+  check_floating("exponential", type);
+  check("exponential", {"scale", scale, false}, type);
+  random_draw draw;
+  draw.first = scale;
+  return drawn_floats(from, shape, distribution::exponential, draw, type);
+}
+
+expr cauchy(generator& from, const dims& shape, double median, double scale, dtype type) {
+  check_floating("cauchy", type);
+  check("cauchy", {"median", median}, type);
+  check("cauchy", {"scale", scale, false}, type);
+  random_draw draw;
+  draw.first = median;
+  draw.second = scale;
+  return drawn_floats(from, shape, distribution::cauchy, draw, type);
+}
+
+expr geometric(generator& from, const dims& shape, double probability, dtype type) {
+  check_probability("geometric", probability, false);
+  const dtype_kind sort = kind(type);
+  if (type != dtype::float64 && sort != dtype_kind::signed_integer &&
+      sort != dtype_kind::unsigned_integer)
+    throw_dtype("geometric", type, "float64 or an integer dtype");
+  random_draw draw;
+  draw.first = minus_log_of_failure(probability);
+  return drawn(from, shape, distribution::geometric, draw, dtype::float64, type);
+}
+
+expr bernoulli(generator& from, const dims& shape, double probability, dtype type) {
+  check_probability("bernoulli", probability, true);
+  random_draw draw;
+  draw.never = probability == 0;
+  if (probability == 1) draw.whole = last_position;
+  else if (probability > 0)
+    draw.whole = static_cast<std::uint64_t>(std::ceil(std::ldexp(probability, 64))) - 1;
+  return drawn(from, shape, distribution::bernoulli, draw, dtype::boolean, type);
+}
+
+expr integers(generator& from, const dims& shape, const scalar& low, const scalar& high,
+              dtype type) {
+  const dtype_kind sort = kind(type);
+  if (sort != dtype_kind::signed_integer && sort != dtype_kind::unsigned_integer)
+    throw_dtype("integers", type, "an integer dtype");
+  const wide first = whole("low", low), end = whole("high", high);
+  const auto bounds = [&] { return low.to_string() + " to " + high.to_string(); };
+  if (first >= end)
+    throw error(errc::invalid_argument, "integers: 'low' is not below 'high'", {"got " + bounds()});
+  const wide last = end - 1;
+  const bool last_fits = last < 0 ? scalar(static_cast<std::int64_t>(last)).fits(type)
+                                  : scalar(static_cast<std::uint64_t>(last)).fits(type);
+  if (!low.fits(type) || !last_fits)
+    throw error(errc::invalid_argument, "integers: the dtype does not hold the range",
+                {fmt::format("got {} (exclusive) as {}", bounds(), name(type))});
+  random_draw draw;
+  draw.whole = static_cast<std::uint64_t>(first);
+  draw.count = static_cast<std::uint64_t>(end - first);
+  const bool few = draw.count < (std::uint64_t{1} << 32);
+  return drawn(from, shape, few ? distribution::integers : distribution::integers_of_64, draw,
+               dtype::uint64, type);
+}
+
+tensor permutation(generator& from, index_t count) {
+  if (count < 0)
+    throw error(errc::invalid_argument, "permutation: the count is negative",
+                {"got " + std::to_string(count)});
+  check_positions(from, static_cast<std::uint64_t>(count));
+  tensor result = eval(arange(count));
+  auto* numbers = reinterpret_cast<std::int64_t*>(result.data());
+  random_draw draw;
+  draw.seed = from.seed();
+  const auto words = ops::find_random_kernel(distribution::words, dtype::uint64);
+  // Each place, from the last one down, takes one of the numbers that are left. Its word is the one
+  // at its own position (R. Durstenfeld, Algorithm 235: random permutation, CACM 7, 1964).
+  constexpr index_t held_max = 1024;
+  std::array<std::uint64_t, held_max> held;
+  __extension__ using product = unsigned __int128;
+  for (index_t end = count; end > 0;) {
+    const index_t begin = (end - 1) / held_max * held_max;
+    words.run(draw, from.position() + static_cast<std::uint64_t>(begin), end - begin,
+              reinterpret_cast<std::byte*>(held.data()));
+    for (index_t place = end - 1; place >= begin; --place) {
+      const product left = static_cast<product>(place) + 1;
+      const auto other =
+          static_cast<index_t>((left * held[static_cast<std::size_t>(place - begin)]) >> 64);
+      std::swap(numbers[place], numbers[other]);
+    }
+    end = begin;
+  }
+  from.skip(static_cast<std::uint64_t>(count));
+  return result;
+}
+
+}  // namespace shale

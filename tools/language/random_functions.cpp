@@ -1,0 +1,89 @@
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+
+#include "language/arguments.hpp"
+#include "language/function_tables.hpp"
+#include "language/value.hpp"
+#include "shale/functions.hpp"
+
+namespace shale::tools {
+
+namespace {
+
+// The same command gives the same numbers, so there is no seed that is not asked for. Two calls of
+// one seed give the same words.
+generator seeded(arguments& from) {
+  const index_t seed = from.index("seed");
+  if (seed < 0)
+    throw error(errc::invalid_argument, fmt::format("{}: 'seed' is negative", from.function()),
+                {"got " + std::to_string(seed)});
+  return generator(static_cast<std::uint64_t>(seed));
+}
+
+dtype type_or(arguments& from, dtype otherwise) { return from.type("dtype").value_or(otherwise); }
+
+// A distribution of two numbers, which have defaults.
+template <expr (*draw)(generator&, const dims&, double, double, dtype)>
+value of_two(arguments& from, const char* first_name, double first, const char* second_name,
+             double second) {
+  const dims shape = from.shape("shape");
+  first = from.real(first_name, first);
+  second = from.real(second_name, second);
+  const dtype type = type_or(from, dtype::float64);
+  generator source = seeded(from);
+  return {draw(source, shape, first, second, type)};
+}
+
+value uniform(arguments& from) { return of_two<shale::uniform>(from, "low", 0, "high", 1); }
+value normal(arguments& from) { return of_two<shale::normal>(from, "loc", 0, "scale", 1); }
+value log_normal(arguments& from) { return of_two<shale::log_normal>(from, "mean", 0, "sigma", 1); }
+value cauchy(arguments& from) { return of_two<shale::cauchy>(from, "loc", 0, "scale", 1); }
+
+value exponential(arguments& from) {
+  const dims shape = from.shape("shape");
+  const double scale = from.real("scale", 1);
+  const dtype type = type_or(from, dtype::float64);
+  generator source = seeded(from);
+  return {shale::exponential(source, shape, scale, type)};
+}
+
+// A distribution of a probability.
+template <expr (*draw)(generator&, const dims&, double, dtype)>
+value of_probability(arguments& from, dtype usual) {
+  const dims shape = from.shape("shape");
+  const double probability = from.number("p").as<double>();
+  const dtype type = type_or(from, usual);
+  generator source = seeded(from);
+  return {draw(source, shape, probability, type)};
+}
+
+value geometric(arguments& from) { return of_probability<shale::geometric>(from, dtype::int64); }
+value bernoulli(arguments& from) { return of_probability<shale::bernoulli>(from, dtype::boolean); }
+
+value integers(arguments& from) {
+  const dims shape = from.shape("shape");
+  const scalar low = from.number("low");
+  const scalar high = from.number("high");
+  const dtype type = type_or(from, dtype::int64);
+  generator source = seeded(from);
+  return {shale::integers(source, shape, low, high, type)};
+}
+
+}  // namespace
+
+std::vector<function> random_functions() {
+  return {
+      {"uniform", uniform, "uniform(shape, low=0, high=1, dtype=float64, *, seed)"},
+      {"normal", normal, "normal(shape, loc=0, scale=1, dtype=float64, *, seed)"},
+      {"log_normal", log_normal, "log_normal(shape, mean=0, sigma=1, dtype=float64, *, seed)"},
+      {"exponential", exponential, "exponential(shape, scale=1, dtype=float64, *, seed)"},
+      {"cauchy", cauchy, "cauchy(shape, loc=0, scale=1, dtype=float64, *, seed)"},
+      {"geometric", geometric, "geometric(shape, p, dtype=int64, *, seed)"},
+      {"bernoulli", bernoulli, "bernoulli(shape, p, dtype=bool, *, seed)"},
+      {"integers", integers, "integers(shape, low, high, dtype=int64, *, seed)"},
+  };
+}
+
+}  // namespace shale::tools
