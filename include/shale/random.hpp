@@ -99,4 +99,13 @@ expr integers(generator& from, const dims& shape, const scalar& low, const scala
 /// Throws   invalid_argument also for a negative count
 tensor permutation(generator& from, index_t count);
 
+/// `count` numbers of categories 0 to k - 1, each drawn with a probability in proportion to its
+/// weight, and put back. Evaluated. Advances the generator by the number of results.
+/// Shape    (count) for `weights` of shape (k), (m, count) for (m, k); int64
+/// Cost     O(k + count log k) for each row of weights, on the calling thread; `weights` is
+///          evaluated as float64 and held
+/// Throws   as eval; invalid_argument also for a negative count, other ranks, complex weights, a
+///          negative, infinite or NaN weight, and a row without a positive one or of infinite sum
+tensor multinomial(generator& from, const expr& weights, index_t count);
+
 }  // namespace shale

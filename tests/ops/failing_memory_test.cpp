@@ -144,6 +144,10 @@ TEST(FailingMemory, CallsThrowErrors) {
       generator g(1);
       permutation(g, 300);
     });
+    expect_errors_only("multinomial", [&] {
+      generator g(1);
+      multinomial(g, arange(1, 20), 300);
+    });
     expect_errors_only("fill", [&] { fill(out, 3); });
     expect_errors_only("copy", [&] { copy(out, a); });
     expect_errors_only("full_tensor", [&] { tensor::full({20}, 1, dtype::int8); });

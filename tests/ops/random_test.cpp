@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -621,6 +622,55 @@ TEST(Random, ExpressionsOfLeavesAreThoseOfTheirValues) {
   EXPECT_EQ(elements_of<double>(eval(sum(a * b, dims{0}))),
             elements_of<double>(eval(sum(expr(held_a) * held_b, dims{0}))));
   EXPECT_EQ(elements_of<double>(eval(a)), elements_of<double>(held_a));
+}
+
+// ---- categories ---------------------------------------------------------------------------------
+
+tensor row_of(const std::vector<double>& values) {
+  return tensor::of(std::span<const double>(values), {static_cast<index_t>(values.size())});
+}
+
+TEST(Multinomial, DrawsCategoriesByTheirWeights) {
+  generator g(41, 5);
+  const std::vector<double> weights = {0, 3, 0, 1, 0.5, 0, 5.5, 0};
+  const tensor got = multinomial(g, row_of(weights), 100000);
+  EXPECT_EQ(g, generator(41, 100005));
+  EXPECT_EQ(got.shape(), dims{100000});
+  EXPECT_LT(surprise({{1, 0.3}, {3, 0.1}, {4, 0.05}, {6, 0.55}}, elements_of<std::int64_t>(got)),
+            3.5);
+  // Each result is the category that the number of its position falls into.
+  const auto numbers = elements_of<std::int64_t>(got);
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    const double x = std::ldexp(static_cast<double>(long_word(41, 5 + i) >> 11), -53) * 10;
+    EXPECT_EQ(numbers[i], x < 3 ? 1 : x < 4 ? 3 : x < 4.5 ? 4 : 6);
+  }
+}
+
+TEST(Multinomial, DrawsFromEachRow) {
+  generator g(43);
+  const tensor weights = tensor::of({{1.f, 0.f, 0.f}, {0.f, 0.f, 2.f}});
+  EXPECT_EQ(elements_of<std::int64_t>(multinomial(g, weights, 2)),
+            (std::vector<std::int64_t>{0, 0, 2, 2}));
+  EXPECT_EQ(multinomial(g, weights, 0).shape(), (dims{2, 0}));
+  EXPECT_EQ(multinomial(g, tensor::empty({0, 3}, dtype::float32), 4).shape(), (dims{0, 4}));
+  EXPECT_EQ(g.position(), 4u);
+  EXPECT_EQ(elements_of<std::int64_t>(multinomial(g, arange(2), 3)),
+            (std::vector<std::int64_t>{1, 1, 1}));
+}
+
+TEST(Multinomial, RefusesWeightsThatAreNone) {
+  generator g(1);
+  const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
+  for (const std::vector<double>& weights :
+       {std::vector<double>{1, -1}, {1, nan}, {1, infinity}, {0, 0}, {}, {1e308, 1e308}})
+    EXPECT_EQ(code_of([&] { multinomial(g, row_of(weights), 3); }), errc::invalid_argument);
+  const expr one = full({1}, 1.0);
+  EXPECT_EQ(code_of([&] { multinomial(g, one, -1); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { multinomial(g, expr(1.0), 1); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { multinomial(g, full({1, 1, 1}, 1.0), 1); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { multinomial(g, astype(one, dtype::complex64), 1); }),
+            errc::invalid_argument);
+  EXPECT_EQ(g.position(), 0u);
 }
 
 // ---- permutations -------------------------------------------------------------------------------

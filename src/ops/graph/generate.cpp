@@ -63,13 +63,20 @@ class random_generator final : public leaf_generator {
   // Positions and strides are taken modulo 2^64: no position of the layout lies outside.
   void fill(const index_t* start, std::byte* out, index_t inner, index_t outer) const override {
     const index_t rank = strides_.size();
-    std::uint64_t row = first_;
+    std::uint64_t row = first_;  // the position of the first element
     for (index_t axis = 0; axis < rank; ++axis) row += step(strides_[axis]) * step(start[axis]);
     const index_t inner_stride = rank >= 1 ? strides_[rank - 1] : 0;
     const index_t outer_stride = rank >= 2 ? strides_[rank - 2] : 0;
-    if (inner_stride == 1 || inner == 1) {
-      if (outer == 1 || outer_stride == inner) return kernel_.run(draw_, row, inner * outer, out);
-      if (inner >= gathered_below) return fill_runs(row, outer_stride, out, inner, outer);
+    if (inner == 1 || inner_stride == 1 || inner_stride == -1) {
+      const index_t direction = inner == 1 ? 1 : inner_stride;
+      if (outer == 1 || outer_stride == direction * inner)
+        return fill_run(row, direction, out, inner * outer);
+      if (inner >= gathered_below) {
+        const std::size_t row_bytes = static_cast<std::size_t>(inner) * item_bytes_;
+        for (index_t k = 0; k < outer; ++k, row += step(outer_stride), out += row_bytes)
+          fill_run(row, direction, out, inner);
+        return;
+      }
     }
     std::array<std::uint64_t, 256> positions;
     std::size_t held = 0;
@@ -91,12 +98,24 @@ class random_generator final : public leaf_generator {
     return static_cast<std::uint64_t>(distance);
   }
 
-  void fill_runs(std::uint64_t row, index_t outer_stride, std::byte* out, index_t inner,
-                 index_t outer) const {
-    for (index_t k = 0; k < outer; ++k, row += step(outer_stride)) {
-      kernel_.run(draw_, row, inner, out);
-      out += static_cast<std::size_t>(inner) * item_bytes_;
+  // The elements at `count` positions from `first` on, upwards (1) or downwards (-1).
+  void fill_run(std::uint64_t first, index_t direction, std::byte* out, index_t count) const {
+    if (direction == 1) return kernel_.run(draw_, first, count, out);
+    kernel_.run(draw_, first - step(count - 1), count, out);
+    switch (item_bytes_) {
+      case 1:
+        return reverse<std::uint8_t>(out, count);
+      case 4:
+        return reverse<std::uint32_t>(out, count);
+      default:
+        return reverse<std::uint64_t>(out, count);
     }
+  }
+
+  template <class Bits>
+  static void reverse(std::byte* elements, index_t count) {
+    auto* first = reinterpret_cast<Bits*>(elements);
+    std::reverse(first, first + count);
   }
 
   // Returns the end of what it wrote.

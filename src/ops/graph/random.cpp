@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -15,6 +16,7 @@
 #include "ops/graph/node_access.hpp"
 #include "ops/kernels/dispatch.hpp"
 #include "shale/creation.hpp"
+#include "shale/elementwise.hpp"
 #include "shale/error.hpp"
 #include "shale/evaluate.hpp"
 
@@ -287,6 +289,54 @@ tensor permutation(generator& from, index_t count) {
     end = begin;
   }
   from.skip(static_cast<std::uint64_t>(count));
+  return result;
+}
+
+namespace {
+
+// Replaces the weights of a row by the sums up to each of them. Returns the whole sum.
+double accumulate(double* weights, index_t count, index_t row) {
+  double sum = 0;
+  for (index_t k = 0; k < count; ++k) {
+    if (!(weights[k] >= 0))  // NaN too
+      throw error(errc::invalid_argument, "multinomial: a weight is negative or NaN",
+                  {fmt::format("got {} for category {} of row {}", text(weights[k]), k, row)});
+    weights[k] = sum += weights[k];
+  }
+  if (!(sum > 0) || !std::isfinite(sum))
+    throw error(errc::invalid_argument, "multinomial: the weights have no finite, positive sum",
+                {fmt::format("got {} for row {}", text(sum), row)});
+  return sum;
+}
+
+}  // namespace
+
+tensor multinomial(generator& from, const expr& weights, index_t count) {
+  const index_t rank = weights.rank();
+  if (rank < 1 || rank > 2 || kind(weights.dtype()) == dtype_kind::complex || count < 0)
+    throw error(errc::invalid_argument,
+                "multinomial needs one row of real weights, or a matrix, and a count",
+                {fmt::format("got {} {} and {}", name(weights.dtype()), to_string(weights.shape()),
+                             count)});
+  const index_t categories = weights.shape(-1);
+  const index_t rows = rank == 2 ? weights.shape(0) : 1;
+  const dims shape = rank == 2 ? dims{rows, count} : dims{count};
+  check_positions(from, static_cast<std::uint64_t>(element_count(shape)));
+  const tensor sums = eval(astype(weights, dtype::float64));
+  generator next = from;
+  tensor result = eval(full(shape, 0));
+  const tensor fractions = eval(uniform(next, shape));
+  auto* sum = reinterpret_cast<double*>(sums.data());
+  auto* out = reinterpret_cast<std::int64_t*>(result.data());
+  const auto* fraction = reinterpret_cast<const double*>(fractions.data());
+  for (index_t row = 0; row < rows; ++row, sum += categories) {
+    const double total = accumulate(sum, categories, row);
+    // The first category whose sum is larger. A category of weight 0 has no larger sum than the
+    // one before it, so it is not found; nor is the end, because a fraction is less than 1.
+    for (index_t k = 0; k < count; ++k)
+      *out++ = std::upper_bound(sum, sum + categories, *fraction++ * total) - sum;
+  }
+  from = next;
   return result;
 }
 

@@ -34,8 +34,8 @@ struct words {
   alignas(64) u64 word[4][blocks_max];
 };
 
-// The products of the lower halves of 64-bit lanes. Written as a product of integers, compilers
-// multiply all 64 bits, which takes about twice as long (measured).
+// The products of the lower halves of 64-bit lanes. Of a plain product of integers GCC 12 makes one
+// of all 64 bits, with which encryption takes 1.4 (AVX-512) to 6 times as long (measured).
 #if defined(__AVX512F__)
 typedef u64 lanes __attribute__((vector_size(64)));
 inline lanes product_of_halves(lanes a, lanes b) {
