@@ -4,9 +4,9 @@
 //   tensor hypotenuse = eval(sqrt(a * a + b * b) - mean(c, dims{0}));
 //
 // Making an expression reads no element; `eval` in evaluate.hpp does. The functions that make
-// expressions are in elementwise.hpp, creation.hpp, manipulation.hpp, random.hpp, reductions.hpp,
-// scans.hpp and linalg.hpp; functions.hpp includes them all. They have the names of the array API
-// standard.
+// expressions are in elementwise.hpp, creation.hpp, random.hpp, manipulation.hpp, take.hpp,
+// reductions.hpp, scans.hpp, statistics.hpp and linalg.hpp; functions.hpp includes them all. Names
+// are those of the array API standard.
 // Throws   invalid_argument from every function (operands that do not fit, or that were moved
 //          from), out_of_memory
 #pragma once

@@ -6,7 +6,6 @@
 #include "shale/expr.hpp"
 #include "shale/linalg.hpp"
 #include "shale/manipulation.hpp"
-#include "shale/masks.hpp"
 #include "shale/random.hpp"
 #include "shale/reductions.hpp"
 #include "shale/scans.hpp"

@@ -9,6 +9,7 @@
 #include "shale/functions.hpp"
 #include "shale/linalg.hpp"
 #include "shale/mapped_file.hpp"
+#include "shale/masks.hpp"
 #include "shale/memory_pool.hpp"
 #include "shale/npy.hpp"
 #include "shale/npz.hpp"

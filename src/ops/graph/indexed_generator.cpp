@@ -129,7 +129,7 @@ class indexed_generator final : public leaf_generator {
 }  // namespace
 
 std::unique_ptr<leaf_generator> make_indexed_generator(const indexed_leaf& leaf,
-                                                  const std::vector<tensor>& inputs) {
+                                                       const std::vector<tensor>& inputs) {
   switch (inputs[0].item_bytes()) {
     case 1:
       return std::make_unique<indexed_generator<1>>(leaf, inputs);

@@ -20,6 +20,7 @@ namespace {
 expr indexed(const expr& a, const dims& shape, std::vector<position_of_axis> axes,
              const std::vector<expr>& indices) {
   std::vector<node_ref> held;
+  held.reserve(indices.size());
   for (const expr& index : indices) held.push_back(make_staged(node_of(index.broadcast_to(shape))));
   return expr_of(make_node(a.dtype(), shape,
                            detail::indexed_leaf{make_staged(node_of(a)), std::move(held),

@@ -54,9 +54,7 @@ inline lanes product_of_halves(lanes a, lanes b) {
 }
 #else
 typedef u64 lanes __attribute__((vector_size(16)));
-inline lanes product_of_halves(lanes a, lanes b) {
-  return (a & 0xffffffffu) * (b & 0xffffffffu);
-}
+inline lanes product_of_halves(lanes a, lanes b) { return (a & 0xffffffffu) * (b & 0xffffffffu); }
 #endif
 
 constexpr int lane_count = static_cast<int>(sizeof(lanes) / sizeof(u64));
@@ -439,9 +437,8 @@ void draw_blocks(const random_draw& draw, words& blocks, int count, results<Dist
   constexpr int per_block = Distribution::per_block;
   encrypt(blocks, draw.seed, count);
   for (int i = 0; i < count; ++i) {
-    const u32 word[4] = {
-        static_cast<u32>(blocks.word[0][i]), static_cast<u32>(blocks.word[1][i]),
-        static_cast<u32>(blocks.word[2][i]), static_cast<u32>(blocks.word[3][i])};
+    const u32 word[4] = {static_cast<u32>(blocks.word[0][i]), static_cast<u32>(blocks.word[1][i]),
+                         static_cast<u32>(blocks.word[2][i]), static_cast<u32>(blocks.word[3][i])};
     typename Distribution::type out[per_block];
     Distribution::make(draw, word, out);
     for (int k = 0; k < per_block; ++k) made.element[k][i] = out[k];

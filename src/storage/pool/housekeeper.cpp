@@ -31,10 +31,10 @@ void unlock_start_in_child() {
   start_lock.unlock();
 }
 
-constexpr fork_handlers handlers{lock_start, unlock_start, unlock_start_in_child};
+constexpr fork_handlers start_handlers{lock_start, unlock_start, unlock_start_in_child};
 
 // At program start, so that no thread forks while another one registers them.
-[[maybe_unused]] const int registered_at_load = on_fork(forking_part::housekeeper, handlers);
+[[maybe_unused]] const int start_registered = on_fork(forking_part::housekeeper, start_handlers);
 
 bool is_memory_short(memory_pressure& pressure) noexcept {
   try {
