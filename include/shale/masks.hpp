@@ -4,11 +4,13 @@
 //
 // A mask is an expression whose elements count as true if they are not zero. The number of true
 // elements decides the shape of a result, so these functions evaluate at once, on the executor of
-// the calling thread; masked_fill makes an expression. The results are new tensors in memory of the
-// executor's pool. Their elements are in row-major order.
+// the calling thread, except masked_fill, which makes an expression. Results are new tensors in
+// memory of the executor's pool. Their elements are in row-major order.
 //
-// Operands larger than a quarter of the budget are evaluated in slabs, twice: once to count, once
-// to select. Operands that lie in memory as contiguous tensors are read in place.
+// If a mask and the elements need more than a quarter of the budget together, they are evaluated in
+// slabs: the mask twice, once to count and once to select. What a slab depends on as a whole, such
+// as the mean above, is computed again for each slab; evaluate it before if that is expensive.
+// Operands that lie in memory as contiguous tensors are read in place.
 // Throws   invalid_argument (shapes that do not broadcast, rank 0 where axes are needed),
 //          out_of_memory (a result beyond the budget), and as `eval`
 // Threads  as `eval`
@@ -28,7 +30,8 @@ tensor masked_select(const expr& a, const expr& mask);
 /// Shape    [number of them] each; `a` has at least one axis
 std::vector<tensor> nonzero(const expr& a);
 
-/// The same coordinates in the rows of one matrix, as gather_nd takes them.
+/// The same coordinates in the rows of one matrix, as gather_nd takes them. Takes the memory of the
+/// result twice.
 /// Shape    [number of them, rank of `a`]
 tensor argwhere(const expr& a);
 
@@ -36,8 +39,10 @@ tensor argwhere(const expr& a);
 expr masked_fill(const expr& a, const expr& mask, const expr& value);
 
 /// Stores the elements of `values`, in row-major order, one after the other where `mask` is true.
-/// `mask` is broadcast to the shape of `out`. Elements that are left over are not used.
-/// Throws   invalid_argument also if `values` has too few elements; nothing is stored then
+/// `mask` is broadcast to the shape of `out`. Elements that are left over are not used. The mask,
+/// and as many values as it needs, are held whole.
+/// Throws   invalid_argument also if `values` has too few elements; nothing is stored then. After
+///          cancelled or io, some elements may be stored
 void masked_scatter(const tensor& out, const expr& mask, const expr& values);
 
 }  // namespace shale

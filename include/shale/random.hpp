@@ -87,7 +87,7 @@ expr geometric(generator& from, const dims& shape, double probability, dtype typ
 /// True with the given probability, from 0 to 1; 1 in other dtypes. `type` is any dtype.
 expr bernoulli(generator& from, const dims& shape, double probability, dtype type = dtype::boolean);
 
-/// Integers low <= x < high. Their probabilities differ from equal ones by less than 2^-32 of them.
+/// Integers low <= x < high. The relative error of each probability is below 2^-32.
 /// `type` is an integer dtype that holds them.
 /// Throws   invalid_argument also for low >= high, and for bounds that are no integers
 expr integers(generator& from, const dims& shape, const scalar& low, const scalar& high,
@@ -99,8 +99,8 @@ expr integers(generator& from, const dims& shape, const scalar& low, const scala
 /// Throws   invalid_argument also for a negative count
 tensor permutation(generator& from, index_t count);
 
-/// `count` numbers of categories 0 to k - 1, each drawn with a probability in proportion to its
-/// weight, and put back. Evaluated. Advances the generator by the number of results.
+/// `count` numbers of categories 0 to k - 1, drawn with replacement, each with a probability in
+/// proportion to its weight. Evaluated. Advances the generator by the number of results.
 /// Shape    (count) for `weights` of shape (k), (m, count) for (m, k); int64
 /// Cost     O(k + count log k) for each row of weights, on the calling thread; `weights` is
 ///          evaluated as float64 and held

@@ -8,12 +8,13 @@
 // bits for any number of threads. Values are converted to the dtype of `out`.
 //
 // These functions evaluate at once, on the executor of the calling thread. Indices and values are
-// held as a whole, in memory of the executor's pool unless they are contiguous tensors in memory.
+// held as a whole, in memory of the executor's pool unless they are tensors in memory, of int64 or
+// of the dtype of `out`.
 // `out` is any tensor, also a view or a mapped one, whose elements do not share bytes. It may
 // overlap the operands, which are copied then.
 // Throws   invalid_argument (shapes or axes that do not fit, indices of other dtypes or out of
-//          range), access_denied (`out` is read-only), out_of_memory, and as `eval`; nothing is
-//          stored then
+//          range), access_denied (`out` is read-only), out_of_memory: nothing is stored then. Also
+//          cancelled and io: some elements may be stored then
 // Cost     one pass over indices and values; lanes are worked through in parallel, and a single
 //          long lane by ranges of its targets
 // Threads  no other thread may use the elements of `out` meanwhile

@@ -8,9 +8,10 @@
 // whole into memory of the executor's pool and held until everything that reads it is computed.
 // Pages of mapped tensors stay resident after these functions have read them.
 // Throws   invalid_argument (shapes or axes that do not fit, indices of other dtypes),
-//          out_of_memory; an index out of range throws invalid_argument from the evaluation
+//          out_of_memory. An index out of range makes the evaluation throw invalid_argument; only
+//          indices that the evaluation reads are checked
 // Cost     a node of the expression; then each element is read by one access to the operand, and
-//          runs of elements along an axis that has no index of its own are copied
+//          elements along a last axis without indices are copied as runs
 #pragma once
 
 #include <optional>

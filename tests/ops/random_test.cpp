@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -708,6 +709,31 @@ TEST(Permutation, OfFourNumbersHasEveryOrderEquallyOften) {
   }
   EXPECT_EQ(expected.size(), 24u);
   EXPECT_LT(surprise(expected, orders), 3.5);
+}
+
+// The number of integers is 2^64, which no integer of 64 bits holds.
+TEST(RandomIntegers, MayBeAllOfADtype) {
+  generator source(3);
+  const tensor drawn = eval(integers(source, {1000}, std::numeric_limits<std::int64_t>::min(),
+                                     scalar(std::uint64_t{1} << 63)));
+  index_t negative = 0;
+  std::set<std::int64_t> different;
+  for (const std::int64_t number : test::elements_of<std::int64_t>(drawn)) {
+    negative += number < 0 ? 1 : 0;
+    different.insert(number);
+  }
+  EXPECT_EQ(different.size(), 1000U);
+  EXPECT_GT(negative, 400);
+  EXPECT_LT(negative, 600);
+}
+
+// The product of a fraction and a subnormal sum may be rounded up to the sum.
+TEST(Multinomial, OfTinyWeightsDrawsNoCategoryBehindTheLastOne) {
+  generator source(5);
+  const tensor weights = tensor::of<double>({0, 5e-324, 0});
+  for (const std::int64_t category :
+       test::elements_of<std::int64_t>(multinomial(source, weights, 200)))
+    ASSERT_EQ(category, 1);
 }
 
 }  // namespace

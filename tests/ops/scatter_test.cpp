@@ -12,6 +12,7 @@
 #include "shale/executor.hpp"
 #include "shale/functions.hpp"
 #include "shale/mapped_file.hpp"
+#include "shale/masks.hpp"
 #include "shale/ops.hpp"
 #include "support/coordinates.hpp"
 #include "support/failures.hpp"
@@ -170,6 +171,16 @@ TEST(Scatter, MayOverlapItsOperandsAndGoesIntoFiles) {
   EXPECT_EQ(elements_of<std::int64_t>(matrix), (index_list{0, 10, 2, 3, 4, 5, 6, 7, 8, 9, 60, 11}));
 }
 
+TEST(Scatter, CountsAsAWriteOfTheStorage) {
+  const tensor out = tensor::zeros({4}, dtype::int64);
+  const auto before = out.storage().version();
+  scatter(out, 0, tensor::of<std::int64_t>({1, 2}), 5);
+  EXPECT_EQ(out.storage().version(), before + 1);
+  masked_scatter(out, expr(out) == 5, expr(1).broadcast_to({index_t{1} << 40}));
+  EXPECT_EQ(out.storage().version(), before + 2);
+  EXPECT_EQ(elements_of<std::int64_t>(out), (index_list{0, 1, 1, 0}));
+}
+
 TEST(Scatter, StoresNothingIfAnIndexIsOutOfRange) {
   const tensor out = eval(arange(6).reshape({2, 3}));
   const auto before = elements_of<std::int64_t>(out);
@@ -209,6 +220,14 @@ TEST(Scatter, StoresNothingIfAnIndexIsOutOfRange) {
             }),
             errc::invalid_argument);
   EXPECT_EQ(code([&] { index_copy(out, 0, zero.expand_dims(0), 1); }), errc::invalid_argument);
+  EXPECT_EQ(code([&] {
+              index_copy(out, 0, zero.narrow(0, 0, 0), tensor::zeros({7, 7, 7}, dtype::int64));
+            }),
+            errc::invalid_argument);
+  EXPECT_EQ(code([&] {
+              put(out, zero, tensor::zeros({1, 1, 1}, dtype::int64));
+            }),
+            errc::invalid_argument);
   EXPECT_EQ(code([&] { index_copy(out, 0, tensor::of<double>({0}), 1); }), errc::invalid_argument);
   EXPECT_EQ(code([&] {
               scatter(out.select(0, 0).broadcast_to({2, 3}), 0, zero, 1);

@@ -22,9 +22,12 @@ expr as_positions(const expr& indices, const char* function) {
 }
 
 void throw_index_out_of_range(index_t index, index_t axis, index_t extent) {
+  // A uint64 may have been larger, see as_positions.
+  const bool largest = index == std::numeric_limits<std::int64_t>::max();
   throw error(errc::invalid_argument, "an index is out of range",
-              {"index " + std::to_string(index) + " along axis " + std::to_string(axis) +
-               ", which has " + std::to_string(extent) + " positions"});
+              {std::string("index ") + (largest ? "at least " : "") + std::to_string(index) +
+               " along axis " + std::to_string(axis) + ", which has " + std::to_string(extent) +
+               " positions"});
 }
 
 }  // namespace shale::ops

@@ -1,6 +1,7 @@
 #include "shale/masks.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -150,7 +151,7 @@ class selection {
 
   [[noreturn]] static void throw_changed() {
     throw error(errc::io, "the elements of a mask changed while it was evaluated",
-                {"another process writes to the file that the mask is computed from"});
+                {"was a file that it is computed from written meanwhile?"});
   }
 
   expr mask_;
@@ -281,7 +282,7 @@ tensor argwhere(const expr& a) {
   return allocating([&] {
     if (a.rank() == 0) {
       const index_t found = eval(count_nonzero(a)).item().as<index_t>();
-      return tensor::empty({found, 0}, dtype::int64);
+      return tensor::empty({found, 0}, dtype::int64, &executor::current().pool());
     }
     std::vector<expr> columns;
     for (const tensor& axis : nonzero(a)) columns.emplace_back(axis);
@@ -304,7 +305,10 @@ void masked_scatter(const tensor& out, const expr& mask, const expr& values) {
       throw error(errc::invalid_argument, "masked_scatter needs a value for each true element",
                   {"got " + std::to_string(values.size()) + " values for " +
                    std::to_string(counted.count()) + " true elements"});
-    const tensor from = held_operand(astype(values, out.dtype()), out).contiguous();
+    const expr used = values.ravel().narrow(0, 0, counted.count());
+    const tensor from = held_operand(astype(used, out.dtype()), out).contiguous();
+    const std::array written{parallel::loop_operand{out, true}};
+    const parallel::version_bumps bumps(written);
     const auto item = static_cast<index_t>(out.item_bytes());
     const index_t stride = out.stride(-1) * item;
     counted.for_each_block([&](index_t first, index_t end, index_t start, index_t) {

@@ -256,9 +256,12 @@ expr integers(generator& from, const dims& shape, const scalar& low, const scala
   random_draw draw;
   draw.whole = static_cast<std::uint64_t>(first);
   draw.count = static_cast<std::uint64_t>(end - first);
-  const bool few = draw.count < (std::uint64_t{1} << 32);
-  return drawn(from, shape, few ? distribution::integers : distribution::integers_of_64, draw,
-               dtype::uint64, type);
+  // All 2^64 numbers of int64 count as 0. Then every word is one of them.
+  const distribution kind_of_draw = draw.count == 0 ? distribution::words
+                                    : draw.count < (std::uint64_t{1} << 32)
+                                        ? distribution::integers
+                                        : distribution::integers_of_64;
+  return drawn(from, shape, kind_of_draw, draw, dtype::uint64, type);
 }
 
 tensor permutation(generator& from, index_t count) {
@@ -332,9 +335,13 @@ tensor multinomial(generator& from, const expr& weights, index_t count) {
   for (index_t row = 0; row < rows; ++row, sum += categories) {
     const double total = accumulate(sum, categories, row);
     // The first category whose sum is larger. A category of weight 0 has no larger sum than the
-    // one before it, so it is not found; nor is the end, because a fraction is less than 1.
+    // one before it, so it is not found. If the total is subnormal, its product with a fraction may
+    // be rounded up to it: that is the last category with a weight.
+    const double* const last = std::lower_bound(sum, sum + categories, total);
     for (index_t k = 0; k < count; ++k)
-      *out++ = std::upper_bound(sum, sum + categories, *fraction++ * total) - sum;
+      *out++ = std::min<const double*>(std::upper_bound(sum, sum + categories, *fraction++ * total),
+                                       last) -
+               sum;
   }
   from = next;
   return result;

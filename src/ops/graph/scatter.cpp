@@ -1,6 +1,7 @@
 #include "shale/scatter.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -152,8 +153,8 @@ void scatter_checked(scatter_kind kind, const tensor& out, index_t axis, const d
   parallel::require_output(out);
   const tensor index_elements = held_operand(indices, out).broadcast_to(shape);
   require_in_range(index_elements, axis, out.shape(axis));
-  if (element_count(shape) == 0) return;
   const tensor value_elements = held_operand(astype(values, out.dtype()), out).broadcast_to(shape);
+  if (element_count(shape) == 0) return;
   const address to(out), from(value_elements), at(index_elements);
 
   // The columns lie along the last other axis. All further axes are the rows of lanes.
@@ -175,6 +176,8 @@ void scatter_checked(scatter_kind kind, const tensor& out, index_t axis, const d
   // targets. So the order of the values of one target stays.
   const bool shares = units < on.threads() && shape[axis] >= shared_lane_min;
   const index_t parts = shares ? std::min<index_t>(on.threads(), lanes.extent) : 1;
+  const std::array written{parallel::loop_operand{out, true}};
+  const parallel::version_bumps bumps(written);
   parallel::parallel_for_tiles(on, units * parts, [&](index_t number, int) {
     const index_t part = number % parts;
     const index_t piece = number / parts % pieces;
@@ -258,8 +261,8 @@ void index_fill(const tensor& out, index_t axis, const expr& indices, const scal
 
 void put(const tensor& out, const expr& indices, const expr& values) {
   allocating([&] {
-    const expr flat_values =
-        values.size() == 1 ? values.reshape({1}) : values.broadcast_to(indices.shape()).ravel();
+    const expr all_values = values.broadcast_to(indices.shape());
+    const expr flat_values = values.size() == 1 ? values.reshape({1}) : all_values.ravel();
     const expr flat_indices = indices.ravel();
     if (const auto flat = out.layout().view({-1}))
       return scatter(tensor(out.storage(), out.dtype(), *flat), 0, flat_indices, flat_values);
