@@ -1,5 +1,5 @@
 // Tests how values join passes.
-#include "ops/graph/growing_passes.hpp"
+#include "ops/evaluation/growing_passes.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,10 +8,10 @@
 #include <thread>
 #include <vector>
 
-#include "ops/graph/expression_form.hpp"
-#include "ops/graph/kept_pass.hpp"
+#include "ops/evaluation/expression_form.hpp"
+#include "ops/evaluation/kept_pass.hpp"
+#include "ops/evaluation/small_evaluation.hpp"
 #include "ops/graph/node_access.hpp"
-#include "ops/graph/small_evaluation.hpp"
 #include "shale/error.hpp"
 #include "shale/executor.hpp"
 #include "shale/functions.hpp"

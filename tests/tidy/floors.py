@@ -36,7 +36,7 @@ ROOMS = {
     "src/array": ["specification", "elements", "transaction", "handles"],
     "src/format": ["bytes", "os", "codec", "pages", "space", "catalog", "chunks", "generations",
                    "transaction", "container"],
-    "src/ops": ["kernels", "linalg", "passes", "graph"],
+    "src/ops": ["kernels", "linalg", "passes", "graph", "leaves", "evaluation", "functions"],
     "src/parallel": ["threads", "executor", "plan", "blocks", "sources", "mapped", "windows", "fold",
                      "operands", "kept", "stores", "ways", "pass"],
     "src/storage": ["system", "pool", "blocks", "files", "faults", "mapped", "shared"],

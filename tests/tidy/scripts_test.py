@@ -206,6 +206,9 @@ class Rename(Copy):
                 ("src/format/transaction/writer_lock_wait", "src/format/transaction/awaited_lock", None),
                 ("src/storage/files/awaited_file", "src/storage/files/expected_file",
                  "tests/storage/expected_file_test.cpp"),
+                ("src/ops/leaves/indices", "src/ops/graph/indices", None),
+                ("src/storage/pool/size_classes", "src/storage/system/size_classes",
+                 "tests/storage/size_classes_test.cpp"),
                 ("include/shale/slice", "include/shale/cut", None),
                 ("tools/terminal/units", "tools/terminal/byte_units", None)):
             status, text = self.rename(old, new)
@@ -215,6 +218,9 @@ class Rename(Copy):
             self.assertTrue((self.root / f"{new}.hpp").exists())
             if test:
                 self.assertTrue((self.root / test).exists(), text)
+        status, text = self.rename("src/ops/functions/ops", "src/ops/evaluation/ops")
+        self.assertEqual(status, 0, text)
+        self.assertTrue((self.root / "src/ops/evaluation/ops.cpp").exists())
         self.git("add", "-A")
         self.assertEqual(self.tidy(checks, tool), before)
         sources = re.findall(r"^ {4}([\w/]+\.cpp)\)?$",

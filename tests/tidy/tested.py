@@ -75,12 +75,14 @@ THROUGH = {
         "input_file": ("tests/interop/npy_test.cpp", "every read"),
         "output_file": ("tests/interop/npy_test.cpp", "every write"),
     },
-    "src/ops/graph": {
-        "indexed_generator": ("tests/ops/take_test.cpp", "take and its kind"),
+    "src/ops/leaves": {
         "indices": ("tests/ops/take_test.cpp", "the indices of take"),
-        "compile": ("tests/ops/expr_random_test.cpp", "every operation of eval"),
+        "indexed_generator": ("tests/ops/take_test.cpp", "take and its kind"),
         "generate": ("tests/ops/expr_test.cpp", "arange, tile and repeat"),
+    },
+    "src/ops/evaluation": {
         "stage_order": ("tests/ops/expr_test.cpp", "the passes of eval and explain"),
+        "compile": ("tests/ops/expr_random_test.cpp", "every operation of eval"),
     },
     "src/ops/linalg": {
         "gemm": ("tests/ops/kernels/linalg_test.cpp", "matmul"),

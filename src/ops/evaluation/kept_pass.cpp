@@ -1,9 +1,9 @@
-#include "ops/graph/kept_pass.hpp"
+#include "ops/evaluation/kept_pass.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "ops/graph/compile.hpp"
+#include "ops/evaluation/compile.hpp"
 #include "ops/kernels/dispatch.hpp"
 #include "parallel/fold/fold.hpp"
 #include "parallel/kept/thread_scratch.hpp"

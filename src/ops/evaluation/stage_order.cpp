@@ -1,4 +1,4 @@
-#include "ops/graph/stage_order.hpp"
+#include "ops/evaluation/stage_order.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "ops/graph/growing_passes.hpp"
+#include "ops/evaluation/growing_passes.hpp"
 
 #include <algorithm>
 #include <variant>

@@ -1,4 +1,4 @@
-#include "ops/graph/expression_form.hpp"
+#include "ops/evaluation/expression_form.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/allocating.hpp"
-#include "ops/graph/indices.hpp"
 #include "ops/graph/node_access.hpp"
+#include "ops/leaves/indices.hpp"
 #include "shale/error.hpp"
 
 namespace shale {

@@ -1,4 +1,4 @@
-#include "ops/graph/indices.hpp"
+#include "ops/leaves/indices.hpp"
 
 #include <cstdint>
 #include <limits>

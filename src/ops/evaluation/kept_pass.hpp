@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "ops/graph/expression_form.hpp"
+#include "ops/evaluation/expression_form.hpp"
 #include "ops/kernels/operations.hpp"
 #include "ops/passes/tape.hpp"
 #include "parallel/kept/operand_extent.hpp"

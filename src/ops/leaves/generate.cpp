@@ -1,13 +1,13 @@
-#include "ops/graph/generate.hpp"
+#include "ops/leaves/generate.hpp"
 
 #include <algorithm>
 #include <array>
 #include <type_traits>
 #include <utility>
 
-#include "ops/graph/indexed_generator.hpp"
-#include "ops/graph/row_walk.hpp"
 #include "ops/kernels/dispatch.hpp"
+#include "ops/leaves/indexed_generator.hpp"
+#include "ops/leaves/row_walk.hpp"
 
 namespace shale::ops {
 

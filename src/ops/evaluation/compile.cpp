@@ -1,4 +1,4 @@
-#include "ops/graph/compile.hpp"
+#include "ops/evaluation/compile.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -7,8 +7,8 @@
 #include <tuple>
 #include <utility>
 
-#include "ops/graph/generate.hpp"
 #include "ops/kernels/dispatch.hpp"
+#include "ops/leaves/generate.hpp"
 #include "parallel/blocks/block_copy.hpp"
 #include "parallel/operands/aliases.hpp"
 #include "parallel/pass/copy.hpp"

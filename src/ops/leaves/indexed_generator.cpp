@@ -1,11 +1,11 @@
-#include "ops/graph/indexed_generator.hpp"
+#include "ops/leaves/indexed_generator.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 
-#include "ops/graph/indices.hpp"
-#include "ops/graph/row_walk.hpp"
+#include "ops/leaves/indices.hpp"
+#include "ops/leaves/row_walk.hpp"
 
 namespace shale::ops {
 

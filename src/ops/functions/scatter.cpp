@@ -10,9 +10,9 @@
 
 #include "core/allocating.hpp"
 #include "core/grid.hpp"
-#include "ops/graph/held_operand.hpp"
-#include "ops/graph/indices.hpp"
+#include "ops/functions/held_operand.hpp"
 #include "ops/graph/node_access.hpp"
+#include "ops/leaves/indices.hpp"
 #include "parallel/executor/tile_loop.hpp"
 #include "parallel/operands/loop_operand.hpp"
 #include "shale/elementwise.hpp"

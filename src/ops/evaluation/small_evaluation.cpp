@@ -1,4 +1,4 @@
-#include "ops/graph/small_evaluation.hpp"
+#include "ops/evaluation/small_evaluation.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -10,10 +10,10 @@
 #include <string>
 
 #include "core/allocating.hpp"
-#include "ops/graph/compile.hpp"
+#include "ops/evaluation/compile.hpp"
+#include "ops/evaluation/pass_sequence.hpp"
+#include "ops/evaluation/small_evaluation.hpp"
 #include "ops/graph/node_access.hpp"
-#include "ops/graph/pass_sequence.hpp"
-#include "ops/graph/small_evaluation.hpp"
 #include "ops/kernels/dispatch.hpp"
 #include "parallel/executor/executor_state.hpp"
 #include "parallel/sources/check_source.hpp"

@@ -10,7 +10,7 @@
 
 #include "core/allocating.hpp"
 #include "core/grid.hpp"
-#include "ops/graph/held_operand.hpp"
+#include "ops/functions/held_operand.hpp"
 #include "ops/graph/node_access.hpp"
 #include "ops/kernels/dispatch.hpp"
 #include "parallel/executor/tile_loop.hpp"

@@ -19,9 +19,9 @@
 #include <utility>
 #include <vector>
 
-#include "ops/graph/compile.hpp"
-#include "ops/graph/growing_passes.hpp"
-#include "ops/graph/stage_order.hpp"
+#include "ops/evaluation/compile.hpp"
+#include "ops/evaluation/growing_passes.hpp"
+#include "ops/evaluation/stage_order.hpp"
 #include "ops/linalg/products.hpp"
 
 namespace shale::ops {

@@ -16,7 +16,7 @@
 //   small.1  the results have the same bits as those of the general evaluation
 #pragma once
 
-#include "ops/graph/kept_pass.hpp"
+#include "ops/evaluation/kept_pass.hpp"
 #include "parallel/kept/kept_table.hpp"
 #include "shale/executor.hpp"
 

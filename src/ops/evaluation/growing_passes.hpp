@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "ops/graph/compile.hpp"
+#include "ops/evaluation/compile.hpp"
 
 namespace shale::ops {
 
