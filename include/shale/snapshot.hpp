@@ -33,7 +33,7 @@ class snapshot {
   array at(std::string_view name) const;
 
   /// Up to three names that differ from `name` by few edits, the closest first. It compares the
-  /// first 4,096 names of the container, and skips names of more than 256 bytes.
+  /// first 4,096 names of the container, and skips names of more than 64 bytes.
   std::vector<std::string> close_names(std::string_view name) const;
 
   /// Up to `limit` names that begin with `prefix` and come after `after`, sorted by their bytes.

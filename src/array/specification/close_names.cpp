@@ -12,7 +12,7 @@ namespace {
 
 // Longer names are not compared: nobody types them by hand, and the time to compare grows with the
 // square of the length.
-constexpr std::size_t bytes_compared_max = 256;
+constexpr std::size_t bytes_compared_max = 64;
 
 // The least number of insertions, deletions and substitutions that turn `a` into `b` (Levenshtein's
 // distance). `row` holds the distances of the first i + 1 bytes of `a` from all beginnings of `b`.

@@ -14,7 +14,7 @@ namespace shale::arrays {
 inline constexpr std::size_t names_compared_max = 4096;
 
 /// At most three of `names`: those with the fewest edits from `wanted`, closest first. A name that
-/// differs in more than a third of the characters is not close. Names of more than 256 bytes, and
+/// differs in more than a third of the characters is not close. Names of more than 64 bytes, and
 /// names after the first `names_compared_max`, are not compared.
 /// Cost     O(names x length^2)
 std::vector<std::string> close_names(std::string_view wanted, std::span<const std::string> names);
