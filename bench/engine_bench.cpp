@@ -1,10 +1,12 @@
 // The suite `engine`: work on tensors in memory, large and small, against bare loops over plain
-// arrays that move the same bytes.
+// arrays that move the same bytes, and against Python packages.
 //
-//   bench_engine [--threads N] [--rounds N] [--only TEXT] [--elements N]
+//   bench_engine [--threads N] [--rounds N] [--only TEXT] [--elements N] [--peers PYTHON PROGRAM]
+//                [--curve yes]
 //
-// Large work has 64 Mi elements (`--elements`) and runs on all threads. Its limit is the faster of
-// ordinary and non-temporal stores. Small work runs on one thread.
+// Large work has 64 Mi elements (`--elements`) and runs on all threads; with `--curve`, on one thread,
+// two, four and so on up to all. Its limit is the faster of ordinary and non-temporal stores. Small
+// work runs on one thread. PROGRAM is bench/peers/engine_peers.py, which PYTHON runs.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -18,6 +20,7 @@
 #include "shale/shale.hpp"
 #include "support/bare_loops.hpp"
 #include "support/contest.hpp"
+#include "support/peer_process.hpp"
 #include "support/row.hpp"
 #include "support/suite.hpp"
 
@@ -29,7 +32,26 @@ struct settings {
   int rounds = 7;
   std::string only;
   index_t elements = index_t{1} << 26;
+  std::vector<std::string> peers_command;
+  bool curve = false;
+  peer_process* peers = nullptr;
 };
+
+// Adds a contender for each peer that has this work.
+void add_peers(std::vector<contender>& contenders, const std::string& work, peer_process* peers) {
+  if (peers == nullptr) return;
+  for (const std::string& peer : peers->names())
+    if (peers->seconds(peer, work))
+      contenders.push_back({peer, [=] { return peers->seconds(peer, work).value(); }});
+}
+
+void print_with_peers(row made, const outcome& seen, const std::vector<contender>& contenders,
+                      peer_process* peers) {
+  for (const contender& each : contenders)
+    if (peers != nullptr && std::ranges::count(peers->names(), each.name) > 0)
+      made.peers[each.name] = seen.of(each.name, "shale");
+  print(made);
+}
 
 // ---- large work ---------------------------------------------------------------------------------
 
@@ -42,7 +64,7 @@ struct traffic {
 struct large_work {
   std::string name;
   traffic moved;
-  double reach;
+  double reach;  ///< the part of the limit that is asked for, or 0
   std::function<void()> run;
   double part = 1;  ///< the bytes that are moved, as a part of those of the limit's loop
 };
@@ -71,13 +93,16 @@ class limits {
   volatile float sink_ = 0;
 };
 
-void measure(const large_work& work, limits& bare, const settings& chosen) {
+void measure(const large_work& work, limits& bare, const settings& chosen, int threads) {
+  const bool all_threads = threads == chosen.threads;
   std::vector<contender> contenders = {
       {"shale", [&] { return seconds_of(work.run); }},
       {"ordinary", [&] { return bare.seconds(work.moved, stores::ordinary); }}};
   if (work.moved.writes)
     contenders.push_back(
         {"nontemporal", [&] { return bare.seconds(work.moved, stores::nontemporal); }});
+  // The peers have the number of threads that they were started with.
+  if (all_threads) add_peers(contenders, work.name, chosen.peers);
   const outcome seen = compete(contenders, chosen.rounds);
   const std::string best =
       work.moved.writes ? seen.best({"ordinary", "nontemporal"}) : std::string("ordinary");
@@ -86,18 +111,21 @@ void measure(const large_work& work, limits& bare, const settings& chosen) {
   };
   const double bytes = 4.0 * static_cast<double>(chosen.elements) *
                        static_cast<double>(work.moved.inputs + (work.moved.writes ? 1 : 0));
-  row made{.work = work.name,
-           .bytes = static_cast<std::uint64_t>(work.part * bytes),
-           .seconds = seen.median("shale")};
+  row made{
+      .work = all_threads ? work.name : work.name + ", " + std::to_string(threads) + " threads",
+      .bytes = static_cast<std::uint64_t>(work.part * bytes),
+      .seconds = seen.median("shale")};
   made.limit = share_of(seen.of(best, "shale"));
-  made.reach = target{*made.limit, work.reach, true, best + " stores"};
-  if (!work.moved.writes) made.reach->against = "reading";
-  print(made);
+  if (work.reach > 0) {
+    made.reach = target{*made.limit, work.reach, true, best + " stores"};
+    if (!work.moved.writes) made.reach->against = "reading";
+  }
+  print_with_peers(made, seen, contenders, chosen.peers);
 }
 
-void large(const settings& chosen) {
+void large(const settings& chosen, int threads) {
   const index_t n = chosen.elements;
-  executor on({.threads = chosen.threads});
+  executor on({.threads = threads});
   const executor::scope bound(on);
   const index_t columns = 8192, rows = n / columns;
   const auto filled = [&](dtype type) {
@@ -108,7 +136,7 @@ void large(const settings& chosen) {
   const tensor a = filled(dtype::float32), b = filled(dtype::float32), c = filled(dtype::float32);
   const tensor out = tensor::zeros({rows, columns}, dtype::float32);
   const tensor row = a.narrow(0, 0, 1);
-  limits bare(out, {a, b, c}, chosen.threads);
+  limits bare(out, {a, b, c}, threads);
   const tensor bytes = eval(astype(expr(a) * 100, dtype::int8));
   const tensor none = tensor::zeros({rows, columns}, dtype::boolean);
   const expr x(a), y(b), z(c);
@@ -124,6 +152,14 @@ void large(const settings& chosen) {
     return values.index({slice{.step = 2}, slice{.step = 2}});
   };
   const tensor a2 = every_second(a), b2 = every_second(b);
+  const auto scattered = [](index_t count, index_t below) {
+    return eval(arange(count) * 2654435761 % below);
+  };
+  const tensor half = eval((arange(n) * 2654435761 % 1024).reshape({rows, columns}) < 512);
+  const tensor flat = a.reshape({n}), flat_out = out.reshape({n});
+  const tensor narrow = a.reshape({n / 1024, 1024}), narrow_out = out.reshape({n / 1024, 1024});
+  const tensor any_row = scattered(n / 1024, n / 1024), any_element = scattered(n / 16, n);
+  generator numbers(1);
   const auto into = [&](const expr& value) { return [&out, value] { eval_into(out, value); }; };
   const auto result = [](const expr& value) { return [value] { eval(value); }; };
   const traffic read{1, false}, write{0, true}, unary{1, true}, binary{2, true}, ternary{3, true};
@@ -163,9 +199,28 @@ void large(const settings& chosen) {
       // Every second row is moved, in whole cache lines: half of each input, a quarter of the output.
       {"a[::2, ::2] + b[::2, ::2]", binary, 0.7, [&] { eval_into(quarter, expr(a2) + expr(b2)); },
        1.25 / 3},
+      {"argmin", read, 0.85, result(argmin(x))},
+      {"argmax", read, 0.85, result(argmax(x))},
+      {"cumulative_sum", unary, 0.6, [&] { eval_into(flat_out, cumulative_sum(expr(flat))); }},
+      // A mask has a byte for each element, and an index has eight; half of the elements are true.
+      {"masked_select, half", unary, 0.35, [&] { masked_select(x, expr(half)); }, 7.0 / 8},
+      {"nonzero, half", unary, 0.35, [&] { nonzero(expr(half).reshape({n})); }, 5.0 / 8},
+      {"take, rows of 4 KiB", unary, 0.85,
+       [&] { eval_into(narrow_out, take(expr(narrow), expr(any_row), 0)); }},
+      // A line of the cache for each element, its index, and the element that is written.
+      {"take, single elements", unary, 0, [&] { eval(take(expr(flat), expr(any_element), 0)); },
+       76.0 / 8 / 16},
+      {"uniform", write, 0.5,
+       [&] {
+         eval_into(out, uniform(numbers, {rows, columns}, 0, 1, dtype::float32));
+       }},
+      {"normal", write, 0.25,
+       [&] {
+         eval_into(out, normal(numbers, {rows, columns}, 0, 1, dtype::float32));
+       }},
   };
   for (const large_work& work : all)
-    if (work.name.find(chosen.only) != std::string::npos) measure(work, bare, chosen);
+    if (work.name.find(chosen.only) != std::string::npos) measure(work, bare, chosen, threads);
 }
 
 // ---- small work ---------------------------------------------------------------------------------
@@ -192,6 +247,7 @@ double seconds_of_one(const std::function<void()>& call) {
 void measure(const small_work& work, const settings& chosen) {
   std::vector<contender> contenders = {{"shale", [&] { return seconds_of_one(work.run); }}};
   if (work.loop) contenders.push_back({"loop", [&] { return seconds_of_one(work.loop); }});
+  add_peers(contenders, work.name, chosen.peers);
   const outcome seen = compete(contenders, std::max(chosen.rounds, 15));
   row made{.work = work.name, .seconds = seen.median("shale")};
   if (work.loop) {
@@ -200,7 +256,7 @@ void measure(const small_work& work, const settings& chosen) {
     const double taken = seen.median("shale") * 1e9;
     made.reach = target{{taken, taken, taken}, work.nanoseconds, false, "1 ns"};
   }
-  print(made);
+  print_with_peers(made, seen, contenders, chosen.peers);
 }
 
 void small(const settings& chosen) {
@@ -238,16 +294,30 @@ void small(const settings& chosen) {
 
 int run(std::span<char*> arguments) {
   settings chosen;
-  for (std::size_t k = 1; k + 1 < arguments.size(); k += 2) {
-    const std::string option = arguments[k], value = arguments[k + 1];
+  for (std::size_t k = 1; k < arguments.size(); k += 2) {
+    const std::string option = arguments[k];
+    if (k + 1 == arguments.size()) throw std::invalid_argument(option + " needs a value");
+    const std::string value = arguments[k + 1];
     if (option == "--threads") chosen.threads = std::stoi(value);
     else if (option == "--rounds") chosen.rounds = std::stoi(value);
     else if (option == "--only") chosen.only = value;
     else if (option == "--elements") chosen.elements = std::stoll(value);
+    else if (option == "--curve") chosen.curve = value == "yes";
+    else if (option == "--peers" && k + 2 < arguments.size())
+      chosen.peers_command = {value, arguments[k++ + 2]};
     else throw std::invalid_argument("unknown option " + option);
   }
+  std::unique_ptr<peer_process> peers;
+  if (!chosen.peers_command.empty()) {
+    chosen.peers_command.push_back(std::to_string(chosen.threads));
+    chosen.peers_command.push_back(std::to_string(chosen.elements));
+    peers = std::make_unique<peer_process>(chosen.peers_command);
+    chosen.peers = peers.get();
+  }
   small(chosen);
-  large(chosen);
+  if (chosen.curve)
+    for (int threads = 1; threads < chosen.threads; threads *= 2) large(chosen, threads);
+  large(chosen, chosen.threads);
   return 0;
 }
 
