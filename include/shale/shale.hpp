@@ -17,6 +17,7 @@
 #include "shale/raw.hpp"
 #include "shale/scatter.hpp"
 #include "shale/shared_memory.hpp"
+#include "shale/sorting.hpp"
 #include "shale/storage.hpp"
 #include "shale/tensor.hpp"
 #include "shale/tile_source.hpp"

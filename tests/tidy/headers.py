@@ -10,7 +10,7 @@ from floors import UMBRELLA
 # Only in sources and private headers, neither named by a public header nor dragged in by what it
 # names.
 FORBIDDEN = ("tbb oneapi boost hdf5 fmt flatbuffers zstd.h zdict.h xxhash.h png.h zlib.h cblas.h "
-             "sleef.h filesystem functional iostream").split()
+             "sleef.h hwy filesystem functional iostream").split()
 
 # Preprocessed lines with code (g++ -std=c++20 -E).
 LINES_MAX = 50_900

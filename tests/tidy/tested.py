@@ -104,6 +104,9 @@ THROUGH = {
         "strided": ("tests/ops/kernels/arithmetic_test.cpp", "through the table of kernels"),
         "sums": ("tests/ops/kernels/reducers_test.cpp", "through the table of kernels"),
     },
+    "src/ops/sorting": {
+        "lane_sort": ("tests/ops/sorting_test.cpp", "sort and argsort"),
+    },
     "src/parallel/blocks": {
         "block_copy": ("tests/parallel/mapped_tiles_test.cpp", "every tile that is copied"),
     },

@@ -1,0 +1,42 @@
+#include "shale/sorting.hpp"
+
+#include "core/allocating.hpp"
+#include "ops/functions/held_operand.hpp"
+#include "ops/sorting/lane_sort.hpp"
+
+namespace shale {
+
+using namespace ops;
+using detail::allocating;
+
+namespace {
+
+using sort_function = void (*)(const tensor& from, const tensor& out, bool descends, executor& on);
+
+tensor sorted_along(const expr& x, index_t axis, descending order, dtype type,
+                    sort_function sort_all) {
+  executor& on = executor::current();
+  const index_t along = normalize_axis(axis, x.rank());
+  const tensor from = held_contiguous(x.moveaxis(along, -1));
+  const tensor out = tensor::empty(from.shape(), type, &on.pool());
+  sort_all(from, out, order == descending::yes, on);
+  return along == x.rank() - 1 ? out : eval(expr(out).moveaxis(-1, along));
+}
+
+}  // namespace
+
+tensor sort(const expr& x, index_t axis, descending order) {
+  return allocating([&] {
+    require_order(x.dtype(), "sort");
+    return sorted_along(x, axis, order, x.dtype(), sort_rows);
+  });
+}
+
+tensor argsort(const expr& x, index_t axis, descending order) {
+  return allocating([&] {
+    require_order(x.dtype(), "argsort");
+    return sorted_along(x, axis, order, dtype::int64, argsort_rows);
+  });
+}
+
+}  // namespace shale
