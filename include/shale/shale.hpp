@@ -14,6 +14,7 @@
 #include "shale/npy.hpp"
 #include "shale/npz.hpp"
 #include "shale/ops.hpp"
+#include "shale/order_statistics.hpp"
 #include "shale/raw.hpp"
 #include "shale/scatter.hpp"
 #include "shale/shared_memory.hpp"

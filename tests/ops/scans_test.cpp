@@ -22,6 +22,7 @@
 #include "support/random_tensors.hpp"
 #include "support/run_on.hpp"
 #include "support/scratch_directory.hpp"
+#include "support/tensor_tiles.hpp"
 
 namespace shale {
 namespace {
@@ -30,6 +31,7 @@ using test::code_of;
 using test::elements_of;
 using test::random_choices;
 using test::sharing;
+using test::tensor_tiles;
 
 /// Goes along an axis of row-major values: `step(so far, value)` gives the next result.
 template <class Out, class T, class Step>
@@ -201,49 +203,6 @@ TEST_F(Scans, WriteTheirOutputThemselves) {
   EXPECT_EQ(explain(cumulative_sum(values, 0) * 2).staged_bytes_max, 8'000'000u);
 }
 
-/// Tiles of a tensor. Its tile `failing` cannot be loaded or stored.
-class tiles_of final : public tile_source {
- public:
-  tiles_of(tensor values, const dims& tile_shape, const dims& failing = {-1})
-      : values_(std::move(values)), tile_shape_(tile_shape), failing_(failing) {}
-
-  shale::dtype dtype() const noexcept override { return values_.dtype(); }
-  const dims& shape() const noexcept override { return values_.shape(); }
-  const dims& tile_shape() const noexcept override { return tile_shape_; }
-  bool writable() const noexcept override { return true; }
-  std::uint64_t stored_bytes(const dims&) const override { return 1; }
-  void load(const dims& tile, const tensor& into) const override {
-    if (tile == failing_) throw error(errc::corrupt, "this tile is lost");
-    copy_elements(part(tile), into);
-  }
-  void store(const dims& tile, const tensor& from) override {
-    if (tile == failing_) throw error(errc::out_of_space, "no room for this tile");
-    copy_elements(from, part(tile));
-  }
-
- private:
-  tensor part(const dims& tile) const {
-    const region box = tile_region(values_.shape(), tile_shape_, tile);
-    tensor result = values_;
-    for (index_t axis = 0; axis < tile.size(); ++axis)
-      result = result.narrow(axis, box.start[axis], box.shape[axis]);
-    return result;
-  }
-
-  static void copy_elements(const tensor& from, const tensor& to) {
-    const auto source = test::positions_of(from), target = test::positions_of(to);
-    const auto item = static_cast<index_t>(from.item_bytes());
-    auto* const bytes = const_cast<std::byte*>(to.storage().data());
-    for (std::size_t i = 0; i < source.size(); ++i)
-      std::memcpy(bytes + target[i] * item, from.storage().data() + source[i] * item,
-                  from.item_bytes());
-  }
-
-  tensor values_;
-  dims tile_shape_;
-  dims failing_;
-};
-
 TEST_F(Scans, GoFromTilesToTiles) {
   executor tiny({.threads = 3, .memory_bytes = 1 << 16});
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
@@ -252,9 +211,9 @@ TEST_F(Scans, GoFromTilesToTiles) {
     const dims shape{choose(1, 60), choose(1, 60)};
     const tensor values = whole_numbers(choose, shape);
     const index_t axis = choose(0, 1);
-    const auto source = std::make_shared<tiles_of>(values, dims{choose(1, 20), choose(1, 20)});
+    const auto source = std::make_shared<tensor_tiles>(values, dims{choose(1, 20), choose(1, 20)});
     const tensor out = tensor::zeros(shape, dtype::int64);
-    tiles_of sink(out, dims{choose(1, 20), choose(1, 20)});
+    tensor_tiles sink(out, dims{choose(1, 20), choose(1, 20)});
     const executor::scope within(tiny);
     const expr read{std::shared_ptr<const tile_source>(source)};
     ASSERT_EQ(elements_of<std::int64_t>(eval(cumulative_sum(read, axis))), sums_of(values, axis));
@@ -271,7 +230,7 @@ TEST_F(Scans, MayReplaceTheTilesThatTheyRead) {
   const executor::scope within(four_);
   for (const bool flipped : {false, true}) {
     const tensor values = eval(astype(expr(whole_numbers(choose, {300, 40})), dtype::int64));
-    const auto tiles = std::make_shared<tiles_of>(values, dims{7, 40});
+    const auto tiles = std::make_shared<tensor_tiles>(values, dims{7, 40});
     const expr read{std::shared_ptr<const tile_source>(tiles)};
     const expr sums = cumulative_sum(flipped ? read.flip({0}) : read, 0);
     const tensor wanted = eval(sums);
@@ -285,9 +244,9 @@ TEST_F(Scans, EndWithTheFirstError) {
   random_choices choose(6);
   const tensor values = whole_numbers(choose, {400, 50});
   for (const index_t bad : {0, 3, 20, 39}) {
-    const auto source = std::make_shared<tiles_of>(values, dims{10, 50}, dims{bad, 0});
+    const auto source = std::make_shared<tensor_tiles>(values, dims{10, 50}, dims{bad, 0});
     const expr read{std::shared_ptr<const tile_source>(source)};
-    tiles_of sink(tensor::zeros({400, 50}, dtype::int64), {10, 50}, dims{bad, 0});
+    tensor_tiles sink(tensor::zeros({400, 50}, dtype::int64), {10, 50}, dims{bad, 0});
     for (executor* on : {&one_, &two_, &four_}) {
       const executor::scope within(*on);
       EXPECT_EQ(code_of([&] { eval(cumulative_sum(read, 0)); }), errc::corrupt);

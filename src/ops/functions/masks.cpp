@@ -11,6 +11,7 @@
 #include "core/allocating.hpp"
 #include "core/grid.hpp"
 #include "ops/functions/held_operand.hpp"
+#include "ops/functions/slabs.hpp"
 #include "ops/graph/node_access.hpp"
 #include "ops/kernels/dispatch.hpp"
 #include "parallel/executor/tile_loop.hpp"
@@ -80,27 +81,6 @@ class counted_mask {
   std::vector<index_t> starts_;
 };
 
-// Cuts an index space into slabs that follow one another in row-major order. A slab has at most
-// `elements` elements, or one.
-dims slab_shape(const dims& shape, index_t elements) {
-  dims slab = dims::filled(shape.size(), 1);
-  index_t left = std::max<index_t>(elements, 1);
-  for (index_t axis = shape.size() - 1; axis >= 0; --axis) {
-    slab[axis] = std::min(shape[axis], left);
-    if (slab[axis] < shape[axis]) break;
-    left /= std::max<index_t>(slab[axis], 1);
-  }
-  return slab;
-}
-
-expr part_of(const expr& whole, const region& box) {
-  expr part = whole;
-  for (index_t axis = 0; axis < whole.rank(); ++axis)
-    if (box.shape[axis] != whole.shape(axis))
-      part = part.narrow(axis, box.start[axis], box.shape[axis]);
-  return part;
-}
-
 // A mask whose true elements are counted first and then visited slab by slab, so that neither the
 // mask nor what is selected by it needs to fit into memory.
 class selection {
@@ -127,20 +107,13 @@ class selection {
   void for_each_slab(Body body) const {
     if (count_ == 0) return;
     if (whole_) return body(region::all(mask_.shape()), *whole_, 0);
-    const dims grid = detail::grid_of(mask_.shape(), slab_);
     index_t before = 0;
-    dims at = dims::filled(grid.size(), 0);
-    do {
-      region box{at, slab_};
-      for (index_t axis = 0; axis < at.size(); ++axis) {
-        box.start[axis] *= slab_[axis];
-        box.shape[axis] = std::min(slab_[axis], mask_.shape(axis) - box.start[axis]);
-      }
+    for_each_slab_of(mask_.shape(), slab_, [&](const region& box) {
       const counted_mask part(held_contiguous(part_of(mask_, box)), on_);
       if (before + part.count() > count_) throw_changed();
       if (part.count() > 0) body(box, part, before);
       before += part.count();
-    } while (detail::advance(at, grid));
+    });
     if (before != count_) throw_changed();
   }
 

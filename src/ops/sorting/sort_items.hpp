@@ -8,7 +8,7 @@
 
 #include <hwy/contrib/sort/vqsort.h>
 
-#include "parallel/executor/tile_loop.hpp"
+#include "ops/sorting/row_shape.hpp"
 
 namespace shale::ops {
 
@@ -51,16 +51,6 @@ void sort_items(Item* items, index_t count) {
   else if constexpr (sizeof(Item) == 1) counting_sort(items, count);
   else hwy::Sorter()(items, static_cast<std::size_t>(count), hwy::SortAscending());
 }
-
-/// The bounds of equal pieces of a sequence.
-class equal_pieces {
- public:
-  equal_pieces(index_t count, index_t pieces) : whole_(count / pieces), rest_(count % pieces) {}
-  index_t start(index_t piece) const { return whole_ * piece + (piece < rest_ ? piece : rest_); }
-
- private:
-  index_t whole_, rest_;
-};
 
 /// How many of the first `taken` items of the merged sequence are from `a`.
 template <class Item>

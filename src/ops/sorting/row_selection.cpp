@@ -1,0 +1,334 @@
+#include "ops/sorting/row_selection.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include "ops/sorting/row_shape.hpp"
+#include "ops/sorting/sort_items.hpp"
+
+namespace shale::ops {
+
+namespace {
+
+template <class T>
+using bits_of = typename order_keys<T>::bits;
+
+template <class T>
+const bits_of<T>* elements_at(const tensor& of) {
+  return reinterpret_cast<const bits_of<T>*>(of.data());
+}
+
+template <class T>
+bits_of<T>* elements_of(const tensor& of) {
+  return reinterpret_cast<bits_of<T>*>(of.data());
+}
+
+std::int64_t* indices_of(const tensor& of) { return reinterpret_cast<std::int64_t*>(of.data()); }
+
+// ---- the first elements -------------------------------------------------------------------------
+
+template <class Bits>
+struct candidate {
+  Bits key;
+  Bits element;
+  std::int64_t index;
+
+  bool operator<(const candidate& other) const {
+    return key != other.key ? key < other.key : index < other.index;
+  }
+};
+
+// Keeps the first k of the elements that it has seen. Indices rise, so an element whose key is equal
+// to that of the last one kept comes behind it.
+template <class T>
+class first_elements {
+  using bits = bits_of<T>;
+
+ public:
+  first_elements(index_t k, bits flip) : k_(static_cast<std::size_t>(k)), flip_(flip) {}
+
+  void add(const bits* from, index_t count, index_t first_index) {
+    constexpr index_t block = 256;
+    bits keys[block];
+    for (index_t begin = 0; begin < count; begin += block) {
+      const index_t length = std::min(block, count - begin);
+      bits least = order_keys<T>::last;
+      for (index_t i = 0; i < length; ++i) {
+        keys[i] = static_cast<bits>(order_keys<T>::key(from[begin + i]) ^ flip_);
+        least = std::min(least, keys[i]);
+      }
+      if (full_ && least >= last_) continue;
+      for (index_t i = 0; i < length; ++i)
+        if (!full_ || keys[i] < last_) keep({keys[i], from[begin + i], first_index + begin + i});
+    }
+  }
+
+  void keep(const candidate<bits>& found) {
+    kept_.push_back(found);
+    if (kept_.size() >= 2 * k_ + block_) shrink();
+  }
+
+  const std::vector<candidate<bits>>& in_order() {
+    std::sort(kept_.begin(), kept_.end());
+    if (kept_.size() > k_) kept_.resize(k_);
+    return kept_;
+  }
+
+ private:
+  void shrink() {
+    std::nth_element(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(k_) - 1,
+                     kept_.end());
+    kept_.resize(k_);
+    last_ = kept_.back().key;
+    full_ = true;
+  }
+
+  static constexpr std::size_t block_ = 256;
+  std::size_t k_;
+  bits flip_;
+  bool full_ = false;
+  bits last_ = 0;  // the key of the last of the first k elements, as of the last `shrink`
+  std::vector<candidate<bits>> kept_;
+};
+
+template <class T>
+void select_first_of(const tensor& from, const std::vector<index_t>& lanes, index_t first,
+                     index_t k, bool descends, const tensor& values, const tensor& indices,
+                     executor& on) {
+  using bits = bits_of<T>;
+  const row_shape shape(from);
+  const bits flip = descends ? order_keys<T>::last : bits{0};
+  const bits* const source = elements_at<T>(from);
+  const auto begin_lane = [&](first_elements<T>& best, index_t lane) {
+    for (index_t i = 0; i < std::min(k, first); ++i) {
+      const bits element = elements_at<T>(values)[lane * k + i];
+      best.keep({static_cast<bits>(order_keys<T>::key(element) ^ flip), element,
+                 indices_of(indices)[lane * k + i]});
+    }
+  };
+  const auto end_lane = [&](first_elements<T>& best, index_t lane) {
+    index_t at = lane * k;
+    for (const auto& found : best.in_order()) {
+      elements_of<T>(values)[at] = found.element;
+      indices_of(indices)[at++] = found.index;
+    }
+  };
+  const index_t pieces = pieces_of(shape, on);
+  if (pieces == 1) {
+    for_each_row(shape, sizeof(bits), on, [&](index_t row, int) {
+      first_elements<T> best(k, flip);
+      const index_t lane = lanes[static_cast<std::size_t>(row)];
+      begin_lane(best, lane);
+      best.add(source + row * shape.length, shape.length, first);
+      end_lane(best, lane);
+    });
+    return;
+  }
+  const equal_pieces bounds(shape.length, pieces);
+  for (index_t row = 0; row < shape.rows; ++row) {
+    std::vector<std::vector<candidate<bits>>> found(static_cast<std::size_t>(pieces));
+    parallel::parallel_for_tiles(
+        on, pieces,
+        [&](index_t piece, int) {
+          const index_t begin = bounds.start(piece);
+          first_elements<T> best(k, flip);
+          best.add(source + row * shape.length + begin, bounds.start(piece + 1) - begin,
+                   first + begin);
+          found[static_cast<std::size_t>(piece)] = best.in_order();
+        },
+        {.progress_bytes = static_cast<std::uint64_t>(shape.length) * sizeof(bits)});
+    first_elements<T> best(k, flip);
+    const index_t lane = lanes[static_cast<std::size_t>(row)];
+    begin_lane(best, lane);
+    for (const auto& piece : found)
+      for (const auto& element : piece) best.keep(element);
+    end_lane(best, lane);
+  }
+}
+
+// ---- ranks --------------------------------------------------------------------------------------
+
+// The numbers of elements by the leading bits of their keys.
+template <class T>
+class leading_counts {
+  using bits = bits_of<T>;
+  static constexpr int key_bits = 8 * sizeof(T);
+  static constexpr int counted_bits = std::min(key_bits, 12);
+
+ public:
+  static constexpr int bins = 1 << counted_bits;
+  static int bin_of(bits key) { return static_cast<int>(key >> (key_bits - counted_bits)); }
+};
+
+// The keys with the given ranks of a long row.
+template <class T>
+std::vector<bits_of<T>> ranked_keys(const bits_of<T>* row, index_t length, index_t pieces,
+                                    const std::vector<index_t>& ranks, executor& on) {
+  using bits = bits_of<T>;
+  using counts = leading_counts<T>;
+  const equal_pieces bounds(length, pieces);
+  std::vector<std::vector<index_t>> of_pieces(static_cast<std::size_t>(pieces));
+  parallel::parallel_for_tiles(
+      on, pieces,
+      [&](index_t piece, int) {
+        std::vector<index_t> own(counts::bins, 0);
+        for (index_t i = bounds.start(piece); i < bounds.start(piece + 1); ++i)
+          ++own[static_cast<std::size_t>(counts::bin_of(order_keys<T>::key(row[i])))];
+        of_pieces[static_cast<std::size_t>(piece)] = std::move(own);
+      },
+      {.progress_bytes = static_cast<std::uint64_t>(length) * sizeof(bits)});
+  std::vector<index_t> starts(counts::bins + 1, 0);
+  for (std::size_t bin = 0; bin < counts::bins; ++bin) {
+    starts[bin + 1] = starts[bin];
+    for (const auto& own : of_pieces) starts[bin + 1] += own[bin];
+  }
+  std::vector<bool> is_wanted(counts::bins, false);
+  std::vector<std::size_t> bin_of_rank;
+  index_t gathered = 0;
+  for (const index_t rank : ranks) {
+    const auto bin = static_cast<std::size_t>(std::upper_bound(starts.begin(), starts.end(), rank) -
+                                              starts.begin() - 1);
+    if (!is_wanted[bin]) gathered += starts[bin + 1] - starts[bin];
+    is_wanted[bin] = true;
+    bin_of_rank.push_back(bin);
+  }
+  // The places of each bin's keys, and then of each piece's in it.
+  std::vector<index_t> places(counts::bins, 0);
+  index_t place = 0;
+  std::vector<std::vector<index_t>> starts_of(static_cast<std::size_t>(pieces));
+  for (auto& own : starts_of) own.assign(counts::bins, 0);
+  for (std::size_t bin = 0; bin < counts::bins; ++bin) {
+    places[bin] = place;
+    if (!is_wanted[bin]) continue;
+    for (std::size_t piece = 0; piece < of_pieces.size(); ++piece) {
+      starts_of[piece][bin] = place;
+      place += of_pieces[piece][bin];
+    }
+  }
+  const storage memory =
+      storage::allocate(static_cast<std::size_t>(gathered) * sizeof(bits), &on.pool());
+  auto* const keys = reinterpret_cast<bits*>(memory.data());
+  parallel::parallel_for_tiles(on, pieces, [&](index_t piece, int) {
+    auto& next = starts_of[static_cast<std::size_t>(piece)];
+    for (index_t i = bounds.start(piece); i < bounds.start(piece + 1); ++i) {
+      const bits key = order_keys<T>::key(row[i]);
+      const auto bin = static_cast<std::size_t>(counts::bin_of(key));
+      if (is_wanted[bin]) keys[next[bin]++] = key;
+    }
+  });
+  std::vector<bits> found;
+  for (std::size_t bin = 0; bin < counts::bins; ++bin)
+    if (is_wanted[bin]) sort_items(keys + places[bin], starts[bin + 1] - starts[bin]);
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    found.push_back(keys[places[bin_of_rank[i]] + ranks[i] - starts[bin_of_rank[i]]]);
+  return found;
+}
+
+// Calls `found(row, keys)` with the keys of each row that have the given ranks.
+template <class T, class Found>
+void for_each_ranked(const tensor& from, const std::vector<index_t>& ranks, executor& on,
+                     const Found& found) {
+  using bits = bits_of<T>;
+  const row_shape shape(from);
+  const bits* const source = elements_at<T>(from);
+  const index_t pieces = pieces_of(shape, on);
+  if (shape.rows < 2 * on.threads() && shape.length >= piece_elements_min) {
+    for (index_t row = 0; row < shape.rows; ++row)
+      found(row, ranked_keys<T>(source + row * shape.length, shape.length, pieces, ranks, on));
+    return;
+  }
+  for_each_row(shape, sizeof(bits), on, [&](index_t row, int) {
+    std::vector<bits> keys(static_cast<std::size_t>(shape.length));
+    for (index_t i = 0; i < shape.length; ++i)
+      keys[static_cast<std::size_t>(i)] = order_keys<T>::key(source[row * shape.length + i]);
+    sort_items(keys.data(), shape.length);
+    std::vector<bits> chosen;
+    for (const index_t rank : ranks) chosen.push_back(keys[static_cast<std::size_t>(rank)]);
+    found(row, chosen);
+  });
+}
+
+template <class T>
+void select_ranked_of(const tensor& from, index_t rank, const tensor& values, const tensor& indices,
+                      executor& on) {
+  using bits = bits_of<T>;
+  const index_t length = from.shape(-1);
+  for_each_ranked<T>(from, {rank}, on, [&](index_t row, const std::vector<bits>& keys) {
+    const bits* const elements = elements_at<T>(from) + row * length;
+    index_t before = 0;  // elements that come before all with this key
+    for (index_t i = 0; i < length; ++i) before += order_keys<T>::key(elements[i]) < keys[0];
+    index_t equal = rank - before;
+    index_t at = 0;
+    for (; at < length; ++at)
+      if (order_keys<T>::key(elements[at]) == keys[0] && equal-- == 0) break;
+    elements_of<T>(values)[row] = elements[at];
+    indices_of(indices)[row] = at;
+  });
+}
+
+template <class T>
+void select_modes_of(const tensor& sorted, const tensor& order, const tensor& values,
+                     const tensor& indices, executor& on) {
+  using bits = bits_of<T>;
+  const row_shape shape(sorted);
+  for_each_row(shape, sizeof(bits), on, [&](index_t row, int) {
+    const bits* const elements = elements_at<T>(sorted) + row * shape.length;
+    index_t best = 0, most = 0;
+    for (index_t begin = 0; begin < shape.length;) {
+      const bits key = order_keys<T>::key(elements[begin]);
+      index_t end = begin + 1;
+      while (end < shape.length && order_keys<T>::key(elements[end]) == key) ++end;
+      if (end - begin > most) {
+        most = end - begin;
+        best = begin;
+      }
+      begin = end;
+    }
+    elements_of<T>(values)[row] = elements[best];
+    indices_of(indices)[row] = indices_of(order)[row * shape.length + best];
+  });
+}
+
+}  // namespace
+
+void select_first(const tensor& from, const std::vector<index_t>& lanes, index_t first, index_t k,
+                  bool descends, const tensor& values, const tensor& indices, executor& on) {
+  if (from.size() == 0 || k == 0) return;
+  visit(from.dtype(), ordered_types{}, [&]<class T>(std::type_identity<T>) {
+    select_first_of<T>(from, lanes, first, k, descends, values, indices, on);
+  });
+}
+
+tensor select_ranks(const tensor& from, const std::vector<index_t>& ranks, executor& on) {
+  const row_shape shape(from);
+  const auto count = static_cast<index_t>(ranks.size());
+  const tensor out = tensor::empty({shape.rows, count}, from.dtype(), &on.pool());
+  if (out.size() == 0) return out;
+  visit(from.dtype(), ordered_types{}, [&]<class T>(std::type_identity<T>) {
+    for_each_ranked<T>(from, ranks, on, [&](index_t row, const std::vector<bits_of<T>>& keys) {
+      for (std::size_t i = 0; i < keys.size(); ++i)
+        elements_of<T>(out)[row * count + static_cast<index_t>(i)] =
+            order_keys<T>::element(keys[i]);
+    });
+  });
+  return out;
+}
+
+void select_ranked(const tensor& from, index_t rank, const tensor& values, const tensor& indices,
+                   executor& on) {
+  if (from.size() == 0) return;
+  visit(from.dtype(), ordered_types{}, [&]<class T>(std::type_identity<T>) {
+    select_ranked_of<T>(from, rank, values, indices, on);
+  });
+}
+
+void select_modes(const tensor& sorted, const tensor& order, const tensor& values,
+                  const tensor& indices, executor& on) {
+  if (sorted.size() == 0) return;
+  visit(sorted.dtype(), ordered_types{}, [&]<class T>(std::type_identity<T>) {
+    select_modes_of<T>(sorted, order, values, indices, on);
+  });
+}
+
+}  // namespace shale::ops

@@ -1,0 +1,41 @@
+// Finds elements of rows by their rank in the order, without sorting the rows where that is faster.
+//
+// Invariants
+//   rank.1  elements are ranked by their key, then by their index: no two have one rank
+//   rank.2  a long row is counted by the leading bits of its keys, and only elements whose leading
+//           bits are those of a wanted rank are sorted
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ops/sorting/order_keys.hpp"
+#include "shale/executor.hpp"
+#include "shale/tensor.hpp"
+
+namespace shale::ops {
+
+/// Merges the first elements of the rows `from` with those found before. Row r of `from` begins at
+/// position `first` of the lane `lanes[r]`. The lane's best min(k, first) elements are the first
+/// ones of its row in `values` and `indices`, which have k columns; so are its best
+/// min(k, first + row length) ones afterwards. Descending: the largest come first.
+/// Throws   std::bad_alloc, cancelled
+void select_first(const tensor& from, const std::vector<index_t>& lanes, index_t first, index_t k,
+                  bool descends, const tensor& values, const tensor& indices, executor& on);
+
+/// The elements with the given ranks, of each row. Rows are not empty.
+/// Shape    [number of rows, number of ranks]; the dtype of `from`. A NaN is the canonical one, and
+///          a zero is +0
+/// Throws   std::bad_alloc, cancelled
+tensor select_ranks(const tensor& from, const std::vector<index_t>& ranks, executor& on);
+
+/// The elements of rank `rank` in each row, and their indices.
+/// Throws   as select_ranks
+void select_ranked(const tensor& from, index_t rank, const tensor& values, const tensor& indices,
+                   executor& on);
+
+/// The smallest of the most frequent elements of sorted rows. `order` is their argsort.
+void select_modes(const tensor& sorted, const tensor& order, const tensor& values,
+                  const tensor& indices, executor& on);
+
+}  // namespace shale::ops
