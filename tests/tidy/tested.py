@@ -105,6 +105,7 @@ THROUGH = {
         "sums": ("tests/ops/kernels/reducers_test.cpp", "through the table of kernels"),
     },
     "src/ops/sorting": {
+        "key_search": ("tests/ops/searching_test.cpp", "searchsorted and unique"),
         "lane_sort": ("tests/ops/sorting_test.cpp", "sort and argsort"),
         "row_selection": ("tests/ops/order_statistics_test.cpp", "topk, kthvalue and quantiles"),
     },

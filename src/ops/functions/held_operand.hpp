@@ -9,6 +9,12 @@
 
 namespace shale::ops {
 
+/// Whether the elements need no evaluation: those of a tensor that is not mapped.
+inline bool lies_in_memory(const expr& value) {
+  const auto* leaf = std::get_if<detail::tensor_leaf>(&node_of(value)->content);
+  return leaf && !detail::is_mapped(leaf->values.storage());
+}
+
 /// The elements of `value`: those of a tensor in memory in place, any others evaluated into memory
 /// of the current executor's pool.
 /// Throws   as `eval`

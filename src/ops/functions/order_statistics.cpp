@@ -21,11 +21,6 @@ using detail::allocating;
 
 namespace {
 
-bool lies_in_memory(const expr& x) {
-  const auto* leaf = std::get_if<detail::tensor_leaf>(&node_of(x)->content);
-  return leaf && !detail::is_mapped(leaf->values.storage());
-}
-
 dims without(dims shape, index_t axis) {
   shape.erase(axis);
   return shape;

@@ -1,0 +1,72 @@
+// How often values occur: by bins, or by whole numbers.
+//
+//   auto [counts, edges] = histogram(x, 256, {.range = value_range{0, 1}});
+//   tensor sizes = bincount(indices);
+//
+// These functions evaluate at once, on the executor of the calling thread. Operands may be any
+// expressions, also tile sources and mapped files larger than the budget: if they are not tensors in
+// memory and exceed a quarter of it, they are evaluated in slabs, each once. Results are new tensors
+// in memory of the executor's pool. They have the same bits for any number of threads and any budget:
+// counts are whole numbers, and weights are added in row-major order, in float64.
+// Throws   invalid_argument (shapes that do not fit, complex elements, bins or edges that make no
+//          sense), out_of_memory (also more bins than the budget has bytes for), cancelled, and as
+//          `eval`
+// Threads  as `eval`
+#pragma once
+
+#include <optional>
+
+#include "shale/expr.hpp"
+
+namespace [[gnu::visibility("default")]] shale {
+
+/// The lowest and the highest value that bins cover, both included.
+struct value_range {
+  double low = 0;
+  double high = 1;
+};
+
+/// What a histogram counts, beside the elements.
+struct histogram_options {
+  /// The range of equal bins. Without it, the smallest and the largest element, which costs one more
+  /// read of the operand. If both are equal, the range is extended by 0.5 on each side; if there are
+  /// no elements, it is 0 to 1. Not for edges.
+  std::optional<value_range> range = std::nullopt;
+
+  /// What each element counts, in place of 1: real numbers, with the shape of the operand.
+  std::optional<expr> weights = std::nullopt;
+
+  /// Whether counts are divided by their sum and by the widths of the bins.
+  bool density = false;
+};
+
+/// The counts of bins, and their edges (float64): one more.
+struct binned_counts {
+  tensor counts;
+  tensor edges;
+};
+
+/// Counts the elements in `bins` bins of equal width, as NumPy's histogram. Each bin has its lower
+/// edge, and the last one its upper edge, too. Elements outside the range and NaN are not counted.
+/// Elements and edges are compared in float64.
+/// Shape    [bins]: int64, or float64 with weights or density
+/// Throws   invalid_argument also for bins <= 0, a range that is not finite or not in order, and NaN or
+///          infinite elements if the range is taken from them
+binned_counts histogram(const expr& x, index_t bins = 10, const histogram_options& options = {});
+
+/// The same in bins between the given edges, which do not fall.
+/// Shape    `edges` has one axis of one or more elements
+/// Cost     a binary search for each element
+/// Throws   invalid_argument also for edges that fall, and with a range
+binned_counts histogram(const expr& x, const expr& edges, const histogram_options& options = {});
+
+/// How often each of 0, 1, 2, … occurs among integers: up to the largest one, and at least
+/// `length_min` of them. With weights, the sums of the weights of these elements.
+/// Shape    [largest element + 1 or more]: int64, or float64 with weights. `weights` has the shape of
+///          `x`
+/// Throws   invalid_argument also for negative elements, other dtypes than integers and bool, and a
+///          negative `length_min`
+tensor bincount(const expr& x, const std::optional<expr>& weights = std::nullopt,
+                index_t length_min = 0);
+
+}  // namespace shale
