@@ -12,7 +12,8 @@
 // as the mean above, is computed again for each slab; evaluate it before if that is expensive.
 // Operands that lie in memory as contiguous tensors are read in place.
 // Throws   invalid_argument (shapes that do not broadcast, rank 0 where axes are needed),
-//          out_of_memory (a result beyond the budget), and as `eval`
+//          out_of_memory (a result beyond the budget), io (a mask in shared memory, or from a file,
+//          had fewer true elements when it was used than when it was counted), and as `eval`
 // Threads  as `eval`
 #pragma once
 

@@ -14,9 +14,11 @@
 // overlap the operands, which are copied then.
 // Throws   invalid_argument (shapes or axes that do not fit, indices of other dtypes or out of
 //          range), access_denied (`out` is read-only), out_of_memory: nothing is stored then. Also
-//          cancelled and io: some elements may be stored then
+//          cancelled and io: some elements may be stored then. An index in shared memory that
+//          another process moves out of its range after the check is an error too (io)
 // Cost     one pass over indices and values; lanes are worked through in parallel, and a single
-//          long lane by ranges of its targets
+//          long lane by ranges of its targets. Progress is reported by lanes; a cancellation also
+//          ends a long lane
 // Threads  no other thread may use the elements of `out` meanwhile
 #pragma once
 

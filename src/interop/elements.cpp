@@ -38,7 +38,7 @@ tensor read_copy(const input_file& file, const element_place& place, access allo
   const executor& on = executor::current();
   const std::span<std::byte> all(bytes.data(), bytes.size_bytes());
   for (std::size_t offset = 0; offset < all.size(); offset += piece_bytes) {
-    require_not_cancelled(on);
+    parallel::require_not_cancelled(on);
     const auto piece = all.subspan(offset, std::min(piece_bytes, all.size() - offset));
     file.read(piece, place.offset + offset);
     if (place.byte_order != std::endian::native) swap_bytes(piece, place.dtype);
@@ -82,7 +82,7 @@ class element_streamer {
     const storage& source = part.storage();
     const byte_range all = touched_bytes(part);
     for (std::size_t done = 0; done < all.bytes; done += piece_bytes) {
-      require_not_cancelled(on_);
+      parallel::require_not_cancelled(on_);
       const byte_range piece{all.offset + done, std::min(piece_bytes, all.bytes - done)};
       if (parallel::compares(on_, source)) source.compare_checksums(piece);
       source.populate(piece);
@@ -132,10 +132,6 @@ class element_streamer {
 };
 
 }  // namespace
-
-void require_not_cancelled(const executor& on) {
-  if (on.cancelled()) throw error(errc::cancelled, "the call was cancelled");
-}
 
 void require_byte_order(std::endian order) {
   if (order == std::endian::little || order == std::endian::big) return;

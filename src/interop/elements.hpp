@@ -19,10 +19,6 @@ static_assert(std::endian::native == std::endian::little, "Shale runs on little-
 /// The readers and writers below process this many bytes at a time.
 inline constexpr std::size_t piece_bytes = std::size_t{4} << 20;
 
-/// For loops outside the engine, before each piece.
-/// Throws   cancelled
-void require_not_cancelled(const executor& on);
-
 /// The position and the form of elements in a file.
 struct element_place {
   std::uint64_t offset = 0;  ///< of the element at position 0, in bytes

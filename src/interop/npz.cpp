@@ -18,6 +18,7 @@
 #include "interop/zip_format.hpp"
 #include "interop/zip_reader.hpp"
 #include "interop/zip_writer.hpp"
+#include "parallel/executor/executor_state.hpp"
 #include "shale/executor.hpp"
 
 namespace shale {
@@ -54,7 +55,7 @@ tensor inflate(interop::zip_stream& stream, const npy_header& header, access all
   const executor& on = executor::current();
   const std::span<std::byte> all(bytes.data(), bytes.size_bytes());
   for (std::size_t offset = 0; offset < all.size(); offset += interop::piece_bytes) {
-    interop::require_not_cancelled(on);
+    parallel::require_not_cancelled(on);
     const auto piece = all.subspan(offset, std::min(interop::piece_bytes, all.size() - offset));
     stream.read(piece);
     if (header.byte_order != std::endian::native) interop::swap_bytes(piece, header.dtype);

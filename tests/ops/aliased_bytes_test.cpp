@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <set>
@@ -15,8 +16,11 @@
 #include "shale/evaluate.hpp"
 #include "shale/functions.hpp"
 #include "shale/mapped_file.hpp"
+#include "shale/masks.hpp"
 #include "shale/ops.hpp"
+#include "shale/scatter.hpp"
 #include "shale/shared_memory.hpp"
+#include "shale/take.hpp"
 #include "support/failures.hpp"
 #include "support/random_tensors.hpp"
 #include "support/scratch_directory.hpp"
@@ -274,6 +278,68 @@ TEST_F(AliasedBytes, ThatAreGatheredAreReadAsTheyWereBefore) {
     expected.write(out, values);
     const std::vector<expr> parts{expr(a.values), expr(b.values)};
     eval_into(out.values, concat(parts, 1));
+    expected.expect_as(whole);
+  });
+}
+
+// Functions that evaluate at once, and `take`, read indices and values in place. The indices are
+// int64, the output and the values int32: each has an opening of its own.
+TEST_F(AliasedBytes, AreScatteredAndTakenAsTheyWereBefore) {
+  for_each_backing(300, [&](random_choices& choose, const backing& file, const storage& whole) {
+    const index_t count = choose(1, 9);
+    const operand out = output(choose, file, {count});
+    const operand values = input(choose, file, {count});
+    const index_t start = place + 8 * choose(-6, 6);
+    const storage opened = file.open(0, choose(0, 1) == 0 ? access::read_write : access::read_only);
+    const operand indices{
+        tensor(opened.slice(static_cast<std::size_t>(start), static_cast<std::size_t>(count) * 8),
+               dtype::int64, layout({count})),
+        start};
+    std::vector<std::int64_t> positions;
+    for (index_t i = 0; i < count; ++i) positions.push_back(choose(-count, count - 1));
+    std::memcpy(const_cast<std::byte*>(whole.data()) + start, positions.data(),
+                positions.size() * 8);
+    image expected(whole);
+    const auto from = expected.read(values);
+    auto elements = expected.read(out);
+    const auto target = [&](std::size_t k) {
+      return static_cast<std::size_t>(positions[k] < 0 ? positions[k] + count : positions[k]);
+    };
+    const index_t function = choose(0, 3);
+    std::size_t next = 0;
+    for (std::size_t k = 0; k < from.size(); ++k) {
+      if (function == 0) elements[target(k)] = from[k];
+      if (function == 1) elements[target(k)] += from[k];
+      if (function == 2) elements[k] = from[target(k)];
+      if (function == 3 && positions[k] != 0) elements[k] = from[next++];
+    }
+    expected.write(out, elements);
+    if (function == 0) scatter(out.values, 0, indices.values, values.values);
+    if (function == 1) index_add(out.values, 0, indices.values, values.values);
+    if (function == 2) eval_into(out.values, take(values.values, indices.values));
+    if (function == 3) masked_scatter(out.values, indices.values, values.values);
+    expected.expect_as(whole);
+  });
+}
+
+TEST_F(AliasedBytes, OfAMaskMayBeThoseOfTheOutput) {
+  for_each_backing(200, [&](random_choices& choose, const backing& file, const storage& whole) {
+    const index_t count = choose(1, 40);
+    const operand out = output(choose, file, {count});
+    const operand mask = lay(choose, open(choose, file, access::read_only),
+                             some_layout(choose, {count}, sharing::allowed), dtype::boolean);
+    const operand values = input(choose, file, {count});
+    image expected(whole);
+    const auto from = expected.read(values);
+    auto elements = expected.read(out);
+    const auto bytes = test::bytes_of(whole);
+    std::size_t next = 0, k = 0;
+    for (const auto offset : mask.bytes_in_file()) {
+      if (bytes[static_cast<std::size_t>(offset)] != std::byte{}) elements[k] = from[next++];
+      ++k;
+    }
+    expected.write(out, elements);
+    masked_scatter(out.values, mask.values, values.values);
     expected.expect_as(whole);
   });
 }

@@ -3,8 +3,11 @@
 // fails.
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <new>
+#include <string>
 #include <vector>
 
 #include "shale/apply.hpp"
@@ -12,9 +15,14 @@
 #include "shale/executor.hpp"
 #include "shale/functions.hpp"
 #include "shale/linalg.hpp"
+#include "shale/masks.hpp"
 #include "shale/memory_pool.hpp"
 #include "shale/ops.hpp"
+#include "shale/random.hpp"
+#include "shale/scans.hpp"
+#include "shale/scatter.hpp"
 #include "shale/storage.hpp"
+#include "shale/take.hpp"
 #include "shale/tile_source.hpp"
 #include "support/failing_memory.hpp"
 
@@ -109,6 +117,103 @@ TEST(FailingMemory, ExpressionsThrowErrors) {
   expect_errors_only("concat", [&] { concat(parts, 0); });
   expect_errors_only("matmul", [&] { matmul(a, a); });
   expect_errors_only("sum", [&] { sum(a, dims{0}); });
+}
+
+// Runs `call`, which is refused as long as there is enough memory.
+void expect_errors_only_in_refused(const std::string& operation,
+                                   const std::function<void()>& call) {
+  expect_errors_only(operation, [&] {
+    try {
+      call();
+    } catch (const error& refused) {
+      if (refused.code() == errc::out_of_memory) throw;
+      EXPECT_EQ(refused.code(), errc::invalid_argument) << operation;
+    }
+  });
+}
+
+TEST(FailingMemory, IndicesMasksAndScansThrowErrors) {
+  executor on({.threads = 2});
+  const executor::scope within(on);
+  const expr a(values());
+  const tensor indices = tensor::full({20}, 3, dtype::int64);
+  const tensor short_indices = tensor::full({20}, 3, dtype::int16);
+  const tensor beyond = tensor::full({20}, 300, dtype::int64);
+  const tensor matrix = values().view({20, 15});
+  const expr mask = a > 1;
+  const expr columns = expr(short_indices).reshape({20, 1});
+  expect_errors_only("take", [&] { eval(take(a * 2, short_indices, 0)); });
+  expect_errors_only("take_along_axis", [&] { eval(take_along_axis(matrix, columns, 1)); });
+  expect_errors_only("gather", [&] { eval(gather(matrix, 1, columns)); });
+  expect_errors_only("gather_nd", [&] { eval(gather_nd(matrix, columns)); });
+  expect_errors_only("masked_select", [&] { masked_select(a, mask); });
+  expect_errors_only("nonzero", [&] { nonzero(a); });
+  expect_errors_only("argwhere", [&] { argwhere(matrix); });
+  expect_errors_only("masked_fill", [&] { eval(masked_fill(a, mask, 3)); });
+  expect_errors_only("masked_scatter", [&] { masked_scatter(values().clone(), mask, a * 2); });
+  const tensor out = values().clone();
+  expect_errors_only("scatter", [&] { scatter(out, 0, short_indices, 1); });
+  expect_errors_only("scatter_add", [&] { scatter_add(out, 0, indices, out.narrow(0, 0, 20)); });
+  expect_errors_only("index_copy", [&] { index_copy(out, 0, short_indices, a.narrow(0, 0, 20)); });
+  expect_errors_only("index_add", [&] { index_add(out, 0, indices, 1); });
+  expect_errors_only("index_fill", [&] { index_fill(out, 0, indices, 1); });
+  expect_errors_only("put", [&] { put(out.view({20, 15}).narrow(1, 1, 2), short_indices, 1); });
+  expect_errors_only("cumulative_sum", [&] { eval(cumulative_sum(a)); });
+  expect_errors_only("cummax", [&] { eval(cummax(expr(matrix) * 2, 1)); });
+  expect_errors_only("diff", [&] { eval(diff(a, 3)); });
+  {
+    // A little budget cuts the operands into slabs.
+    executor small({.threads = 2, .memory_bytes = 300});
+    const executor::scope slabs(small);
+    expect_errors_only("masked_select in slabs", [&] { masked_select(a, mask); });
+    expect_errors_only("nonzero in slabs", [&] { nonzero(a); });
+  }
+  const auto refused = expect_errors_only_in_refused;
+  refused("take, out of range", [&] { eval(take(a, beyond)); });
+  refused("take, no such axis", [&] { take(a, indices, 3); });
+  refused("take, other indices", [&] { take(a, a); });
+  refused("take_along_axis, rank", [&] { take_along_axis(matrix, indices, 0); });
+  refused("gather, rank", [&] { gather(matrix, 0, indices); });
+  refused("gather_nd, depth", [&] { gather_nd(a, indices); });
+  refused("masked_select, shape", [&] { masked_select(a, matrix); });
+  refused("nonzero, rank", [] { nonzero(1); });
+  refused("masked_scatter, few values", [&] { masked_scatter(out, mask, 1); });
+  refused("scatter, out of range", [&] { scatter(out, 0, beyond, 1); });
+  refused("scatter, rank", [&] { scatter(matrix, 0, indices, 1); });
+  refused("index_add, rank", [&] { index_add(out, 0, matrix, 1); });
+  refused("put, out of range", [&] { put(out, beyond, 1); });
+  refused("cumulative_sum, no such axis", [&] { cumulative_sum(a, 3); });
+  refused("diff, negative", [&] { diff(a, -1); });
+  refused("diff, no such axis", [&] { diff(a, 1, 7); });
+}
+
+TEST(FailingMemory, RefusedRandomNumbersThrowErrors) {
+  const auto refused = [](const std::string& operation, auto call) {
+    expect_errors_only_in_refused(operation, [&] {
+      generator g(1);
+      call(g);
+      ADD_FAILURE() << operation;
+    });
+  };
+  constexpr auto type = dtype::float64;
+  refused("skip", [](generator& g) {
+    g.skip(1);
+    g.skip(~std::uint64_t{0});
+  });
+  refused("uniform, dtype", [](generator& g) { uniform(g, {3}, 0, 1, dtype::int8); });
+  refused("uniform, range", [](generator& g) { uniform(g, {3}, 2, 1); });
+  refused("uniform, shape", [](generator& g) { uniform(g, {index_t{1} << 40, index_t{1} << 40}); });
+  refused("normal", [](generator& g) { normal(g, {3}, 0, -1, type); });
+  refused("log_normal", [](generator& g) { log_normal(g, {3}, 0, -1, type); });
+  refused("exponential", [](generator& g) { exponential(g, {3}, -1); });
+  refused("cauchy", [](generator& g) { cauchy(g, {3}, 0, -1); });
+  refused("geometric", [](generator& g) { geometric(g, {3}, 0); });
+  refused("bernoulli", [](generator& g) { bernoulli(g, {3}, 2); });
+  refused("integers", [](generator& g) { integers(g, {3}, 2, 1); });
+  refused("integers, dtype", [](generator& g) { integers(g, {3}, 0, 1000, dtype::int8); });
+  refused("permutation", [](generator& g) { permutation(g, -1); });
+  refused("multinomial, count", [](generator& g) { multinomial(g, arange(3), -1); });
+  refused("multinomial, weights", [](generator& g) { multinomial(g, -arange(3), 10); });
 }
 
 TEST(FailingMemory, DeepExpressionsGoWithoutMemory) {

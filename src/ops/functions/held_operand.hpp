@@ -1,8 +1,11 @@
 // Operands of functions that are not passes: elements in memory.
 #pragma once
 
+#include <string>
+
 #include "ops/graph/node_access.hpp"
 #include "parallel/operands/aliases.hpp"
+#include "shale/error.hpp"
 #include "shale/evaluate.hpp"
 #include "shale/expr.hpp"
 #include "storage/blocks/backing.hpp"
@@ -34,6 +37,15 @@ inline tensor held_operand(const expr& value, const tensor& out) {
 inline tensor held_contiguous(const expr& value) {
   const tensor held = held_operand(value);
   return held.is_contiguous() ? held : eval(value);
+}
+
+/// Refuses an operand whose elements are no longer those that were counted or checked. An operand
+/// is not copied, so another thread or process can write it during a call.
+/// Throws   io
+[[noreturn]] inline void throw_changed(const std::string& operand) {
+  throw error(
+      errc::io, "the elements of " + operand + " changed while they were used",
+      {"was the memory or the file that they lie in, or are computed from, written meanwhile?"});
 }
 
 }  // namespace shale::ops

@@ -14,7 +14,9 @@
 #include "ops/functions/slabs.hpp"
 #include "ops/graph/node_access.hpp"
 #include "ops/kernels/dispatch.hpp"
+#include "parallel/executor/executor_state.hpp"
 #include "parallel/executor/tile_loop.hpp"
+#include "parallel/operands/bytes_read_once.hpp"
 #include "parallel/operands/loop_operand.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/error.hpp"
@@ -45,29 +47,41 @@ index_t count_true(const std::byte* elements, index_t count) {
 }
 
 // The true elements of a mask that lies in memory, counted block by block. So each block knows
-// where its results begin.
+// where its results begin. A mask in memory is not copied, so another process may change it after
+// it was counted: every loop is bounded by the count.
 class counted_mask {
  public:
   counted_mask(const tensor& mask, executor& on)
       : mask_(mask), on_(on), starts_(static_cast<std::size_t>(blocks()) + 1, 0) {
-    parallel::parallel_for_tiles(on, blocks(), [&](index_t block, int) {
+    auto count = [&](index_t block, int) {
       starts_[static_cast<std::size_t>(block) + 1] =
           count_true(mask_.data() + first_of(block), first_of(block + 1) - first_of(block));
-    });
+    };
+    parallel::parallel_for_tiles(on, blocks(), count, {.progress_bytes = mask_.size_bytes()});
+    mask_.storage().check();
+    parallel::state_of(on).count.read(mask_.size_bytes());
     std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
   }
 
   index_t count() const noexcept { return starts_.back(); }
 
   /// Calls `body(first, end, start, found)` for each block that has true elements: its elements, the
-  /// number of true elements before it, and of its own.
+  /// number of true elements before it, and of its own. `body` uses at most that number, and
+  /// returns how many it found.
+  /// Throws   io if the mask is not the one that was counted
   template <class Body>
-  void for_each_block(Body body) const {
-    parallel::parallel_for_tiles(on_, blocks(), [&](index_t block, int) {
+  void for_each_block(std::uint64_t progress_bytes, Body body) const {
+    auto visit = [&](index_t block, int) {
       const index_t start = starts_[static_cast<std::size_t>(block)];
       const index_t found = starts_[static_cast<std::size_t>(block) + 1] - start;
-      if (found > 0) body(first_of(block), first_of(block + 1), start, found);
-    });
+      if (found > 0 && body(first_of(block), first_of(block + 1), start, found) != found) {
+        mask_.storage().check();
+        throw_changed("a mask");
+      }
+    };
+    parallel::parallel_for_tiles(on_, blocks(), visit, {.progress_bytes = progress_bytes});
+    mask_.storage().check();
+    parallel::state_of(on_).count.read(mask_.size_bytes());
   }
 
   const std::byte* elements() const noexcept { return mask_.data(); }
@@ -110,21 +124,16 @@ class selection {
     index_t before = 0;
     for_each_slab_of(mask_.shape(), slab_, [&](const region& box) {
       const counted_mask part(held_contiguous(part_of(mask_, box)), on_);
-      if (before + part.count() > count_) throw_changed();
+      if (before + part.count() > count_) throw_changed("a mask");
       if (part.count() > 0) body(box, part, before);
       before += part.count();
     });
-    if (before != count_) throw_changed();
+    if (before != count_) throw_changed("a mask");
   }
 
  private:
   static index_t slab_elements(std::size_t item_bytes, const executor& on) {
     return static_cast<index_t>(on.memory_bytes() / 4 / (item_bytes + 1));
-  }
-
-  [[noreturn]] static void throw_changed() {
-    throw error(errc::io, "the elements of a mask changed while it was evaluated",
-                {"was a file that it is computed from written meanwhile?"});
   }
 
   expr mask_;
@@ -134,18 +143,22 @@ class selection {
   index_t count_ = 0;
 };
 
-// Every element is stored, and the next one replaces it if it was not selected. So there is no
-// branch that depends on the mask.
+// Selects at most `found` of `count` elements, and returns how many there were. Every element is
+// stored, and the next one replaces it if it was not selected. So there is no branch that depends
+// on the mask.
 template <std::size_t item>
-void select_elements(std::byte* to, const std::byte* from, const std::byte* mask, index_t found) {
-  for (index_t i = 0, k = 0; k < found; ++i) {
+index_t select_elements(std::byte* to, const std::byte* from, const std::byte* mask, index_t count,
+                        index_t found) {
+  index_t k = 0;
+  for (index_t i = 0; i < count && k < found; ++i) {
     std::memcpy(to + k * static_cast<index_t>(item), from + i * static_cast<index_t>(item), item);
     k += is_true(mask[i]) ? 1 : 0;
   }
+  return k;
 }
 
-using select_function = void (*)(std::byte* to, const std::byte* from, const std::byte* mask,
-                                 index_t found);
+using select_function = index_t (*)(std::byte* to, const std::byte* from, const std::byte* mask,
+                                    index_t count, index_t found);
 
 select_function select_by_width(std::size_t item_bytes) {
   switch (item_bytes) {
@@ -191,12 +204,13 @@ index_t store_columns(std::int64_t* to, std::int64_t first, const std::byte* row
   return k;
 }
 
-// Stores the coordinates of the true elements of a block, from position `k` on.
-void store_coordinates(const std::vector<std::int64_t*>& to, const region& box,
-                       const counted_mask& mask, index_t first, index_t end, index_t k,
-                       index_t found) {
+// Stores the coordinates of the true elements of a block, from position `k` on. Returns how many
+// there were, at most `found`.
+index_t store_coordinates(const std::vector<std::int64_t*>& to, const region& box,
+                          const counted_mask& mask, index_t first, index_t end, index_t k,
+                          index_t found) {
   const std::size_t last = to.size() - 1;
-  const index_t stop = k + found;
+  const index_t start = k, stop = k + found;
   for_each_row(box, mask.elements() + first, first, end,
                [&](const dims& at, const std::byte* row, index_t length) {
                  const index_t begin = k;
@@ -204,6 +218,14 @@ void store_coordinates(const std::vector<std::int64_t*>& to, const region& box,
                  for (std::size_t axis = 0; axis < last; ++axis)
                    std::fill(to[axis] + begin, to[axis] + k, at[static_cast<index_t>(axis)]);
                });
+  return k - start;
+}
+
+// Counts a call, and the bytes of its results.
+void count_call(executor& on, std::uint64_t written_bytes) {
+  auto& count = parallel::state_of(on).count;
+  count.call();
+  count.written(written_bytes);
 }
 
 }  // namespace
@@ -219,12 +241,16 @@ tensor masked_select(const expr& a, const expr& mask) {
     const select_function select = select_by_width(item);
     chosen.for_each_slab([&](const region& box, const counted_mask& part, index_t before) {
       const tensor from = held_contiguous(part_of(values, box));
-      part.for_each_block([&](index_t first, index_t, index_t start, index_t found) {
+      const auto select_block = [&](index_t first, index_t end, index_t start, index_t found) {
         const auto at = [item](index_t elements) { return elements * static_cast<index_t>(item); };
-        select(out.data() + at(before + start), from.data() + at(first), part.elements() + first,
-               found);
-      });
+        return select(out.data() + at(before + start), from.data() + at(first),
+                      part.elements() + first, end - first, found);
+      };
+      part.for_each_block(from.size_bytes(), select_block);
+      from.storage().check();
+      parallel::state_of(on).count.read(from.size_bytes());
     });
+    count_call(on, out.size_bytes());
     return out;
   });
 }
@@ -243,10 +269,12 @@ std::vector<tensor> nonzero(const expr& a) {
       to.push_back(reinterpret_cast<std::int64_t*>(coordinates.back().data()));
     }
     chosen.for_each_slab([&](const region& box, const counted_mask& part, index_t before) {
-      part.for_each_block([&](index_t first, index_t end, index_t start, index_t found) {
-        store_coordinates(to, box, part, first, end, before + start, found);
-      });
+      const auto store_block = [&](index_t first, index_t end, index_t start, index_t found) {
+        return store_coordinates(to, box, part, first, end, before + start, found);
+      };
+      part.for_each_block(static_cast<std::uint64_t>(element_count(box.shape)), store_block);
     });
+    count_call(on, coordinates.size() * coordinates[0].size_bytes());
     return coordinates;
   });
 }
@@ -284,21 +312,27 @@ void masked_scatter(const tensor& out, const expr& mask, const expr& values) {
     const parallel::version_bumps bumps(written);
     const auto item = static_cast<index_t>(out.item_bytes());
     const index_t stride = out.stride(-1) * item;
-    counted.for_each_block([&](index_t first, index_t end, index_t start, index_t) {
+    const auto store_block = [&](index_t first, index_t end, index_t start, index_t found) {
       const std::byte* next = from.data() + start * item;
+      const std::byte* const stop = next + found * item;
       for_each_row(region::all(out.shape()), counted.elements() + first, first, end,
                    [&](const dims& at, const std::byte* row, index_t length) {
                      std::byte* to = out.data();
                      for (index_t axis = 0; axis < at.size(); ++axis)
                        to += at[axis] * out.stride(axis) * item;
-                     for (index_t i = 0; i < length; ++i, to += stride) {
+                     for (index_t i = 0; i < length && next != stop; ++i, to += stride) {
                        if (!is_true(row[i])) continue;
                        std::memcpy(to, next, static_cast<std::size_t>(item));
                        next += item;
                      }
                    });
-    });
+      return found - (stop - next) / item;
+    };
+    counted.for_each_block(from.size_bytes(), store_block);
+    from.storage().check();
     out.storage().check();
+    parallel::state_of(on).count.read(from.size_bytes());
+    count_call(on, from.size_bytes());
   });
 }
 

@@ -15,6 +15,7 @@
 #include "core/allocating.hpp"
 #include "ops/graph/node_access.hpp"
 #include "ops/kernels/dispatch.hpp"
+#include "parallel/executor/executor_state.hpp"
 #include "shale/creation.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/error.hpp"
@@ -89,11 +90,9 @@ expr drawn(generator& from, const dims& shape, distribution kind, random_draw dr
   const auto elements = static_cast<std::uint64_t>(element_count(shape));
   check_positions(from, elements);
   draw.seed = from.seed();
-  expr made = allocating([&] {
-    const auto leaf = ops::make_node(
-        computed, shape, detail::random_leaf{kind, draw, from.position(), layout(shape)});
-    return ops::expr_of(ops::make_cast(leaf, type));
-  });
+  const auto leaf = ops::make_node(computed, shape,
+                                   detail::random_leaf{kind, draw, from.position(), layout(shape)});
+  expr made = ops::expr_of(ops::make_cast(leaf, type));
   from.skip(elements);
   return made;
 }
@@ -152,150 +151,177 @@ wide whole(std::string_view which, const scalar& bound) {
 }  // namespace
 
 void generator::skip(std::uint64_t elements) {
-  check_positions(*this, elements);
-  position_ += elements;
+  allocating([&] {
+    check_positions(*this, elements);
+    position_ += elements;
+  });
 }
 
 expr uniform(generator& from, const dims& shape, double low, double high, dtype type) {
-  check_floating("uniform", type);
-  check("uniform", {"low", low}, type);
-  check("uniform", {"high", high}, type);
-  const double first = rounded(low, type), last = rounded(high, type);
-  const double width = last - first;
-  if (low > high || !std::isfinite(type == dtype::float64 ? width : rounded(width, dtype::float32)))
-    throw error(errc::invalid_argument,
-                low > high ? "uniform: 'low' is above 'high'" : "uniform: the range is too wide",
-                {"got " + text(low) + " to " + text(high)});
-  random_draw draw;
-  draw.first = first;
-  draw.second = width;
-  draw.highest = first;
-  if (first < last)
-    draw.highest = visit(type, floating_types{}, [&]<class T>(std::type_identity<T>) {
-      return below(scalar(last).as<T>());
-    });
-  if (type == dtype::float16) draw.unused_bits = 24 - 11;
-  if (type == dtype::bfloat16) draw.unused_bits = 24 - 8;
-  return drawn_floats(from, shape, distribution::uniform, draw, type);
+  return allocating([&] {
+    check_floating("uniform", type);
+    check("uniform", {"low", low}, type);
+    check("uniform", {"high", high}, type);
+    const double first = rounded(low, type), last = rounded(high, type);
+    const double width = last - first;
+    if (low > high ||
+        !std::isfinite(type == dtype::float64 ? width : rounded(width, dtype::float32)))
+      throw error(errc::invalid_argument,
+                  low > high ? "uniform: 'low' is above 'high'" : "uniform: the range is too wide",
+                  {"got " + text(low) + " to " + text(high)});
+    random_draw draw;
+    draw.first = first;
+    draw.second = width;
+    draw.highest = first;
+    if (first < last)
+      draw.highest = visit(type, floating_types{}, [&]<class T>(std::type_identity<T>) {
+        return below(scalar(last).as<T>());
+      });
+    if (type == dtype::float16) draw.unused_bits = 24 - 11;
+    if (type == dtype::bfloat16) draw.unused_bits = 24 - 8;
+    return drawn_floats(from, shape, distribution::uniform, draw, type);
+  });
 }
 
 expr normal(generator& from, const dims& shape, double mean, double stddev, dtype type) {
-  check_floating("normal", type);
-  check("normal", {"mean", mean}, type);
-  check("normal", {"stddev", stddev, false}, type);
-  random_draw draw;
-  draw.first = mean;
-  draw.second = stddev;
-  return drawn_floats(from, shape, distribution::normal, draw, type);
+  return allocating([&] {
+    check_floating("normal", type);
+    check("normal", {"mean", mean}, type);
+    check("normal", {"stddev", stddev, false}, type);
+    random_draw draw;
+    draw.first = mean;
+    draw.second = stddev;
+    return drawn_floats(from, shape, distribution::normal, draw, type);
+  });
 }
 
 expr log_normal(generator& from, const dims& shape, double mean, double stddev, dtype type) {
-  check_floating("log_normal", type);
-  check("log_normal", {"mean", mean}, type);
-  check("log_normal", {"stddev", stddev, false}, type);
-  random_draw draw;
-  draw.first = mean;
-  draw.second = stddev;
-  return drawn_floats(from, shape, distribution::log_normal, draw, type);
+  return allocating([&] {
+    check_floating("log_normal", type);
+    check("log_normal", {"mean", mean}, type);
+    check("log_normal", {"stddev", stddev, false}, type);
+    random_draw draw;
+    draw.first = mean;
+    draw.second = stddev;
+    return drawn_floats(from, shape, distribution::log_normal, draw, type);
+  });
 }
 
 expr exponential(generator& from, const dims& shape, double scale, dtype type) {
-  check_floating("exponential", type);
-  check("exponential", {"scale", scale, false}, type);
-  random_draw draw;
-  draw.first = scale;
-  return drawn_floats(from, shape, distribution::exponential, draw, type);
+  return allocating([&] {
+    check_floating("exponential", type);
+    check("exponential", {"scale", scale, false}, type);
+    random_draw draw;
+    draw.first = scale;
+    return drawn_floats(from, shape, distribution::exponential, draw, type);
+  });
 }
 
 expr cauchy(generator& from, const dims& shape, double median, double scale, dtype type) {
-  check_floating("cauchy", type);
-  check("cauchy", {"median", median}, type);
-  check("cauchy", {"scale", scale, false}, type);
-  random_draw draw;
-  draw.first = median;
-  draw.second = scale;
-  return drawn_floats(from, shape, distribution::cauchy, draw, type);
+  return allocating([&] {
+    check_floating("cauchy", type);
+    check("cauchy", {"median", median}, type);
+    check("cauchy", {"scale", scale, false}, type);
+    random_draw draw;
+    draw.first = median;
+    draw.second = scale;
+    return drawn_floats(from, shape, distribution::cauchy, draw, type);
+  });
 }
 
 expr geometric(generator& from, const dims& shape, double probability, dtype type) {
-  check_probability("geometric", probability, false);
-  const dtype_kind sort = kind(type);
-  if (type != dtype::float64 && sort != dtype_kind::signed_integer &&
-      sort != dtype_kind::unsigned_integer)
-    throw_dtype("geometric", type, "float64 or an integer dtype");
-  random_draw draw;
-  draw.first = minus_log_of_failure(probability);
-  return drawn(from, shape, distribution::geometric, draw, dtype::float64, type);
+  return allocating([&] {
+    check_probability("geometric", probability, false);
+    const dtype_kind sort = kind(type);
+    if (type != dtype::float64 && sort != dtype_kind::signed_integer &&
+        sort != dtype_kind::unsigned_integer)
+      throw_dtype("geometric", type, "float64 or an integer dtype");
+    random_draw draw;
+    draw.first = minus_log_of_failure(probability);
+    return drawn(from, shape, distribution::geometric, draw, dtype::float64, type);
+  });
 }
 
 expr bernoulli(generator& from, const dims& shape, double probability, dtype type) {
-  check_probability("bernoulli", probability, true);
-  random_draw draw;
-  draw.never = probability == 0;
-  if (probability == 1) draw.whole = last_position;
-  else if (probability > 0)
-    draw.whole = static_cast<std::uint64_t>(std::ceil(std::ldexp(probability, 64))) - 1;
-  return drawn(from, shape, distribution::bernoulli, draw, dtype::boolean, type);
+  return allocating([&] {
+    check_probability("bernoulli", probability, true);
+    random_draw draw;
+    draw.never = probability == 0;
+    if (probability == 1) draw.whole = last_position;
+    else if (probability > 0)
+      draw.whole = static_cast<std::uint64_t>(std::ceil(std::ldexp(probability, 64))) - 1;
+    return drawn(from, shape, distribution::bernoulli, draw, dtype::boolean, type);
+  });
 }
 
 expr integers(generator& from, const dims& shape, const scalar& low, const scalar& high,
               dtype type) {
-  const dtype_kind sort = kind(type);
-  if (sort != dtype_kind::signed_integer && sort != dtype_kind::unsigned_integer)
-    throw_dtype("integers", type, "an integer dtype");
-  const wide first = whole("low", low), end = whole("high", high);
-  const auto bounds = [&] { return low.to_string() + " to " + high.to_string(); };
-  if (first >= end)
-    throw error(errc::invalid_argument, "integers: 'low' is not below 'high'", {"got " + bounds()});
-  const wide last = end - 1;
-  const bool last_fits = last < 0 ? scalar(static_cast<std::int64_t>(last)).fits(type)
-                                  : scalar(static_cast<std::uint64_t>(last)).fits(type);
-  if (!low.fits(type) || !last_fits)
-    throw error(errc::invalid_argument, "integers: the dtype does not hold the range",
-                {fmt::format("got {} (exclusive) as {}", bounds(), name(type))});
-  random_draw draw;
-  draw.whole = static_cast<std::uint64_t>(first);
-  draw.count = static_cast<std::uint64_t>(end - first);
-  // All 2^64 numbers of int64 count as 0. Then every word is one of them.
-  const distribution kind_of_draw = draw.count == 0 ? distribution::words
-                                    : draw.count < (std::uint64_t{1} << 32)
-                                        ? distribution::integers
-                                        : distribution::integers_of_64;
-  return drawn(from, shape, kind_of_draw, draw, dtype::uint64, type);
+  return allocating([&] {
+    const dtype_kind sort = kind(type);
+    if (sort != dtype_kind::signed_integer && sort != dtype_kind::unsigned_integer)
+      throw_dtype("integers", type, "an integer dtype");
+    const wide first = whole("low", low), end = whole("high", high);
+    const auto bounds = [&] { return low.to_string() + " to " + high.to_string(); };
+    if (first >= end)
+      throw error(errc::invalid_argument, "integers: 'low' is not below 'high'",
+                  {"got " + bounds()});
+    const wide last = end - 1;
+    const bool last_fits = last < 0 ? scalar(static_cast<std::int64_t>(last)).fits(type)
+                                    : scalar(static_cast<std::uint64_t>(last)).fits(type);
+    if (!low.fits(type) || !last_fits)
+      throw error(errc::invalid_argument, "integers: the dtype does not hold the range",
+                  {fmt::format("got {} (exclusive) as {}", bounds(), name(type))});
+    random_draw draw;
+    draw.whole = static_cast<std::uint64_t>(first);
+    draw.count = static_cast<std::uint64_t>(end - first);
+    // All 2^64 numbers of int64 count as 0. Then every word is one of them.
+    const distribution kind_of_draw = draw.count == 0 ? distribution::words
+                                      : draw.count < (std::uint64_t{1} << 32)
+                                          ? distribution::integers
+                                          : distribution::integers_of_64;
+    return drawn(from, shape, kind_of_draw, draw, dtype::uint64, type);
+  });
 }
 
 tensor permutation(generator& from, index_t count) {
-  if (count < 0)
-    throw error(errc::invalid_argument, "permutation: the count is negative",
-                {"got " + std::to_string(count)});
-  check_positions(from, static_cast<std::uint64_t>(count));
-  tensor result = eval(arange(count));
-  auto* numbers = reinterpret_cast<std::int64_t*>(result.data());
-  random_draw draw;
-  draw.seed = from.seed();
-  const auto words = ops::find_random_kernel(distribution::words, dtype::uint64);
-  // Each place, from the last one down, takes one of the numbers that are left. Its word is the one
-  // at its own position (R. Durstenfeld, Algorithm 235: random permutation, CACM 7, 1964).
-  constexpr index_t held_max = 1024;
-  std::array<std::uint64_t, held_max> held;
-  __extension__ using product = unsigned __int128;
-  for (index_t end = count; end > 0;) {
-    const index_t begin = (end - 1) / held_max * held_max;
-    words.run(draw, from.position() + static_cast<std::uint64_t>(begin), end - begin,
-              reinterpret_cast<std::byte*>(held.data()));
-    for (index_t place = end - 1; place >= begin; --place) {
-      const product left = static_cast<product>(place) + 1;
-      const auto other =
-          static_cast<index_t>((left * held[static_cast<std::size_t>(place - begin)]) >> 64);
-      std::swap(numbers[place], numbers[other]);
+  return allocating([&] {
+    if (count < 0)
+      throw error(errc::invalid_argument, "permutation: the count is negative",
+                  {"got " + std::to_string(count)});
+    check_positions(from, static_cast<std::uint64_t>(count));
+    executor& on = executor::current();
+    tensor result = eval(arange(count));
+    auto* numbers = reinterpret_cast<std::int64_t*>(result.data());
+    random_draw draw;
+    draw.seed = from.seed();
+    const auto words = ops::find_random_kernel(distribution::words, dtype::uint64);
+    // Each place, from the last one down, takes one of the numbers that are left. Its word is the one
+    // at its own position (R. Durstenfeld, Algorithm 235: random permutation, CACM 7, 1964).
+    constexpr index_t held_max = 1024;
+    std::array<std::uint64_t, held_max> held;
+    __extension__ using product = unsigned __int128;
+    for (index_t end = count; end > 0;) {
+      parallel::require_not_cancelled(on);
+      const index_t begin = (end - 1) / held_max * held_max;
+      words.run(draw, from.position() + static_cast<std::uint64_t>(begin), end - begin,
+                reinterpret_cast<std::byte*>(held.data()));
+      for (index_t place = end - 1; place >= begin; --place) {
+        const product left = static_cast<product>(place) + 1;
+        const auto other =
+            static_cast<index_t>((left * held[static_cast<std::size_t>(place - begin)]) >> 64);
+        std::swap(numbers[place], numbers[other]);
+      }
+      end = begin;
     }
-    end = begin;
-  }
-  from.skip(static_cast<std::uint64_t>(count));
-  return result;
+    from.skip(static_cast<std::uint64_t>(count));
+    return result;
+  });
 }
 
 namespace {
+
+// A cancellation is looked for after this many draws.
+constexpr index_t draws_between_looks = index_t{1} << 14;
 
 // Replaces the weights of a row by the sums up to each of them. Returns the whole sum.
 double accumulate(double* weights, index_t count, index_t row) {
@@ -315,36 +341,41 @@ double accumulate(double* weights, index_t count, index_t row) {
 }  // namespace
 
 tensor multinomial(generator& from, const expr& weights, index_t count) {
-  const index_t rank = weights.rank();
-  if (rank < 1 || rank > 2 || kind(weights.dtype()) == dtype_kind::complex || count < 0)
-    throw error(errc::invalid_argument,
-                "multinomial needs one row of real weights, or a matrix, and a count",
-                {fmt::format("got {} {} and {}", name(weights.dtype()), to_string(weights.shape()),
-                             count)});
-  const index_t categories = weights.shape(-1);
-  const index_t rows = rank == 2 ? weights.shape(0) : 1;
-  const dims shape = rank == 2 ? dims{rows, count} : dims{count};
-  check_positions(from, static_cast<std::uint64_t>(element_count(shape)));
-  const tensor sums = eval(astype(weights, dtype::float64));
-  generator next = from;
-  tensor result = eval(full(shape, 0));
-  const tensor fractions = eval(uniform(next, shape));
-  auto* sum = reinterpret_cast<double*>(sums.data());
-  auto* out = reinterpret_cast<std::int64_t*>(result.data());
-  const auto* fraction = reinterpret_cast<const double*>(fractions.data());
-  for (index_t row = 0; row < rows; ++row, sum += categories) {
-    const double total = accumulate(sum, categories, row);
-    // The first category whose sum is larger. A category of weight 0 has no larger sum than the
-    // one before it, so it is not found. If the total is subnormal, its product with a fraction may
-    // be rounded up to it: that is the last category with a weight.
-    const double* const last = std::lower_bound(sum, sum + categories, total);
-    for (index_t k = 0; k < count; ++k)
-      *out++ = std::min<const double*>(std::upper_bound(sum, sum + categories, *fraction++ * total),
-                                       last) -
-               sum;
-  }
-  from = next;
-  return result;
+  return allocating([&] {
+    const index_t rank = weights.rank();
+    if (rank < 1 || rank > 2 || kind(weights.dtype()) == dtype_kind::complex || count < 0)
+      throw error(errc::invalid_argument,
+                  "multinomial needs one row of real weights, or a matrix, and a count",
+                  {fmt::format("got {} {} and {}", name(weights.dtype()),
+                               to_string(weights.shape()), count)});
+    const index_t categories = weights.shape(-1);
+    const index_t rows = rank == 2 ? weights.shape(0) : 1;
+    const dims shape = rank == 2 ? dims{rows, count} : dims{count};
+    check_positions(from, static_cast<std::uint64_t>(element_count(shape)));
+    const tensor sums = eval(astype(weights, dtype::float64));
+    generator next = from;
+    executor& on = executor::current();
+    tensor result = eval(full(shape, 0));
+    const tensor fractions = eval(uniform(next, shape));
+    auto* sum = reinterpret_cast<double*>(sums.data());
+    auto* out = reinterpret_cast<std::int64_t*>(result.data());
+    const auto* fraction = reinterpret_cast<const double*>(fractions.data());
+    for (index_t row = 0; row < rows; ++row, sum += categories) {
+      const double total = accumulate(sum, categories, row);
+      // The first category whose sum is larger. A category of weight 0 has no larger sum than the
+      // one before it, so it is not found. If the total is subnormal, its product with a fraction may
+      // be rounded up to it: that is the last category with a weight.
+      const double* const last = std::lower_bound(sum, sum + categories, total);
+      for (index_t k = 0; k < count; ++k) {
+        if (k % draws_between_looks == 0) parallel::require_not_cancelled(on);
+        *out++ = std::min<const double*>(
+                     std::upper_bound(sum, sum + categories, *fraction++ * total), last) -
+                 sum;
+      }
+    }
+    from = next;
+    return result;
+  });
 }
 
 }  // namespace shale

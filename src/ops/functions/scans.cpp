@@ -33,18 +33,20 @@ expr cummin(const expr& a, std::optional<index_t> axis) { return scanned(scan::m
 expr cummax(const expr& a, std::optional<index_t> axis) { return scanned(scan::maximum, a, axis); }
 
 expr diff(const expr& a, index_t n, index_t axis) {
-  if (n < 0)
-    throw error(errc::invalid_argument, "diff cannot be taken a negative number of times",
-                {"got n = " + std::to_string(n)});
-  const index_t along = normalize_axis(axis, a.rank());
-  expr result = a;
-  for (index_t k = std::min(n, a.shape(along)); k > 0; --k) {
-    const index_t left = result.shape(along) - 1;
-    const expr after = result.narrow(along, 1, left);
-    const expr before = result.narrow(along, 0, left);
-    result = a.dtype() == dtype::boolean ? after != before : after - before;
-  }
-  return result;
+  return detail::allocating([&] {
+    if (n < 0)
+      throw error(errc::invalid_argument, "diff cannot be taken a negative number of times",
+                  {"got n = " + std::to_string(n)});
+    const index_t along = normalize_axis(axis, a.rank());
+    expr result = a;
+    for (index_t k = std::min(n, a.shape(along)); k > 0; --k) {
+      const index_t left = result.shape(along) - 1;
+      const expr after = result.narrow(along, 1, left);
+      const expr before = result.narrow(along, 0, left);
+      result = a.dtype() == dtype::boolean ? after != before : after - before;
+    }
+    return result;
+  });
 }
 
 }  // namespace shale

@@ -13,7 +13,9 @@
 #include "ops/functions/held_operand.hpp"
 #include "ops/graph/node_access.hpp"
 #include "ops/leaves/indices.hpp"
+#include "parallel/executor/executor_state.hpp"
 #include "parallel/executor/tile_loop.hpp"
+#include "parallel/operands/bytes_read_once.hpp"
 #include "parallel/operands/loop_operand.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/error.hpp"
@@ -35,6 +37,9 @@ constexpr index_t unit_columns = 1024;
 
 // A lane with fewer indices is not worth several threads.
 constexpr index_t shared_lane_min = index_t{1} << 15;
+
+// A thread looks for a cancellation after this many stores.
+constexpr index_t stores_between_looks = index_t{1} << 16;
 
 // The part of a scatter that one thread does: some columns of one row of lanes, all indices along
 // them in order, and the targets from `first` up to `end`.
@@ -60,9 +65,16 @@ struct scatter_shape {
 };
 
 index_t position_at(const std::byte* index, index_t extent) {
-  std::int64_t position;
-  std::memcpy(&position, index, sizeof(position));
+  const std::int64_t position = index_at(index);
   return position < 0 ? position + extent : position;
+}
+
+// Whether a target is one of the unit's. The indices were checked before, but they are not copied.
+// Throws   io if an index is out of range now
+bool is_own(index_t target, const scatter_unit& unit, index_t extent) {
+  if (target >= unit.first && target < unit.end) return true;
+  if (target < 0 || target >= extent) throw_changed("indices");
+  return false;
 }
 
 template <class T>
@@ -88,14 +100,15 @@ void add_at(std::byte* to, const std::byte* from) {
   std::memcpy(to, &a, sizeof(T));
 }
 
+// Works through the indices from `begin` up to `end`.
 template <void (*combine)(std::byte*, const std::byte*)>
-void run_unit(const scatter_unit& unit, const scatter_shape& shape) {
-  for (index_t k = 0; k < shape.count; ++k) {
+void run_unit(const scatter_unit& unit, const scatter_shape& shape, index_t begin, index_t end) {
+  for (index_t k = begin; k < end; ++k) {
     const std::byte* index = unit.indices + k * shape.indices.axis;
     const std::byte* value = unit.values + k * shape.values.axis;
     if (shape.indices.column == 0) {
       const index_t target = position_at(index, shape.extent);
-      if (target < unit.first || target >= unit.end) continue;
+      if (!is_own(target, unit, shape.extent)) continue;
       std::byte* to = unit.out + target * shape.out.axis;
       for (index_t c = 0; c < unit.columns; ++c)
         combine(to + c * shape.out.column, value + c * shape.values.column);
@@ -103,14 +116,15 @@ void run_unit(const scatter_unit& unit, const scatter_shape& shape) {
     }
     for (index_t c = 0; c < unit.columns; ++c) {
       const index_t target = position_at(index + c * shape.indices.column, shape.extent);
-      if (target < unit.first || target >= unit.end) continue;
+      if (!is_own(target, unit, shape.extent)) continue;
       combine(unit.out + target * shape.out.axis + c * shape.out.column,
               value + c * shape.values.column);
     }
   }
 }
 
-using unit_function = void (*)(const scatter_unit&, const scatter_shape&);
+using unit_function = void (*)(const scatter_unit&, const scatter_shape&, index_t begin,
+                               index_t end);
 
 unit_function unit_for(scatter_kind kind, dtype type) {
   if (kind == scatter_kind::add && !computes(type))
@@ -154,6 +168,7 @@ void scatter_checked(scatter_kind kind, const tensor& out, index_t axis, const d
   const tensor index_elements = held_operand(indices, out).broadcast_to(shape);
   require_in_range(index_elements, axis, out.shape(axis));
   const tensor value_elements = held_operand(astype(values, out.dtype()), out).broadcast_to(shape);
+  parallel::state_of(on).count.call();
   if (element_count(shape) == 0) return;
   const address to(out), from(value_elements), at(index_elements);
 
@@ -178,7 +193,8 @@ void scatter_checked(scatter_kind kind, const tensor& out, index_t axis, const d
   const index_t parts = shares ? std::min<index_t>(on.threads(), lanes.extent) : 1;
   const std::array written{parallel::loop_operand{out, true}};
   const parallel::version_bumps bumps(written);
-  parallel::parallel_for_tiles(on, units * parts, [&](index_t number, int) {
+  const auto stored_bytes = static_cast<std::uint64_t>(element_count(shape)) * out.item_bytes();
+  auto work = [&](index_t number, int) {
     const index_t part = number % parts;
     const index_t piece = number / parts % pieces;
     const dims row = detail::unravel(number / parts / pieces, rows);
@@ -198,9 +214,17 @@ void scatter_checked(scatter_kind kind, const tensor& out, index_t axis, const d
     unit.indices += begin * lanes.indices.column;
     unit.values += begin * lanes.values.column;
     unit.columns = std::min(unit_columns, columns - begin);
-    run(unit, lanes);
-  });
-  out.storage().check();
+    const index_t step = std::max<index_t>(stores_between_looks / unit.columns, 1);
+    for (index_t done = 0; done < lanes.count; done += step) {
+      parallel::require_not_cancelled(on);
+      run(unit, lanes, done, std::min(done + step, lanes.count));
+    }
+  };
+  parallel::parallel_for_tiles(on, units * parts, work, {.progress_bytes = stored_bytes});
+  for (const tensor* used : {&index_elements, &value_elements, &out}) used->storage().check();
+  auto& counted = parallel::state_of(on).count;
+  counted.read(parallel::distinct_bytes(index_elements) + parallel::distinct_bytes(value_elements));
+  counted.written(stored_bytes);
 }
 
 void scatter_along(scatter_kind kind, const tensor& out, index_t axis, const expr& indices,

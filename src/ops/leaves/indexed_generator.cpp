@@ -14,8 +14,7 @@ namespace {
 using namespace detail;
 
 index_t position_of(const std::byte* index, index_t axis, index_t extent) {
-  std::int64_t position;
-  std::memcpy(&position, index, sizeof(position));
+  const std::int64_t position = index_at(index);
   const index_t from_start = position < 0 ? position + extent : position;
   if (static_cast<std::uint64_t>(from_start) >= static_cast<std::uint64_t>(extent))
     throw_index_out_of_range(position, axis, extent);

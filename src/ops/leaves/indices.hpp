@@ -1,6 +1,10 @@
 // What functions that take indices have in common.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
 #include "shale/expr.hpp"
 
 namespace shale::ops {
@@ -8,6 +12,15 @@ namespace shale::ops {
 /// The indices as int64. A uint64 that int64 cannot hold stays out of range.
 /// Throws   invalid_argument (no integer dtype), naming `function`
 expr as_positions(const expr& indices, const char* function);
+
+/// The index at `at`, which is read from memory once: the value that a caller checks is the value
+/// that it uses, even if another process writes the memory meanwhile.
+inline std::int64_t index_at(const std::byte* at) noexcept {
+  std::int64_t index;
+  std::memcpy(&index, at, sizeof(index));
+  asm("" : "+r"(index));  // so that the compiler does not load it again
+  return index;
+}
 
 /// Throws   invalid_argument, with the index, the axis and its extent
 [[noreturn]] void throw_index_out_of_range(index_t index, index_t axis, index_t extent);

@@ -8,6 +8,7 @@
 #include "parallel/executor/memory_tokens.hpp"
 #include "parallel/threads/helper_arena.hpp"
 #include "parallel/threads/single_turn.hpp"
+#include "shale/error.hpp"
 #include "shale/executor.hpp"
 
 namespace shale {
@@ -41,6 +42,13 @@ using executor_state = detail::executor_access::implementation;
 /// The state that an executor shares with its copies. Threads: any
 inline executor_state& state_of(const executor& on) noexcept {
   return detail::executor_access::of(on);
+}
+
+/// For loops that run on the calling thread, and inside long tiles.
+/// Throws   cancelled
+inline void require_not_cancelled(const executor& on) {
+  if (state_of(on).cancelled.load(std::memory_order_relaxed))
+    throw error(errc::cancelled, "the call was cancelled");
 }
 
 /// Whether a call in memory is only its kernels: there is no sink to report to, no checksum to
