@@ -8,8 +8,8 @@
 // memory of the executor's pool. Their elements are in row-major order.
 //
 // If a mask and the elements need more than a quarter of the budget together, they are evaluated in
-// slabs: the mask twice, once to count and once to select. What a slab depends on as a whole, such
-// as the mean above, is computed again for each slab; evaluate it before if that is expensive.
+// slabs: the mask twice, once to count and once to select. What slabs depend on as a whole, such as
+// the mean above, is computed once for the mask and once for the elements, and held meanwhile.
 // Operands that lie in memory as contiguous tensors are read in place.
 // Throws   invalid_argument (shapes that do not broadcast, rank 0 where axes are needed),
 //          out_of_memory (a result beyond the budget), io (a mask in shared memory, or from a file,

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "shale/error.hpp"
@@ -12,6 +14,7 @@
 #include "shale/functions.hpp"
 #include "shale/mapped_file.hpp"
 #include "shale/ops.hpp"
+#include "shale/tile_source.hpp"
 #include "support/coordinates.hpp"
 #include "support/failures.hpp"
 #include "support/random_tensors.hpp"
@@ -171,6 +174,63 @@ TEST(MaskedScatter, ChangesNothingWithTooFewValues) {
   const tensor one = tensor::full({}, 5, dtype::int64);
   masked_scatter(one, true, 6);
   EXPECT_EQ(one.item().as<int>(), 6);
+}
+
+// Numbers in tiles that count how often they are loaded.
+class counted_tiles final : public tile_source {
+ public:
+  explicit counted_tiles(index_t size) : shape_{size} {}
+  shale::dtype dtype() const noexcept override { return dtype::int64; }
+  const dims& shape() const noexcept override { return shape_; }
+  const dims& tile_shape() const noexcept override { return tile_shape_; }
+  std::uint64_t stored_bytes(const dims&) const override { return 1; }
+  void load(const dims& tile, const tensor& into) const override {
+    ++loads;
+    for (index_t i = 0; i < into.size(); ++i)
+      reinterpret_cast<std::int64_t*>(into.data())[i * into.stride(0)] =
+          (tile[0] * tile_shape_[0] + i) * 7919 % 10007;
+  }
+  mutable std::atomic<int> loads = 0;
+
+ private:
+  dims shape_;
+  dims tile_shape_{100};
+};
+
+// Reductions, scans, and operands of generators: each is computed once, not for each slab.
+TEST(Masks, InSlabsComputeWhatTheyDependOnOnce) {
+  const index_t tiles = 60, size = tiles * 100;
+  const auto source = std::make_shared<counted_tiles>(size);
+  const expr x(source);
+  const tensor whole = eval(x);
+  const tensor order = eval(arange(size - 1, -1, -1));
+  const std::vector<expr> parts{cumulative_sum(x), x};
+  const struct {
+    expr values, mask;
+  } cases[] = {{x, abs(x - mean(x)) > stddev(x)},
+               {cumulative_sum(x), x > max(x) / 2},
+               {take(x + 1, order) * 2, take(x, order) > mean(x)},
+               {concat(parts, 0), concat(parts, 0) % 3 == 1},
+               {repeat(x, 2, 0), tile(x, {2}) > mean(x)}};
+  for (const auto& [values, mask] : cases) {
+    executor large({.threads = 2, .memory_bytes = std::size_t{1} << 30});
+    executor small({.threads = 2, .memory_bytes = 6000});
+    const auto selected = [&](executor& on) {
+      const executor::scope within(on);
+      return elements_of<std::int64_t>(masked_select(values, mask));
+    };
+    const auto wanted = selected(large);
+    ASSERT_FALSE(wanted.empty());
+    source->loads = 0;
+    EXPECT_EQ(selected(small), wanted);
+    EXPECT_LT(source->loads, 12 * tiles);
+    const executor::scope within(large);
+    const auto places = elements_of<std::int64_t>(nonzero(mask)[0]);
+    const executor::scope inside(small);
+    source->loads = 0;
+    EXPECT_EQ(elements_of<std::int64_t>(nonzero(mask)[0]), places);
+    EXPECT_LT(source->loads, 12 * tiles);
+  }
 }
 
 TEST(Masks, OfFilesLargerThanTheBudgetSelectInSlabs) {

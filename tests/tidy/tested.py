@@ -81,6 +81,7 @@ THROUGH = {
         "generate": ("tests/ops/expr_test.cpp", "arange, tile and repeat"),
     },
     "src/ops/evaluation": {
+        "computed_stages": ("tests/ops/masks_test.cpp", "what slabs depend on as a whole"),
         "stage_order": ("tests/ops/expr_test.cpp", "the passes of eval and explain"),
         "compile": ("tests/ops/expr_random_test.cpp", "every operation of eval"),
     },

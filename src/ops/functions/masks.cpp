@@ -10,6 +10,7 @@
 
 #include "core/allocating.hpp"
 #include "core/grid.hpp"
+#include "ops/evaluation/computed_stages.hpp"
 #include "ops/functions/held_operand.hpp"
 #include "ops/functions/slabs.hpp"
 #include "ops/graph/node_access.hpp"
@@ -108,11 +109,18 @@ class selection {
       whole_.emplace(held_contiguous(mask_), on);
       count_ = whole_->count();
     } else if (mask.size() > 0) {
+      mask_ = with_computed_stages(mask_);
       count_ = eval(count_nonzero(mask_)).item().as<index_t>();
     }
   }
 
   index_t count() const noexcept { return count_; }
+
+  /// What `for_each_slab` takes parts of, for an operand beside the mask.
+  /// Throws   as `eval`
+  expr cut_with_mask(const expr& value) const {
+    return whole_ || count_ == 0 ? value : with_computed_stages(value);
+  }
 
   /// Calls `body(box, mask, before)` for each slab: its place, its mask, and the number of true
   /// elements before it.
@@ -234,9 +242,9 @@ tensor masked_select(const expr& a, const expr& mask) {
   return allocating([&] {
     executor& on = executor::current();
     const dims shape = broadcast_shapes(a.shape(), mask.shape());
-    const expr values = a.broadcast_to(shape);
     const std::size_t item = item_bytes(a.dtype());
     const selection chosen(mask.broadcast_to(shape), item, on);
+    const expr values = chosen.cut_with_mask(a.broadcast_to(shape));
     const tensor out = tensor::empty({chosen.count()}, a.dtype(), &on.pool());
     const select_function select = select_by_width(item);
     chosen.for_each_slab([&](const region& box, const counted_mask& part, index_t before) {
