@@ -124,9 +124,10 @@ class array {
   ///          out_of_memory (also for lack of address space), io
   tensor map() const;
 
-  /// A part of the array as a new row-major tensor. Chunks are compared with their checksums. In a
-  /// dense array, if the part is contiguous in the file, segments of 1 MiB that lie in it as a
-  /// whole are compared, and with checksum_use::compared all segments that it touches.
+  /// A part of the array as a new row-major tensor. Chunks are always compared with their
+  /// checksums. A dense array has one checksum for each MiB. With checksum_use::compared, every MiB
+  /// that the part touches is compared. Otherwise only those that lie inside the part as a whole
+  /// are, and only if the part is contiguous in the file.
   /// Cost     one copy, and decoding of each chunk that the part touches, in parallel
   /// Throws   invalid_argument (outside the array), corrupt (a checksum), io, out_of_memory,
   ///          cancelled

@@ -21,7 +21,8 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// The longest time that a call may wait. (<chrono> would add 4,000 lines to every user.)
+/// The longest time that a call may wait: below 0 counts as 0, above 100 years as 100 years.
+/// (<chrono> would add 4,000 lines to every user.)
 struct timeout {
   std::int64_t ms = 0;
 };
@@ -35,7 +36,7 @@ enum class open_mode : std::uint8_t {
   read,               ///< snapshots only; needs only the right to read
   write,              ///< snapshots and transactions
   write_exclusively,  ///< also on network file systems; you promise that no other host has it open
-  salvage,            ///< as read, also if the newest commit is lost: the generation before it
+  salvage,            ///< as read; if the newest commit is lost, reads the generation before it
 };
 
 /// The next generation. Nobody else sees it before `commit`. Destruction without commit aborts, and
@@ -80,10 +81,9 @@ class transaction {
   ///          elements, naming segment and byte; cancelled
   writable_array update(std::string_view name);
 
-  /// The array of that name with all changes so far, or nothing. Reading an array that this
-  /// transaction changes gives the present elements, and is possible until the transaction ends. An
-  /// expression over shifted views of an array that is written into that array is first computed as
-  /// a whole into memory; views of the same array in a snapshot are read block by block.
+  /// The array of that name with all changes so far, or nothing. Its elements can be read until the
+  /// transaction ends. If an expression reads shifted views of the array that it is written into,
+  /// it is computed as a whole into memory first; views of the array in a snapshot avoid this.
   std::optional<array> find(std::string_view name) const;
 
   /// As snapshot::names, with all changes so far.
@@ -121,8 +121,8 @@ class transaction {
 
   /// Ends the transaction without changes. Then the container at the path `other`, on the same file
   /// system, takes the name of this container. Nobody can commit meanwhile, so a copy of the newest
-  /// snapshot that was made during the transaction is complete. Waits for writes that have begun, as
-  /// `commit` does.
+  /// snapshot that was made during the transaction is complete. Waits for writes that have begun,
+  /// as `commit` does.
   /// Throws   invalid_argument (the container itself; a call from inside one of its own writes),
   ///          not_found, busy (another transaction writes `other`), corrupt, unsupported (a later
   ///          format), io (also if another file has the name by now). The old file keeps its name,
@@ -149,8 +149,8 @@ class transaction {
 class container {
  public:
   /// Makes a new file with an empty generation and opens it.
-  /// Throws   already_exists; out_of_space; invalid_argument (open_mode::read); and as `open`. No
-  ///          file is left behind then
+  /// Throws   already_exists; out_of_space; invalid_argument (a mode that only reads); and as
+  ///          `open`. No file is left behind then
   static container create(const std::string& path, open_mode mode = open_mode::write);
 
   /// Opens an existing file. The path is resolved once, to a name in a folder; later changes of the
@@ -186,9 +186,9 @@ class container {
   /// Begins the next generation. Waits for transactions of other threads and processes, up to
   /// `limit`.
   /// Cost     writes both superblocks again, and a sync of the device
-  /// Throws   as latest; busy (the time is over), access_denied (open_mode::read), unsupported (on
-  ///          a network file system), out_of_space, io (also if an earlier sync of this container
-  ///          failed)
+  /// Throws   as latest; busy (the time is over), access_denied (a mode that only reads),
+  ///          unsupported (on a network file system), out_of_space, io (also if an earlier sync of
+  ///          this container failed)
   transaction begin(timeout limit = wait_default);
 
   /// Waits until there is a generation with a number above `seen`, up to `limit`. Returns the

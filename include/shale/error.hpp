@@ -17,7 +17,7 @@ namespace [[gnu::visibility("default")]] shale {
 /// The kind of a failure. Programs branch on it, never on the text of a message.
 enum class errc {
   invalid_argument = 1,  ///< the call itself is wrong: shape, axis, dtype, option
-  not_found,             ///< no such file, array, axis label or shared segment
+  not_found,             ///< no such file, array, attribute, archive member or shared segment
   already_exists,        ///< exclusive creation met an existing name
   access_denied,         ///< permissions, or a write to something read-only
   out_of_memory,         ///< heap, pool limit, address space or memory budget

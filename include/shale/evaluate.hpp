@@ -1,5 +1,6 @@
 // Evaluates expressions. One pass over the operands computes everything that is elementwise. Each
-// level of reductions on which the rest depends takes one more pass. Intermediate values are held
+// level of reductions on which the rest depends takes one more pass, and each scan takes a pass of
+// its own. Intermediate values are held
 // in blocks of the size of the L1 cache, at most 2 MiB per thread.
 //
 // Cost     the passes that `explain` lists, in parallel
@@ -58,13 +59,14 @@ struct evaluation_plan {
   std::uint64_t scratch_bytes_per_thread = 0;
 
   /// The most bytes of intermediate results that are held as a whole at the same time: reductions,
-  /// products, and computed operands of these. The budget does not include them. Each is released
-  /// when all its readers are computed.
+  /// scans, products, and computed operands of products, reshapes, `take` and `concat`. The budget
+  /// does not include them. Each is released when all its readers are computed.
   std::uint64_t staged_bytes_max = 0;
 
   int instructions = 0;  ///< kernel calls for a block, over all passes
-  bool streams = false;  ///< operands exceed the budget, so they are read and released in windows
-  std::string text;      ///< a description for people, one line for each pass
+  /// Mapped operands exceed half of the budget: they are read in windows.
+  bool streams = false;
+  std::string text;  ///< a description for people, one line for each pass
 };
 
 /// The plan that `eval` would follow. It computes nothing.

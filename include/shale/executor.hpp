@@ -18,7 +18,7 @@ class progress_sink {
   virtual ~progress_sink() = default;
 
   /// The engine has processed `done_bytes` of the `total_bytes` of a pass over operands. It calls
-  /// this at most some hundred times in a pass, with rising numbers, and at the end with the total.
+  /// this about a hundred times in a pass, with rising numbers, and at the end with the total.
   /// A call that needs several passes (`x - mean(x)`) reports each from the start, with its own
   /// total. Calls never overlap: reports that come while the sink is busy are dropped, so that no
   /// thread waits. The sink may call the engine, also on the same executor; those calls are not
@@ -40,8 +40,11 @@ struct executor_options {
   /// one for each processor that this process may use.
   int threads = 0;
 
-  /// Upper limit on resident operands, temporaries and idle pool memory. 0 means half of the
-  /// smaller of the machine's available memory and the cgroup's limit, read at construction.
+  /// The most bytes that calls hold at once for windows of mapped files, decoded tiles and scratch
+  /// memory. It does not limit results, or operands that are held as a whole (docs/caveats.md). A
+  /// call that streams trims the pool if its idle memory does not fit in beside. 0 means half of
+  /// the smaller of the machine's available memory and the cgroup's limit, read at construction; 1
+  /// GiB if neither is known.
   std::size_t memory_bytes = 0;
 
   /// The pool for temporaries and results; null means the default pool. It must outlive the
@@ -52,7 +55,7 @@ struct executor_options {
   progress_sink* progress = nullptr;
 
   /// How dense arrays are checked. Comparing makes the first read of an array slower: by 0 to 15 %
-  /// from a disk, by 40 to 50 % from the page cache (measured; docs/performance.md).
+  /// from a disk, by 40 to 50 % from the page cache (measured; docs/caveats.md).
   checksum_use checksums = checksum_use::trusted;
 };
 
@@ -119,7 +122,7 @@ class executor {
   /// The numbers that were given, or chosen at construction. There are fewer threads than given
   ///   - if the host program limits the threads of oneTBB;
   ///   - if oneTBB started before the first executor that has more threads than the machine has
-  ///     CPUs. No executor gets more than 257 threads then.
+  ///     CPUs. oneTBB then runs about 256 threads at most, or a few for each CPU if that is more.
   /// If the system refuses threads at the first parallel call, fewer of them help.
   int threads() const noexcept;
   std::size_t memory_bytes() const noexcept;

@@ -5,8 +5,8 @@
 //
 // Making an expression reads no element; `eval` in evaluate.hpp does. The functions that make
 // expressions are in elementwise.hpp, creation.hpp, random.hpp, manipulation.hpp, take.hpp,
-// reductions.hpp, scans.hpp, statistics.hpp and linalg.hpp; functions.hpp includes them all. Names
-// are those of the array API standard.
+// reductions.hpp, scans.hpp, statistics.hpp and linalg.hpp; functions.hpp includes them all.
+// masks.hpp has masked_fill. Names are those of the array API standard.
 // Throws   invalid_argument from every function (operands that do not fit, or that were moved
 //          from), out_of_memory
 #pragma once
@@ -82,7 +82,7 @@ class expr {
   expr flip(const dims& axes) const;
   expr flip() const;
 
-  /// These are views if every leaf allows it, as tensors do. Otherwise the whole value is first
+  /// These are views if the layout of every leaf allows it. Otherwise the whole value is first
   /// computed into memory of the executor's pool, and held until all its readers are computed.
   expr reshape(const dims& shape) const;
   expr ravel() const { return reshape({-1}); }

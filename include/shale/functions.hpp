@@ -1,4 +1,4 @@
-// Includes all functions that make expressions.
+// Includes all headers of functions that make expressions, except masks.hpp (masked_fill).
 #pragma once
 
 #include "shale/creation.hpp"

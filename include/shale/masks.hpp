@@ -12,7 +12,8 @@
 // the mean above, is computed once for the mask and once for the elements, and held meanwhile.
 // Operands that lie in memory as contiguous tensors are read in place.
 // Throws   invalid_argument (shapes that do not broadcast, rank 0 where axes are needed),
-//          out_of_memory (a result beyond the budget), io (a mask in shared memory, or from a file,
+//          out_of_memory (a result exceeds the
+//          pool's limit, or the system has no memory), io (a mask in shared memory, or from a file,
 //          had fewer true elements when it was used than when it was counted), and as `eval`
 // Threads  as `eval`
 #pragma once
@@ -42,8 +43,10 @@ expr masked_fill(const expr& a, const expr& mask, const expr& value);
 /// Stores the elements of `values`, in row-major order, one after the other where `mask` is true.
 /// `mask` is broadcast to the shape of `out`. Elements that are left over are not used. The mask,
 /// and as many values as it needs, are held whole.
-/// Throws   invalid_argument also if `values` has too few elements; nothing is stored then. After
-///          cancelled or io, some elements may be stored
+/// Throws   invalid_argument also if `values` has too few elements, or if elements of `out` share
+///          bytes; access_denied (`out` is read-only): nothing is stored then. After cancelled or
+///          io, some elements may be stored
+/// Threads  no other thread may use the elements of `out` meanwhile
 void masked_scatter(const tensor& out, const expr& mask, const expr& values);
 
 }  // namespace shale

@@ -10,10 +10,10 @@
 //
 // Shape    `shape`
 // Cost     a node of the expression. The numbers are computed each time it is evaluated
-// Throws   invalid_argument: a shape that is none, a dtype that the function does not make,
-//          parameters outside the stated range, NaN or infinite or not finite in the dtype, and a
-//          position beyond 2^64 - 1; out_of_memory. The generator then keeps its position
-// Threads  expressions are values; a generator is changed by the thread that draws from it
+// Throws   invalid_argument: an invalid shape, a dtype that the function does not make, parameters
+//          outside the stated range or not finite in the dtype, a position beyond 2^64 - 1;
+//          out_of_memory. The generator then keeps its position
+// Threads  expressions are values; one thread at a time may use a generator
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@
 namespace [[gnu::visibility("default")]] shale {
 
 /// A seed and a position: where the next numbers are drawn. Two generators that are equal give the
-/// same numbers. Numbers that are drawn one after another from one generator are independent, and so
-/// are numbers of two seeds.
+/// same numbers. Numbers that are drawn one after another from one generator are independent, and
+/// so are numbers of two seeds.
 /// Source   Philox4x32-10 of J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, Parallel random
 ///          numbers: as easy as 1, 2, 3, SC11 (2011)
 class generator {
@@ -34,7 +34,7 @@ class generator {
 
   std::uint64_t seed() const noexcept { return seed_; }
 
-  /// How many elements were drawn, or skipped.
+  /// The position of the next element: the constructor's one, plus those drawn and skipped since.
   std::uint64_t position() const noexcept { return position_; }
 
   /// Goes on by so many elements, as if they were drawn.
@@ -80,11 +80,12 @@ expr cauchy(generator& from, const dims& shape, double median = 0, double scale 
             dtype type = dtype::float64);
 
 /// How many trials it takes until one succeeds, each with the given probability: 1, 2, ….
-/// `type` is float64 or an integer dtype, which saturates.
+/// `type` is float64 or an integer dtype. Larger numbers become the largest one of the dtype.
 /// Throws   invalid_argument also for a probability of 0
 expr geometric(generator& from, const dims& shape, double probability, dtype type = dtype::int64);
 
-/// True with the given probability, from 0 to 1; 1 in other dtypes. `type` is any dtype.
+/// True with the given probability (0 to 1), else false; in other dtypes 1 or 0. `type` is any
+/// dtype.
 expr bernoulli(generator& from, const dims& shape, double probability, dtype type = dtype::boolean);
 
 /// Integers low <= x < high. The relative error of each probability is below 2^-32.
@@ -102,8 +103,8 @@ tensor permutation(generator& from, index_t count);
 /// `count` numbers of categories 0 to k - 1, drawn with replacement, each with a probability in
 /// proportion to its weight. Evaluated. Advances the generator by the number of results.
 /// Shape    (count) for `weights` of shape (k), (m, count) for (m, k); int64
-/// Cost     O(k + count log k) for each row of weights, on the calling thread; `weights` is
-///          evaluated as float64 and held
+/// Cost     O(k + count log k) for each row of weights, on the calling thread; holds `weights` as
+///          float64, and one float64 for each result
 /// Throws   as eval; invalid_argument also for a negative count, other ranks, complex weights, a
 ///          negative, infinite or NaN weight, and a row without a positive one or of infinite sum
 tensor multinomial(generator& from, const expr& weights, index_t count);

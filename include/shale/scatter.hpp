@@ -7,18 +7,19 @@
 // or added, in the order of their positions along the axis: the result is defined, and has the same
 // bits for any number of threads. Values are converted to the dtype of `out`.
 //
-// These functions evaluate at once, on the executor of the calling thread. Indices and values are
-// held as a whole, in memory of the executor's pool unless they are tensors in memory, of int64 or
-// of the dtype of `out`.
+// These functions evaluate at once, on the executor of the calling thread. Indices are held as
+// int64 and values in the dtype of `out`, as a whole, in memory of the executor's pool. Tensors in
+// memory that have that dtype already are read in place.
 // `out` is any tensor, also a view or a mapped one, whose elements do not share bytes. It may
 // overlap the operands, which are copied then.
 // Throws   invalid_argument (shapes or axes that do not fit, indices of other dtypes or out of
 //          range), access_denied (`out` is read-only), out_of_memory: nothing is stored then. Also
 //          cancelled and io: some elements may be stored then. An index in shared memory that
 //          another process moves out of its range after the check is an error too (io)
-// Cost     one pass over indices and values; lanes are worked through in parallel, and a single
-//          long lane by ranges of its targets. Progress is reported by lanes; a cancellation also
-//          ends a long lane
+// Cost     one pass over the indices to check them, and one over indices and values to store. Lanes
+//          are worked through in parallel. If there are too few for all threads, each long lane is
+//          divided by ranges of its targets, and each of its threads reads all its indices.
+//          Progress is reported by lanes; a cancellation also ends a long lane
 // Threads  no other thread may use the elements of `out` meanwhile
 #pragma once
 

@@ -65,8 +65,8 @@ std::uint64_t change_and_commit(container& file, transaction& next,
 }
 
 // Another process may replace the container between the open and the lock, as compaction does. Then
-// the new container is opened. The number of attempts has no limit, as the wait for a lock has
-// none: an attempt fails only if another process has made progress.
+// the new container is opened. The number of attempts has no limit, because an attempt fails only
+// if another process has made progress. Each attempt waits for the lock for `wait_default`.
 std::pair<container, transaction> begin_change(const std::string& file) {
   for (;;) {
     container present = container::open(file, open_mode::write);

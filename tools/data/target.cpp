@@ -22,8 +22,8 @@ bool file_exists(const std::string& path) {
   return std::filesystem::exists(path, ignored);
 }
 
-// Creating the file refuses a target that is not a regular file, with -f and without.
-bool may_be_replaced(const std::string& path) {
+// Other files are refused when the target is created, with -f and without.
+bool is_regular_file(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::is_regular_file(path, ignored);
 }
@@ -32,8 +32,8 @@ existing_file existing(const target_options& options) {
   return options.force ? existing_file::replace : existing_file::refuse;
 }
 
-// An array of the same shape keeps its dtype; values that do not fit that dtype are refused. An
-// array of another shape is replaced, and keeps its dtype if the values fit.
+// An array of the same shape keeps its dtype, and a dtype that cannot hold the values is an error.
+// An array of another shape keeps its dtype if it can hold the values, else it takes theirs.
 dtype chosen_dtype(const contents& source, const std::optional<array>& before) {
   if (source.type) return *source.type;
   const dtype type = source.values.dtype();
@@ -166,7 +166,7 @@ std::string not_kept_lines(const written& done) {
 
 // This check precedes the work, so that a refusal does not cost the time of the work.
 void require_replaceable(const std::string& file, const target_options& options) {
-  if (!options.force && may_be_replaced(file))
+  if (!options.force && is_regular_file(file))
     throw error(errc::already_exists, fmt::format("'{}' exists", file), {"-f replaces it"});
 }
 

@@ -1,4 +1,5 @@
-// Lets all readers of a process share one open container file. One thread at a time uses it.
+// Lets all readers of a process share one open container file. One thread at a time looks for the
+// newest generation; `wait_newer` runs beside it.
 #pragma once
 
 #include <chrono>

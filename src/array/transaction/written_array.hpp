@@ -27,8 +27,10 @@ struct written_array {
   explicit written_array(format::array_record stored)
       : name(stored.name), record(std::move(stored)) {}
 
-  std::string name;             ///< the present name: `rename` changes it
-  format::array_record record;  ///< dtype, shape and layout from when the array was opened
+  std::string name;  ///< the present name: `rename` changes it
+  /// dtype, shape, codec, and the new extents of a dense array. The catalog has the present name,
+  /// attributes and chunk index.
+  format::array_record record;
   bool removed = false;
 
   // The bytes of a dense array, mapped at the first use, and the owner of the mapping.

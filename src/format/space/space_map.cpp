@@ -295,6 +295,7 @@ bool space_map::place_pages(bool at_end) {
     const std::uint64_t first = end_;
     end_ += count * page_bytes;
     allocated_.add(first, end_);
+    fresh_.add(first, end_);
     for (std::uint64_t page = first; page < end_; page += page_bytes) pages.push_back(page);
   } else {
     pages = allocate_pages(count);

@@ -64,13 +64,13 @@ class space_map {
   /// Single pages, together if possible.
   std::vector<std::uint64_t> allocate_pages(std::size_t count);
 
-  /// Gives back a range that the generation being made does not use. Offset and length must be
-  /// those of the allocation.
+  /// Gives back a range that the generation being made does not use. `bytes` is its length in the
+  /// file: page_space() of an extent's length, chunk_space() of a chunk's stored bytes.
   /// Throws   corrupt if it was released before
   void release(std::uint64_t offset, std::uint64_t bytes);
 
-  /// Undoes the last allocation, because the device has no bytes for it. `got` is its result,
-  /// and the file ended at `end_before` then.
+  /// Undoes the latest allocation if the device has no space for it. `got` is its range in whole
+  /// pages; `end_before` is the end of the file before it.
   void withdraw(const extent& got, std::uint64_t end_before);
 
   /// The ranges that came from free space or from the end of the file since the last call. Nothing

@@ -59,8 +59,8 @@
 // tests/format/two_slot_model_test.cpp checks the protocol exhaustively, and shows that it is
 // unsafe without any of these.
 //
-// This file declares the steps that need no state. writer.hpp takes them in order.
-// container_file.cpp contains the reader's step (commit.7).
+// This file declares the steps that need no state, and writer.hpp those that do. transaction.cpp
+// takes the steps of a commit in order; container_file.cpp begins (commit.1), and reads (commit.7).
 #pragma once
 
 #include <cstdint>

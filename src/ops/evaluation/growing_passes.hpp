@@ -27,9 +27,9 @@ struct growing_pass {
 /// The passes for the stages of one level, or for the outputs.
 class growing_passes {
  public:
-  /// Returns the pass that computes the stage, a reduction or a value of its input's shape. The
-  /// stage is not in it yet, but the leaves that it reads are. Stages in one pass fold the same
-  /// axes.
+  /// Returns a pass with room for the stage: for a reduction, or for a value that is computed as a
+  /// whole. The pass already counts the leaves of the stage; the caller adds the stage itself.
+  /// Reductions in one pass fold the same axes.
   /// Cost     O(nodes of the input that the pass does not compute yet), for each of the few passes
   ///          with room
   growing_pass& pass_for(const detail::stage& current);

@@ -3,9 +3,10 @@
 // A staged node must be computed before the passes that read it. So stages are sorted into levels:
 // a stage's level is higher than those of all stages that it reads. The levels run one after the
 // other. Within a level, stages over one shape that fold the same axes share a pass, so their
-// common inputs are read once. The outputs come last, again one pass for each shape. The result of
-// a stage is freed when the last pass that reads it has ended. A scan has a pass of its own; if its
-// result is an output that nothing else reads, it writes that output itself.
+// common inputs are read once. The outputs come last, with one pass for each shape, or several
+// if one pass has no room for all operands. The result of a stage is freed when the last pass that
+// reads it has ended. A scan has a pass of its own; if its result is an output that nothing else
+// reads, it writes that output itself.
 //
 // Other stages have results of their own even if only an output reads them. So eval(sum(x)) takes
 // two passes: the first one folds, and the second one copies the number into the output. A small
@@ -47,9 +48,9 @@ inline std::uint64_t wider_bytes(const detail::stage& product) {
 /// Holds the results of stages. A result is freed when its last reader has ended.
 class stage_results {
  public:
-  /// Announces one reader of the results of `read`.
-  void expect_reader(const std::set<const detail::stage*>& read) {
-    for (const detail::stage* result : read) ++readers_[result];
+  /// Announces one reader of the results of `stages`.
+  void expect_reader(const std::set<const detail::stage*>& stages) {
+    for (const detail::stage* result : stages) ++readers_[result];
   }
 
   /// `meanwhile` is the number of other bytes that existed while the result was computed.
@@ -59,9 +60,9 @@ class stage_results {
     bytes_max_ = std::max(bytes_max_, bytes_ + meanwhile);
   }
 
-  /// Frees the results of `read` that have no other reader left.
-  void end_reader(const std::set<const detail::stage*>& read) {
-    for (const detail::stage* result : read) {
+  /// Frees the results of `stages` that have no other reader left.
+  void end_reader(const std::set<const detail::stage*>& stages) {
+    for (const detail::stage* result : stages) {
       if (--readers_[result] > 0) continue;
       values_.erase(result);
       bytes_ -= bytes_of(result->shape, result->type);

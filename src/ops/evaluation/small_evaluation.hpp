@@ -3,14 +3,18 @@
 // An evaluation of a few elements takes most of its time for what comes before and after the
 // kernels: walking the graph, compiling, planning, sharing out the work. None of this depends on
 // the elements, so a small expression is compiled once for its form, and later evaluations only
-// compare addresses. Whether an evaluation is small depends neither on the number of threads nor on
-// the memory budget.
+// compare addresses. Whether an evaluation is small does not depend on the number of threads or on
+// the budget.
 //
 // An evaluation is small if all of these hold:
 //   small_evaluation.cpp  it takes no longer than 2^16 additions
 //   expression_form.hpp   it has at most 12 operands, 32 nodes and 8 constants; all operands are in
 //                         memory, and nothing is staged but a reduction of all axes
 //   kept_pass.cpp         it needs at most 128 KiB of scratch memory, and states of at most 4 KiB
+//   small_evaluation.cpp  it has elements; the output is writable and lies apart from the inputs;
+//   the
+//                         executor has no progress sink, compares no checksums, and is not
+//                         cancelled
 //
 // Invariants
 //   small.1  the results have the same bits as those of the general evaluation

@@ -22,9 +22,8 @@ inline bool lies_in_memory(const expr& value) {
 /// of the current executor's pool.
 /// Throws   as `eval`
 inline tensor held_operand(const expr& value) {
-  const auto* leaf = std::get_if<detail::tensor_leaf>(&node_of(value)->content);
-  if (!leaf || detail::is_mapped(leaf->values.storage())) return eval(value);
-  return leaf->values;
+  if (!lies_in_memory(value)) return eval(value);
+  return std::get<detail::tensor_leaf>(node_of(value)->content).values;
 }
 
 /// The same, but the elements do not change when `out` is written.

@@ -15,28 +15,18 @@
 
 namespace shale {
 
-namespace {
-
-executor& begin_call() {
-  executor& on = executor::current();
-  parallel::state_of(on).count.call();
-  return on;
-}
-
-}  // namespace
-
 tensor dot(const tensor& a, const tensor& b) {
   return detail::allocating([&] {
     if (a.rank() != 1 || b.rank() != 1) return eval(dot(expr(a), expr(b)));
     if (a.size() != b.size())
       throw error(errc::invalid_argument, "dot needs vectors of one length",
                   {"got shapes " + to_string(a.shape()) + " and " + to_string(b.shape())});
-    return ops::inner_product(a, b, begin_call());
+    return ops::inner_product(a, b, parallel::begin_call());
   });
 }
 
 tensor matmul(const tensor& a, const tensor& b) {
-  return detail::allocating([&] { return ops::multiplied(a, b, begin_call()); });
+  return detail::allocating([&] { return ops::multiplied(a, b, parallel::begin_call()); });
 }
 
 expr matmul(const expr& a, const expr& b) {

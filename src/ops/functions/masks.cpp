@@ -48,8 +48,8 @@ index_t count_true(const std::byte* elements, index_t count) {
 }
 
 // The true elements of a mask that lies in memory, counted block by block. So each block knows
-// where its results begin. A mask in memory is not copied, so another process may change it after
-// it was counted: every loop is bounded by the count.
+// where its results begin. A mask in memory is not copied, so another thread or process may change
+// it after it was counted: every loop is bounded by the count.
 class counted_mask {
  public:
   counted_mask(const tensor& mask, executor& on)
@@ -66,9 +66,9 @@ class counted_mask {
 
   index_t count() const noexcept { return starts_.back(); }
 
-  /// Calls `body(first, end, start, found)` for each block that has true elements: its elements, the
-  /// number of true elements before it, and of its own. `body` uses at most that number, and
-  /// returns how many it found.
+  /// Calls `body(first, end, start, found)` for each block with true elements. The block has
+  /// elements `first` to `end` - 1 and `found` true elements; `start` true elements come before it.
+  /// `body` uses at most `found` of them, and returns how many there were.
   /// Throws   io if the mask is not the one that was counted
   template <class Body>
   void for_each_block(std::uint64_t progress_bytes, Body body) const {
@@ -96,8 +96,8 @@ class counted_mask {
   std::vector<index_t> starts_;
 };
 
-// A mask whose true elements are counted first and then visited slab by slab, so that neither the
-// mask nor what is selected by it needs to fit into memory.
+// Counts the true elements of a mask, and then visits them slab by slab. So neither the mask nor
+// the values need to fit into memory.
 class selection {
  public:
   /// `item_bytes` are those of one element of what is selected, beside the mask's own byte.
@@ -124,7 +124,8 @@ class selection {
 
   /// Calls `body(box, mask, before)` for each slab: its place, its mask, and the number of true
   /// elements before it.
-  /// Throws   io if the mask is not the one that was counted, because a file has changed
+  /// Throws   io if the mask is not the one that was counted: its file or memory was written
+  ///          meanwhile
   template <class Body>
   void for_each_slab(Body body) const {
     if (count_ == 0) return;
@@ -187,7 +188,8 @@ select_function select_by_width(std::size_t item_bytes) {
 // elements `first` … `end` - 1 lie at `mask`. The coordinates are those of the row's first element.
 // The block has at least one axis.
 template <class Row>
-void for_each_row(const region& box, const std::byte* mask, index_t first, index_t end, Row row) {
+void for_each_mask_row(const region& box, const std::byte* mask, index_t first, index_t end,
+                       Row row) {
   const index_t last = box.shape.size() - 1;
   dims at = detail::unravel(first, box.shape);
   for (index_t i = first; i < end;) {
@@ -201,8 +203,9 @@ void for_each_row(const region& box, const std::byte* mask, index_t first, index
   }
 }
 
-// Stores the last coordinates of the true elements of a row, from position `k` on. Returns the
-// position behind them. Like select_elements, it stores every coordinate, up to position `stop`.
+// Stores the last coordinate of each true element of a row in to[k], to[k + 1], … and returns the
+// next free position. Like select_elements, it stores every coordinate, and the next one replaces
+// it if its element is false. It stores nothing from position `stop` on.
 index_t store_columns(std::int64_t* to, std::int64_t first, const std::byte* row, index_t length,
                       index_t k, index_t stop) {
   for (index_t i = 0; i < length && k < stop; ++i) {
@@ -219,13 +222,14 @@ index_t store_coordinates(const std::vector<std::int64_t*>& to, const region& bo
                           index_t found) {
   const std::size_t last = to.size() - 1;
   const index_t start = k, stop = k + found;
-  for_each_row(box, mask.elements() + first, first, end,
-               [&](const dims& at, const std::byte* row, index_t length) {
-                 const index_t begin = k;
-                 k = store_columns(to[last], at[static_cast<index_t>(last)], row, length, k, stop);
-                 for (std::size_t axis = 0; axis < last; ++axis)
-                   std::fill(to[axis] + begin, to[axis] + k, at[static_cast<index_t>(axis)]);
-               });
+  for_each_mask_row(box, mask.elements() + first, first, end,
+                    [&](const dims& at, const std::byte* row, index_t length) {
+                      const index_t begin = k;
+                      k = store_columns(to[last], at[static_cast<index_t>(last)], row, length, k,
+                                        stop);
+                      for (std::size_t axis = 0; axis < last; ++axis)
+                        std::fill(to[axis] + begin, to[axis] + k, at[static_cast<index_t>(axis)]);
+                    });
   return k - start;
 }
 
@@ -323,17 +327,17 @@ void masked_scatter(const tensor& out, const expr& mask, const expr& values) {
     const auto store_block = [&](index_t first, index_t end, index_t start, index_t found) {
       const std::byte* next = from.data() + start * item;
       const std::byte* const stop = next + found * item;
-      for_each_row(region::all(out.shape()), counted.elements() + first, first, end,
-                   [&](const dims& at, const std::byte* row, index_t length) {
-                     std::byte* to = out.data();
-                     for (index_t axis = 0; axis < at.size(); ++axis)
-                       to += at[axis] * out.stride(axis) * item;
-                     for (index_t i = 0; i < length && next != stop; ++i, to += stride) {
-                       if (!is_true(row[i])) continue;
-                       std::memcpy(to, next, static_cast<std::size_t>(item));
-                       next += item;
-                     }
-                   });
+      for_each_mask_row(region::all(out.shape()), counted.elements() + first, first, end,
+                        [&](const dims& at, const std::byte* row, index_t length) {
+                          std::byte* to = out.data();
+                          for (index_t axis = 0; axis < at.size(); ++axis)
+                            to += at[axis] * out.stride(axis) * item;
+                          for (index_t i = 0; i < length && next != stop; ++i, to += stride) {
+                            if (!is_true(row[i])) continue;
+                            std::memcpy(to, next, static_cast<std::size_t>(item));
+                            next += item;
+                          }
+                        });
       return found - (stop - next) / item;
     };
     counted.for_each_block(from.size_bytes(), store_block);

@@ -41,7 +41,7 @@ void check_positions(const generator& from, std::uint64_t elements) {
 }
 
 [[noreturn]] void throw_dtype(std::string_view function, dtype type, std::string_view wanted) {
-  throw error(errc::invalid_argument, fmt::format("{}: no such random numbers", function),
+  throw error(errc::invalid_argument, fmt::format("{}: the dtype is not supported", function),
               {fmt::format("got dtype {}, wanted {}", name(type), wanted)});
 }
 
@@ -83,8 +83,8 @@ void check_probability(std::string_view function, double probability, bool may_b
                              may_be_0 ? "0 to" : "more than 0, to")});
 }
 
-// Draws `shape` elements that are computed as `computed` and converted to `type`. Only the last
-// step changes the generator.
+// Makes an expression of random numbers that are computed in `computed` and converted to `type`.
+// The generator moves on only if nothing has thrown.
 expr drawn(generator& from, const dims& shape, distribution kind, random_draw draw, dtype computed,
            dtype type) {
   const auto elements = static_cast<std::uint64_t>(element_count(shape));
@@ -138,10 +138,10 @@ double minus_log_of_failure(double p) {
   return -(exponent * 0x1.62e42fefa39efp-1 + log_near_1(mantissa - 1));
 }
 
-// A number of 65 bits: any bound of a range of integers.
+// Holds every int64 and every uint64.
 __extension__ using wide = __int128;
 
-wide whole(std::string_view which, const scalar& bound) {
+wide integer_bound(std::string_view which, const scalar& bound) {
   if (bound.fits(dtype::int64)) return bound.as<std::int64_t>();
   if (bound.fits(dtype::uint64)) return bound.as<std::uint64_t>();
   throw error(errc::invalid_argument, fmt::format("integers: '{}' is not an integer", which),
@@ -177,6 +177,7 @@ expr uniform(generator& from, const dims& shape, double low, double high, dtype 
       draw.highest = visit(type, floating_types{}, [&]<class T>(std::type_identity<T>) {
         return below(scalar(last).as<T>());
       });
+    // A fraction has as many bits as the dtype's mantissa, so that it is not rounded up to 1.
     if (type == dtype::float16) draw.unused_bits = 24 - 11;
     if (type == dtype::bfloat16) draw.unused_bits = 24 - 8;
     return drawn_floats(from, shape, distribution::uniform, draw, type);
@@ -260,7 +261,7 @@ expr integers(generator& from, const dims& shape, const scalar& low, const scala
     const dtype_kind sort = kind(type);
     if (sort != dtype_kind::signed_integer && sort != dtype_kind::unsigned_integer)
       throw_dtype("integers", type, "an integer dtype");
-    const wide first = whole("low", low), end = whole("high", high);
+    const wide first = integer_bound("low", low), end = integer_bound("high", high);
     const auto bounds = [&] { return low.to_string() + " to " + high.to_string(); };
     if (first >= end)
       throw error(errc::invalid_argument, "integers: 'low' is not below 'high'",
@@ -274,7 +275,8 @@ expr integers(generator& from, const dims& shape, const scalar& low, const scala
     random_draw draw;
     draw.whole = static_cast<std::uint64_t>(first);
     draw.count = static_cast<std::uint64_t>(end - first);
-    // All 2^64 numbers of int64 count as 0. Then every word is one of them.
+    // A range of all 2^64 integers has the count 2^64, which wraps to 0. Every word is then a
+    // result.
     const distribution kind_of_draw = draw.count == 0 ? distribution::words
                                       : draw.count < (std::uint64_t{1} << 32)
                                           ? distribution::integers
@@ -295,8 +297,8 @@ tensor permutation(generator& from, index_t count) {
     random_draw draw;
     draw.seed = from.seed();
     const auto words = ops::find_random_kernel(distribution::words, dtype::uint64);
-    // Each place, from the last one down, takes one of the numbers that are left. Its word is the one
-    // at its own position (R. Durstenfeld, Algorithm 235: random permutation, CACM 7, 1964).
+    // Each place, from the last one down, takes one of the numbers that are left. Its word is the
+    // one at its own position (R. Durstenfeld, Algorithm 235: random permutation, CACM 7, 1964).
     constexpr index_t held_max = 1024;
     std::array<std::uint64_t, held_max> held;
     __extension__ using product = unsigned __int128;
@@ -363,8 +365,8 @@ tensor multinomial(generator& from, const expr& weights, index_t count) {
     for (index_t row = 0; row < rows; ++row, sum += categories) {
       const double total = accumulate(sum, categories, row);
       // The first category whose sum is larger. A category of weight 0 has no larger sum than the
-      // one before it, so it is not found. If the total is subnormal, its product with a fraction may
-      // be rounded up to it: that is the last category with a weight.
+      // one before it, so it is not found. If the total is subnormal, its product with a fraction
+      // may be rounded up to it: that is the last category with a weight.
       const double* const last = std::lower_bound(sum, sum + categories, total);
       for (index_t k = 0; k < count; ++k) {
         if (k % draws_between_looks == 0) parallel::require_not_cancelled(on);

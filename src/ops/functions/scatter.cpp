@@ -29,6 +29,10 @@ using detail::allocating;
 
 namespace {
 
+// Words: a *lane* is a line along the axis. A *column* is a lane's place along the last other axis;
+// the remaining axes number the *rows* of lanes. A *piece* is up to 1,024 neighbouring columns; a
+// *part* is a range of targets, the positions along the axis of the output.
+
 enum class scatter_kind : std::uint8_t { store, add };
 
 // Columns that one thread works through together: neighbours along the last axis, so that rows of
@@ -63,11 +67,6 @@ struct scatter_shape {
   };
   strides out, indices, values;
 };
-
-index_t position_at(const std::byte* index, index_t extent) {
-  const std::int64_t position = index_at(index);
-  return position < 0 ? position + extent : position;
-}
 
 // Whether a target is one of the unit's. The indices were checked before, but they are not copied.
 // Throws   io if an index is out of range now
@@ -107,7 +106,7 @@ void run_unit(const scatter_unit& unit, const scatter_shape& shape, index_t begi
     const std::byte* index = unit.indices + k * shape.indices.axis;
     const std::byte* value = unit.values + k * shape.values.axis;
     if (shape.indices.column == 0) {
-      const index_t target = position_at(index, shape.extent);
+      const index_t target = position_from_start(index_at(index), shape.extent);
       if (!is_own(target, unit, shape.extent)) continue;
       std::byte* to = unit.out + target * shape.out.axis;
       for (index_t c = 0; c < unit.columns; ++c)
@@ -115,7 +114,8 @@ void run_unit(const scatter_unit& unit, const scatter_shape& shape, index_t begi
       continue;
     }
     for (index_t c = 0; c < unit.columns; ++c) {
-      const index_t target = position_at(index + c * shape.indices.column, shape.extent);
+      const index_t target =
+          position_from_start(index_at(index + c * shape.indices.column), shape.extent);
       if (!is_own(target, unit, shape.extent)) continue;
       combine(unit.out + target * shape.out.axis + c * shape.out.column,
               value + c * shape.values.column);
@@ -158,8 +158,8 @@ struct address {
   }
 };
 
-// Scatters over `shape`, which is not longer than that of `out`, except along `axis`. `indices` and
-// `values` are broadcast to it only after they were computed.
+// Scatters over `shape`. Along the other axes it is no longer than `out`. Indices and values are
+// evaluated in their own shapes, and broadcast afterwards.
 void scatter_checked(scatter_kind kind, const tensor& out, index_t axis, const dims& shape,
                      const expr& indices, const expr& values) {
   executor& on = executor::current();
@@ -187,10 +187,11 @@ void scatter_checked(scatter_kind kind, const tensor& out, index_t axis, const d
                             strides_of(from)};
   const index_t pieces = ceil_div(columns, unit_columns);
   const index_t units = element_count(rows) * pieces;
-  // Few long lanes are shared: each thread looks at all their indices and serves a part of the
-  // targets. So the order of the values of one target stays.
+  // If there are fewer units than threads, each long lane is divided: several threads read all its
+  // indices, and each stores only its own range of targets. So the order of values with one target
+  // stays.
   const bool shares = units < on.threads() && shape[axis] >= shared_lane_min;
-  const index_t parts = shares ? std::min<index_t>(on.threads(), lanes.extent) : 1;
+  const index_t parts = shares ? std::min(ceil_div<index_t>(on.threads(), units), lanes.extent) : 1;
   const std::array written{parallel::loop_operand{out, true}};
   const parallel::version_bumps bumps(written);
   const auto stored_bytes = static_cast<std::uint64_t>(element_count(shape)) * out.item_bytes();

@@ -17,7 +17,8 @@ inline double wide(T value) {
 }
 
 /// Integers that a double does not hold exactly. The moments of their distances from one of them
-/// are computed: the distances are rounded once each, so they are exact if values are close together.
+/// are computed: the distances are rounded once each, so they are exact if values are close
+/// together.
 template <class T>
 inline constexpr bool is_long = std::is_integral_v<T> && sizeof(T) == 8;
 
@@ -54,7 +55,7 @@ inline exact_sum exactly(double value) { return {value, 0}; }
 /// textbook formula, mean of squares minus square of mean, cancels nearly all digits if the mean is
 /// large against the deviation; distances from the mean do not cancel.
 ///
-/// There are three steps. A run sums the distances from a centre. Two states are merged by the
+/// There are three operations. A run sums the distances from a centre. Two states are merged by the
 /// formula of Chan, Golub and LeVeque, which adds a term for the distance between the two means.
 /// Columns use an update of Welford's kind, which corrects mean and squares after a few rows. The
 /// mean has two doubles, because the distance between two means may be far smaller than the
@@ -74,10 +75,10 @@ struct moments {
     double squares;
   };
   using Value = T;
-  /// Mean and squares so far. If values may have as many digits as a double, these are computed for
-  /// the distances from the first row: such differences are exact or nearly so if values are close
-  /// together.
+  /// Whether columns are folded as distances from their first row: values may have as many digits
+  /// as a double, and such differences are exact, or nearly so, if values are close together.
   static constexpr bool has_origin = sizeof(Part) == 8;
+  /// The first row (if has_origin), and the mean and the squares so far of each column.
   struct Columns {
     Origin first[tile_columns * parts];
     double mean[tile_columns * parts];
@@ -94,12 +95,12 @@ struct moments {
     else return wide(value);
   }
 
-  // Sums the distances from a centre, and their squares. The distances would sum to zero if the
-  // centre were the mean. Their sum gives the mean, and what the squares are too large by. With a
-  // value of the run as centre, a run of n values keeps at least an n-th of the squares: the errors
-  // of doubles stay far below the precision of narrower floats. Other types need a centre that is
-  // close to the mean, for which a first loop brings the run into the cache. Long integers are
-  // replaced by their distances from the first one.
+  // Sums the distances d from a centre, and their squares. With n values, the mean is the centre
+  // plus sum(d) / n, and the squares from the mean are sum(d * d) - sum(d)^2 / n. Float and smaller
+  // types take the first value as the centre: at least an n-th of the squares is left, and the
+  // errors of doubles are far smaller. Other types take the mean, which a first loop computes; it
+  // also brings the run into the cache. 64-bit integers are replaced by their distances from the
+  // first one.
   static void run(State& state, const T* values, index_t count) {
     alignas(64) Lane room[std::is_same_v<Part, Lane> ? 1 : run_elements * parts];
     const index_t total = count * parts;
@@ -124,7 +125,8 @@ struct moments {
     const auto* const next = reinterpret_cast<const std::byte*>(values + count);
     index_t i = 0;
     for (; i + lanes <= total; i += lanes) {
-      // After a first loop this one works in the cache, so the next run can be brought in meanwhile.
+      // After a first loop this one works in the cache, so the next run can be brought in
+      // meanwhile.
       if constexpr (!value_is_centre)
         for (index_t at = 0; at < lanes * static_cast<index_t>(sizeof(Part)); at += 64)
           __builtin_prefetch(next + i * static_cast<index_t>(sizeof(Part)) + at);

@@ -60,7 +60,7 @@ class random_generator final : public leaf_generator {
         strides_(leaf.arrangement->strides()),
         item_bytes_(item_bytes(type)) {}
 
-  // Positions and strides are taken modulo 2^64: no position of the layout lies outside.
+  // Positions are computed modulo 2^64. Intermediate sums may wrap; the final position never does.
   void fill(const index_t* start, std::byte* out, index_t inner, index_t outer) const override {
     const index_t rank = strides_.size();
     std::uint64_t row = first_;  // the position of the first element
@@ -232,23 +232,6 @@ class concat_generator final : public leaf_generator {
   std::vector<index_t> starts_;
   std::vector<element_address> pieces_;
 };
-
-// Makes a generator for a width of elements that is a compile-time constant.
-template <template <std::size_t> class Generator, class... Arguments>
-std::unique_ptr<leaf_generator> by_width(std::size_t item_bytes, Arguments&&... arguments) {
-  switch (item_bytes) {
-    case 1:
-      return std::make_unique<Generator<1>>(arguments...);
-    case 2:
-      return std::make_unique<Generator<2>>(arguments...);
-    case 4:
-      return std::make_unique<Generator<4>>(arguments...);
-    case 8:
-      return std::make_unique<Generator<8>>(arguments...);
-    default:
-      return std::make_unique<Generator<16>>(arguments...);
-  }
-}
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// Makes generators for leaves that are computed from coordinates: ranges, random numbers, tilings,
-// repetitions and concatenations.
+// Makes generators for leaves whose elements are computed from coordinates: ranges, random numbers,
+// tilings, repetitions, concatenations and indexed elements.
 #pragma once
 
 #include <memory>

@@ -15,7 +15,7 @@ using namespace detail;
 
 index_t position_of(const std::byte* index, index_t axis, index_t extent) {
   const std::int64_t position = index_at(index);
-  const index_t from_start = position < 0 ? position + extent : position;
+  const index_t from_start = position_from_start(position, extent);
   if (static_cast<std::uint64_t>(from_start) >= static_cast<std::uint64_t>(extent))
     throw_index_out_of_range(position, axis, extent);
   return from_start;
@@ -129,18 +129,7 @@ class indexed_generator final : public leaf_generator {
 
 std::unique_ptr<leaf_generator> make_indexed_generator(const indexed_leaf& leaf,
                                                        const std::vector<tensor>& inputs) {
-  switch (inputs[0].item_bytes()) {
-    case 1:
-      return std::make_unique<indexed_generator<1>>(leaf, inputs);
-    case 2:
-      return std::make_unique<indexed_generator<2>>(leaf, inputs);
-    case 4:
-      return std::make_unique<indexed_generator<4>>(leaf, inputs);
-    case 8:
-      return std::make_unique<indexed_generator<8>>(leaf, inputs);
-    default:
-      return std::make_unique<indexed_generator<16>>(leaf, inputs);
-  }
+  return by_width<indexed_generator>(inputs[0].item_bytes(), leaf, inputs);
 }
 
 }  // namespace shale::ops

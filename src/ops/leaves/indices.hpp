@@ -1,4 +1,4 @@
-// What functions that take indices have in common.
+// Converts and checks the indices of `take`, `gather`, `scatter` and their kind.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,8 @@
 
 namespace shale::ops {
 
-/// The indices as int64. A uint64 that int64 cannot hold stays out of range.
+/// The indices as int64. A larger uint64 becomes the largest int64, which is out of range
+/// everywhere.
 /// Throws   invalid_argument (no integer dtype), naming `function`
 expr as_positions(const expr& indices, const char* function);
 
@@ -20,6 +21,11 @@ inline std::int64_t index_at(const std::byte* at) noexcept {
   std::memcpy(&index, at, sizeof(index));
   asm("" : "+r"(index));  // so that the compiler does not load it again
   return index;
+}
+
+/// A negative index counts from the end.
+inline index_t position_from_start(std::int64_t index, index_t extent) noexcept {
+  return index < 0 ? index + extent : index;
 }
 
 /// Throws   invalid_argument, with the index, the axis and its extent

@@ -1,7 +1,9 @@
-// Helps generators: the walk of a block over the axes of their input, and copies of short runs.
+// Helps generators: the walk of a block over the axes of their input, copies of short runs, and the
+// choice of a generator by the width of its elements.
 #pragma once
 
 #include <cstring>
+#include <memory>
 
 #include "parallel/sources/axis_map.hpp"
 #include "shale/tensor.hpp"
@@ -52,8 +54,8 @@ class element_address {
   dims strides_;
 };
 
-/// Copies `count` elements that lie `stride` bytes apart to contiguous memory, and moves `to` behind
-/// them.
+/// Copies `count` elements that lie `stride` bytes apart to contiguous memory, and moves `to`
+/// behind them.
 template <std::size_t item>
 void copy_run(std::byte*& to, const std::byte* from, index_t count, index_t stride) {
   if (stride == static_cast<index_t>(item)) {
@@ -62,6 +64,23 @@ void copy_run(std::byte*& to, const std::byte* from, index_t count, index_t stri
     return;
   }
   for (index_t i = 0; i < count; ++i, to += item, from += stride) std::memcpy(to, from, item);
+}
+
+/// Makes a generator for a width of elements that is a compile-time constant.
+template <template <std::size_t> class Generator, class... Arguments>
+std::unique_ptr<leaf_generator> by_width(std::size_t item_bytes, Arguments&&... arguments) {
+  switch (item_bytes) {
+    case 1:
+      return std::make_unique<Generator<1>>(arguments...);
+    case 2:
+      return std::make_unique<Generator<2>>(arguments...);
+    case 4:
+      return std::make_unique<Generator<4>>(arguments...);
+    case 8:
+      return std::make_unique<Generator<8>>(arguments...);
+    default:
+      return std::make_unique<Generator<16>>(arguments...);
+  }
 }
 
 }  // namespace shale::ops

@@ -44,6 +44,13 @@ inline executor_state& state_of(const executor& on) noexcept {
   return detail::executor_access::of(on);
 }
 
+/// The executor of the calling thread, which counts one more call.
+inline executor& begin_call() {
+  executor& on = executor::current();
+  state_of(on).count.call();
+  return on;
+}
+
 /// For loops that run on the calling thread, and inside long tiles.
 /// Throws   cancelled
 inline void require_not_cancelled(const executor& on) {

@@ -75,12 +75,6 @@ bool replace_empty_lanes(loop_operand& operand, index_t along) {
   return true;
 }
 
-executor& begin_call() {
-  executor& on = executor::current();
-  parallel::state_of(on).count.call();
-  return on;
-}
-
 // Calls `block` for every block of a unit.
 void run_blocks(const parallel::unit& here, apply_block block, void* context,
                 callers_functions& functions) {
@@ -125,7 +119,7 @@ void in_order(std::span<const loop_operand> operands, const dims& shape, Row row
 void run_apply(std::span<const apply_operand> operands, apply_block block, void* context) {
   callers_functions functions;
   functions.run([&] {
-    executor& on = begin_call();
+    executor& on = parallel::begin_call();
     if (parallel::small_apply small(operands, on); small.applies())
       return small.run(
           [&](std::byte* const* data, const index_t* strides, index_t inner, index_t outer) {
@@ -147,7 +141,7 @@ void run_lanes(std::span<const apply_operand> operands, index_t axis,
     std::array<bool, apply_operands_max> empty{};
     for (std::size_t k = 0; k < operands.size(); ++k)
       empty[k] = replace_empty_lanes(prepared[k], along - (rank - prepared[k].values.rank()));
-    parallel::pass_loop loop(std::move(prepared), {.lane_axis = along}, begin_call());
+    parallel::pass_loop loop(std::move(prepared), {.lane_axis = along}, parallel::begin_call());
     lane_sizes lanes;
     for (std::size_t k = 0; k < operands.size(); ++k) {
       lanes.sizes[k] = empty[k] ? 0 : loop.lane_size(k);
@@ -163,7 +157,7 @@ void run_reduce(const tensor& values, dtype type, void (*start)(void*, index_t t
   callers_functions functions;
   functions.run([&] {
     parallel::pass_loop loop(checked(std::array{apply_operand{values, type, false}}),
-                             {.fixed_units = true}, begin_call());
+                             {.fixed_units = true}, parallel::begin_call());
     start(context, loop.unit_count());
     loop.run([&](const parallel::unit& here) {
       here.for_each_block([&](std::byte* const* data, const index_t* strides, index_t inner,

@@ -17,7 +17,7 @@ void copy_elements(const tensor& to, const tensor& from, executor& on);
 
 /// The same with a kernel that converts from the dtype of `from` to that of `to`.
 void copy_elements_by(kernel convert, const tensor& to, const tensor& from, executor& on,
-                      streams_if streams = streams_if::larger_than_the_budget);
+                      streams_if streams = streams_if::larger_than_half_the_budget);
 
 /// Copies the elements into new memory of the executor's pool, in the same storage order. Broadcast
 /// axes are not repeated in memory.

@@ -15,13 +15,13 @@ namespace {
 constexpr index_t tile_elements_max = index_t{1} << 17;
 constexpr index_t tile_elements_min = index_t{1} << 13;
 
-// If a tile has many results, it allocates, merges and frees one state for each. So such a tile gets
-// more elements along the folded axis, as long as at least `high_tiles_min` tiles are left.
+// A tile allocates, merges and frees one state for each of its results. So a tile with many results
+// gets more elements along the folded axis, if at least `high_tiles_min` tiles are left.
 constexpr index_t high_tile_elements_max = index_t{1} << 19;
 constexpr index_t high_tiles_min = 64;
 
-// A tile makes, merges and frees its states, so each of them should take in many elements. If a tile
-// is small, it gets fewer states for that, but not so few that its rows are short pieces of memory.
+// Each state should take in at least `elements_of_state_min` elements. So a small tile has fewer
+// states, but at least `tile_states_min`, so that its rows are not short pieces of memory.
 constexpr index_t elements_of_state_min = 64;
 constexpr index_t tile_states_min = 128;
 

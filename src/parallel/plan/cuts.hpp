@@ -1,6 +1,6 @@
 // Chooses how a plan's index space is cut: the shape of its tiles, which threads claim, and the
 // limits of the two-dimensional blocks inside a tile, which kernels get. The choice depends on
-// shapes, item sizes and strides only (plan.2).
+// shapes, item sizes, strides and `plan_options` only (plan.2).
 #pragma once
 
 #include <span>

@@ -12,8 +12,8 @@
 // Invariants
 //   plan.1  axes are sorted so that the last one is the fastest of the first operand that moves
 //           along it; neighbouring axes are merged if every operand's strides allow it
-//   plan.2  cuts depend on shapes, item sizes and strides only: never on threads, instruction set,
-//           memory budget or residency
+//   plan.2  the plan's own cuts depend on shapes, item sizes and strides only: never on threads,
+//           instruction set, memory budget or residency. A caller may give a tile shape instead
 //   plan.3  the tiles partition the index space; a block never leaves its tile
 //   plan.4  if operands disagree on the fastest axis, blocks are small squares over both axes, so
 //           that each side moves whole cache lines

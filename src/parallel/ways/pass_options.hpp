@@ -47,7 +47,7 @@ struct pass_options {
   std::size_t scratch_bytes = 0;
 
   /// Which mapped operands are streamed, see streams_if.
-  streams_if streams = streams_if::larger_than_the_budget;
+  streams_if streams = streams_if::larger_than_half_the_budget;
 
   /// Whether the body uses `unit::nontemporal_buffer`.
   bool can_store_nontemporally = false;

@@ -40,7 +40,8 @@ bool can_be_copied(const loop_operand& operand) {
 //   Otherwise, one plan over all operands cuts the units, as if all of them lay in memory. If no
 //   large mapped operand is visited against its storage order, this is the way (`in memory`).
 //
-//   Otherwise, these operands are copied (`by copies`). If units are fixed (way.1), they stay, and
+//   Otherwise all large mapped operands are copied (`by copies`), also those that lie along the
+//   order. If units are fixed (way.1), they stay, and
 //   several units are one load. If not, units take the shape that suits the copies, and each is a
 //   load.
 //

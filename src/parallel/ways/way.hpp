@@ -5,8 +5,10 @@
 //                        they need more than half of the budget
 //   by tiles             an operand is a tile source or a sink: units follow its grid, and each
 //                        unit gathers its elements
-//   by copies            a large mapped operand is visited against its storage order: loads of a
-//                        shape that suits all operands are copied from the file to memory, and back
+//   by copies            a large mapped operand is visited against its storage order: all large
+//   ones
+//                        are copied from the file to memory, and back, by loads of a shape that
+//                        suits them
 //   by tiles and copies  both a tile source or sink and a large mapped operand, in any storage
 //                        order: units follow the grid, or several tiles of it, and the mapped
 //                        operand is copied load by load
@@ -29,7 +31,7 @@
 //   load   what a thread claims, and what is brought into memory at once. Without `loads`, each
 //          unit is a load. A load has several units only if the pass copies operands and its units
 //          are fixed (way.1)
-//   unit   what one call of the kernels' function works on, and a leaf of the reduction tree
+//   unit   what one call of the pass's body works on, and a leaf of the reduction tree
 //   tile   what a source decodes, or a sink encodes, at once. Tiles are numbered by index in the
 //          source's own grid
 //   block  a two-dimensional part of a unit, for one call of a kernel

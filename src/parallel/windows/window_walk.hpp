@@ -45,10 +45,10 @@
 
 namespace shale::parallel {
 
-/// When mapped operands are streamed. `larger_than_the_budget`: if half of the budget does not hold
-/// all of them (the other half is for temporaries), and the plan has at least two tiles. `mapped`:
-/// always. A loop that reads a part of something larger uses this.
-enum class streams_if : std::uint8_t { larger_than_the_budget, mapped };
+/// When mapped operands are streamed. `larger_than_half_the_budget`: if half of the budget does not
+/// hold all of them (the other half is for temporaries), and the plan has at least two tiles.
+/// `mapped`: always. A loop that reads a part of something larger uses this.
+enum class streams_if : std::uint8_t { larger_than_half_the_budget, mapped };
 
 /// The windows over one plan's tiles. It is made once per call. The workers of one tile loop, which
 /// claims tiles in ascending order, make a `tile_visit` for each tile.
@@ -59,7 +59,7 @@ class window_walk {
   /// before any tile runs (stream.6).
   /// Throws   corrupt, io
   window_walk(const plan& over, const std::vector<streamed_operand>& operands, executor& on,
-              streams_if condition = streams_if::larger_than_the_budget);
+              streams_if condition = streams_if::larger_than_half_the_budget);
   ~window_walk();
 
   bool streams() const noexcept { return !operands_.empty(); }

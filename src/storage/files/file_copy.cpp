@@ -82,13 +82,7 @@ bool must_be_copied(int descriptor, access wanted, const std::string& path) {
 
 storage copy_extents(int descriptor, std::span<const file_extent> extents, access allowed,
                      const std::string& path) {
-  std::size_t total = 0;
-  for (const auto& extent : extents) {
-    const auto sum = checked_add(total, extent.bytes);
-    if (!sum) throw error(errc::out_of_memory, "the extents overflow the address space");
-    total = *sum;
-  }
-  auto block = std::make_shared<file_copy_block>(total, allowed, path);
+  auto block = std::make_shared<file_copy_block>(total_bytes(extents), allowed, path);
   std::byte* into = block->address();
   for (const auto& extent : extents) {
     read_extent(descriptor, extent, into, path);

@@ -48,16 +48,6 @@ bip::mode_t boost_mode(access allowed) noexcept {
   return bip::copy_on_write;
 }
 
-std::size_t total_bytes(std::span<const file_extent> extents) {
-  std::size_t total = 0;
-  for (const auto& extent : extents) {
-    const auto sum = checked_add(total, extent.bytes);
-    if (!sum) throw error(errc::out_of_memory, "the extents overflow the address space");
-    total = *sum;
-  }
-  return total;
-}
-
 }  // namespace
 
 mapped_block::mapped_block(mapping_source source, file_extent range, std::size_t capacity_bytes)
@@ -284,8 +274,9 @@ void mapped_block::grow(std::size_t from, std::size_t to) {
   const std::lock_guard lock(growing_);
   check_growth(*this, from, to);
   if (extents_)
-    throw error(errc::invalid_argument, "the mapping of an array cannot be grown directly",
-                {fmt::format("file {}", source_.path), "append to the array instead"});
+    throw error(errc::invalid_argument, "the mapping of an array cannot grow",
+                {fmt::format("file {}", source_.path),
+                 "resize the array in a transaction, and map it again"});
   check_mark();
   const std::uint64_t wanted = first_offset_ + to;
   const std::uint64_t present = file_bytes(source_.descriptor, source_.path);

@@ -5,7 +5,9 @@
 //   mapped.1  the map begins on a page boundary of the file, and the owner's first byte lies `skew`
 //             bytes after it; so byte p of the owner is byte `skew + p` of the map. The parts of
 //             the map follow each other from 0 on without gaps
-//   mapped.2  every page is guarded from before it is mapped until it is unmapped
+//   mapped.2  a page is guarded from before it is mapped until the owner is destroyed. The
+//   destructor
+//             removes the guards first and then the pages; nobody uses the bytes then
 //   mapped.3  the pages are mapped from the descriptor itself, never from a file that was reopened
 //             by name; the block owns the descriptor or `keep_alive` keeps it open; `keep_alive` is
 //             released last
@@ -62,8 +64,13 @@ class mapped_block : public storage_block {
   ~mapped_block() override;
 
   void grow(std::size_t from, std::size_t to) override;
+  /// Maps more extents after the present end. Throws as the constructor; the block is unchanged
+  /// then.
   void append(std::span<const file_extent> extents);
+  /// Makes all pages read-only. Later stores are a segmentation fault. Throws io, out_of_memory.
   void make_read_only();
+  /// Replaces the pages by private zeros and sets the mark. If that fails, the pages become
+  /// read-only.
   void abandon() noexcept;
 
   std::string_view path() const noexcept override { return source_.path; }
@@ -147,8 +154,9 @@ class mapped_block : public storage_block {
   fault_mark mark_;
   std::atomic<bool> abandoned_ = false;
 
-  fork_safe_mutex growing_;         // one growth at a time
-  mutable fork_safe_mutex layout_;  // guards parts_, which only grows
+  fork_safe_mutex growing_;  // one growth at a time
+  // Guards parts_ and regions_. A growth that fails removes the parts that it added.
+  mutable fork_safe_mutex layout_;
 
   // Destroyed from the last to the first: guards, pages, addresses.
   address_reservation reserved_;

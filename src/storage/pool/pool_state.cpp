@@ -24,9 +24,9 @@ constexpr std::int64_t reported_step = std::int64_t{256} << 10;
 // (1/32) of the live bytes.
 constexpr std::int64_t part_worth_collecting = 32;
 
-// A thread adds its count of live bytes to the pool's after it allocated or freed this many bytes
-// net. It does not do so for each block, because all threads share the pool's counts. The last
-// block is not counted towards this limit.
+// Threads do not add every block to the pool's counts, because all threads share them. A thread
+//         adds
+// its own count when it differs by more than this, not counting the last block.
 constexpr std::int64_t unflushed_bytes_max = std::int64_t{4} << 20;
 
 std::uint64_t next_id() noexcept {
@@ -34,7 +34,7 @@ std::uint64_t next_id() noexcept {
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-void raise(std::atomic<std::int64_t>& peak, std::int64_t to) noexcept {
+void raise_peak(std::atomic<std::int64_t>& peak, std::int64_t to) noexcept {
   std::int64_t seen = peak.load(std::memory_order_relaxed);
   while (seen < to && !peak.compare_exchange_weak(seen, to, std::memory_order_relaxed)) {
   }
@@ -56,10 +56,10 @@ pool_state::~pool_state() {
 
 void* pool_state::allocate(std::size_t bytes, std::size_t alignment) {
   const block_request wanted = request_for(bytes, alignment);
-  void* block = serve(wanted);
+  void* block = try_allocate(wanted);
   if (block == nullptr) [[unlikely]] {
     trim();
-    block = serve(wanted);
+    block = try_allocate(wanted);
     if (block == nullptr) throw_out_of_memory(bytes);
   }
   unpoison(block, bytes);
@@ -81,7 +81,7 @@ void pool_state::throw_out_of_memory(std::size_t wanted_bytes) const {
            : "the pool has no limit; the system had no more"});
 }
 
-void* pool_state::serve(const block_request& wanted) noexcept {
+void* pool_state::try_allocate(const block_request& wanted) noexcept {
   if (wanted.route == block_route::system) return allocate_small(wanted);
   if (wanted.route == block_route::dedicated) return allocate_from(mappings_, wanted);
   thread_cache* const mine = cache_of_this_thread(*this, id_);
@@ -160,7 +160,7 @@ bool pool_state::is_worth_collecting() const noexcept {
 void pool_state::count_in(std::size_t bytes) noexcept {
   live_blocks_.fetch_add(1, std::memory_order_relaxed);
   const auto more = static_cast<std::int64_t>(bytes);
-  raise(peak_live_bytes_, live_bytes_.fetch_add(more, std::memory_order_relaxed) + more);
+  raise_peak(peak_live_bytes_, live_bytes_.fetch_add(more, std::memory_order_relaxed) + more);
 }
 
 // The release order makes a thread's last accesses to the block happen before all_clear() returns
@@ -184,7 +184,7 @@ void pool_state::count_out(std::size_t bytes) noexcept {
 
 void pool_state::flush_counts(thread_cache& cache) noexcept {
   live_bytes_.fetch_add(cache.live_bytes, std::memory_order_acq_rel);
-  raise(peak_live_bytes_, cache.peak_live_bytes);
+  raise_peak(peak_live_bytes_, cache.peak_live_bytes);
   cache.live_bytes = 0;
 }
 
@@ -246,7 +246,7 @@ void pool_state::give_back(void* block, pool_clock::time_point now) noexcept {
   segments_.free(segments_.find(block), backing::dirty, now);
 }
 
-void pool_state::empty(thread_cache& cache, cached_blocks blocks) noexcept {
+void pool_state::empty_cache(thread_cache& cache, cached_blocks blocks) noexcept {
   const std::lock_guard lock(central_);
   cache.drop_unused([&, now = pool_clock::now()](void* block) { give_back(block, now); });
   if (blocks == cached_blocks::all) {
@@ -271,7 +271,7 @@ void pool_state::report_cached_bytes(thread_cache& cache) noexcept {
 
 void pool_state::remove_thread(thread_cache& gone) noexcept {
   thread_caches::hold all(caches_);
-  empty(gone, cached_blocks::all);
+  empty_cache(gone, cached_blocks::all);
   flush_counts(gone);
   hits_.fetch_add(gone.hits, std::memory_order_relaxed);
   live_blocks_.fetch_add(gone.live_blocks, std::memory_order_relaxed);
@@ -296,7 +296,7 @@ pool_state::totals pool_state::count_all() const noexcept {
 }
 
 void pool_state::empty_caches(cached_blocks blocks) noexcept {
-  for (const thread_caches::hold all(caches_); const auto& cache : all) empty(*cache, blocks);
+  for (const thread_caches::hold all(caches_); const auto& cache : all) empty_cache(*cache, blocks);
 }
 
 // ---- giving back --------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ class pool_state {
   bool is_consistent() const;
 
  private:
-  void* serve(const block_request& wanted) noexcept;
+  void* try_allocate(const block_request& wanted) noexcept;
   void* allocate_small(const block_request& wanted) noexcept;
   void* allocate_from(segment_heap& heap, const block_request& wanted) noexcept;
   enum class memory_wanted : std::uint8_t { backed, any };
@@ -105,7 +105,7 @@ class pool_state {
   };
   totals count_all() const noexcept;
   enum class cached_blocks : std::uint8_t { all, unused };  // unused since the last tick
-  void empty(thread_cache& cache, cached_blocks blocks) noexcept;
+  void empty_cache(thread_cache& cache, cached_blocks blocks) noexcept;
   void empty_caches(cached_blocks blocks) noexcept;
   std::size_t allowed_bytes() const noexcept;
   void lower_idle_bytes() noexcept;
