@@ -4,14 +4,16 @@
 //   bench_engine [--threads N] [--rounds N] [--only TEXT] [--elements N] [--peers PYTHON PROGRAM]
 //                [--curve yes]
 //
-// Large work has 64 Mi elements (`--elements`) and runs on all threads; with `--curve`, on one thread,
-// two, four and so on up to all. Its limit is the faster of ordinary and non-temporal stores. Small
-// work runs on one thread. PROGRAM is bench/peers/engine_peers.py, which PYTHON runs.
+// Large work has 64 Mi elements (`--elements`) and runs on all threads; with `--curve`, on one
+// thread, two, four and so on up to all. Its limit is the faster of ordinary and non-temporal
+// stores. Small work runs on one thread. Orders of a quarter of the elements are compared with
+// std::sort. PROGRAM is bench/peers/engine_peers.py, which PYTHON runs.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -196,7 +198,8 @@ void large(const settings& chosen, int threads) {
        [&] {
          copy(box_out, box.permute_dims({2, 0, 1}));
        }},
-      // Every second row is moved, in whole cache lines: half of each input, a quarter of the output.
+      // Every second row is moved, in whole cache lines: half of each input, a quarter of the
+      // output.
       {"a[::2, ::2] + b[::2, ::2]", binary, 0.7, [&] { eval_into(quarter, expr(a2) + expr(b2)); },
        1.25 / 3},
       {"argmin", read, 0.85, result(argmin(x))},
@@ -221,6 +224,46 @@ void large(const settings& chosen, int threads) {
   };
   for (const large_work& work : all)
     if (work.name.find(chosen.only) != std::string::npos) measure(work, bare, chosen, threads);
+}
+
+// ---- orders -------------------------------------------------------------------------------------
+
+// A quarter of the elements in no order, against the standard library's sort on one thread.
+void orders(const settings& chosen) {
+  executor on({.threads = chosen.threads});
+  const executor::scope bound(on);
+  const index_t n = chosen.elements / 4;
+  generator numbers(1);
+  const tensor x = eval(normal(numbers, {n}, 0, 1, dtype::float32));
+  const std::span<const float> values = x.elements<float>();
+  std::vector<float> copy(values.begin(), values.end());
+  const std::vector<std::pair<std::string, std::function<void()>>> all = {
+      {"sort", [&] { sort(x); }},
+      {"argsort", [&] { argsort(x); }},
+      {"topk 100", [&] { topk(x, 100); }},
+      {"median", [&] { median(x); }},
+      {"histogram, 256 bins",
+       [&] {
+         histogram(x, 256, {.range = value_range{-4, 4}});
+       }},
+  };
+  for (const auto& [name, work] : all) {
+    if (name.find(chosen.only) == std::string::npos) continue;
+    std::vector<contender> contenders = {
+        {"shale", [&] { return seconds_of(work); }},
+        {"std::sort", [&] {
+           std::copy(values.begin(), values.end(), copy.begin());
+           return seconds_of([&] { std::sort(copy.begin(), copy.end()); });
+         }}};
+    add_peers(contenders, name, chosen.peers);
+    const outcome seen = compete(contenders, chosen.rounds);
+    row made{.work = name,
+             .bytes = static_cast<std::uint64_t>(n) * sizeof(float),
+             .seconds = seen.median("shale")};
+    made.peers["std::sort"] = seen.of("std::sort", "shale");
+    made.reach = target{seen.of("std::sort", "shale"), 4, true, "std::sort"};
+    print_with_peers(made, seen, contenders, chosen.peers);
+  }
 }
 
 // ---- small work ---------------------------------------------------------------------------------
@@ -318,6 +361,7 @@ int run(std::span<char*> arguments) {
   if (chosen.curve)
     for (int threads = 1; threads < chosen.threads; threads *= 2) large(chosen, threads);
   large(chosen, chosen.threads);
+  orders(chosen);
   return 0;
 }
 

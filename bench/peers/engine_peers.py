@@ -49,6 +49,7 @@ class Arrays:
         self.narrow_out = self.out.reshape(-1, 1024)
         self.flat = self.a.reshape(-1)
         self.singles = np.arange(ELEMENTS // 16) * 2654435761 % ELEMENTS
+        self.random = np.random.default_rng(1).standard_normal(ELEMENTS // 4, dtype=np.float32)
         self.few, self.few_b, self.few_out = (np.full(8, x, np.float32) for x in (1.5, 2.5, 0))
         self.some, self.some_b, self.some_out = (np.full(16384, x, np.float32) for x in (1.5, 2.5, 0))
 
@@ -93,6 +94,11 @@ def numpy_works(x):
         "take, single elements": lambda: np.take(x.flat, x.singles),
         "uniform": lambda: random.random(dtype=np.float32, out=x.out),
         "normal": lambda: random.standard_normal(dtype=np.float32, out=x.out),
+        "sort": lambda: np.sort(x.random),
+        "argsort": lambda: np.argsort(x.random, stable=True),
+        "topk 100": lambda: np.sort(np.partition(x.random, -100)[-100:]),
+        "median": lambda: np.median(x.random),
+        "histogram, 256 bins": lambda: np.histogram(x.random, 256, (-4, 4)),
         "8 elements: copy": lambda: np.copyto(x.few_out, x.few),
         "8 elements: fill": lambda: x.few_out.fill(3),
         "8 elements: a + b, built anew": lambda: np.add(x.few, x.few_b, out=x.few_out),
@@ -154,6 +160,11 @@ def torch_works(arrays):
         "take, single elements": lambda: torch.take(x.flat, x.singles),
         "uniform": lambda: x.out.uniform_(),
         "normal": lambda: x.out.normal_(),
+        "sort": lambda: torch.sort(x.random),
+        "argsort": lambda: torch.argsort(x.random, stable=True),
+        "topk 100": lambda: torch.topk(x.random, 100),
+        "median": lambda: torch.median(x.random),
+        "histogram, 256 bins": lambda: torch.histc(x.random, 256, -4, 4),
         "8 elements: copy": lambda: x.few_out.copy_(x.few),
         "8 elements: fill": lambda: x.few_out.fill_(3),
         "8 elements: a + b, built anew": lambda: torch.add(x.few, x.few_b, out=x.few_out),

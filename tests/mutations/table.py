@@ -1084,4 +1084,18 @@ MUTATIONS = [
              "extents that the pages of the system cannot show are mapped all the same",
              "extent.offset != next && (position % page != 0 || extent.offset % page != 0)", "false",
              "MappedExtents.OfSmallerPages*", large_pages=True),
+
+    # ---- keys, sort and rank: the order of elements ----------------------------------------------
+    mutation("zeros-and-nans-not-restored", "ops/sorting/lane_sort.cpp", "restore",
+             "signs of zeros and payloads of NaN are lost",
+             "total.nans == 0 && total.minus_zeros == 0", "true",
+             "SortingRules.EqualElements*"),
+    mutation("nans-are-one-value", "ops/sorting/key_search.cpp", "group_starts_of",
+             "NaNs count as one value among elements without repetitions",
+             "order_keys<T>::is_nan(elements[i])", "false",
+             "SearchingRules.EveryNan*"),
+    mutation("weights-added-twice", "ops/functions/histograms.cpp", "add_weights",
+             "every thread adds all weights",
+             "own >= first && own < last", "own >= 0",
+             "HistogramRules.Weights*"),
 ]

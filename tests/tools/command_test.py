@@ -679,6 +679,15 @@ class Command(ShaleCase):
         "bernoulli": ["{}((30, 5), 0.25, seed=1)", "{}(9, p=0, seed=3)", "{}(9, 1, dtype=int16, seed=3)"],
         "integers": ["{}((30, 5), 0, 10, seed=1)", "{}(9, -5, high=5, dtype=int16, seed=3)",
                      "{}(9, -2**60, 2**61, seed=3)"],
+        **{name: ["{}(f)", "{}(i, 0)", "{}(h)", "{}(g.T, axis=0)"] for name in "sort argsort".split()},
+        "median": ["{}(f)", "{}(i, 0)", "{}(f, axis=1)", "{}(g, 1)", "{}(f[:3], axis=0)"],
+        "quantile": ["{}(f, 0.3)", "{}(i, 0.25, 0)", "{}(g, 0.9, axis=1)", "{}(p, 1, 0)", "{}(p, q=0)"],
+        "searchsorted": ["{}(linspace(-3, 3, 7), f, side='right')",
+                         "{}(linspace(-3, 3, 7), g)"],
+        "digitize": ["{}(f, linspace(-3, 3, 7))", "{}(f, linspace(3, -3, 7))", "{}(f, linspace(-3, 3, 7), right=True)",
+                     "{}(i, linspace(3, -3, 7), True)"],
+        "unique_values": ["{}(f)", "{}(i.T)", "{}(g)"],
+        "bincount": ["{}(abs(i).ravel())", "{}(abs(i[0]), f[0])", "{}(abs(i[1]), minlength=12)"],
         "flip": ["{}(f)", "{}(f, axis=0)"], "broadcast_to": ["{}(f[0], (3, 6))"],
     }
     # What NumPy has under no name.
@@ -689,6 +698,8 @@ class Command(ShaleCase):
             np.sum(np.exp(d), axis, keepdims=True)),
         "vector_norm": lambda x, axis=None, keepdims=False, ord=2: np.linalg.norm(
             x.ravel() if axis is None else x, ord, axis, keepdims),
+        "argsort": lambda a, axis=-1: np.argsort(a, axis, kind="stable"),
+        "unique_values": lambda x: np.unique(x, equal_nan=False),
         "astype": lambda a, to: a.astype(to), **random_reference.FUNCTIONS,
     }
     OTHER_NAMES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2",
@@ -716,7 +727,7 @@ class Command(ShaleCase):
         arrays["g"] = np.where(arrays["u"] > 0.6, np.nan, arrays["f"])
         np.savez(self.path / "few.npz", **arrays)
         lets = [word for name in arrays for word in ("--let", f"{name}=few.npz:{name}")]
-        types = {name: np.dtype(name).type for name in ("float32", "int16")} | {"inf": np.inf}
+        types = {name: np.dtype(name).type for name in ("float32", "int16")} | {"inf": np.inf, "linspace": np.linspace}
         for name, calls in self.CALLS.items():
             numpys = self.OTHER_NAMES.get(name, name)
             function = self.OF_OUR_OWN.get(numpys) or operator.attrgetter(numpys)(np)

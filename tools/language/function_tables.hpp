@@ -16,6 +16,9 @@ std::vector<function> reductions();
 /// Functions that draw random numbers.
 std::vector<function> random_functions();
 
+/// Functions of the order of elements. They evaluate at once.
+std::vector<function> order_functions();
+
 /// Functions that create, join and rearrange arrays.
 std::vector<function> array_functions();
 

@@ -185,6 +185,7 @@ std::vector<bits_of<T>> ranked_keys(const bits_of<T>* row, index_t length, index
   }
   std::vector<bool> is_wanted(counts::bins, false);
   std::vector<std::size_t> bin_of_rank;
+  bin_of_rank.reserve(ranks.size());
   index_t gathered = 0;
   for (const index_t rank : ranks) {
     const auto bin = static_cast<std::size_t>(std::upper_bound(starts.begin(), starts.end(), rank) -
@@ -218,6 +219,7 @@ std::vector<bits_of<T>> ranked_keys(const bits_of<T>* row, index_t length, index
     }
   });
   std::vector<bits> found;
+  found.reserve(ranks.size());
   for (std::size_t bin = 0; bin < counts::bins; ++bin)
     if (is_wanted[bin]) sort_items(keys + places[bin], starts[bin + 1] - starts[bin]);
   for (std::size_t i = 0; i < ranks.size(); ++i)
@@ -244,6 +246,7 @@ void for_each_ranked(const tensor& from, const std::vector<index_t>& ranks, exec
       keys[static_cast<std::size_t>(i)] = order_keys<T>::key(source[row * shape.length + i]);
     sort_items(keys.data(), shape.length);
     std::vector<bits> chosen;
+    chosen.reserve(ranks.size());
     for (const index_t rank : ranks) chosen.push_back(keys[static_cast<std::size_t>(rank)]);
     found(row, chosen);
   });
