@@ -169,8 +169,8 @@ ranked_elements topk(const expr& x, index_t k, index_t axis, largest end) {
       const dims slab = whole ? x.shape() : slab_shape(x.shape(), slab_elements);
       for_each_slab_of(x.shape(), slab, [&](const region& box) {
         const tensor part = held_contiguous(part_of(x, box).moveaxis(along, -1));
-        select_first(part, lanes_of(box, x.shape(), along), box.start[along], k, descends,
-                     found.values, found.indices, on);
+        select_first(part, whole ? std::vector<index_t>{} : lanes_of(box, x.shape(), along),
+                     box.start[along], k, descends, found.values, found.indices, on);
       });
     }
     if (along == x.rank() - 1) return found;

@@ -64,6 +64,11 @@ class first_elements {
     }
   }
 
+  void clear() {
+    kept_.clear();
+    full_ = false;
+  }
+
   void keep(const candidate<bits>& found) {
     kept_.push_back(found);
     if (kept_.size() >= 2 * k_ + block_) shrink();
@@ -100,6 +105,9 @@ void select_first_of(const tensor& from, const std::vector<index_t>& lanes, inde
   const row_shape shape(from);
   const bits flip = descends ? order_keys<T>::last : bits{0};
   const bits* const source = elements_at<T>(from);
+  const auto lane_of = [&](index_t row) {
+    return lanes.empty() ? row : lanes[static_cast<std::size_t>(row)];
+  };
   const auto begin_lane = [&](first_elements<T>& best, index_t lane) {
     for (index_t i = 0; i < std::min(k, first); ++i) {
       const bits element = elements_at<T>(values)[lane * k + i];
@@ -116,9 +124,12 @@ void select_first_of(const tensor& from, const std::vector<index_t>& lanes, inde
   };
   const index_t pieces = pieces_of(shape, on);
   if (pieces == 1) {
-    for_each_row(shape, sizeof(bits), on, [&](index_t row, int) {
-      first_elements<T> best(k, flip);
-      const index_t lane = lanes[static_cast<std::size_t>(row)];
+    std::vector<first_elements<T>> of_workers(static_cast<std::size_t>(on.threads()),
+                                              first_elements<T>(k, flip));
+    for_each_row(shape, sizeof(bits), on, [&](index_t row, int worker) {
+      first_elements<T>& best = of_workers[static_cast<std::size_t>(worker)];
+      best.clear();
+      const index_t lane = lane_of(row);
       begin_lane(best, lane);
       best.add(source + row * shape.length, shape.length, first);
       end_lane(best, lane);
@@ -139,7 +150,7 @@ void select_first_of(const tensor& from, const std::vector<index_t>& lanes, inde
         },
         {.progress_bytes = static_cast<std::uint64_t>(shape.length) * sizeof(bits)});
     first_elements<T> best(k, flip);
-    const index_t lane = lanes[static_cast<std::size_t>(row)];
+    const index_t lane = lane_of(row);
     begin_lane(best, lane);
     for (const auto& piece : found)
       for (const auto& element : piece) best.keep(element);
@@ -240,14 +251,19 @@ void for_each_ranked(const tensor& from, const std::vector<index_t>& ranks, exec
       found(row, ranked_keys<T>(source + row * shape.length, shape.length, pieces, ranks, on));
     return;
   }
-  for_each_row(shape, sizeof(bits), on, [&](index_t row, int) {
-    std::vector<bits> keys(static_cast<std::size_t>(shape.length));
+  struct memory {
+    std::vector<bits> keys, chosen;
+  };
+  std::vector<memory> of_workers(static_cast<std::size_t>(on.threads()));
+  for_each_row(shape, sizeof(bits), on, [&](index_t row, int worker) {
+    auto& [keys, chosen] = of_workers[static_cast<std::size_t>(worker)];
+    keys.resize(static_cast<std::size_t>(shape.length));
+    chosen.resize(ranks.size());
     for (index_t i = 0; i < shape.length; ++i)
       keys[static_cast<std::size_t>(i)] = order_keys<T>::key(source[row * shape.length + i]);
     sort_items(keys.data(), shape.length);
-    std::vector<bits> chosen;
-    chosen.reserve(ranks.size());
-    for (const index_t rank : ranks) chosen.push_back(keys[static_cast<std::size_t>(rank)]);
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+      chosen[i] = keys[static_cast<std::size_t>(ranks[i])];
     found(row, chosen);
   });
 }

@@ -16,7 +16,7 @@
 namespace shale::ops {
 
 /// Merges the first elements of the rows `from` with those found before. Row r of `from` begins at
-/// position `first` of the lane `lanes[r]`. The lane's best min(k, first) elements are the first
+/// position `first` of the lane `lanes[r]`, or of lane r if there are no `lanes`. The lane's best min(k, first) elements are the first
 /// ones of its row in `values` and `indices`, which have k columns; so are its best
 /// min(k, first + row length) ones afterwards. Descending: the largest come first.
 /// Throws   std::bad_alloc, cancelled
