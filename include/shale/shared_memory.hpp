@@ -23,8 +23,8 @@ enum class shared_lifetime : std::uint8_t {
 struct create_shared_options {
   shared_lifetime lifetime = shared_lifetime::creator;
 
-  /// Permission bits. The umask does not change them. The owner must be able to read and write
-  /// (0600), because otherwise nobody could remove or reclaim the segment.
+  /// Permission bits, 0600 to 0777. The umask does not change them. The owner must be able to read
+  /// and write (0600), because otherwise nobody could remove or reclaim the segment.
   unsigned mode = 0600;
 
   /// Bytes of address space to reserve, so that `grow` can reach that size.

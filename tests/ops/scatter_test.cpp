@@ -233,6 +233,11 @@ TEST(Scatter, StoresNothingIfAnIndexIsOutOfRange) {
               scatter(out.select(0, 0).broadcast_to({2, 3}), 0, zero, 1);
             }),
             errc::invalid_argument);
+  // Values that do not fit are not computed: these would take more memory than there is.
+  const expr many = arange(index_t{1} << 58);
+  EXPECT_NE(refused([&] { scatter(out, 0, zero.expand_dims(0), many); }).find("broadcast"),
+            std::string::npos);
+  EXPECT_NE(refused([&] { index_add(out, 0, zero, many); }).find("broadcast"), std::string::npos);
   const tensor eight_bits = tensor::empty({3}, dtype::float8_e5m2);
   EXPECT_EQ(code([&] { index_add(eight_bits, 0, zero, 1); }), errc::invalid_argument);
 }

@@ -22,6 +22,7 @@ namespace shale {
 namespace {
 
 using test::code_of;
+using test::outcome_of;
 using test::peer;
 
 class SharedMemory : public testing::Test {
@@ -269,7 +270,9 @@ TEST_F(SharedMemory, RefusesWhatIsNoFile) {
   const auto expect_refusal = [&] {
     EXPECT_EQ(code_of([&] { open_shared(name); }), errc::corrupt);
     EXPECT_EQ(code_of([&] { remove_shared(name); }), errc::corrupt);
-    EXPECT_EQ(code_of([&] { create_shared(name, 1); }), errc::already_exists);
+    const auto taken = outcome_of([&] { create_shared(name, 1); });
+    EXPECT_EQ(taken.code, errc::already_exists);
+    EXPECT_NE(taken.text.find("a file that is no readable segment"), std::string::npos);
     EXPECT_TRUE(listed().empty());
     EXPECT_EQ(reclaim_shared(name), 0u);
     EXPECT_TRUE(named());
@@ -301,6 +304,14 @@ TEST_F(SharedMemory, FollowsNoSymbolicLink) {
   EXPECT_EQ(code_of([&] { open_shared(name); }), errc::corrupt);
   EXPECT_EQ(code_of([&] { create_shared(name, 10); }), errc::already_exists);
   EXPECT_NE(::access((file() + ".target").c_str(), F_OK), 0);
+}
+
+TEST_F(SharedMemory, HasPermissionsAndNoOtherModeBits) {
+  for (const unsigned mode : {0u, 0400u, 0200u, 0066u, 01600u, 04755u, 0100600u, ~0u})
+    EXPECT_EQ(code_of([&] { create_shared(name, 10, {.mode = mode}); }), errc::invalid_argument);
+  EXPECT_FALSE(named());
+  const storage open = create_shared(name, 10, {.mode = 0777});
+  EXPECT_TRUE(named());
 }
 
 TEST_F(SharedMemory, DeniesOtherUsers) {

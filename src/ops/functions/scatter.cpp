@@ -147,6 +147,17 @@ void require_in_range(const tensor& positions, index_t axis, index_t extent) {
   }
 }
 
+// Refuses values before they are computed.
+void require_broadcast(const dims& values, const dims& shape) {
+  const index_t more = shape.size() - values.size();
+  bool fits = more >= 0;
+  for (index_t axis = 0; fits && axis < values.size(); ++axis)
+    fits = values[axis] == 1 || values[axis] == shape[more + axis];
+  if (!fits)
+    throw error(errc::invalid_argument, "values cannot be broadcast to where they are stored",
+                {"got shape " + to_string(values) + ", wanted " + to_string(shape)});
+}
+
 // Where a tensor's elements lie: the address of its first one, and its strides in bytes.
 struct address {
   std::byte* first;
@@ -164,6 +175,7 @@ void scatter_checked(scatter_kind kind, const tensor& out, index_t axis, const d
                      const expr& indices, const expr& values) {
   executor& on = executor::current();
   const unit_function run = unit_for(kind, out.dtype());
+  require_broadcast(values.shape(), shape);
   parallel::require_output(out);
   const tensor index_elements = held_operand(indices, out).broadcast_to(shape);
   require_in_range(index_elements, axis, out.shape(axis));

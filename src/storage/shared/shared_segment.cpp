@@ -206,6 +206,11 @@ open_segment make_segment(const std::string& path, std::size_t bytes,
   if ((options.mode & owner_bits) != owner_bits)
     throw error(errc::invalid_argument, "the owner of a segment must be able to read and write it",
                 {fmt::format("file {}", path), fmt::format("got mode {:04o}", options.mode)});
+  constexpr unsigned permission_bits = 0777;
+  if ((options.mode & ~permission_bits) != 0)
+    throw error(errc::invalid_argument, "the mode of a segment has other bits than permissions",
+                {fmt::format("file {}", path),
+                 fmt::format("got mode {:04o}, wanted 0600 to 0777", options.mode)});
   const auto total = checked_add(bytes, segment_header_bytes);
   if (!total)
     throw error(errc::out_of_space, "the segment's size overflows",
@@ -249,6 +254,11 @@ void name_segment(const open_segment& made, const std::string& path) {
     // Other processes may reclaim and create the same name at the same time, so try a few times.
     if (attempt < 10 && remove_segment(path, removal::if_dead)) continue;
     if (attempt < 10 && ::access(path.c_str(), F_OK) != 0 && errno == ENOENT) continue;
+    if (!look_at_segment(path))
+      throw error(errc::already_exists, "the name is taken by a file that is no readable segment",
+                  {fmt::format("file {}", path),
+                   "it is of another program, or of a user who does not share it: choose another "
+                   "name, or remove the file"});
     throw error(
         errc::already_exists, "a segment of that name is in use",
         {fmt::format("file {}", path), "attach to it with open_shared, or remove_shared it"});
