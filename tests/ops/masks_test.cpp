@@ -212,7 +212,8 @@ TEST(Masks, InSlabsComputeWhatTheyDependOnOnce) {
                {take(x + 1, order) * 2, take(x, order) > mean(x)},
                {concat(parts, 0), concat(parts, 0) % 3 == 1},
                {repeat(x, 2, 0), tile(x, {2}) > mean(x)}};
-  for (const auto& [values, mask] : cases) {
+  for (const auto& operands : cases) {
+    const expr &values = operands.values, &mask = operands.mask;
     executor large({.threads = 2, .memory_bytes = std::size_t{1} << 30});
     executor small({.threads = 2, .memory_bytes = 6000});
     const auto selected = [&](executor& on) {
