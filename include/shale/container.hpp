@@ -81,6 +81,37 @@ class transaction {
   ///          elements, naming segment and byte; cancelled
   writable_array update(std::string_view name);
 
+  /// Gives a chunked array another extent along any axes. Elements that the old shape did not have
+  /// read as the fill value, also where the array was longer before. (In a chunk that is stored, the
+  /// codec's bitround rounds the fill value too.) Older generations keep their shape and elements.
+  /// Arrays that this transaction's `update`, `resize` and `append` returned before, and those of
+  /// `find` after them, throw invalid_argument from then on; use the one that this returns.
+  /// Cost     O(chunks that the new shape cuts off or cuts through): those that it cuts through are
+  ///          stored again, in parallel. Growing stores no chunk. Commit stores the changed pages of
+  ///          the index. If an axis other than the first outgrows its room (a file of an older
+  ///          version; or about 2^(62 / rank) times the chunks of the first shape), the index of the
+  ///          array is stored again, which is O(chunks) entries of 44 bytes
+  /// Throws   as every member; not_found, with names that are similar; invalid_argument (a dense
+  ///          array, rank 0, another rank, an extent below 0, more than 2^59 bytes of elements);
+  ///          corrupt (a chunk that is cut through is damaged), cancelled; busy (another call
+  ///          changes the shape). The array is then as before
+  /// Threads  writes of other threads to the array throw invalid_argument at their next chunk
+  writable_array resize(std::string_view name, const dims& shape);
+
+  /// Makes a chunked array longer along `axis`, by the extent of `values` there, and stores them
+  /// after its elements. They are converted to the array's dtype; their other extents are those of
+  /// the array. Negative axes count from the back.
+  /// Cost     as `eval` of the values, and each chunk that gets new elements is stored once. Chunks
+  ///          that have old elements too are read first. So an append of less than a chunk costs
+  ///          that chunk. Values with a reduction compute it twice if the old extent is no multiple
+  ///          of the chunk's. And the costs of `resize`
+  /// Throws   as `resize`; invalid_argument also for an axis that the array does not have, and for
+  ///          values of another rank or other extents; as `eval`, and exceptions of the caller's
+  ///          tile sources. The array has its old shape and elements then, or, if even that fails,
+  ///          `commit` refuses. After a failed evaluation, earlier handles to the array throw too
+  /// Threads  appends to different arrays may run at the same time
+  writable_array append(std::string_view name, const expr& values, index_t axis = 0);
+
   /// The array of that name with all changes so far, or nothing. Its elements can be read until the
   /// transaction ends. If an expression reads shifted views of the array that it is written into,
   /// it is computed as a whole into memory first; views of the array in a snapshot avoid this.

@@ -239,6 +239,8 @@ TEST_F(ForkedChild, HasNoWayIntoATransactionThatAnotherThreadChanges) {
       [&] { change.create("c", {.dtype = dtype::int32, .shape = shape}); },
       [&] { change.remove("a"); },
       [&] { change.rename("a", "b"); },
+      [&] { change.resize("a", shape); },
+      [&] { change.append("a", zeros); },
       [&] { static_cast<void>(change.update("a")); },
       [&] { change.set_attribute("a", "key", "value"); },
       [&] { change.remove_attribute("a", "key"); },

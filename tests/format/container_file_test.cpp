@@ -167,20 +167,23 @@ TEST_F(ContainerFile, ReplacingARecordKeepsChunksOfTheSameShape) {
     story.create_chunked("a");
     story.chunk("a", 3, 1);
   });
-  commit([&](transaction& change) {
-    array_record longer = *change.find("a");
-    longer.shape = {1500};  // inside the grid's capacity
-    change.put(longer);
-  });
+  commit([&](transaction& change) { change.put(*change.find("a")); });
   EXPECT_EQ(observe(container.latest()), told);
-  commit([&](transaction& change) {
-    array_record other = *change.find("a");
-    other.chunked().grid_capacity = {64};  // the numbers would then mean other chunks
-    change.put(other);
-  });
-  EXPECT_TRUE(observe(container.latest()).at("a").chunks.empty());
-  EXPECT_EQ(container.latest().find("a")->chunked().chunk_count, 0u);
-  expect_sound();
+  for (const bool longer : {false, true}) {
+    commit([&](transaction& change) {
+      array_record other = *change.find("a");
+      if (longer) other.shape = {1500};           // chunks beyond it would stay
+      else other.chunked().grid_capacity = {64};  // the numbers would then mean other chunks
+      change.put(other);
+    });
+    EXPECT_TRUE(observe(container.latest()).at("a").chunks.empty());
+    EXPECT_EQ(container.latest().find("a")->chunked().chunk_count, 0u);
+    expect_sound();
+    commit([&](transaction& change) {
+      storyteller(change, told).create_chunked("a");
+      storyteller(change, told).chunk("a", 3, 1);
+    });
+  }
 }
 
 TEST_F(ContainerFile, ChangesKindWhenReplacedByTheOther) {

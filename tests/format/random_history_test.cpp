@@ -183,8 +183,13 @@ class Life {
         story.dense(name, 1 + pick(20'000), seed);
       } else if (!found->second.chunks.empty() && pick(4) == 0) {
         story.erase_chunk(name, found->second.chunks.begin()->first);
+      } else if (pick(3) == 0) {
+        story.resize(name, static_cast<index_t>(pick(40 * test::chunk_elements)));
       } else {
-        for (std::size_t i = 1 + pick(4); i > 0; --i) story.chunk(name, pick(32), seed + 1);
+        const std::size_t chunks =
+            static_cast<std::size_t>(found->second.length) / test::chunk_elements;
+        for (std::size_t i = 1 + pick(4); i > 0 && chunks > 0; --i)
+          story.chunk(name, pick(chunks), seed + 1);
       }
     }
   }

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -23,6 +24,7 @@ struct plain_array {
   std::vector<std::byte> dense;                            // a dense array's bytes
   std::map<std::uint64_t, std::vector<std::byte>> chunks;  // a chunked one's, decoded
   std::map<std::string, std::string> notes;
+  index_t length = 0;  // of a chunked array
 
   bool operator==(const plain_array&) const = default;
 };
@@ -39,11 +41,13 @@ inline std::vector<std::byte> pattern(std::size_t bytes, unsigned seed) {
 
 inline constexpr std::size_t chunk_elements = 64;  // of int32: 256 bytes
 
+inline constexpr index_t chunked_length = 32 * static_cast<index_t>(chunk_elements);
+
 inline format::array_record chunked_record(const std::string& name) {
   format::array_record record;
   record.name = name;
   record.dtype = dtype::int32;
-  record.shape = {1000};
+  record.shape = {chunked_length};
   format::chunked_layout layout;
   layout.chunk_shape = {static_cast<index_t>(chunk_elements)};
   layout.grid_capacity = {32};
@@ -69,7 +73,35 @@ class storyteller {
 
   void create_chunked(const std::string& name) {
     change_.put(chunked_record(name));
-    told_[name] = {};
+    told_[name] = {{}, {}, {}, chunked_length};
+  }
+
+  /// Gives a chunked array another length. The chunk that the end cuts through is stored again, with
+  /// zeros beyond the end.
+  void resize(const std::string& name, index_t length) {
+    plain_array& told = told_[name];
+    const auto first = static_cast<std::uint64_t>(length) / chunk_elements;  // that may be cut
+    const std::size_t kept_bytes = static_cast<std::size_t>(length) % chunk_elements * 4;
+    if (length < told.length) {
+      told.chunks.erase(told.chunks.lower_bound(first + (kept_bytes == 0 ? 0 : 1)),
+                        told.chunks.end());
+      const auto cut = told.chunks.find(first);
+      if (cut != told.chunks.end())
+        std::fill(cut->second.begin() + static_cast<std::ptrdiff_t>(kept_bytes), cut->second.end(),
+                  std::byte{0});
+    }
+    told.length = length;
+    std::vector<format::numbered_chunk> replaced;
+    for (const auto& [number, entry] : change_.chunks_cut_by(name, {length}).across) {
+      const format::codec coder(chunked_record(name).chunked().stages, dtype::int32);
+      const auto chunk =
+          coder.encode(told.chunks.at(number), format::codec_workspace::of_this_thread());
+      format::chunk_entry made = format::entry_of(chunk);
+      made.offset = change_.allocate_chunk(made.stored_bytes).offset;
+      change_.write(made.offset, chunk.stored);
+      replaced.push_back({number, made});
+    }
+    change_.resize(name, {length}, replaced);
   }
 
   void chunk(const std::string& name, std::uint64_t number, unsigned seed) {
@@ -104,7 +136,7 @@ class storyteller {
     layout.checksums_checksum = format::checksum_metadata(sum_bytes);
     record.layout = layout;
     change_.put(record);
-    told_[name] = {content, {}, {}};
+    told_[name] = {content, {}, {}, 0};
   }
 
   void note(const std::string& name, const std::string& key, const std::string& value) {
@@ -158,6 +190,7 @@ inline void tell(int step, storyteller&& story) {
       break;
     case 1:
       story.chunk("a", 5, 77);
+      story.chunk("a", 20, 4);
       story.note("a", "history", std::string(6000, 'h'));  // longer than a page
       break;
     case 2:
@@ -168,6 +201,7 @@ inline void tell(int step, storyteller&& story) {
     case 3:
       story.chunk("b/a", 0, 5);
       story.erase_chunk("b/a", 10);
+      story.resize("b/a", 350);  // inside chunk 5
       story.note("b/a", "history", "short again");
       break;
     case 4:  // more arrays than fit in a page of the catalog
@@ -179,8 +213,10 @@ inline void tell(int step, storyteller&& story) {
       story.dense("e", 300, 4);
       break;
     default:
-      story.chunk("many/7", 31, 2);
-      story.chunk("b/a", 5, 6);
+      story.resize("many/7", 100'000);
+      story.chunk("many/7", 1000, 2);
+      story.resize("b/a", 500);
+      story.chunk("b/a", 6, 6);
       break;
   }
 }
@@ -212,6 +248,7 @@ inline plain_state observe(const format::generation_view& view) {
         throw error(errc::corrupt, "dense checksum");
       continue;
     }
+    array.length = record.shape[0];
     const format::codec coder(record.chunked().stages, record.dtype);
     auto& workspace = format::codec_workspace::of_this_thread();
     for (const auto& [number, entry] : view.chunks(record)) {

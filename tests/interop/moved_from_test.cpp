@@ -150,6 +150,8 @@ TEST_F(MovedFrom, Transaction) {
       .throws("names", [](transaction& change) { change.names(); })
       .throws("remove", [](transaction& change) { change.remove("dense"); })
       .throws("rename", [](transaction& change) { change.rename("dense", "x"); })
+      .throws("resize", [](transaction& change) { change.resize("dense", {1}); })
+      .throws("append", [](transaction& change) { change.append("dense", expr(1)); })
       .throws("set_attribute", [](transaction& change) { change.set_attribute("dense", "k", "v"); })
       .throws("remove_attribute",
               [](transaction& change) { change.remove_attribute("dense", "k"); })

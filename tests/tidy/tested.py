@@ -13,6 +13,7 @@ THROUGH = {
         "apply_operands": ("tests/parallel/apply_test.cpp", "what a callable's signature says"),
     },
     "src/array/elements": {
+        "chunk_part": ("tests/array/growth_test.cpp", "appends along every axis"),
         "chunk_store": ("tests/array/chunked_array_test.cpp", "chunks written and read"),
         "chunk_tiles": ("tests/array/chunked_array_test.cpp", "expressions over chunks"),
         "dense_bytes": ("tests/array/dense_array_test.cpp", "mapped and read arrays"),
@@ -24,7 +25,9 @@ THROUGH = {
         "writable_array": ("tests/array/dense_array_test.cpp", "a part of shale/array.hpp"),
     },
     "src/array/transaction": {
+        "shape_change": ("tests/array/growth_test.cpp", "every resize and append"),
         "shared_transaction": ("tests/array/transaction_test.cpp", "every call of transaction"),
+        "staged_chunks": ("tests/array/growth_test.cpp", "chunks that a resize cuts through"),
         "transaction_chunks": ("tests/array/chunked_array_test.cpp", "chunks of transactions"),
         "written_array": ("tests/array/dense_array_test.cpp", "tensors that outlive commits"),
     },

@@ -256,4 +256,18 @@ void chunk_tiles::write(const region& part, const tensor& values, executor& on) 
   count.written(values.size_bytes());
 }
 
+void chunk_tiles::store_again(std::span<const format::numbered_chunk> chunks, executor& on) {
+  parallel::parallel_for_tiles(
+      on, static_cast<index_t>(chunks.size()),
+      [&](index_t position, int) {
+        const dims tile =
+            format::chunk_index(layout_, chunks[static_cast<std::size_t>(position)].number);
+        const region covered = tile_region(shape_, layout_.chunk_shape, tile);
+        const tensor elements = tensor::empty(covered.shape, dtype_, &on.pool());
+        load(tile, elements);
+        store(tile, elements);
+      },
+      {.workers_max = workers(on)});
+}
+
 }  // namespace shale::arrays

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include "array/elements/chunk_store.hpp"
@@ -42,6 +43,9 @@ class chunk_tiles final : public tile_source {
   /// Stores `values`, which have the shape of `part` and any dtype. A chunk that the region covers
   /// only in part is loaded first.
   void write(const region& part, const tensor& values, executor& on);
+
+  /// Loads chunks and stores them again, with the fill value beyond the array's edge (chunks.1).
+  void store_again(std::span<const format::numbered_chunk> chunks, executor& on);
 
  private:
   void require_inside(const dims& tile) const;

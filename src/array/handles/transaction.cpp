@@ -1,12 +1,17 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "array/elements/chunk_part.hpp"
 #include "array/handles/array_implementation.hpp"
 #include "array/handles/container_implementation.hpp"
 #include "array/specification/specification.hpp"
+#include "array/transaction/shape_change.hpp"
 #include "core/allocating.hpp"
 #include "core/held.hpp"
 #include "core/printable.hpp"
 #include "shale/error.hpp"
+#include "shale/evaluate.hpp"
 
 namespace shale {
 
@@ -65,6 +70,63 @@ writable_array transaction::update(std::string_view name) {
                              return writable_array(std::make_shared<writable_array::implementation>(
                                  writable_array::implementation{state, state->update(name)}));
                            });
+}
+
+writable_array transaction::resize(std::string_view name, const dims& shape) {
+  const auto& state = begun().state;
+  return detail::reporting(
+      [&] { return fmt::format("resize {} to {}", state->label(name), to_string(shape)); },
+      [&] {
+        // Nothing that can fail comes after `resize`.
+        const auto made = std::make_shared<writable_array::implementation>(
+            writable_array::implementation{state, nullptr});
+        made->written = state->resize(name, shape);
+        return writable_array(made);
+      });
+}
+
+namespace {
+
+// Evaluates `values` into the new part of an array. The part is cut where a chunk begins, since the
+// last chunks along the axis have old elements too.
+void write_new_part(const arrays::running_append& append,
+                    const std::shared_ptr<arrays::chunk_tiles>& tiles, const expr& values) {
+  const index_t axis = append.axis();
+  const index_t start = append.part().start[axis];
+  const index_t count = append.part().shape[axis];
+  const index_t chunk = tiles->tile_shape()[axis];
+  const index_t in_old_chunks = start % chunk == 0 ? 0 : std::min(count, chunk - start % chunk);
+  const auto write_piece = [&](index_t first, index_t length) {
+    region piece = append.part();
+    piece.start[axis] += first;
+    piece.shape[axis] = length;
+    if (element_count(piece.shape) == 0) return;
+    arrays::chunk_part target(tiles, piece);
+    eval_into(target, length == count ? values : values.narrow(axis, first, length));
+  };
+  write_piece(0, in_old_chunks);
+  write_piece(in_old_chunks, count - in_old_chunks);
+}
+
+}  // namespace
+
+writable_array transaction::append(std::string_view name, const expr& values, index_t axis) {
+  const auto& state = begun().state;
+  const auto frame = [&] { return fmt::format("append to {}", state->label(name)); };
+  std::optional<arrays::running_append> running;
+  std::shared_ptr<writable_array::implementation> made;
+  detail::reporting(frame, [&] {
+    made = std::make_shared<writable_array::implementation>(
+        writable_array::implementation{state, nullptr});
+    running.emplace(*state, name, values.shape(), axis);
+    made->written = running->array();
+  });
+  // Errors of the caller's tile sources pass unchanged.
+  with_context(frame, [&] {
+    write_new_part(*running, state->tiles_of(*made->written), values);
+    running->finish();
+  });
+  return writable_array(made);
 }
 
 std::optional<array> transaction::find(std::string_view name) const {

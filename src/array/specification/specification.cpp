@@ -9,6 +9,7 @@
 #include "core/enumerator.hpp"
 #include "core/printable.hpp"
 #include "format/bytes/file_layout.hpp"
+#include "format/chunks/chunk_numbers.hpp"
 #include "shale/error.hpp"
 #include "shale/layout.hpp"
 
@@ -90,13 +91,14 @@ format::chunked_layout make_chunked(std::string_view name, const array_spec& spe
     throw_spec(name, "the chunk shape has another rank than the array",
                fmt::format("got chunks of {} for the shape {}", to_string(layout.chunk_shape),
                            to_string(spec.shape)));
+  dims grid;
   for (index_t axis = 0; axis < spec.shape.size(); ++axis) {
     if (layout.chunk_shape[axis] < 1)
       throw_spec(name, "a chunk has no elements",
                  fmt::format("got length {} along axis {}", layout.chunk_shape[axis], axis));
-    layout.grid_capacity.push_back(
-        std::max<index_t>(1, ceil_div(spec.shape[axis], layout.chunk_shape[axis])));
+    grid.push_back(ceil_div(spec.shape[axis], layout.chunk_shape[axis]));
   }
+  layout.grid_capacity = format::capacity_with_room(grid);
   layout.stages = stages_of(spec.codec, spec.dtype);
   return layout;
 }
@@ -117,16 +119,20 @@ void require_dense(std::string_view name, const array_spec& spec,
 
 }  // namespace
 
+void require_storable(std::string_view name, const dims& shape, dtype type) {
+  // Negative extents and products that overflow are refused by element_count.
+  const auto bytes = checked_mul(static_cast<std::uint64_t>(element_count(shape)),
+                                 std::uint64_t{item_bytes(type)});
+  if (!bytes || *bytes > format::file_bytes_max)
+    throw_spec(name, "more elements than any container holds",
+               fmt::format("got shape {} of {}, at most {} bytes are possible", to_string(shape),
+                           shale::name(type), format::file_bytes_max));
+}
+
 format::array_record make_record(std::string_view name, const array_spec& spec) {
   require_new_name(name);
   detail::require_enumerator(spec.kind, array_kind::chunked, "array_kind");
-  // Negative extents and products that overflow are refused by element_count.
-  const auto bytes = checked_mul(static_cast<std::uint64_t>(element_count(spec.shape)),
-                                 std::uint64_t{item_bytes(spec.dtype)});
-  if (!bytes || *bytes > format::file_bytes_max)
-    throw_spec(name, "more elements than any container holds",
-               fmt::format("got shape {} of {}, at most {} bytes are possible",
-                           to_string(spec.shape), shale::name(spec.dtype), format::file_bytes_max));
+  require_storable(name, spec.shape, spec.dtype);
   format::array_record record;
   record.name = name;
   record.dtype = spec.dtype;

@@ -17,6 +17,9 @@ namespace shale::arrays {
 ///          codec
 format::array_record make_record(std::string_view name, const array_spec& spec);
 
+/// Throws   invalid_argument if the shape is none, or its elements need more bytes than a file has
+void require_storable(std::string_view name, const dims& shape, dtype type);
+
 /// The stages of a codec_spec. This chooses values for members that the specification leaves open.
 std::vector<format::codec_stage> stages_of(const codec_spec& spec, dtype type);
 

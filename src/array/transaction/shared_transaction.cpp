@@ -196,6 +196,7 @@ void shared_transaction::remove(std::string_view name) {
   const auto changes = lock(changes_lock_);
   const auto state = lock(state_lock_);
   require_active();
+  require_shape_at_rest(name);
   // The mapping goes first, because its space may be given to something else at once.
   if (const auto known = written_.find(name); known != written_.end()) {
     known->second->removed = true;
@@ -212,6 +213,7 @@ void shared_transaction::rename(std::string_view from, std::string_view to) {
   require_active();
   require_new_name(to);
   if (!inner_->find(from)) throw_no_array(from);
+  require_shape_at_rest(from);
   inner_->rename(from, to);
   if (const auto known = written_.find(from); known != written_.end()) {
     auto moved = written_.extract(known);

@@ -15,6 +15,9 @@
 //             the loop could need the very threads that wait for that lock
 //   change.6  a call from inside a write (a progress sink, a tile source) never waits for that
 //             write: commit throws, and abort only asks for the end, which the write then completes
+//   change.7  while a shape changes, no handle to the old shape stores a chunk, and no other call
+//             changes the array's shape or name. A change that fails leaves the old shape and the old
+//             elements, or a transaction that refuses to commit
 #pragma once
 
 #include <sys/types.h>
@@ -25,6 +28,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,6 +73,9 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
 
   /// Makes `commit` refuse, because a change was made in part and could not be undone.
   void refuse_commit() noexcept;
+
+  /// Gives a chunked array another shape; earlier handles to it end (change.7).
+  std::shared_ptr<written_array> resize(std::string_view name, const dims& shape);
 
   void remove(std::string_view name);
   void rename(std::string_view from, std::string_view to);
@@ -121,6 +128,9 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
 
  private:
   friend class transaction_chunks;
+  friend class staged_chunks;
+  friend class shape_change;
+  friend class running_append;
 
   bool is_of_this_process() const noexcept { return ::getpid() == process_; }
   std::unique_lock<std::mutex> lock(std::mutex& mutex) const;
@@ -128,6 +138,7 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   void require_active() const { require_open(writes_); }
   void require_outside_of_writes(const char* advice) const;
   void require_chunks(const written_array& array) const;
+  void require_shape_at_rest(std::string_view name) const;
   [[noreturn]] void throw_no_array(std::string_view name) const;
   void enlist(const std::shared_ptr<written_array>& array);
   void give_back(const format::dense_layout& unused) noexcept;
@@ -155,6 +166,7 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   std::optional<format::transaction> inner_;
   std::optional<format::generation_view> base_;
   std::map<std::string, std::shared_ptr<written_array>, std::less<>> written_;
+  std::set<std::string, std::less<>> changing_shape_;  // the names of arrays
   std::uint64_t metadata_bytes_ = 0;
 };
 

@@ -8,7 +8,8 @@ namespace shale::arrays {
 
 std::optional<format::chunk_entry> transaction_chunks::find(std::uint64_t number) const {
   const auto state = owner_->lock(owner_->state_lock_);
-  owner_->require_chunks(*array_);
+  owner_->require_open(owner_->chunks_);
+  array_->require_readable();
   return owner_->inner_->find_chunk(array_->name, number);
 }
 
@@ -46,7 +47,7 @@ void transaction_chunks::put(std::uint64_t number, const format::encoded_chunk& 
     throw;
   }
   const std::lock_guard lock(owner_->state_lock_);
-  if (array_->removed) owner_->inner_->release(space);
+  if (array_->removed || array_->resized) owner_->inner_->release(space);
   array_->require_there();
   owner_->inner_->set_chunk(array_->name, number, entry);
 }

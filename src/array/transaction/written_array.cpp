@@ -11,6 +11,14 @@ namespace shale::arrays {
 void written_array::require_there() const {
   if (removed)
     throw error(errc::not_found, fmt::format("'{}' was removed in this transaction", name));
+  if (resized)
+    throw error(errc::invalid_argument, fmt::format("'{}' was resized in this transaction", name),
+                {"its shape was " + to_string(record.shape),
+                 "use the array that `resize` or `append` returned, or ask for it again"});
+}
+
+void written_array::require_readable() const {
+  if (removed || !readable) require_there();
 }
 
 // The mapping uses the container's own descriptor, because the number of descriptors is limited.

@@ -22,7 +22,8 @@ struct mapping_owner {
 };
 
 /// `shared_transaction` changes the members, only under its `state_lock_`. The dtype, the shape and
-/// the kind of the record never change, so these are read without the lock.
+/// the kind of the record never change, so these are read without the lock: an array that gets
+/// another shape gets another object.
 struct written_array {
   explicit written_array(format::array_record stored)
       : name(stored.name), record(std::move(stored)) {}
@@ -33,6 +34,11 @@ struct written_array {
   format::array_record record;
   bool removed = false;
 
+  /// Set when an object of another shape takes its place. The chunks can still be read while the
+  /// operation that changes the shape runs.
+  bool resized = false;
+  bool readable = true;
+
   // The bytes of a dense array, mapped at the first use, and the owner of the mapping.
   storage bytes;
   std::shared_ptr<mapping_owner> owner;
@@ -40,8 +46,11 @@ struct written_array {
   // The chunks of a chunked array.
   std::shared_ptr<chunk_tiles> tiles;
 
-  /// Throws   not_found if the array was removed
+  /// Throws   not_found if the array was removed, invalid_argument if it was resized
   void require_there() const;
+
+  /// The same for reading, which ends later.
+  void require_readable() const;
 
   /// Maps a dense array's new bytes for writing. This is called at their first use, because the
   /// number of a process's mappings is limited (65,530 by default).

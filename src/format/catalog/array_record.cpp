@@ -13,9 +13,6 @@
 namespace shale::format {
 namespace {
 
-// Largest product of a grid's capacity. It leaves the two highest bits of a chunk's number unused.
-constexpr std::uint64_t chunk_numbers_max = 1ull << 62;
-
 // The product of `start` and all values; nothing if it is greater than `most`.
 std::optional<std::uint64_t> product(const dims& values, std::uint64_t start,
                                      std::uint64_t most) noexcept {

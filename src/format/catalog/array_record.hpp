@@ -23,6 +23,9 @@ inline constexpr std::uint64_t dense_segment_bytes = 1u << 20;
 /// allocate.
 inline constexpr std::uint64_t chunk_bytes_max = 1ull << 30;
 
+/// Largest product of a grid's capacity. It leaves the two highest bits of a chunk's number unused.
+inline constexpr std::uint64_t chunk_numbers_max = 1ull << 62;
+
 /// Elements lie in the file as in memory: row-major, in extents that follow each other.
 struct dense_layout {
   /// Together they hold the array's bytes, in order. All but the last are multiples of their

@@ -20,7 +20,7 @@ namespace {
 
 // Whether the stored chunks of `a` are valid chunks of `b`, with the same numbers and elements.
 bool same_chunks(const array_record& a, const array_record& b) {
-  return !a.is_dense() && !b.is_dense() && a.dtype == b.dtype &&
+  return !a.is_dense() && !b.is_dense() && a.dtype == b.dtype && a.shape == b.shape &&
          a.chunked().chunk_shape == b.chunked().chunk_shape &&
          a.chunked().grid_capacity == b.chunked().grid_capacity &&
          a.chunked().stages == b.chunked().stages;
@@ -222,6 +222,13 @@ std::vector<numbered_chunk> changed_arrays::chunks(std::string_view name, std::u
   return list_chunks(array.index, array.record, first, limit, space_->end_of_file());
 }
 
+void changed_arrays::replace_chunk(open_array& array, const numbered_chunk& made) {
+  if (const auto old = find_chunk(array, made.number)) forget_chunk(array, *old);
+  array.index.insert(chunk_key(made.number), encode_chunk_entry(made.entry));
+  ++array.record.chunked().chunk_count;
+  array.record.chunked().stored_bytes += made.entry.stored_bytes;
+}
+
 // Releases the space of a chunk whose entry is replaced or erased, and counts it no longer.
 void changed_arrays::forget_chunk(open_array& array, const chunk_entry& replaced) {
   space_->release_chunk(replaced);
@@ -233,21 +240,17 @@ void changed_arrays::set_chunk(std::string_view name, std::uint64_t number,
                                const chunk_entry& entry) {
   open_array& array = open(name);
   const dims& capacity = array.record.chunked().grid_capacity;
-  const dims last = chunk_index(array.record.chunked(), number);
-  if (chunk_number(array.record.chunked(), last) != number)
-    throw error(
-        errc::invalid_argument, "no such chunk",
-        {fmt::format("array '{}', chunk {}, grid capacity {}", name, number, to_string(capacity))});
+  if (!is_in_grid(array.record, number))
+    throw error(errc::invalid_argument, "no such chunk",
+                {fmt::format("array '{}', chunk {}, shape {}, grid capacity {}", name, number,
+                             to_string(array.record.shape), to_string(capacity))});
   if (entry.stored_bytes > chunk_bytes(array.record))
     throw error(errc::invalid_argument, "a stored chunk is longer than the chunk",
                 {fmt::format("array '{}', chunk {}: {} bytes of {}", name, number,
                              entry.stored_bytes, chunk_bytes(array.record))});
   space_->claim({entry.offset, entry.stored_bytes}, chunk_space(entry.stored_bytes));
   change([&] {
-    if (const auto old = find_chunk(array, number)) forget_chunk(array, *old);
-    array.index.insert(chunk_key(number), encode_chunk_entry(entry));
-    ++array.record.chunked().chunk_count;
-    array.record.chunked().stored_bytes += entry.stored_bytes;
+    replace_chunk(array, {number, entry});
     array.record.modified = generation_;
     array.changed = true;
   });
@@ -264,6 +267,65 @@ bool changed_arrays::erase_chunk(std::string_view name, std::uint64_t number) {
     array.changed = true;
   });
   return true;
+}
+
+cut_chunks changed_arrays::chunks_cut_by(std::string_view name, const dims& shape) {
+  const open_array& array = open(name);
+  return format::chunks_cut_by(shape, array.index, array.record, space_->end_of_file());
+}
+
+// Moves all entries to a new index, with their numbers in the capacity of `layout`. They keep their
+// order (numbers.2). No chunk is touched.
+void changed_arrays::renumber(open_array& array, const chunked_layout& layout) {
+  tree moved(tree_kind::chunks, *reader_, {}, space_);
+  for (auto at = array.index.seek({}); at.valid(); at.next()) {
+    const dims chunk = chunk_index(array.record.chunked(), load_ordered(at.key(), 0));
+    moved.insert(chunk_key(chunk_number(layout, chunk)), at.short_value());
+  }
+  array.index.clear();
+  array.index = std::move(moved);
+}
+
+void changed_arrays::resize(std::string_view name, const dims& shape,
+                            std::span<const numbered_chunk> replaced) {
+  open_array& array = open(name);
+  array_record resized = array.record;
+  resized.shape = shape;
+  if (shape.size() == array.record.shape.size())
+    resized.chunked().grid_capacity =
+        grown_capacity(array.record.chunked().grid_capacity, chunk_grid(resized));
+  require_valid(resized);
+  const cut_chunks cut = chunks_cut_by(name, shape);
+  const bool fits = std::equal(
+      cut.across.begin(), cut.across.end(), replaced.begin(), replaced.end(),
+      [](const numbered_chunk& a, const numbered_chunk& b) { return a.number == b.number; });
+  if (!fits)
+    throw error(errc::invalid_argument, "chunks that the new shape cuts through are not replaced",
+                {fmt::format("array '{}', shape {} to {}: {} chunks are cut through, got {}", name,
+                             to_string(array.record.shape), to_string(shape), cut.across.size(),
+                             replaced.size())});
+  change([&] {
+    for (const auto& [number, entry] : cut.outside) {
+      forget_chunk(array, entry);
+      array.index.erase(chunk_key(number));
+    }
+    for (const numbered_chunk& made : replaced) {
+      if (made.entry.stored_bytes == 0) {
+        forget_chunk(array, *find_chunk(array, made.number));
+        array.index.erase(chunk_key(made.number));
+      } else {
+        space_->claim({made.entry.offset, made.entry.stored_bytes},
+                      chunk_space(made.entry.stored_bytes));
+        replace_chunk(array, made);
+      }
+    }
+    if (!same_numbers(array.record.chunked().grid_capacity, resized.chunked().grid_capacity))
+      renumber(array, resized.chunked());
+    array.record.shape = shape;
+    array.record.chunked().grid_capacity = resized.chunked().grid_capacity;
+    array.record.modified = generation_;
+    array.changed = true;
+  });
 }
 
 // ---- writing ----------------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "format/bytes/types.hpp"
 #include "format/catalog/array_record.hpp"
 #include "format/chunks/chunk_entry.hpp"
+#include "format/chunks/cut_chunks.hpp"
 #include "format/pages/page_reader.hpp"
 #include "format/pages/tree.hpp"
 #include "format/transaction/generation_space.hpp"
@@ -43,6 +45,8 @@ class changed_arrays {
   std::vector<numbered_chunk> chunks(std::string_view name, std::uint64_t first, std::size_t limit);
   void set_chunk(std::string_view name, std::uint64_t number, const chunk_entry& entry);
   bool erase_chunk(std::string_view name, std::uint64_t number);
+  cut_chunks chunks_cut_by(std::string_view name, const dims& shape);
+  void resize(std::string_view name, const dims& shape, std::span<const numbered_chunk> replaced);
 
   /// Writes the changed indexes, then the catalog, which holds their roots. Returns the catalog's
   /// root.
@@ -62,6 +66,8 @@ class changed_arrays {
   open_array& open(std::string_view name);
   std::optional<chunk_entry> find_chunk(const open_array& array, std::uint64_t number) const;
   void forget_chunk(open_array& array, const chunk_entry& replaced);
+  void replace_chunk(open_array& array, const numbered_chunk& made);
+  void renumber(open_array& array, const chunked_layout& layout);
   void store(const array_record& record);
   void drop_chunks(const array_record& record);
   void drop_layout(const array_record& record);

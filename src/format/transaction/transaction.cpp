@@ -160,6 +160,17 @@ bool transaction::erase_chunk(std::string_view name, std::uint64_t number) {
   return parts_->arrays.erase_chunk(name, number);
 }
 
+cut_chunks transaction::chunks_cut_by(std::string_view name, const dims& shape) {
+  require_consistent();
+  return parts_->arrays.chunks_cut_by(name, shape);
+}
+
+void transaction::resize(std::string_view name, const dims& shape,
+                         std::span<const numbered_chunk> replaced) {
+  require_consistent();
+  parts_->arrays.resize(name, shape, replaced);
+}
+
 // ---- space and bytes --------------------------------------------------------------------------
 
 extent transaction::allocate(std::uint64_t bytes) {

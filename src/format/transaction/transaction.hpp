@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "format/bytes/types.hpp"
 #include "format/catalog/array_record.hpp"
 #include "format/chunks/chunk_entry.hpp"
+#include "format/chunks/cut_chunks.hpp"
 #include "storage/files/write_back_record.hpp"
 
 namespace shale::format {
@@ -55,7 +57,8 @@ class transaction {
 
   /// Adds the array, or replaces the one of that name. Extents that the old record named and the
   /// new one does not are released; new extents must come from `allocate`. Chunks stay if dtype,
-  /// chunk shape, capacity and stages are as before, else they are released.
+  /// shape, chunk shape, capacity and stages are as before, else they are released (`resize` keeps
+  /// those that a new shape has).
   /// Throws   invalid_argument (see require_valid; a new extent that is not from `allocate`)
   void put(const array_record& record);
 
@@ -128,6 +131,20 @@ class transaction {
 
   /// Makes a chunk read as the fill value. Returns whether it was present.
   bool erase_chunk(std::string_view name, std::uint64_t number);
+
+  /// The chunks that a new shape of a chunked array cuts off or cuts through.
+  /// Throws   not_found, invalid_argument (a dense array), corrupt, io
+  cut_chunks chunks_cut_by(std::string_view name, const dims& shape);
+
+  /// Gives a chunked array another shape of the same rank. Chunks outside of it are erased. Those
+  /// that it cuts through must have been stored again, with the fill value beyond the new shape:
+  /// `replaced` has an entry for each, as `chunks_cut_by` lists them, from `allocate_chunk`. An
+  /// entry of 0 stored bytes stands for a chunk that is erased.
+  /// Cost     O(chunks that are cut). If an axis but the first outgrows the capacity of the grid,
+  ///          all entries of the index are written again, but no chunk
+  /// Throws   not_found, invalid_argument (a dense array; a shape that cannot be stored; chunks that
+  ///          are not replaced), corrupt, io
+  void resize(std::string_view name, const dims& shape, std::span<const numbered_chunk> replaced);
 
   // ---- the end ----------------------------------------------------------------------------------
 

@@ -1,0 +1,58 @@
+#include "array/elements/chunk_part.hpp"
+
+#include <algorithm>
+
+#include "parallel/blocks/block_copy.hpp"
+#include "tensor/parts.hpp"
+
+namespace shale::arrays {
+
+chunk_part::chunk_part(std::shared_ptr<chunk_tiles> whole, const region& part)
+    : whole_(std::move(whole)), part_(part), tile_shape_(whole_->tile_shape()) {
+  for (index_t axis = 0; axis < part.shape.size(); ++axis)
+    if (part.start[axis] % tile_shape_[axis] != 0)
+      tile_shape_[axis] = std::min(tile_shape_[axis], part.shape[axis]);
+}
+
+dims chunk_part::chunk_of(const dims& tile) const noexcept {
+  dims chunk = tile;
+  for (index_t axis = 0; axis < tile.size(); ++axis)
+    chunk[axis] += part_.start[axis] / whole_->tile_shape()[axis];
+  return chunk;
+}
+
+// The elements of a tile in the whole array.
+region chunk_part::place_of(const dims& tile) const {
+  region place = tile_region(part_.shape, tile_shape_, tile);
+  for (index_t axis = 0; axis < tile.size(); ++axis) place.start[axis] += part_.start[axis];
+  return place;
+}
+
+void chunk_part::load(const dims& tile, const tensor& into) const {
+  const region place = place_of(tile);
+  const dims chunk = chunk_of(tile);
+  const region covered = tile_region(whole_->shape(), whole_->tile_shape(), chunk);
+  if (place == covered) return whole_->load(chunk, into);
+  const tensor elements = tensor::empty(covered.shape, dtype());
+  whole_->load(chunk, elements);
+  parallel::copy_elements_here(into, detail::narrowed(elements, place, covered.start));
+}
+
+void chunk_part::store(const dims& tile, const tensor& values) {
+  const region place = place_of(tile);
+  const dims chunk = chunk_of(tile);
+  const region covered = tile_region(whole_->shape(), whole_->tile_shape(), chunk);
+  if (place == covered) return whole_->store(chunk, values);
+  const tensor elements = tensor::empty(covered.shape, dtype());
+  whole_->load(chunk, elements);
+  parallel::copy_elements_here(detail::narrowed(elements, place, covered.start), values);
+  whole_->store(chunk, elements);
+}
+
+void chunk_part::prefetch(const dims& tile) const noexcept { whole_->prefetch(chunk_of(tile)); }
+
+std::uint64_t chunk_part::stored_bytes(const dims& tile) const {
+  return whole_->stored_bytes(chunk_of(tile));
+}
+
+}  // namespace shale::arrays
