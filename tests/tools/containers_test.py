@@ -384,6 +384,84 @@ class Containers(ShaleCase):
         self.shale("create", "t.shale:t", "--shape", "5", "-f")
         self.assertEqual(self.form("t.shale:t"), ["float32", [5], "dense", None, None, None, {}])
 
+    # ---- append, resize --------------------------------------------------------------------------
+
+    def grown(self):
+        """A chunked array of int32 that was written in part; returns its elements."""
+        values = np.arange(15, dtype=np.int32).reshape(3, 5)
+        np.save(self.path / "x.npy", values)
+        self.shale("convert", "x.npy", "g.shale:a", "--chunk", "2,2")
+        return values
+
+    def test_append_makes_an_array_longer(self):
+        values = self.grown()
+        for axis in (0, 1, -1, -2):
+            with self.subTest(axis=axis):
+                more = np.take(values, [0, 1, 2], axis) * 10
+                np.save(self.path / "more.npy", more)
+                done = self.shale("append", "g.shale:a", "more.npy", "--axis", axis, "--json").json()
+                values = np.append(values, more, axis)
+                self.assertEqual((done["address"], done["shape"], done["dtype"]),
+                                 ("g.shale:a", list(values.shape), "int32"))
+                self.assert_same(self.load("g.shale:a"), values)
+        self.assertEqual(self.facts("g.shale:a", "chunk_shape"), [[2, 2]])
+        np.save(self.path / "more.npy", np.array([1.0, 2.0]))
+        self.shale("create", "g.shale:empty", "--shape", "0", "--dtype", "int16", "--chunk", "4")
+        err = self.shale("append", "g.shale:empty", "more.npy").err
+        self.assertIn("g.shale:empty: int16 (2,) in generation", err)
+        self.shale("append", "g.shale:empty", "g.shale:empty[::-1]", "-q")
+        self.assert_same(self.load("g.shale:empty"), np.array([1, 2, 2, 1], np.int16))
+        self.shale("verify", "g.shale")
+
+    def test_resize_cuts_off_and_fills(self):
+        values = self.grown()
+        done = self.shale("resize", "g.shale:a", "2,9", "--json").json()
+        self.assertEqual((done["old_shape"], done["shape"], done["address"]),
+                         ([3, 5], [2, 9], "g.shale:a"))
+        err = self.shale("resize", "g.shale:a", "1x3").err
+        self.assertIn("g.shale:a: (1, 3) instead of (2, 9) in generation", err)
+        self.assertEqual(self.shale("resize", "g.shale:a", "(4, 6)", "-q").err, "")
+        expected = np.zeros((4, 6), np.int32)
+        expected[:1, :3] = values[:1, :3]
+        self.assert_same(self.load("g.shale:a"), expected)
+        self.shale("verify", "g.shale")
+
+    def test_append_and_resize_refuse_what_does_not_fit(self):
+        values = self.grown()
+        np.save(self.path / "row.npy", values[0])
+        self.shale("convert", "x.npy", "g.shale:dense", "--dense")
+        self.shale("create", "g.shale:one", "--shape", "()", "--chunked")
+        generation = self.shale("info", "g.shale", "--json").json()["generation"]
+        for arguments, says in ((["append", "g.shale:a", "row.npy"], "expand_dims"),
+                                (["append", "g.shale:a", "x.npy[:, 1:]"], "axis 1 must be 5"),
+                                (["append", "g.shale:a", "x.npy", "--axis", "2"], "axis"),
+                                (["append", "g.shale:a", "x.npy", "--axis", "-3"], "axis"),
+                                (["append", "g.shale:a", "x.npy", "--axis", "one"], "--axis"),
+                                (["append", "g.shale:dense", "x.npy"], "fixed shape"),
+                                (["append", "g.shale:one", "row.npy[0]"], "rank 0"),
+                                (["append", "g.shale", "x.npy"], "does not say which array"),
+                                (["append", "x.npy", "x.npy"], ".shale container"),
+                                (["append", "g.shale:a[0]", "x.npy"], "whole array"),
+                                (["append", "g.shale:a"], "source"),
+                                (["resize", "g.shale:dense", "3,6"], "fixed shape"),
+                                (["resize", "g.shale:one", "()"], "rank 0"),
+                                (["resize", "g.shale:a", "3"], "another rank"),
+                                (["resize", "g.shale:a", ",".join(["1"] * 33)], "32"),
+                                (["resize", "g.shale:a", "9223372036854775807,1"], "more elements"),
+                                (["resize", "g.shale:a", "9223372036854775808,1"], ""),
+                                (["resize", "g.shale:a", "-1,5"], ""),
+                                (["resize", "g.shale:a"], "shape")):
+            with self.subTest(arguments):
+                self.refused(USAGE, *arguments, says=says)
+        self.refused(FAILED, "append", "g.shale:b", "x.npy", says="no array 'b'")
+        self.refused(FAILED, "append", "g.shale:a", "nosuch.npy", says="nosuch.npy")
+        self.refused(FAILED, "append", "nosuch.shale:a", "x.npy", says="nosuch.shale")
+        self.refused(FAILED, "resize", "g.shale:b", "3,5", says="no array 'b'")
+        self.refused(FAILED, "resize", "nosuch.shale:a", "3,5", says="nosuch.shale")
+        self.assertFalse((self.path / "nosuch.shale").exists())
+        self.assert_same(self.load("g.shale:a"), values)
+        self.assertEqual(self.shale("info", "g.shale", "--json").json()["generation"], generation)
+
     # ---- rm --------------------------------------------------------------------------------------
 
     def test_rm_removes_arrays(self):

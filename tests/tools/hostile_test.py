@@ -551,6 +551,10 @@ class Hostile(unittest.TestCase):
                 ["eval", "a + 1", "--let", "a=dem.npy", "-o", "new.shale:other", "--json"],
                 ["eval", "a + 1", "--let", "a=dem.npy", "-o", "new.raw", "--json"],
                 ["set", "new.shale:dem", "unit=m", "--json"],
+                ["create", "new.shale:grows", "--shape", "0,5", "--chunk", "2,5", "--json"],
+                ["resize", "new.shale:grows", "4,5", "--json"],
+                ["append", "new.shale:grows", "new.shale:grows[1:]", "--json"],
+                ["rm", "new.shale:grows", "--json"],
                 ["mv", "new.shale:dem", "height", "--json"],
                 ["rm", "new.shale:other", "--json"],
                 ["convert", "new.shale", "--replace", "--json"])

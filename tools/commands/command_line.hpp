@@ -20,6 +20,8 @@ void add_stats(command_line& line);
 void add_plot(command_line& line);
 void add_convert(command_line& line);
 void add_create(command_line& line);
+void add_append(command_line& line);
+void add_resize(command_line& line);
 void add_eval(command_line& line);
 void add_set(command_line& line);
 void add_mv(command_line& line);

@@ -1,0 +1,87 @@
+// shale append: appends elements to an array of a container.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "commands/command_line.hpp"
+#include "commands/engine.hpp"
+#include "data/container_change.hpp"
+#include "data/input_files.hpp"
+#include "data/json_value.hpp"
+#include "data/name_advice.hpp"
+#include "notation/address.hpp"
+#include "shale/container.hpp"
+#include "terminal/output.hpp"
+
+namespace shale::tools {
+
+namespace {
+
+struct append_options {
+  std::string target;
+  std::string source;
+  index_t axis = 0;
+  bool json = false;
+  engine_options engine;
+};
+
+int run(const append_options& options) {
+  const address target = parse_array_address(options.target);
+  const address source = parse_address(options.source);
+  engine_options checked = options.engine;
+  checked.check = true;  // a copy of damaged bytes would get valid checksums
+  engine work(checked, "append");
+  input_files files(open_mode::read, checked.checksums());
+  const expr values = files.open(source).values;
+  dims shape;
+  dtype type = values.dtype();
+  const std::uint64_t generation = change_existing_container(target.file, [&](transaction& change) {
+    explaining_names(target.file, target.array, [&] {
+      const writable_array longer = change.append(target.array, values, options.axis);
+      shape = longer.shape();
+      type = longer.dtype();
+    });
+  });
+  const report cost = work.finish();
+  if (options.json) {
+    print_report({{"file", target.file},
+                  {"array", target.array},
+                  {"address", target.label()},
+                  {"dtype", name(type)},
+                  {"shape", to_json(shape)},
+                  {"generation", generation},
+                  {"cost", cost.to_json()}});
+  } else if (!options.engine.quiet) {
+    note(fmt::format("{}: {} {} in generation {}", target.label(), name(type), to_string(shape),
+                     generation));
+    note(cost.to_string());
+  }
+  return exit_yes;
+}
+
+}  // namespace
+
+void add_append(command_line& line) {
+  auto options = std::make_shared<append_options>();
+  CLI::App* command = line.app.add_subcommand("append", "Append elements to a chunked array");
+  command->add_option("target", options->target, "FILE.shale:ARRAY")->required();
+  command->add_option("source", options->source, address_help)->required();
+  command->add_option("--axis", options->axis, "The axis that becomes longer [0]; -1 is the last")
+      ->type_name("N");
+  command->add_flag("--json", options->json, "Print the new shape as JSON");
+  options->engine.add_to(*command);
+  command->footer(
+      "The source needs the rank of the array, and its extents along all other axes. Its elements\n"
+      "are converted to the dtype of the array. Processes that read the array see its old shape\n"
+      "until they open it again. The cost is that of the new elements and of the chunks at the\n"
+      "old end, not of the array.\n"
+      "\n"
+      "Examples:\n"
+      "  shale append log.shale:plate step.npy\n"
+      "  shale append log.shale:plate 'step.npy[None]'\n"
+      "  shale append survey.shale:dem east.npz:dem --axis 1");
+  command->callback([&line, options] { line.chosen = [options] { return run(*options); }; });
+}
+
+}  // namespace shale::tools
