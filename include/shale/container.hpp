@@ -109,6 +109,8 @@ class transaction {
   ///          values of another rank or other extents; as `eval`, and exceptions of the caller's
   ///          tile sources. The array has its old shape and elements then, or, if even that fails,
   ///          `commit` refuses. After a failed evaluation, earlier handles to the array throw too
+  ///          The values may read the array itself. But if its index has to be stored again, and this
+  ///          transaction has written it before: invalid_argument. A second call then succeeds
   /// Threads  appends to different arrays may run at the same time
   writable_array append(std::string_view name, const expr& values, index_t axis = 0);
 

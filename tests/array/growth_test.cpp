@@ -214,6 +214,23 @@ TEST_F(Growth, AppendsExpressionsOverTheArrayItself) {
   EXPECT_EQ(stored("a"), model);
 }
 
+// An array of rank 32 has room for two chunks along its last axis. When it gets a third one, all
+// chunks get other numbers.
+TEST_F(Growth, ReadsNoChunkByANumberFromBefore) {
+  plain model = make("a", dims::filled(32, 1), dims::filled(32, 1));
+  transaction change = file_.begin();
+  change.append("a", tensor::full(dims::filled(32, 1), 7, dtype::int32), 31);
+  const expr twice = expr(*change.find("a"));
+  EXPECT_NE(text_of([&] { change.append("a", twice, 31); }).find("was resized"), std::string::npos);
+  EXPECT_EQ(change.find("a")->shape()[31], 2);
+  change.append("a", expr(*change.find("a")), 31);
+  change.commit();
+  model.shape[31] = 4;
+  model.elements = {1, 7, 1, 7};
+  EXPECT_EQ(stored("a"), model);
+  EXPECT_EQ(findings_of(file_), "");
+}
+
 TEST_F(Growth, AppendsWhatAnExpressionComputesFromReductions) {
   make("a", {5}, {4});
   transaction change = file_.begin();

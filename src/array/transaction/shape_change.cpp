@@ -123,7 +123,13 @@ std::shared_ptr<written_array> shape_change::set(const dims& shape) {
     owner_.enlist(made);
     // The catalog comes last: nothing that can fail comes after it.
     owner_.inner_->resize(before_.name, shape, staged->sorted());
-    if (old) old->tiles.reset();  // the tiles and the transaction own each other
+    if (old) {
+      old->tiles.reset();  // the tiles and the transaction own each other
+      // The old handles would look for chunks by their old numbers.
+      if (!format::same_numbers(old->record.chunked().grid_capacity,
+                                made->record.chunked().grid_capacity))
+        old->readable = false;
+    }
     return made;
   } catch (...) {
     const std::lock_guard state(owner_.state_lock_);
