@@ -237,7 +237,11 @@ void orders(const settings& chosen) {
   const tensor x = eval(normal(numbers, {n}, 0, 1, dtype::float32));
   const std::span<const float> values = x.elements<float>();
   std::vector<float> copy(values.begin(), values.end());
-  const std::vector<std::pair<std::string, std::function<void()>>> all = {
+  struct order_work {
+    std::string name;
+    std::function<void()> run;
+  };
+  const std::vector<order_work> all = {
       {"sort", [&] { sort(x); }},
       {"argsort", [&] { argsort(x); }},
       {"topk 100", [&] { topk(x, 100); }},
@@ -247,17 +251,17 @@ void orders(const settings& chosen) {
          histogram(x, 256, {.range = value_range{-4, 4}});
        }},
   };
-  for (const auto& [name, work] : all) {
-    if (name.find(chosen.only) == std::string::npos) continue;
+  for (const order_work& work : all) {
+    if (work.name.find(chosen.only) == std::string::npos) continue;
     std::vector<contender> contenders = {
-        {"shale", [&] { return seconds_of(work); }},
+        {"shale", [&] { return seconds_of(work.run); }},
         {"std::sort", [&] {
            std::copy(values.begin(), values.end(), copy.begin());
            return seconds_of([&] { std::sort(copy.begin(), copy.end()); });
          }}};
-    add_peers(contenders, name, chosen.peers);
+    add_peers(contenders, work.name, chosen.peers);
     const outcome seen = compete(contenders, chosen.rounds);
-    row made{.work = name,
+    row made{.work = work.name,
              .bytes = static_cast<std::uint64_t>(n) * sizeof(float),
              .seconds = seen.median("shale")};
     made.peers["std::sort"] = seen.of("std::sort", "shale");
