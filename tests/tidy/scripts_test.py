@@ -207,8 +207,8 @@ class Rename(Copy):
                 ("src/storage/files/awaited_file", "src/storage/files/expected_file",
                  "tests/storage/expected_file_test.cpp"),
                 ("src/ops/leaves/indices", "src/ops/graph/indices", None),
-                ("src/storage/pool/size_classes", "src/storage/system/size_classes",
-                 "tests/storage/size_classes_test.cpp"),
+                ("src/storage/mapped/mapped_extents", "src/storage/shared/mapped_extents",
+                 "tests/storage/mapped_extents_test.cpp"),
                 ("include/shale/slice", "include/shale/cut", None),
                 ("tools/terminal/units", "tools/terminal/byte_units", None)):
             status, text = self.rename(old, new)
