@@ -735,7 +735,7 @@ MUTATIONS = [
              "values behind those that a mask was given are stored once it has gained elements",
              "i < length && next != stop", "i < length",
              "ChangedOperands.AMaskThatGainsElements*"),
-    mutation("coordinates-unbounded", "ops/functions/masks.cpp", "store_columns",
+    mutation("coordinates-unbounded", "ops/functions/masks.cpp", "store_last_coordinates",
              "coordinates are stored behind the end of a result once a mask has gained elements",
              "i < length && k < stop", "i < length",
              "ChangedOperands.Nonzero*"),

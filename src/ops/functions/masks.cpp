@@ -21,7 +21,6 @@
 #include "parallel/operands/loop_operand.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/error.hpp"
-#include "shale/manipulation.hpp"
 #include "shale/reductions.hpp"
 
 namespace shale {
@@ -203,13 +202,19 @@ void for_each_mask_row(const region& box, const std::byte* mask, index_t first, 
   }
 }
 
-// Stores the last coordinate of each true element of a row in to[k], to[k + 1], … and returns the
-// next free position. Like select_elements, it stores every coordinate, and the next one replaces
-// it if its element is false. It stores nothing from position `stop` on.
-index_t store_columns(std::int64_t* to, std::int64_t first, const std::byte* row, index_t length,
-                      index_t k, index_t stop) {
+// Where coordinates are stored: those of the k-th true element at axes[axis][k * step].
+struct coordinate_columns {
+  std::vector<std::int64_t*> axes;
+  index_t step;
+};
+
+// Stores the last coordinate of each true element of a row at the positions k, k + 1, … and returns
+// the next free one. Like select_elements, it stores every coordinate, and the next one replaces it
+// if its element is false. It stores nothing from position `stop` on.
+index_t store_last_coordinates(std::int64_t* to, index_t step, std::int64_t first,
+                               const std::byte* row, index_t length, index_t k, index_t stop) {
   for (index_t i = 0; i < length && k < stop; ++i) {
-    to[k] = first + i;
+    to[k * step] = first + i;
     k += is_true(row[i]) ? 1 : 0;
   }
   return k;
@@ -217,19 +222,19 @@ index_t store_columns(std::int64_t* to, std::int64_t first, const std::byte* row
 
 // Stores the coordinates of the true elements of a block, from position `k` on. Returns how many
 // there were, at most `found`.
-index_t store_coordinates(const std::vector<std::int64_t*>& to, const region& box,
-                          const counted_mask& mask, index_t first, index_t end, index_t k,
-                          index_t found) {
-  const std::size_t last = to.size() - 1;
+index_t store_coordinates(const coordinate_columns& to, const region& box, const counted_mask& mask,
+                          index_t first, index_t end, index_t k, index_t found) {
+  const std::size_t last = to.axes.size() - 1;
   const index_t start = k, stop = k + found;
-  for_each_mask_row(box, mask.elements() + first, first, end,
-                    [&](const dims& at, const std::byte* row, index_t length) {
-                      const index_t begin = k;
-                      k = store_columns(to[last], at[static_cast<index_t>(last)], row, length, k,
-                                        stop);
-                      for (std::size_t axis = 0; axis < last; ++axis)
-                        std::fill(to[axis] + begin, to[axis] + k, at[static_cast<index_t>(axis)]);
-                    });
+  for_each_mask_row(
+      box, mask.elements() + first, first, end,
+      [&](const dims& at, const std::byte* row, index_t length) {
+        const index_t begin = k;
+        const auto coordinate = [&](std::size_t axis) { return at[static_cast<index_t>(axis)]; };
+        k = store_last_coordinates(to.axes[last], to.step, coordinate(last), row, length, k, stop);
+        for (std::size_t axis = 0; axis < last; ++axis)
+          for (index_t i = begin; i < k; ++i) to.axes[axis][i * to.step] = coordinate(axis);
+      });
   return k - start;
 }
 
@@ -238,6 +243,20 @@ void count_call(executor& on, std::uint64_t written_bytes) {
   auto& count = parallel::state_of(on).count;
   count.call();
   count.written(written_bytes);
+}
+
+// Stores the coordinates of all true elements in the columns that `columns_for(count)` returns.
+template <class Columns>
+void find_true(const expr& a, executor& on, const Columns& columns_for) {
+  const selection chosen(a, 0, on);
+  const coordinate_columns to = columns_for(chosen.count());
+  chosen.for_each_slab([&](const region& box, const counted_mask& part, index_t before) {
+    const auto store_block = [&](index_t first, index_t end, index_t start, index_t found) {
+      return store_coordinates(to, box, part, first, end, before + start, found);
+    };
+    part.for_each_block(static_cast<std::uint64_t>(element_count(box.shape)), store_block);
+  });
+  count_call(on, to.axes.size() * static_cast<std::size_t>(chosen.count()) * sizeof(std::int64_t));
 }
 
 }  // namespace
@@ -273,33 +292,36 @@ std::vector<tensor> nonzero(const expr& a) {
       throw error(errc::invalid_argument, "nonzero needs at least one axis",
                   {"got a value of rank 0: reshape it to [1] first"});
     executor& on = executor::current();
-    const selection chosen(a, 0, on);
     std::vector<tensor> coordinates;
-    std::vector<std::int64_t*> to;
-    for (index_t axis = 0; axis < a.rank(); ++axis) {
-      coordinates.push_back(tensor::empty({chosen.count()}, dtype::int64, &on.pool()));
-      to.push_back(reinterpret_cast<std::int64_t*>(coordinates.back().data()));
-    }
-    chosen.for_each_slab([&](const region& box, const counted_mask& part, index_t before) {
-      const auto store_block = [&](index_t first, index_t end, index_t start, index_t found) {
-        return store_coordinates(to, box, part, first, end, before + start, found);
-      };
-      part.for_each_block(static_cast<std::uint64_t>(element_count(box.shape)), store_block);
+    find_true(a, on, [&](index_t count) {
+      coordinate_columns columns{{}, 1};
+      for (index_t axis = 0; axis < a.rank(); ++axis) {
+        coordinates.push_back(tensor::empty({count}, dtype::int64, &on.pool()));
+        columns.axes.push_back(coordinates.back().elements<std::int64_t>().data());
+      }
+      return columns;
     });
-    count_call(on, coordinates.size() * coordinates[0].size_bytes());
     return coordinates;
   });
 }
 
 tensor argwhere(const expr& a) {
   return allocating([&] {
-    if (a.rank() == 0) {
-      const index_t found = eval(count_nonzero(a)).item().as<index_t>();
-      return tensor::empty({found, 0}, dtype::int64, &executor::current().pool());
-    }
-    std::vector<expr> columns;
-    for (const tensor& axis : nonzero(a)) columns.emplace_back(axis);
-    return eval(stack(columns, 1));
+    executor& on = executor::current();
+    const auto empty = [&](index_t count) {
+      return tensor::empty({count, a.rank()}, dtype::int64, &on.pool());
+    };
+    if (a.rank() == 0) return empty(eval(count_nonzero(a)).item().as<index_t>());
+    tensor coordinates;
+    find_true(a, on, [&](index_t count) {
+      coordinates = empty(count);
+      coordinate_columns columns{{}, a.rank()};
+      std::int64_t* next = coordinates.elements<std::int64_t>().data();
+      for (index_t axis = 0; axis < a.rank(); ++axis)
+        columns.axes.push_back(count == 0 ? nullptr : next++);
+      return columns;
+    });
+    return coordinates;
   });
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "core/allocating.hpp"
@@ -13,6 +14,7 @@
 #include "ops/functions/held_operand.hpp"
 #include "ops/graph/node_access.hpp"
 #include "ops/leaves/indices.hpp"
+#include "ops/leaves/row_walk.hpp"
 #include "parallel/executor/executor_state.hpp"
 #include "parallel/executor/tile_loop.hpp"
 #include "parallel/operands/bytes_read_once.hpp"
@@ -158,15 +160,61 @@ void require_broadcast(const dims& values, const dims& shape) {
                 {"got shape " + to_string(values) + ", wanted " + to_string(shape)});
 }
 
-// Where a tensor's elements lie: the address of its first one, and its strides in bytes.
-struct address {
-  std::byte* first;
-  dims strides;
-
-  explicit address(const tensor& of) : first(of.data()) {
-    for (const index_t stride : of.strides())
-      strides.push_back(stride * static_cast<index_t>(of.item_bytes()));
+// The lanes of a scatter, and how they are shared out. Units are numbered by row, piece and part.
+class scatter_lanes {
+ public:
+  // Over `shape`, along `axis` of `out`. All elements lie in memory.
+  scatter_lanes(const tensor& out, index_t axis, const dims& shape, const tensor& indices,
+                const tensor& values, int threads)
+      : out_(out), indices_(indices), values_(values), rows_(shape), extent_(out.shape(axis)) {
+    // The columns lie along the last other axis. All further axes are the rows of lanes.
+    index_t column = -1;
+    for (index_t k = 0; k < shape.size(); ++k)
+      if (k != axis && shape[k] > 1) column = k;
+    rows_[axis] = 1;
+    if (column >= 0) columns_ = std::exchange(rows_[column], 1);
+    const auto strides_of = [&](const element_address& of) {
+      return scatter_shape::strides{of.stride(axis), column < 0 ? 0 : of.stride(column)};
+    };
+    shape_ = {shape[axis], extent_, strides_of(out_), strides_of(indices_), strides_of(values_)};
+    pieces_ = ceil_div(columns_, unit_columns);
+    // If there are fewer units than threads, each long lane is divided: several threads read all its
+    // indices, and each stores only its own range of targets. So the order of values with one target
+    // stays.
+    const index_t whole_units = element_count(rows_) * pieces_;
+    if (whole_units < threads && shape[axis] >= shared_lane_min)
+      parts_ = std::min(ceil_div<index_t>(threads, whole_units), extent_);
   }
+
+  const scatter_shape& shape() const noexcept { return shape_; }
+  index_t units() const { return element_count(rows_) * pieces_ * parts_; }
+
+  scatter_unit unit(index_t number, std::byte* out) const {
+    const index_t part = number % parts_;
+    const index_t begin = number / parts_ % pieces_ * unit_columns;
+    const dims row = detail::unravel(number / parts_ / pieces_, rows_);
+    scatter_unit made{out + begin * shape_.out.column,
+                      indices_.first() + begin * shape_.indices.column,
+                      values_.first() + begin * shape_.values.column,
+                      std::min(unit_columns, columns_ - begin),
+                      extent_ * part / parts_,
+                      extent_ * (part + 1) / parts_};
+    for (index_t k = 0; k < row.size(); ++k) {
+      made.out += row[k] * out_.stride(k);
+      made.indices += row[k] * indices_.stride(k);
+      made.values += row[k] * values_.stride(k);
+    }
+    return made;
+  }
+
+ private:
+  element_address out_, indices_, values_;
+  dims rows_;
+  index_t extent_;
+  index_t columns_ = 1;
+  index_t pieces_ = 1;
+  index_t parts_ = 1;
+  scatter_shape shape_{};
 };
 
 // Scatters over `shape`. Along the other axes it is no longer than `out`. Indices and values are
@@ -182,58 +230,20 @@ void scatter_checked(scatter_kind kind, const tensor& out, index_t axis, const d
   const tensor value_elements = held_operand(astype(values, out.dtype()), out).broadcast_to(shape);
   parallel::state_of(on).count.call();
   if (element_count(shape) == 0) return;
-  const address to(out), from(value_elements), at(index_elements);
-
-  // The columns lie along the last other axis. All further axes are the rows of lanes.
-  index_t column = -1;
-  dims rows = shape;
-  rows[axis] = 1;
-  for (index_t k = 0; k < shape.size(); ++k)
-    if (k != axis && shape[k] > 1) column = k;
-  const index_t columns = column < 0 ? 1 : shape[column];
-  if (column >= 0) rows[column] = 1;
-  const auto strides_of = [&](const address& of) {
-    return scatter_shape::strides{of.strides[axis], column < 0 ? 0 : of.strides[column]};
-  };
-  const scatter_shape lanes{shape[axis], out.shape(axis), strides_of(to), strides_of(at),
-                            strides_of(from)};
-  const index_t pieces = ceil_div(columns, unit_columns);
-  const index_t units = element_count(rows) * pieces;
-  // If there are fewer units than threads, each long lane is divided: several threads read all its
-  // indices, and each stores only its own range of targets. So the order of values with one target
-  // stays.
-  const bool shares = units < on.threads() && shape[axis] >= shared_lane_min;
-  const index_t parts = shares ? std::min(ceil_div<index_t>(on.threads(), units), lanes.extent) : 1;
+  const scatter_lanes lanes(out, axis, shape, index_elements, value_elements, on.threads());
   const std::array written{parallel::loop_operand{out, true}};
   const parallel::version_bumps bumps(written);
   const auto stored_bytes = static_cast<std::uint64_t>(element_count(shape)) * out.item_bytes();
   auto work = [&](index_t number, int) {
-    const index_t part = number % parts;
-    const index_t piece = number / parts % pieces;
-    const dims row = detail::unravel(number / parts / pieces, rows);
-    scatter_unit unit{to.first,
-                      at.first,
-                      from.first,
-                      0,
-                      lanes.extent * part / parts,
-                      lanes.extent * (part + 1) / parts};
-    for (index_t k = 0; k < row.size(); ++k) {
-      unit.out += row[k] * to.strides[k];
-      unit.indices += row[k] * at.strides[k];
-      unit.values += row[k] * from.strides[k];
-    }
-    const index_t begin = piece * unit_columns;
-    unit.out += begin * lanes.out.column;
-    unit.indices += begin * lanes.indices.column;
-    unit.values += begin * lanes.values.column;
-    unit.columns = std::min(unit_columns, columns - begin);
+    const scatter_unit unit = lanes.unit(number, out.data());
+    const index_t count = lanes.shape().count;
     const index_t step = std::max<index_t>(stores_between_looks / unit.columns, 1);
-    for (index_t done = 0; done < lanes.count; done += step) {
+    for (index_t done = 0; done < count; done += step) {
       parallel::require_not_cancelled(on);
-      run(unit, lanes, done, std::min(done + step, lanes.count));
+      run(unit, lanes.shape(), done, std::min(done + step, count));
     }
   };
-  parallel::parallel_for_tiles(on, units * parts, work, {.progress_bytes = stored_bytes});
+  parallel::parallel_for_tiles(on, lanes.units(), work, {.progress_bytes = stored_bytes});
   for (const tensor* used : {&index_elements, &value_elements, &out}) used->storage().check();
   auto& counted = parallel::state_of(on).count;
   counted.read(parallel::distinct_bytes(index_elements) + parallel::distinct_bytes(value_elements));

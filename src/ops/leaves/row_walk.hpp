@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 
+#include "ops/passes/tape.hpp"
 #include "parallel/sources/axis_map.hpp"
 #include "shale/tensor.hpp"
 
