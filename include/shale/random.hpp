@@ -100,13 +100,37 @@ expr integers(generator& from, const dims& shape, const scalar& low, const scala
 /// Throws   invalid_argument also for a negative count
 tensor permutation(generator& from, index_t count);
 
-/// `count` numbers of categories 0 to k - 1, drawn with replacement, each with a probability in
-/// proportion to its weight. Evaluated. Advances the generator by the number of results.
+/// Whether what was drawn can be drawn again.
+enum class replacement : bool { no, yes };
+
+/// `count` numbers of categories 0 to k - 1, each drawn with a probability in proportion to its
+/// weight; without replacement, to its share of the weights that are left. Evaluated. Advances the
+/// generator by the number of results; without replacement, by the number of weights.
 /// Shape    (count) for `weights` of shape (k), (m, count) for (m, k); int64
 /// Cost     O(k + count log k) for each row of weights, on the calling thread; holds `weights` as
-///          float64, and one float64 for each result
+///          float64, and one float64 for each result. Without replacement, as `topk` of the weights
 /// Throws   as eval; invalid_argument also for a negative count, other ranks, complex weights, a
-///          negative, infinite or NaN weight, and a row without a positive one or of infinite sum
-tensor multinomial(generator& from, const expr& weights, index_t count);
+///          negative, infinite or NaN weight, a row without a positive one or of infinite sum, and,
+///          without replacement, a row with fewer positive weights than `count`
+/// Source   P. S. Efraimidis, P. G. Spirakis, Weighted random sampling with a reservoir, Information
+///          Processing Letters 97 (2006)
+tensor multinomial(generator& from, const expr& weights, index_t count,
+                   replacement with = replacement::yes);
+
+/// `count` of the slices of `a` along `axis`, each equally likely, in random order. Advances the
+/// generator by `count`; without replacement, by the length of the axis.
+/// Shape    that of `a`, with the length `count` along the axis; its dtype
+/// Cost     as `take`; without replacement also a `permutation` of the axis
+/// Throws   as take; invalid_argument also for a negative count, for no slices to draw from, and,
+///          without replacement, for a count above the length of the axis
+expr choice(generator& from, const expr& a, index_t count, replacement with = replacement::yes,
+            index_t axis = 0);
+
+/// Puts the slices of `out` along `axis` into random order. Advances the generator by the length of
+/// the axis.
+/// Cost     a `permutation` of the axis, a `take` and a copy; holds one copy of `out`
+/// Throws   as copy; invalid_argument also for an axis that does not exist
+/// Threads  no other thread may use the elements of `out` meanwhile
+void shuffle(generator& from, const tensor& out, index_t axis = 0);
 
 }  // namespace shale

@@ -212,6 +212,8 @@ TEST(FailingMemory, RefusedRandomNumbersThrowErrors) {
   refused("integers", [](generator& g) { integers(g, {3}, 2, 1); });
   refused("integers, dtype", [](generator& g) { integers(g, {3}, 0, 1000, dtype::int8); });
   refused("permutation", [](generator& g) { permutation(g, -1); });
+  refused("multinomial, once", [](generator& g) { multinomial(g, arange(3), 3, replacement::no); });
+  refused("choice", [](generator& g) { choice(g, arange(3), 4, replacement::no); });
   refused("multinomial, count", [](generator& g) { multinomial(g, arange(3), -1); });
   refused("multinomial, weights", [](generator& g) { multinomial(g, -arange(3), 10); });
 }

@@ -711,6 +711,111 @@ TEST(Permutation, OfFourNumbersHasEveryOrderEquallyOften) {
   EXPECT_LT(surprise(expected, orders), 3.5);
 }
 
+// ---- draws without replacement -------------------------------------------------------------------
+
+TEST(MultinomialOnce, DrawsEachOrderAsOftenAsItsWeightsSay) {
+  generator g(31, 7);
+  const std::vector<double> weights = {0.5, 0, 2, 1.5, 0, 1};
+  const tensor rows = eval(row_of(weights).broadcast_to({40000, 6}));
+  const tensor got = multinomial(g, rows, 2, replacement::no);
+  EXPECT_EQ(g, generator(31, 7 + 240000));
+  EXPECT_EQ(got.shape(), (dims{40000, 2}));
+  std::map<std::int64_t, double> expected;
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    for (std::size_t j = 0; j < weights.size(); ++j)
+      if (i != j && weights[i] > 0 && weights[j] > 0)
+        expected[static_cast<std::int64_t>(10 * i + j)] =
+            weights[i] / 5 * weights[j] / (5 - weights[i]);
+  std::vector<std::int64_t> pairs;
+  const auto drawn = elements_of<std::int64_t>(got);
+  for (std::size_t k = 0; k < drawn.size(); k += 2) pairs.push_back(10 * drawn[k] + drawn[k + 1]);
+  EXPECT_LT(surprise(expected, pairs), 3.5);
+}
+
+TEST(MultinomialOnce, DrawsAllIfAsked) {
+  generator g(32);
+  const std::vector<double> weights = {5e-324, 0, 1e-323, 5e-324, 5e-324, 0};
+  std::set<std::int64_t> firsts;
+  for (int k = 0; k < 200; ++k) {
+    auto drawn = elements_of<std::int64_t>(multinomial(g, row_of(weights), 4, replacement::no));
+    firsts.insert(drawn[0]);
+    std::sort(drawn.begin(), drawn.end());
+    ASSERT_EQ(drawn, (std::vector<std::int64_t>{0, 2, 3, 4}));
+  }
+  EXPECT_EQ(firsts.size(), 4U) << "tiny weights are not all alike";
+  EXPECT_EQ(multinomial(g, row_of(weights), 0, replacement::no).shape(), dims{0});
+  EXPECT_EQ(multinomial(g, tensor::empty({0, 3}, dtype::float32), 2, replacement::no).shape(),
+            (dims{0, 2}));
+}
+
+TEST(MultinomialOnce, RefusesMoreThanThereIs) {
+  generator g(33);
+  const double nan = std::nan("");
+  for (const std::vector<double>& weights :
+       {std::vector<double>{1, 0, 2}, {1, 2, -1}, {1, nan, 1}, {}, {1, 2}})
+    EXPECT_EQ(code_of([&] { multinomial(g, row_of(weights), 3, replacement::no); }),
+              errc::invalid_argument);
+  EXPECT_EQ(g.position(), 0u);
+}
+
+TEST(Choice, TakesSlicesThatWereDrawn) {
+  const tensor a = eval(arange(5 * 4 * 3).reshape({5, 4, 3}));
+  for (const index_t axis : {0, 1, 2, -2}) {
+    const index_t length = a.shape(axis);
+    generator g(34, 3), same(34, 3);
+    const tensor got = eval(choice(g, a, 9, replacement::yes, axis));
+    const auto numbers = elements_of<std::int64_t>(eval(integers(same, {9}, 0, length)));
+    EXPECT_EQ(g, same);
+    for (index_t k = 0; k < 9; ++k)
+      EXPECT_EQ(elements_of<std::int64_t>(got.select(axis, k)),
+                elements_of<std::int64_t>(a.select(axis, numbers[static_cast<std::size_t>(k)])));
+    const tensor all = eval(choice(g, a, length, replacement::no, axis));
+    const auto order = elements_of<std::int64_t>(permutation(same, length));
+    EXPECT_EQ(g, same);
+    for (index_t k = 0; k < length; ++k)
+      EXPECT_EQ(elements_of<std::int64_t>(all.select(axis, k)),
+                elements_of<std::int64_t>(a.select(axis, order[static_cast<std::size_t>(k)])));
+  }
+  generator g(35);
+  EXPECT_EQ(choice(g, a, 0).shape(), (dims{0, 4, 3}));
+  EXPECT_EQ(choice(g, tensor::empty({0, 2}, dtype::int8), 0).shape(), (dims{0, 2}));
+  const std::uint64_t before = g.position();
+  EXPECT_EQ(code_of([&] { choice(g, a, -1); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { choice(g, a, 6, replacement::no); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { choice(g, a, 1, replacement::yes, 3); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { choice(g, expr(1), 1); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] {
+              choice(g, tensor::empty({0, 2}, dtype::int8), 1);
+            }),
+            errc::invalid_argument);
+  EXPECT_EQ(g.position(), before);
+}
+
+TEST(Shuffle, PutsSlicesIntoRandomOrder) {
+  const tensor all = eval(arange(60 * 7).reshape({60, 7}));
+  const tensor before = all.clone();
+  const tensor part = all.sliced(0, {.start = 1, .step = 2}).narrow(1, 2, 4);
+  const tensor part_before = part.clone();
+  generator g(36), same(36);
+  shuffle(g, part);
+  const auto order = elements_of<std::int64_t>(permutation(same, 30));
+  EXPECT_EQ(g, same);
+  for (index_t k = 0; k < 30; ++k)
+    EXPECT_EQ(elements_of<std::int64_t>(part.select(0, k)),
+              elements_of<std::int64_t>(part_before.select(0, order[static_cast<std::size_t>(k)])));
+  EXPECT_EQ(elements_of<std::int64_t>(all.narrow(1, 0, 2)),
+            elements_of<std::int64_t>(before.narrow(1, 0, 2)))
+      << "elements outside of the view";
+  shuffle(g, all, 1);
+  EXPECT_EQ(g.position(), 37u);
+  EXPECT_EQ(code_of([&] { shuffle(g, all, 2); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] {
+              shuffle(g, tensor::full({3, 3}, 1, dtype::int8).narrow(0, 0, 1).broadcast_to({4, 3}));
+            }),
+            errc::invalid_argument);
+  EXPECT_EQ(g.position(), 37u);
+}
+
 // The number of integers is 2^64, which no integer of 64 bits holds.
 TEST(RandomIntegers, MayBeAllOfADtype) {
   generator source(3);

@@ -7,10 +7,12 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "core/allocating.hpp"
 #include "ops/graph/node_access.hpp"
@@ -20,6 +22,10 @@
 #include "shale/elementwise.hpp"
 #include "shale/error.hpp"
 #include "shale/evaluate.hpp"
+#include "shale/ops.hpp"
+#include "shale/order_statistics.hpp"
+#include "shale/reductions.hpp"
+#include "shale/take.hpp"
 
 namespace shale {
 
@@ -340,9 +346,49 @@ double accumulate(double* weights, index_t count, index_t row) {
   return sum;
 }
 
+// Refuses rows of weights from which `count` categories cannot be drawn without replacement.
+void require_categories(const tensor& weights, index_t count) {
+  const index_t categories = weights.shape(-1);
+  const std::span<const double> all = weights.elements<const double>();
+  std::vector<double> row_weights(static_cast<std::size_t>(categories));
+  for (index_t first = 0, row = 0; first < weights.size(); first += categories, ++row) {
+    const auto begin = all.begin() + first, end = begin + categories;
+    std::copy(begin, end, row_weights.begin());
+    accumulate(row_weights.data(), categories, row);
+    const auto positive = std::count_if(begin, end, [](double weight) { return weight > 0; });
+    if (positive < count)
+      throw error(errc::invalid_argument, "multinomial: there are too few positive weights",
+                  {fmt::format("got {} in row {}, wanted {} to draw without replacement", positive,
+                               row, count)});
+  }
+}
+
+// An exponential number divided by its weight is smallest with a probability in proportion to the
+// weight, and so is the next one among the rest. Weights are taken as parts of the largest one, so
+// that quotients of tiny weights are finite. Quotients of other weights come before NaN.
+tensor drawn_once(generator& from, const expr& weights, index_t count) {
+  dims shape = weights.shape();
+  check_positions(from, static_cast<std::uint64_t>(element_count(shape)));
+  const tensor held = eval(astype(weights, dtype::float64));
+  if (element_count(shape) == 0 && count > 0 && (shape.size() == 1 || shape[0] > 0))
+    throw error(errc::invalid_argument, "multinomial: there are too few positive weights",
+                {fmt::format("got none, wanted {} to draw without replacement", count)});
+  require_categories(held, count);
+  generator next = from;
+  const expr all(held), waiting = exponential(next, shape);
+  shape[shape.size() - 1] = count;
+  tensor result = tensor::empty(shape, dtype::int64, &executor::current().pool());
+  if (result.size() > 0) {
+    const expr part = all / max(all, {-1}, keepdims::yes);
+    result = topk(where(all > 0, waiting / part, std::nan("")), count, -1, largest::no).indices;
+  }
+  from = next;
+  return result;
+}
+
 }  // namespace
 
-tensor multinomial(generator& from, const expr& weights, index_t count) {
+tensor multinomial(generator& from, const expr& weights, index_t count, replacement with) {
   return allocating([&] {
     const index_t rank = weights.rank();
     if (rank < 1 || rank > 2 || kind(weights.dtype()) == dtype_kind::complex || count < 0)
@@ -350,6 +396,7 @@ tensor multinomial(generator& from, const expr& weights, index_t count) {
                   "multinomial needs one row of real weights, or a matrix, and a count",
                   {fmt::format("got {} {} and {}", name(weights.dtype()),
                                to_string(weights.shape()), count)});
+    if (with == replacement::no) return drawn_once(from, weights, count);
     const index_t categories = weights.shape(-1);
     const index_t rows = rank == 2 ? weights.shape(0) : 1;
     const dims shape = rank == 2 ? dims{rows, count} : dims{count};
@@ -377,6 +424,36 @@ tensor multinomial(generator& from, const expr& weights, index_t count) {
     }
     from = next;
     return result;
+  });
+}
+
+expr choice(generator& from, const expr& a, index_t count, replacement with, index_t axis) {
+  return allocating([&] {
+    const index_t along = normalize_axis(axis, a.rank());
+    const index_t length = a.shape(along);
+    const index_t count_max = with == replacement::no ? length
+                              : length > 0            ? std::numeric_limits<index_t>::max()
+                                                      : 0;
+    if (count < 0 || count > count_max)
+      throw error(errc::invalid_argument, "choice: the count is out of range",
+                  {fmt::format("got {}, the length of axis {} is {}", count, axis, length)});
+    if (length == 0) return a;
+    generator next = from;
+    const expr chosen = with == replacement::yes
+                            ? integers(next, {count}, 0, length)
+                            : expr(permutation(next, length).narrow(0, 0, count));
+    expr made = take(a, chosen, along);
+    from = next;
+    return made;
+  });
+}
+
+void shuffle(generator& from, const tensor& out, index_t axis) {
+  allocating([&] {
+    const index_t along = normalize_axis(axis, out.rank());
+    generator next = from;
+    copy(out, eval(take(out, permutation(next, out.shape(along)), along)));
+    from = next;
   });
 }
 
