@@ -158,11 +158,12 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   // `changes_lock_` serialises calls that add, remove or rename arrays, and the end of the
   // transaction. It is locked before `state_lock_`.
   mutable std::mutex changes_lock_;
+  // Guards inner_, base_, written_, changing_shape_ and the members of written arrays.
   mutable std::mutex state_lock_;
   operation_gate writes_;  // closed when the transaction ends
   // Set by abort, so that running writes throw. If a write called abort, its end completes it.
   std::atomic<bool> abort_asked_ = false;
-  mutable operation_gate chunks_;
+  mutable operation_gate chunks_;  // single operations on chunks; closed after writes_
   std::optional<format::transaction> inner_;
   std::optional<format::generation_view> base_;
   std::map<std::string, std::shared_ptr<written_array>, std::less<>> written_;

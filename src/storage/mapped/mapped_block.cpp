@@ -25,9 +25,9 @@ namespace {
 namespace bip = boost::interprocess;
 
 // Lets Boost.Interprocess map our own descriptor instead of opening a file by path.
-class open_file {
+class boost_descriptor {
  public:
-  explicit open_file(int descriptor) noexcept : descriptor_(descriptor) {}
+  explicit boost_descriptor(int descriptor) noexcept : descriptor_(descriptor) {}
   bip::mapping_handle_t get_mapping_handle() const noexcept {
     return bip::ipcdetail::mapping_handle_from_file_handle(descriptor_);
   }
@@ -254,7 +254,7 @@ void mapped_block::add(file_extent extent) {
 void mapped_block::map_pages(std::size_t position, std::size_t bytes, std::uint64_t file_offset) {
   std::byte* const address = reserved_.address() + position;
   try {
-    regions_.emplace_back(open_file(source_.descriptor), boost_mode(access()),
+    regions_.emplace_back(boost_descriptor(source_.descriptor), boost_mode(access()),
                           static_cast<bip::offset_t>(file_offset), bytes, address, MAP_FIXED);
   } catch (const bip::interprocess_exception& failure) {
     const int number = failure.get_native_error();
