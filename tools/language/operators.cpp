@@ -29,6 +29,12 @@ std::int64_t floor_quotient(std::int64_t a, std::int64_t b) {
   return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
 
+// The product of the quotient and b may not fit in 64 bits, so it is not computed.
+std::int64_t floor_remainder(std::int64_t a, std::int64_t b) {
+  const std::int64_t rest = a % b;
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
 value integer_power(std::int64_t base, std::int64_t exponent) {
   if (exponent < 0) return {std::pow(static_cast<double>(base), static_cast<double>(exponent))};
   std::optional<std::int64_t> result = 1;
@@ -53,7 +59,7 @@ std::optional<value> integer_binary(std::string_view symbol, std::int64_t a, std
   if (b == -1)
     return symbol == "%" ? value{std::int64_t{0}} : integer_value(checked_sub<std::int64_t>(0, a));
   if (symbol == "//") return value{floor_quotient(a, b)};
-  return value{a - floor_quotient(a, b) * b};
+  return value{floor_remainder(a, b)};
 }
 
 std::optional<value> real_binary(std::string_view symbol, double a, double b) {

@@ -80,6 +80,8 @@ TEST_F(Expression, PrecedenceIsPythons) {
   EXPECT_EQ(number("7 // 2 * 2"), 6);
   EXPECT_EQ(number("-7 // 2"), -4);
   EXPECT_EQ(number("-7 % 3"), 2);
+  EXPECT_EQ(number("3 % -9223372036854775808 + 9223372036854775807"), 2);
+  EXPECT_EQ(number("-3 % 9223372036854775807 - 9223372036854775807"), -3);
   EXPECT_EQ(number("7.5 % -2"), -0.5);
   EXPECT_EQ(number("1 / 4"), 0.25);
   EXPECT_EQ(number("1 | 6 ^ 3 & 2"), 5);
