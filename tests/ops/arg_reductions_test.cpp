@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "shale/error.hpp"
@@ -13,6 +14,7 @@
 #include "shale/ops.hpp"
 #include "support/failures.hpp"
 #include "support/general_way.hpp"
+#include "support/instrumented.hpp"
 #include "support/random_tensors.hpp"
 #include "support/run_on.hpp"
 
@@ -90,7 +92,7 @@ void add_special(random_choices& choose, const tensor& values) {
 }
 
 TEST_F(ArgReductions, AreThoseOfAnIndexByIndexLoop) {
-  for (std::uint64_t seed = 0; seed < 600; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(600); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const index_t longest = choose(0, 4) == 0 ? 60 : 7;
@@ -126,7 +128,8 @@ TEST_F(ArgReductions, OfManyTilesCountFromTheFirstElement) {
   random_choices choose(1);
   const tensor values = test::random_tensor<float>(choose, {layout({600, 500}), 600 * 500});
   const tensor volume = values.view({20, 30, 500});
-  for (const index_t lowest : {0, 1, 157'777, 300'000 - 1}) {
+  const index_t places[] = {157'777, 0, 1, 300'000 - 1};
+  for (const index_t lowest : std::span(places).first(test::cases(std::size(places)))) {
     values.elements<float>()[static_cast<std::size_t>(lowest)] -= 1000;
     for (const tensor& view : {values, values.swapaxes(0, 1), values.flip({0}), volume,
                                volume.permute_dims({2, 0, 1}), values.sliced(1, {.step = 3})}) {

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "shale/error.hpp"
@@ -19,6 +20,7 @@
 #include "shale/tile_source.hpp"
 #include "support/failures.hpp"
 #include "support/general_way.hpp"
+#include "support/instrumented.hpp"
 #include "support/random_tensors.hpp"
 #include "support/run_on.hpp"
 #include "support/scratch_directory.hpp"
@@ -84,7 +86,7 @@ class Scans : public testing::Test {
 };
 
 TEST_F(Scans, AreThoseOfAnIndexByIndexLoop) {
-  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(150); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const index_t longest = choose(0, 4) == 0 ? 70 : 7;
@@ -128,11 +130,18 @@ TEST_F(Scans, OfManyTilesGoOnFromTileToTile) {
   const tensor line = whole_numbers(choose, {700'001});
   const tensor square = whole_numbers(choose, {900, 800});
   const tensor volume = whole_numbers(choose, {40, 90, 200});
-  for (const tensor& values :
-       {line, line.flip(), line.sliced(0, {.step = 3}), square, square.swapaxes(0, 1),
-        square.flip({0}), volume, volume.permute_dims({2, 0, 1}),
-        whole_numbers(choose, {90'000, 5}), whole_numbers(choose, {5, 90'000}),
-        whole_numbers(choose, {2, 300'000})}) {
+  const tensor operands[] = {line,
+                             square.swapaxes(0, 1),
+                             volume.permute_dims({2, 0, 1}),
+                             line.flip(),
+                             line.sliced(0, {.step = 3}),
+                             square,
+                             square.flip({0}),
+                             volume,
+                             whole_numbers(choose, {90'000, 5}),
+                             whole_numbers(choose, {5, 90'000}),
+                             whole_numbers(choose, {2, 300'000})};
+  for (const tensor& values : std::span(operands).first(test::cases(std::size(operands)))) {
     for (index_t axis = 0; axis < values.rank(); ++axis) {
       const auto wanted = sums_of(values, axis);
       for (executor* on : {&one_, &two_, &four_}) {

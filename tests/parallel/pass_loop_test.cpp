@@ -13,6 +13,7 @@
 #include "parallel/ways/way.hpp"
 #include "shale/apply.hpp"
 #include "shale/mapped_file.hpp"
+#include "support/instrumented.hpp"
 #include "support/random_tensors.hpp"
 #include "support/scratch_directory.hpp"
 
@@ -182,14 +183,14 @@ class walked_lanes {
 };
 
 TEST_F(PassLoop, LanesMayDifferInLength) {
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(60); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     dims shape = some_shape(choose);
     const index_t axis = choose(0, shape.size() - 1);
     const auto with_lanes = [&] {
       dims own = shape;
-      own[axis] = choose(0, 3) == 0 ? choose(0, 2) : choose(1, 70);
+      own[axis] = choose(0, 3) == 0 ? choose(0, 2) : choose(1, 30);
       return own;
     };
     const auto placed = [&](const tensor& values) {
@@ -259,7 +260,7 @@ TEST_F(PassLoop, LanesOfDifferentLengthsMayOverlap) {
 // way.1
 TEST_F(PassLoop, FixedUnitsDoNotDependOnTheBudget) {
   int with_loads = 0;
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(60); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const dims shape{choose(300, 700), choose(300, 700)};
