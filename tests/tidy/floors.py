@@ -30,13 +30,14 @@ FLOOR_OF_HEADER = {f"include/shale/{name}.hpp": floor
                    for floor, names in HEADERS.items() for name in names.split()}
 UMBRELLA = "include/shale/shale.hpp"
 
-# The rooms inside a floor, lowest first: folders, and "." for what lies in none. A file includes from
-# its own room and from those before it; rooms that still use each other stand in one string.
+# The rooms inside a floor or inside a room, lowest first: folders, and "." for what lies in none. A file
+# includes from its own room and from those before it; rooms that still use each other stand in one string.
 ROOMS = {
     "src/array": ["specification", "elements", "transaction", "handles"],
     "src/format": ["bytes", "os", "codec", "pages", "space", "catalog", "chunks", "generations",
                    "transaction", "container"],
     "src/ops": ["kernels", "linalg", "passes", "graph", "leaves", "evaluation", "sorting", "functions"],
+    "src/ops/kernels": ["operations", "strided", "dispatch", "elementwise", "elementary", "folds", "random"],
     "src/parallel": ["threads", "executor", "plan", "blocks", "sources", "mapped", "windows", "fold",
                      "operands", "kept", "stores", "ways", "pass"],
     "src/storage": ["system", "pool", "blocks", "files", "faults", "mapped", "shared"],
@@ -83,7 +84,7 @@ def check_rooms(house, folder):
 
 def check_floors(house):
     """Nobody includes from a floor or a room above their own; others see public headers only."""
-    for folder in (*(f"src/{floor}" for floor in FLOORS), "tools"):
+    for folder in dict.fromkeys((*(f"src/{floor}" for floor in FLOORS), *ROOMS)):
         check_rooms(house, folder)
     for name in house.under("include"):
         if name not in FLOOR_OF_HEADER and name != UMBRELLA:

@@ -97,16 +97,28 @@ THROUGH = {
         "reduction_states": ("tests/ops/expr_test.cpp", "reductions of eval"),
         "tape": ("tests/ops/expr_random_test.cpp", "every operation of eval"),
     },
-    "src/ops/kernels": {
-        "comparison": ("tests/ops/kernels/arithmetic_test.cpp", "through the table of kernels"),
+    "src/ops/kernels/elementary": {
         "complex_elementary": ("tests/ops/kernels/elementary_test.cpp", "through the table"),
+        "elementary": ("tests/ops/kernels/elementary_test.cpp", "through the table of kernels"),
+    },
+    "src/ops/kernels/elementwise": {
+        "arithmetic": ("tests/ops/kernels/arithmetic_test.cpp", "through the table of kernels"),
+        "casts": ("tests/ops/kernels/casts_test.cpp", "through the table of kernels"),
+        "comparison": ("tests/ops/kernels/arithmetic_test.cpp", "through the table of kernels"),
+    },
+    "src/ops/kernels/folds": {
+        "arg_extrema": ("tests/ops/kernels/arg_extrema_test.cpp", "through the table of kernels"),
         "extrema": ("tests/ops/kernels/reducers_test.cpp", "through the table of kernels"),
-        "operations": ("tests/ops/kernels/arithmetic_test.cpp", "through the table of kernels"),
         "moments": ("tests/ops/kernels/reducers_test.cpp", "through the table of kernels"),
-        "reduce_strided": ("tests/ops/kernels/reducers_test.cpp", "through the table of kernels"),
-        "scan_strided": ("tests/ops/kernels/scans_test.cpp", "through the table of kernels"),
-        "strided": ("tests/ops/kernels/arithmetic_test.cpp", "through the table of kernels"),
         "sums": ("tests/ops/kernels/reducers_test.cpp", "through the table of kernels"),
+    },
+    "src/ops/kernels/operations": {
+        "operations": ("tests/ops/kernels/arithmetic_test.cpp", "through the table of kernels"),
+    },
+    "src/ops/kernels/strided": {
+        "reduce_strided": ("tests/ops/kernels/reducers_test.cpp", "through the table of kernels"),
+        "run_strided": ("tests/ops/kernels/arithmetic_test.cpp", "through the table of kernels"),
+        "scan_strided": ("tests/ops/kernels/scans_test.cpp", "through the table of kernels"),
     },
     "src/ops/sorting": {
         "key_search": ("tests/ops/searching_test.cpp", "searchsorted and unique"),

@@ -135,6 +135,13 @@ class Tree(Copy):
                                 ("src/core/attic/planted.hpp", "is in no room: name attic"),
                                 tool=tool)
 
+    def test_include_of_a_later_room_inside_a_room(self):
+        with self.planted("src/ops/kernels/strided/run_strided.hpp",
+                          '#include "ops/kernels/dispatch/table.hpp"\n'):
+            self.expect("floors",
+                        ("src/ops/kernels/strided/run_strided.hpp",
+                         "room strided may not include ops/kernels/dispatch/table.hpp of room dispatch"))
+
     # ---- mutations ---------------------------------------------------------------------------
 
     def test_mutations_that_no_longer_apply(self):

@@ -1,7 +1,7 @@
 #include "shale/version.hpp"
 
 #include "format/pages/superblock.hpp"
-#include "ops/kernels/dispatch.hpp"
+#include "ops/kernels/dispatch/dispatch.hpp"
 
 namespace shale {
 

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "ops/kernels/dispatch.hpp"
+#include "ops/kernels/dispatch/dispatch.hpp"
 #include "ops/leaves/generate.hpp"
 #include "parallel/blocks/block_copy.hpp"
 #include "parallel/operands/aliases.hpp"

@@ -14,7 +14,7 @@
 #include "ops/evaluation/pass_sequence.hpp"
 #include "ops/evaluation/small_evaluation.hpp"
 #include "ops/graph/node_access.hpp"
-#include "ops/kernels/dispatch.hpp"
+#include "ops/kernels/dispatch/dispatch.hpp"
 #include "parallel/executor/executor_state.hpp"
 #include "parallel/sources/check_source.hpp"
 #include "shale/error.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ops/kernels/operation_facts.hpp"
+#include "ops/kernels/operations/operation_facts.hpp"
 
 namespace shale::ops {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <variant>
 
-#include "ops/kernels/dispatch.hpp"
+#include "ops/kernels/dispatch/dispatch.hpp"
 #include "parallel/plan/plan.hpp"
 
 namespace shale::ops {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "ops/evaluation/compile.hpp"
-#include "ops/kernels/dispatch.hpp"
+#include "ops/kernels/dispatch/dispatch.hpp"
 #include "parallel/fold/fold.hpp"
 #include "parallel/kept/thread_scratch.hpp"
 

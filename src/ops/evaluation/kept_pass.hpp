@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ops/evaluation/expression_form.hpp"
-#include "ops/kernels/operations.hpp"
+#include "ops/kernels/operations/operations.hpp"
 #include "ops/passes/tape.hpp"
 #include "parallel/kept/operand_extent.hpp"
 #include "parallel/plan/plan.hpp"

@@ -14,7 +14,7 @@
 #include "ops/functions/held_operand.hpp"
 #include "ops/functions/slabs.hpp"
 #include "ops/graph/node_access.hpp"
-#include "ops/kernels/dispatch.hpp"
+#include "ops/kernels/dispatch/dispatch.hpp"
 #include "parallel/executor/executor_state.hpp"
 #include "parallel/executor/tile_loop.hpp"
 #include "parallel/operands/bytes_read_once.hpp"

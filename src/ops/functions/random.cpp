@@ -16,7 +16,7 @@
 
 #include "core/allocating.hpp"
 #include "ops/graph/node_access.hpp"
-#include "ops/kernels/dispatch.hpp"
+#include "ops/kernels/dispatch/dispatch.hpp"
 #include "parallel/executor/executor_state.hpp"
 #include "shale/creation.hpp"
 #include "shale/elementwise.hpp"

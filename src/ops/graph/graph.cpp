@@ -8,8 +8,8 @@
 #include <type_traits>
 
 #include "ops/graph/views.hpp"
-#include "ops/kernels/dispatch.hpp"
-#include "ops/kernels/operation_facts.hpp"
+#include "ops/kernels/dispatch/dispatch.hpp"
+#include "ops/kernels/operations/operation_facts.hpp"
 #include "ops/linalg/products.hpp"
 #include "parallel/sources/check_source.hpp"
 #include "shale/error.hpp"

@@ -25,8 +25,8 @@
 #include <variant>
 #include <vector>
 
-#include "ops/kernels/operations.hpp"
-#include "ops/kernels/random_draw.hpp"
+#include "ops/kernels/operations/operations.hpp"
+#include "ops/kernels/operations/random_draw.hpp"
 #include "parallel/sources/axis_map.hpp"
 #include "shale/scalar.hpp"
 #include "shale/tensor.hpp"

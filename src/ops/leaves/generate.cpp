@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "ops/kernels/dispatch.hpp"
+#include "ops/kernels/dispatch/dispatch.hpp"
 #include "ops/leaves/indexed_generator.hpp"
 #include "ops/leaves/row_walk.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "ops/kernels/dispatch.hpp"
+#include "ops/kernels/dispatch/dispatch.hpp"
 #include "ops/linalg/products.hpp"
 #include "parallel/pass/pass_loop.hpp"
 

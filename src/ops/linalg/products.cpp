@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/grid.hpp"
-#include "ops/kernels/dispatch.hpp"
+#include "ops/kernels/dispatch/dispatch.hpp"
 #include "ops/linalg/gemm.hpp"
 #include "parallel/executor/executor_state.hpp"
 #include "parallel/executor/tile_loop.hpp"

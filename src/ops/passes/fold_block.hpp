@@ -1,7 +1,7 @@
 // Folds or scans one block of values, which a tape has made.
 #pragma once
 
-#include "ops/kernels/operations.hpp"
+#include "ops/kernels/operations/operations.hpp"
 #include "ops/passes/tape.hpp"
 #include "parallel/plan/plan.hpp"
 

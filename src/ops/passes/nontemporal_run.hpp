@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ops/kernels/strided.hpp"
+#include "ops/kernels/strided/run_strided.hpp"
 #include "ops/passes/tape.hpp"
 #include "parallel/stores/nontemporal_copy.hpp"
 

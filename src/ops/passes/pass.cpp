@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "ops/kernels/dispatch.hpp"
+#include "ops/kernels/dispatch/dispatch.hpp"
 #include "ops/passes/fold_block.hpp"
 #include "ops/passes/reduction_states.hpp"
 #include "ops/passes/tiles_touched.hpp"

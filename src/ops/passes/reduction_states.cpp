@@ -1,6 +1,6 @@
 #include "ops/passes/reduction_states.hpp"
 
-#include "ops/kernels/dispatch.hpp"
+#include "ops/kernels/dispatch/dispatch.hpp"
 #include "parallel/blocks/block_copy.hpp"
 
 namespace shale::ops {

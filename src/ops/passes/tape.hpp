@@ -18,7 +18,7 @@
 #include <memory>
 #include <vector>
 
-#include "ops/kernels/operations.hpp"
+#include "ops/kernels/operations/operations.hpp"
 #include "shale/tensor.hpp"
 
 namespace shale::ops {

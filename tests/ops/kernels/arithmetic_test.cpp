@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "ops/kernels/blocks.hpp"
-#include "ops/kernels/operation_facts.hpp"
+#include "ops/kernels/operations/operation_facts.hpp"
 
 namespace shale::test {
 namespace {

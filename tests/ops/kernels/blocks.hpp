@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/kernels/dispatch.hpp"
+#include "ops/kernels/dispatch/dispatch.hpp"
 #include "shale/convert.hpp"
 #include "shale/dtype.hpp"
 

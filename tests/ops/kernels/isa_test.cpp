@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/kernels/dispatch.hpp"
+#include "ops/kernels/dispatch/dispatch.hpp"
 #include "shale/error.hpp"
 #include "support/command_lines.hpp"
 

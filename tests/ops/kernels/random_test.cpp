@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/kernels/dispatch.hpp"
+#include "ops/kernels/dispatch/dispatch.hpp"
 
 namespace shale::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "ops/kernels/dispatch.hpp"
+#include "ops/kernels/dispatch/dispatch.hpp"
 #include "shale/dtype.hpp"
 #include "shale/error.hpp"
 #include "shale/linalg.hpp"

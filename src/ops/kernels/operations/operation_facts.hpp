@@ -6,12 +6,12 @@
 //   facts.1  row k describes operation k and is complete: a row that is missing, in another place,
 //            or shorter than the others does not compile
 //
-// Kernels do not include this file (isa.2 in table.hpp).
+// Kernels do not include this file (isa.2 in dispatch/table.hpp).
 #pragma once
 
 #include <cstddef>
 
-#include "ops/kernels/operations.hpp"
+#include "ops/kernels/operations/operations.hpp"
 #include "shale/index.hpp"
 
 namespace shale::ops {

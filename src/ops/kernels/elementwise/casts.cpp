@@ -1,5 +1,5 @@
 // Kernels that convert every dtype to every other.
-#include "ops/kernels/loops.hpp"
+#include "ops/kernels/elementwise/loops.hpp"
 
 namespace shale::ops::kernels::SHALE_KERNEL_ISA {
 namespace {

@@ -1,7 +1,7 @@
 // Folds of products. Reducers and scanners share them.
 #pragma once
 
-#include "ops/kernels/folds.hpp"
+#include "ops/kernels/folds/folds.hpp"
 
 namespace shale::ops::kernels::SHALE_KERNEL_ISA {
 namespace {

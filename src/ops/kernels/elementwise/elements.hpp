@@ -2,8 +2,8 @@
 // without branches, as selections between values that are all computed.
 //
 // Units built for different instruction sets include this file. So everything is in an anonymous
-// namespace (isa.1 in table.hpp), and neither shale's inline functions nor the standard library's
-// are used. The rules of conversion are those of shale/convert.hpp; tests compare the two.
+// namespace (isa.1 in dispatch/table.hpp), and neither shale's inline functions nor the standard
+// library's are used. The rules of conversion are those of shale/convert.hpp; tests compare the two.
 #pragma once
 
 #include <cstddef>

@@ -8,7 +8,7 @@
 // the bits of a result do not depend on the layout.
 #pragma once
 
-#include "ops/kernels/reduce_strided.hpp"
+#include "ops/kernels/strided/reduce_strided.hpp"
 
 namespace shale::ops::kernels {
 

@@ -1,9 +1,9 @@
 // Makes a kernel from a function of single elements.
 #pragma once
 
-#include "ops/kernels/elements.hpp"
-#include "ops/kernels/strided.hpp"
-#include "ops/kernels/table.hpp"
+#include "ops/kernels/dispatch/table.hpp"
+#include "ops/kernels/elementwise/elements.hpp"
+#include "ops/kernels/strided/run_strided.hpp"
 
 // Tells the compiler that the next loop has no dependence between iterations. The contract of
 // `kernel` guarantees it: an output shares an element only with the input element of the same

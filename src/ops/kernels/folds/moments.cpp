@@ -1,5 +1,5 @@
 // Reducers of variance and standard deviation.
-#include "ops/kernels/folds.hpp"
+#include "ops/kernels/folds/folds.hpp"
 
 namespace shale::ops::kernels::SHALE_KERNEL_ISA {
 namespace {

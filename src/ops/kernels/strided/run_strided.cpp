@@ -1,4 +1,4 @@
-#include "ops/kernels/strided.hpp"
+#include "ops/kernels/strided/run_strided.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -11,8 +11,8 @@
 
 #include <utility>
 
-#include "ops/kernels/loops.hpp"
-#include "ops/kernels/reduce_strided.hpp"
+#include "ops/kernels/elementwise/loops.hpp"
+#include "ops/kernels/strided/reduce_strided.hpp"
 
 namespace shale::ops::kernels::SHALE_KERNEL_ISA {
 namespace {

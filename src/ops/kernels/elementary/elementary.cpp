@@ -8,7 +8,7 @@
 
 #include <type_traits>
 
-#include "ops/kernels/loops.hpp"
+#include "ops/kernels/elementwise/loops.hpp"
 
 #if defined(SHALE_X86_KERNELS)
 #include <immintrin.h>

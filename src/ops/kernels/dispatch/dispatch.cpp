@@ -1,4 +1,4 @@
-#include "ops/kernels/dispatch.hpp"
+#include "ops/kernels/dispatch/dispatch.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
-#include "ops/kernels/operations.hpp"
+#include "ops/kernels/operations/operations.hpp"
 
-#include "ops/kernels/operation_facts.hpp"
+#include "ops/kernels/operations/operation_facts.hpp"
 
 namespace shale::ops {
 

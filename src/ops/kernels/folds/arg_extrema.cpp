@@ -3,7 +3,7 @@
 //
 // A run is first searched for its extremum, in vectors. Only if the extremum can change the state,
 // the run is searched again, for the extremum's position. In most data this is rare.
-#include "ops/kernels/extremum_of_run.hpp"
+#include "ops/kernels/folds/extremum_of_run.hpp"
 
 namespace shale::ops::kernels::SHALE_KERNEL_ISA {
 namespace {

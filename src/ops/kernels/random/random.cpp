@@ -15,8 +15,8 @@
 #include <immintrin.h>
 #endif
 
-#include "ops/kernels/elements.hpp"
-#include "ops/kernels/table.hpp"
+#include "ops/kernels/dispatch/table.hpp"
+#include "ops/kernels/elementwise/elements.hpp"
 
 namespace shale::ops::kernels::SHALE_KERNEL_ISA {
 namespace {

@@ -107,8 +107,8 @@ constexpr bool depends_on_order(reduction kind) noexcept {
 
 /// One reduction of values of one dtype. Every result has a state, and blocks of values are folded
 /// into states. The engine merges the states of different units in a fixed tree. Within a block,
-/// virtual lanes fix the order (see folds.hpp). So results have the same bits for every instruction
-/// set and any number of threads.
+/// virtual lanes fix the order (see folds/folds.hpp). So results have the same bits for every
+/// instruction set and any number of threads.
 struct reducer {
   std::size_t state_bytes;  ///< a multiple of 8; states are 64-byte aligned arrays
   dtype result;

@@ -2,7 +2,7 @@
 // NaN; -0 is below +0.
 #pragma once
 
-#include "ops/kernels/extremum_of_run.hpp"
+#include "ops/kernels/folds/extremum_of_run.hpp"
 
 namespace shale::ops::kernels::SHALE_KERNEL_ISA {
 namespace {

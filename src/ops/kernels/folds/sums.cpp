@@ -1,6 +1,6 @@
 // Reducers of sums, means, products and counts.
-#include "ops/kernels/product_folds.hpp"
-#include "ops/kernels/sum_folds.hpp"
+#include "ops/kernels/folds/product_folds.hpp"
+#include "ops/kernels/folds/sum_folds.hpp"
 
 namespace shale::ops::kernels::SHALE_KERNEL_ISA {
 namespace {

@@ -1,5 +1,5 @@
 // Reducers of minimum and maximum.
-#include "ops/kernels/extremum_folds.hpp"
+#include "ops/kernels/folds/extremum_folds.hpp"
 
 namespace shale::ops::kernels::SHALE_KERNEL_ISA {
 namespace {

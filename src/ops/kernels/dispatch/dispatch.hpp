@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "ops/kernels/table.hpp"
+#include "ops/kernels/dispatch/table.hpp"
 
 namespace shale::ops {
 

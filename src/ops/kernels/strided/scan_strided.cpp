@@ -1,9 +1,9 @@
-#include "ops/kernels/scan_strided.hpp"
+#include "ops/kernels/strided/scan_strided.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "ops/kernels/strided.hpp"
+#include "ops/kernels/strided/run_strided.hpp"
 
 namespace shale::ops::kernels {
 

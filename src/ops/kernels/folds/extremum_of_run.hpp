@@ -2,7 +2,7 @@
 // of their positions share it.
 #pragma once
 
-#include "ops/kernels/folds.hpp"
+#include "ops/kernels/folds/folds.hpp"
 
 namespace shale::ops::kernels::SHALE_KERNEL_ISA {
 namespace {

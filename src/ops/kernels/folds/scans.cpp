@@ -6,10 +6,10 @@
 // the lane that is 1, 2, then 4 places before it. The other scans cut a run into four parts: the
 // reducer's own fold, which is vectorised, gives the state with which each part begins, and then
 // the four parts are scanned at the same time.
-#include "ops/kernels/extremum_folds.hpp"
-#include "ops/kernels/product_folds.hpp"
-#include "ops/kernels/scan_strided.hpp"
-#include "ops/kernels/sum_folds.hpp"
+#include "ops/kernels/folds/extremum_folds.hpp"
+#include "ops/kernels/folds/product_folds.hpp"
+#include "ops/kernels/folds/sum_folds.hpp"
+#include "ops/kernels/strided/scan_strided.hpp"
 
 namespace shale::ops::kernels::SHALE_KERNEL_ISA {
 namespace {

@@ -13,8 +13,8 @@
 
 #include <cstddef>
 
-#include "ops/kernels/operations.hpp"
-#include "ops/kernels/random_draw.hpp"
+#include "ops/kernels/operations/operations.hpp"
+#include "ops/kernels/operations/random_draw.hpp"
 
 namespace shale::ops::kernels {
 

@@ -1,7 +1,7 @@
 // Kernels of arithmetic, extrema, bit operations and selection.
 #include <math.h>
 
-#include "ops/kernels/loops.hpp"
+#include "ops/kernels/elementwise/loops.hpp"
 
 namespace shale::ops::kernels::SHALE_KERNEL_ISA {
 namespace {

@@ -1,5 +1,5 @@
 // Kernels of comparisons and predicates, whose results are bool.
-#include "ops/kernels/loops.hpp"
+#include "ops/kernels/elementwise/loops.hpp"
 
 namespace shale::ops::kernels::SHALE_KERNEL_ISA {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <complex>
 
-#include "ops/kernels/loops.hpp"
+#include "ops/kernels/elementwise/loops.hpp"
 
 namespace shale::ops::kernels::SHALE_KERNEL_ISA {
 namespace {
