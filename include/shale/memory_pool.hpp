@@ -17,7 +17,7 @@
 namespace [[gnu::visibility("default")]] shale {
 
 namespace detail {
-class pool_state;  // src/storage/pool/pool_state.hpp
+class pool_state;  // src/storage/pool/pools/pool_state.hpp
 }
 
 /// Options of a pool.

@@ -15,7 +15,7 @@
 #include "array/array_history.hpp"
 #include "array/test_support.hpp"
 #include "format/container/container_file.hpp"
-#include "storage/pool/housekeeper.hpp"
+#include "storage/pool/pools/housekeeper.hpp"
 #include "support/bounded.hpp"
 #include "support/failing_calls.hpp"
 #include "support/long_run.hpp"

@@ -15,7 +15,7 @@
 #include "interop/test_support.hpp"
 #include "shale/mapped_file.hpp"
 #include "shale/unfinished_file.hpp"
-#include "storage/pool/housekeeper.hpp"
+#include "storage/pool/pools/housekeeper.hpp"
 #include "support/failing_calls.hpp"
 #include "support/process_footprint.hpp"
 

@@ -23,7 +23,7 @@
 #include "shale/ops.hpp"
 #include "shale/shared_memory.hpp"
 #include "shale/tile_source.hpp"
-#include "storage/pool/housekeeper.hpp"
+#include "storage/pool/pools/housekeeper.hpp"
 #include "support/bounded.hpp"
 #include "support/scratch_directory.hpp"
 

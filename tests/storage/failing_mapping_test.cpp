@@ -16,7 +16,7 @@
 
 #include "shale/mapped_file.hpp"
 #include "shale/shared_memory.hpp"
-#include "storage/pool/housekeeper.hpp"
+#include "storage/pool/pools/housekeeper.hpp"
 #include "support/bounded.hpp"
 #include "support/failing_calls.hpp"
 #include "support/failures.hpp"

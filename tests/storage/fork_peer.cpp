@@ -18,7 +18,7 @@
 #include "shale/memory_pool.hpp"
 #include "shale/shared_memory.hpp"
 #include "storage/peer_support.hpp"
-#include "storage/pool/housekeeper.hpp"
+#include "storage/pool/pools/housekeeper.hpp"
 #include "support/allocation_turns.hpp"
 
 namespace {

@@ -1,5 +1,5 @@
 // When idle memory of a pool goes back to the system: the numbers of the rule, at any time.
-#include "storage/pool/idle_memory.hpp"
+#include "storage/pool/heap/idle_memory.hpp"
 
 #include <gtest/gtest.h>
 

@@ -20,10 +20,10 @@
 #include <vector>
 
 #include "shale/storage.hpp"
-#include "storage/pool/housekeeper.hpp"
-#include "storage/pool/pool_state.hpp"
-#include "storage/pool/segment_heap.hpp"
-#include "storage/pool/size_classes.hpp"
+#include "storage/pool/heap/segment_heap.hpp"
+#include "storage/pool/heap/size_classes.hpp"
+#include "storage/pool/pools/housekeeper.hpp"
+#include "storage/pool/pools/pool_state.hpp"
 #include "storage/test_support.hpp"
 #include "support/system_page.hpp"
 

@@ -1,6 +1,6 @@
 // Compares the heap of the pool and its parts with models that know nothing about bins, hashes and
 // lists.
-#include "storage/pool/segment_heap.hpp"
+#include "storage/pool/heap/segment_heap.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -18,9 +18,9 @@
 #include <set>
 #include <vector>
 
-#include "storage/pool/block_supply.hpp"
-#include "storage/pool/block_table.hpp"
-#include "storage/pool/size_bins.hpp"
+#include "storage/pool/heap/block_supply.hpp"
+#include "storage/pool/heap/block_table.hpp"
+#include "storage/pool/heap/size_bins.hpp"
 #include "support/long_run.hpp"
 #include "support/system_page.hpp"
 

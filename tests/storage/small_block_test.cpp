@@ -1,4 +1,4 @@
-#include "storage/pool/small_block.hpp"
+#include "storage/pool/heap/small_block.hpp"
 
 #include <gtest/gtest.h>
 

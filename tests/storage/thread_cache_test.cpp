@@ -1,5 +1,5 @@
 // Tests of the caches of threads: the biased lock, and blocks that return to the heap.
-#include "storage/pool/thread_cache.hpp"
+#include "storage/pool/caches/thread_cache.hpp"
 
 #include <gtest/gtest.h>
 #include <linux/filter.h>
@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "storage/pool/biased_lock.hpp"
-#include "storage/pool/pool_state.hpp"
+#include "storage/pool/caches/biased_lock.hpp"
+#include "storage/pool/pools/pool_state.hpp"
 
 namespace shale {
 namespace {

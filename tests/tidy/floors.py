@@ -41,7 +41,9 @@ ROOMS = {
     "src/parallel": ["threads", "executor", "plan", "blocks", "sources", "mapped", "windows", "fold",
                      "operands", "kept", "stores", "ways", "pass"],
     "src/storage": ["system", "pool", "blocks", "files", "faults", "mapped", "shared"],
+    "src/storage/pool": ["heap", "caches", "pools"],
     "tools": ["terminal", "notation", "language", "picture", "data", "doctor", "commands"],
+    "tools/doctor": ["system", "facts", "verdicts"],
 }
 
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands/command_line.hpp"
-#include "doctor/versions.hpp"
+#include "doctor/system/versions.hpp"
 #include "shale/version.hpp"
 #include "terminal/output.hpp"
 #include "terminal/table.hpp"

@@ -1,5 +1,5 @@
 // Every verdict of `shale doctor` on made-up facts.
-#include "doctor/diagnosis.hpp"
+#include "doctor/verdicts/diagnosis.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Files that killed writers left: doctor knows them by their names and removes only those that no
 // process can be writing.
-#include "doctor/leftovers.hpp"
+#include "doctor/facts/leftovers.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

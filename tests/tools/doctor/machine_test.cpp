@@ -1,12 +1,12 @@
 // Facts from made-up texts of /proc and /sys, and without these texts.
-#include "doctor/machine.hpp"
+#include "doctor/facts/machine.hpp"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 
-#include "doctor/diagnosis.hpp"
+#include "doctor/verdicts/diagnosis.hpp"
 #include "shale/executor.hpp"
 #include "support/scratch_directory.hpp"
 

@@ -1,5 +1,5 @@
 // Facts about places: real folders, and /proc, where no files can be stored.
-#include "doctor/place.hpp"
+#include "doctor/facts/place.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

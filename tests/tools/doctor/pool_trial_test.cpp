@@ -1,5 +1,5 @@
 // A trial returns the memory that it takes from the pool, and the statistics show it.
-#include "doctor/pool_trial.hpp"
+#include "doctor/facts/pool_trial.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The facts in texts of /proc and /sys, and the reason for a missing text.
-#include "doctor/system_text.hpp"
+#include "doctor/system/system_text.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

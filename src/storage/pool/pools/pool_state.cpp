@@ -1,0 +1,424 @@
+#include "storage/pool/pools/pool_state.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "shale/error.hpp"
+#include "storage/pool/heap/poison.hpp"
+#include "storage/pool/heap/small_block.hpp"
+#include "storage/pool/pools/housekeeper.hpp"
+#include "storage/pool/pools/own_caches.hpp"
+#include "storage/pool/pools/pool_list.hpp"
+#include "storage/system/pages.hpp"
+
+namespace shale::detail {
+
+namespace {
+
+// By how much the bytes in a thread's cache may change before the thread reports them to the pool.
+constexpr std::int64_t reported_step = std::int64_t{256} << 10;
+
+// Before new memory is touched, caches of threads are emptied if they hold at least this fraction
+// (1/32) of the live bytes.
+constexpr std::int64_t part_worth_collecting = 32;
+
+// Threads do not add every block to the pool's counts, because all threads share them. A thread
+// adds its own count when it differs by more than this, not counting the last block.
+constexpr std::int64_t unflushed_bytes_max = std::int64_t{4} << 20;
+
+std::uint64_t next_id() noexcept {
+  static std::atomic<std::uint64_t> last = 0;
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+void raise_peak(std::atomic<std::int64_t>& peak, std::int64_t to) noexcept {
+  std::int64_t seen = peak.load(std::memory_order_relaxed);
+  while (seen < to && !peak.compare_exchange_weak(seen, to, std::memory_order_relaxed)) {
+  }
+}
+
+}  // namespace
+
+pool_state::pool_state(const pool_options& options, aged_by who)
+    : id_(next_id()), who_ages_(who), quota_(options.limit_bytes) {
+  join_pools(*this);
+}
+
+pool_state::~pool_state() {
+  leave_pools(*this);  // after this no ending thread and no housekeeper accesses the pool
+  empty_caches(cached_blocks::all);
+}
+
+// ---- allocation ---------------------------------------------------------------------------------
+
+void* pool_state::allocate(std::size_t bytes, std::size_t alignment) {
+  const block_request wanted = request_for(bytes, alignment);
+  void* block = try_allocate(wanted);
+  if (block == nullptr) [[unlikely]] {
+    trim();
+    block = try_allocate(wanted);
+    if (block == nullptr) throw_out_of_memory(bytes);
+  }
+  unpoison(block, bytes);
+  return block;
+}
+
+void pool_state::throw_out_of_memory(std::size_t wanted_bytes) const {
+  const pool_statistics now = statistics();
+  const std::size_t limit = limit_bytes();
+  throw error(
+      errc::out_of_memory, "no memory for a block",
+      {fmt::format("wanted {} bytes; {} bytes are live in {} blocks", wanted_bytes, now.live_bytes,
+                   now.live_blocks),
+       limit != 0
+           ? fmt::format(
+                 "the pool's limit is {} bytes, of which it holds {}{}", limit, now.mapped_bytes,
+                 now.reserved_bytes != 0 ? fmt::format(", and {} are set aside", now.reserved_bytes)
+                                         : "")
+           : "the pool has no limit; the system had no more"});
+}
+
+void* pool_state::try_allocate(const block_request& wanted) noexcept {
+  if (wanted.route == block_route::system) return allocate_small(wanted);
+  if (wanted.route == block_route::dedicated) return allocate_from(mappings_, wanted);
+  thread_cache* const mine = cache_of_this_thread(*this, id_);
+  if (mine == nullptr) return allocate_from(segments_, wanted);
+  {
+    const std::lock_guard lock(mine->lock);
+    if (void* const kept = mine->take(wanted)) {
+      ++mine->hits;
+      count(*mine, 1, wanted.bytes);
+      return kept;
+    }
+    if (void* const block = fetch(*mine, wanted, memory_wanted::backed)) return block;
+  }
+  // New memory is touched only if the caches of other threads do not help.
+  if (is_worth_collecting()) empty_caches(cached_blocks::all);
+  const std::lock_guard lock(mine->lock);
+  return fetch(*mine, wanted, memory_wanted::any);
+}
+
+void* pool_state::allocate_small(const block_request& wanted) noexcept {
+  if (!quota_.take(wanted.bytes)) return nullptr;
+  void* const block =
+      allocate_small_block(wanted.bytes, std::max(wanted.alignment, block_alignment));
+  if (block != nullptr) {
+    count_in(wanted.bytes);
+    return block;
+  }
+  quota_.give(wanted.bytes);
+  return nullptr;
+}
+
+void* pool_state::allocate_from(segment_heap& heap, const block_request& wanted) noexcept {
+  const std::lock_guard lock(central_);
+  const auto [found, mapped] = heap.allocate(wanted.bytes, wanted.alignment, pool_clock::now());
+  if (found == nullptr) return nullptr;
+  (mapped ? misses_ : hits_).fetch_add(1, std::memory_order_relaxed);
+  count_in(wanted.bytes);
+  return found->address;
+}
+
+// Gets one block for the caller. For a size class it also gets extra blocks for the cache, more
+// with each miss, as long as they need no new memory. Before that, the thread gives back what it
+// keeps too much of, because this may free the needed memory.
+void* pool_state::fetch(thread_cache& cache, const block_request& wanted,
+                        memory_wanted memory) noexcept {
+  const std::lock_guard lock(central_);
+  if (wanted.route == block_route::heap) give_large_back(cache);
+  if (cache.bytes_of_classes() > thread_bytes_kept) shrink(cache, thread_bytes_kept);
+  auto* first = segments_.reuse_dirty(wanted.bytes, wanted.alignment);
+  bool mapped = false;
+  if (first == nullptr && memory == memory_wanted::any) {
+    const auto got = segments_.allocate(wanted.bytes, wanted.alignment, pool_clock::now());
+    first = got.found;
+    mapped = got.mapped;
+  }
+  if (first == nullptr) return nullptr;
+  if (mapped) misses_.fetch_add(1, std::memory_order_relaxed);
+  else ++cache.hits;
+  if (wanted.route == block_route::magazine)
+    for (auto ahead = cache.blocks_ahead(wanted.size_class); ahead > 0; --ahead) {
+      if (cache.bytes_of_classes() + wanted.bytes > thread_bytes_kept) break;
+      auto* const more = segments_.reuse_dirty(wanted.bytes, natural_alignment);
+      if (more == nullptr) break;
+      cache.keep(more->address, wanted);
+    }
+  report_cached_bytes(cache);
+  count(cache, 1, wanted.bytes);
+  return first->address;
+}
+
+bool pool_state::is_worth_collecting() const noexcept {
+  const std::int64_t kept = reported_bytes_.load(std::memory_order_relaxed);
+  return kept > 0 && kept >= live_bytes_.load(std::memory_order_relaxed) / part_worth_collecting;
+}
+
+void pool_state::count_in(std::size_t bytes) noexcept {
+  live_blocks_.fetch_add(1, std::memory_order_relaxed);
+  const auto more = static_cast<std::int64_t>(bytes);
+  raise_peak(peak_live_bytes_, live_bytes_.fetch_add(more, std::memory_order_relaxed) + more);
+}
+
+// The release order makes a thread's last accesses to the block happen before all_clear() returns
+// true.
+void pool_state::count_out(std::size_t bytes) noexcept {
+  live_blocks_.fetch_sub(1, std::memory_order_relaxed);
+  live_bytes_.fetch_sub(static_cast<std::int64_t>(bytes), std::memory_order_release);
+}
+
+[[gnu::always_inline]] inline void pool_state::count(thread_cache& cache, std::int64_t blocks,
+                                                     std::size_t bytes) noexcept {
+  const auto size = static_cast<std::int64_t>(bytes);
+  cache.live_blocks += blocks;
+  cache.live_bytes += blocks * size;
+  if (blocks > 0)
+    cache.peak_live_bytes = std::max(
+        cache.peak_live_bytes, live_bytes_.load(std::memory_order_relaxed) + cache.live_bytes);
+  if (std::abs(cache.live_bytes) > unflushed_bytes_max + size) [[unlikely]]
+    flush_counts(cache);
+}
+
+void pool_state::flush_counts(thread_cache& cache) noexcept {
+  live_bytes_.fetch_add(cache.live_bytes, std::memory_order_acq_rel);
+  raise_peak(peak_live_bytes_, cache.peak_live_bytes);
+  cache.live_bytes = 0;
+}
+
+// ---- deallocation -------------------------------------------------------------------------------
+
+void pool_state::deallocate(void* address, std::size_t bytes, std::size_t alignment) noexcept {
+  const block_request freed = request_for(bytes, alignment);
+  if (freed.route == block_route::system) {
+    free_small_block(address);
+    quota_.give(freed.bytes);
+    count_out(freed.bytes);
+    return;
+  }
+  thread_cache* const mine = freed.route == block_route::dedicated || freed.bytes > large_bytes_kept
+                                 ? nullptr
+                                 : cache_of_this_thread(*this, id_);
+  if (mine != nullptr) {
+    poison(address, freed.bytes);
+    const std::lock_guard lock(mine->lock);
+    count(*mine, -1, freed.bytes);
+    if (!mine->has_place(freed) || mine->bytes_of_classes() + freed.bytes > thread_bytes_max)
+      make_room(*mine, freed);
+    mine->keep(address, freed);
+    report_cached_bytes(*mine);
+  } else {
+    count_out(freed.bytes);
+    const std::lock_guard lock(central_);
+    auto& to = freed.route == block_route::dedicated ? mappings_ : segments_;
+    to.free(to.find(address), backing::dirty, pool_clock::now());
+  }
+  if (who_ages_ == aged_by::housekeeper) announce_idle_memory();
+}
+
+// ---- the caches of threads ----------------------------------------------------------------------
+
+void pool_state::make_room(thread_cache& cache, const block_request& freed) noexcept {
+  const std::lock_guard lock(central_);
+  if (freed.route == block_route::heap) return give_large_back(cache);
+  if (!cache.has_place(freed)) give_half_back(cache, freed.size_class);
+  shrink(cache, thread_bytes_kept);
+}
+
+// Gives back blocks of the class with the most kept bytes, until at most `bytes` are kept in all.
+void pool_state::shrink(thread_cache& cache, std::size_t bytes) noexcept {
+  while (cache.bytes_of_classes() > bytes) give_half_back(cache, cache.fullest_class());
+}
+
+void pool_state::give_half_back(thread_cache& cache, std::size_t size_class) noexcept {
+  const auto now = pool_clock::now();
+  cache.drop(size_class, (cache.blocks_of(size_class) + 1) / 2,
+             [&](void* block) { give_back(block, now); });
+}
+
+void pool_state::give_large_back(thread_cache& cache) noexcept {
+  if (void* const block = cache.drop_large()) give_back(block, pool_clock::now());
+}
+
+void pool_state::give_back(void* block, pool_clock::time_point now) noexcept {
+  segments_.free(segments_.find(block), backing::dirty, now);
+}
+
+void pool_state::empty_cache(thread_cache& cache, cached_blocks blocks) noexcept {
+  const std::lock_guard lock(central_);
+  cache.drop_unused([&, now = pool_clock::now()](void* block) { give_back(block, now); });
+  if (blocks == cached_blocks::all) {
+    give_large_back(cache);
+    shrink(cache, 0);
+  }
+  report_cached_bytes(cache);
+}
+
+// Reports the bytes in a thread's cache to the pool, but not for every block: otherwise all
+// processors would write the same number all the time.
+void pool_state::report_cached_bytes(thread_cache& cache) noexcept {
+  const auto more =
+      static_cast<std::int64_t>(cache.bytes()) - static_cast<std::int64_t>(cache.reported_bytes);
+  if (more < reported_step && (more > -reported_step || cache.bytes() > 0)) [[likely]]
+    return;
+  reported_bytes_.fetch_add(more, std::memory_order_relaxed);
+  cache.reported_bytes = cache.bytes();
+}
+
+// ---- threads ------------------------------------------------------------------------------------
+
+void pool_state::remove_thread(thread_cache& gone) noexcept {
+  thread_caches::hold all(caches_);
+  empty_cache(gone, cached_blocks::all);
+  flush_counts(gone);
+  hits_.fetch_add(gone.hits, std::memory_order_relaxed);
+  live_blocks_.fetch_add(gone.live_blocks, std::memory_order_relaxed);
+  all.remove(gone);
+}
+
+// The sum of the counts of all threads and the pool, at one moment.
+pool_state::totals pool_state::count_all() const noexcept {
+  const thread_caches::hold all(caches_);
+  totals sum{.hits = hits_.load(std::memory_order_relaxed),
+             .live_blocks = live_blocks_.load(std::memory_order_relaxed),
+             .live_bytes = live_bytes_.load(std::memory_order_acquire),
+             .peak_live_bytes = peak_live_bytes_.load(std::memory_order_relaxed)};
+  for (const auto& cache : all) {
+    sum.cached_bytes += cache->bytes();
+    sum.hits += cache->hits;
+    sum.live_blocks += cache->live_blocks;
+    sum.live_bytes += cache->live_bytes;
+    sum.peak_live_bytes = std::max(sum.peak_live_bytes, cache->peak_live_bytes);
+  }
+  return sum;
+}
+
+void pool_state::empty_caches(cached_blocks blocks) noexcept {
+  for (const thread_caches::hold all(caches_); const auto& cache : all) empty_cache(*cache, blocks);
+}
+
+// ---- giving back --------------------------------------------------------------------------------
+
+std::size_t pool_state::trim() noexcept {
+  const std::lock_guard maintenance(maintenance_lock_);
+  empty_caches(cached_blocks::all);
+  const std::lock_guard lock(central_);
+  return segments_.trim() + mappings_.trim();
+}
+
+void pool_state::set_limit_bytes(std::size_t bytes) noexcept {
+  quota_.set_limit_bytes(bytes);
+  if (bytes != 0 && quota_.held_bytes() > bytes) trim();
+}
+
+std::size_t pool_state::reserve(std::size_t bytes) noexcept {
+  std::size_t taken = quota_.take_up_to(bytes);
+  if (taken < bytes) {
+    trim();
+    taken += quota_.take_up_to(bytes - taken);
+  }
+  reserved_bytes_.fetch_add(taken, std::memory_order_relaxed);
+  return taken;
+}
+
+void pool_state::end_reservation(std::size_t bytes) noexcept {
+  reserved_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  quota_.give(bytes);
+}
+
+std::size_t pool_state::allowed_bytes() const noexcept {
+  return idle_bytes_allowed(live_bytes_.load(std::memory_order_relaxed));
+}
+
+std::size_t pool_state::idle_bytes() const {
+  const std::size_t in_caches = count_all().cached_bytes;
+  const std::lock_guard lock(central_);
+  return segments_.dirty_bytes() + mappings_.dirty_bytes() + in_caches;
+}
+
+// Empties the caches of threads, then ages the oldest blocks first, until no more memory is idle
+// than allowed.
+void pool_state::lower_idle_bytes() noexcept {
+  empty_caches(cached_blocks::all);
+  for (segment_heap* const heap : {&mappings_, &segments_}) {
+    while (idle_bytes() > allowed_bytes()) {
+      const std::lock_guard lock(central_);
+      if (!heap->age_oldest()) break;
+    }
+  }
+}
+
+bool pool_state::age_idle_memory(pool_clock::time_point now) noexcept {
+  const std::lock_guard maintenance(maintenance_lock_);
+  empty_caches(cached_blocks::unused);
+  for (segment_heap* const heap : {&segments_, &mappings_}) {
+    std::byte* cursor = nullptr;
+    for (bool more = true; more;) {
+      const std::lock_guard lock(central_);
+      more = heap->age(cursor, now, ages_);
+    }
+  }
+  if (excess_.lasts(idle_bytes(), allowed_bytes(), now)) lower_idle_bytes();
+  if (count_all().cached_bytes > 0) return true;
+  const std::lock_guard lock(central_);
+  return segments_.is_ageing() || mappings_.is_ageing();
+}
+
+// ---- looking ------------------------------------------------------------------------------------
+
+pool_statistics pool_state::statistics() const {
+  const auto bytes = [](std::int64_t count) {
+    return static_cast<std::size_t>(std::max<std::int64_t>(count, 0));
+  };
+  const totals all = count_all();
+  const std::lock_guard lock(central_);
+  pool_statistics now;
+  now.live_bytes = bytes(all.live_bytes);
+  now.live_blocks = bytes(all.live_blocks);
+  now.peak_live_bytes = std::max(bytes(all.peak_live_bytes), now.live_bytes);
+  // A block that another thread is allocating or freeing may be counted on one side only, so the
+  // values are clamped.
+  now.reserved_bytes = reserved_bytes_.load(std::memory_order_relaxed);
+  const std::size_t held = quota_.held_bytes();
+  now.mapped_bytes = std::max(held - std::min(now.reserved_bytes, held), now.live_bytes);
+  now.cached_bytes = now.mapped_bytes - now.live_bytes;
+  now.idle_bytes = segments_.dirty_bytes() + mappings_.dirty_bytes() + all.cached_bytes;
+  now.largest_free_bytes = std::max(segments_.largest_free_bytes(), mappings_.largest_free_bytes());
+  now.hits = all.hits;
+  now.misses = misses_.load(std::memory_order_relaxed);
+  now.splits = segments_.splits();
+  now.coalesces = segments_.coalesces();
+  return now;
+}
+
+bool pool_state::all_clear() const noexcept { return count_all().live_bytes == 0; }
+
+void pool_state::reset_peak() noexcept {
+  for (const thread_caches::hold all(caches_); const auto& cache : all) {
+    flush_counts(*cache);
+    cache->peak_live_bytes = 0;
+  }
+  peak_live_bytes_.store(live_bytes_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+}
+
+bool pool_state::is_consistent() const {
+  const std::lock_guard lock(central_);
+  return segments_.is_consistent() && mappings_.is_consistent();
+}
+
+// ---- fork ---------------------------------------------------------------------------------------
+
+void pool_state::lock_all() noexcept {
+  maintenance_lock_.lock();
+  held_for_fork_.emplace(caches_);
+  central_.lock();
+}
+
+void pool_state::unlock_all() noexcept {
+  central_.unlock();
+  held_for_fork_.reset();
+  maintenance_lock_.unlock();
+}
+
+}  // namespace shale::detail
