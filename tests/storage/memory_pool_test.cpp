@@ -273,19 +273,19 @@ TEST(MemoryPool, KeepsALimitSetAfterAllWasSetAside) {
 }
 
 TEST(MemoryPool, RoundsUpByLessThanAQuarter) {
-  using detail::class_bytes;
   using detail::class_of;
+  using detail::nominal_class_bytes;
   for (std::size_t bytes = 32 * kib; bytes <= mib; bytes += 4 * kib) {
-    const std::size_t given = class_bytes(class_of(bytes));
+    const std::size_t given = nominal_class_bytes(class_of(bytes));
     ASSERT_GE(given, bytes);
     ASSERT_LT(given - bytes, bytes / 4 + 1) << bytes;
     if (class_of(bytes) > 0) {
-      ASSERT_LT(class_bytes(class_of(bytes) - 1), bytes);
+      ASSERT_LT(nominal_class_bytes(class_of(bytes) - 1), bytes);
     }
   }
   for (std::size_t size_class = 0; size_class < detail::size_classes; ++size_class) {
-    EXPECT_EQ(class_bytes(size_class) % detail::granule_bytes, 0u);
-    EXPECT_EQ(class_of(class_bytes(size_class)), size_class);
+    EXPECT_EQ(nominal_class_bytes(size_class) % detail::granule_bytes, 0u);
+    EXPECT_EQ(class_of(nominal_class_bytes(size_class)), size_class);
   }
 }
 

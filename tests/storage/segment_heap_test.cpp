@@ -224,7 +224,7 @@ class modelled_heap {
     ASSERT_EQ(block.address, victim->first);
     ASSERT_EQ(block.bytes, victim->second);
     live.erase(victim);
-    heap.free(block, random() % 4 == 0 ? backing::none : backing::dirty, now);
+    heap.free(block, random() % 4 == 0 ? memory_state::none : memory_state::dirty, now);
   }
   void age_some() {
     for (auto steps = random() % 4; steps > 0 && heap.age(cursor, now, ages); --steps) {
@@ -324,8 +324,8 @@ TEST(SegmentHeap, HandsOutWhatIsDirtyIfAsked) {
   EXPECT_EQ(heap.reuse_dirty(unit, 64), nullptr);  // the rest of the segment was never touched
   std::byte* const clean = first->address;
   std::byte* const dirty = third->address;
-  heap.free(*first, backing::none, now);
-  heap.free(*third, backing::dirty, now);
+  heap.free(*first, memory_state::none, now);
+  heap.free(*third, memory_state::dirty, now);
   // The best fit is not the block with resident memory.
   auto* const backed = heap.reuse_dirty(3 * mib, 64);
   ASSERT_NE(backed, nullptr);
@@ -338,12 +338,12 @@ TEST(SegmentHeap, HandsOutWhatIsDirtyIfAsked) {
   EXPECT_EQ(unbacked->dirty_bytes(), 0u);
   // After it is joined with untouched memory, only its front is dirty.
   std::byte* const last = fourth->address;
-  heap.free(*fourth, backing::dirty, now);
+  heap.free(*fourth, memory_state::dirty, now);
   EXPECT_EQ(heap.reuse(3 * mib, 64)->address, dirty + 3 * mib);
   EXPECT_EQ(heap.reuse_dirty(2 * mib, 64), nullptr);
   EXPECT_EQ(heap.reuse_dirty(mib, 64)->address, last);
   // Memory that the system may take is not certainly resident.
-  heap.free(*second, backing::dirty, now);
+  heap.free(*second, memory_state::dirty, now);
   EXPECT_TRUE(heap.age_oldest());
   EXPECT_EQ(heap.reuse_dirty(unit, 64), nullptr);
 }
@@ -360,7 +360,7 @@ TEST(SegmentHeap, FindsAlignedRoomBehindManyUnsuitableBlocks) {
     holes.push_back(heap.allocate((1 + i % 5) * unit, 64, now).found);
     heap.allocate(unit, 64, now);
   }
-  for (auto* const hole : holes) heap.free(*hole, backing::dirty, now);
+  for (auto* const hole : holes) heap.free(*hole, memory_state::dirty, now);
   const auto* const found = heap.reuse(unit, 16 * mib);
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(found->address) % (16 * mib), 0u);
@@ -388,7 +388,7 @@ TEST(SegmentHeap, SweepsGoOnAmongBlocksThatComeAndGo) {
     });
     ASSERT_NE(found, blocks.end());
     for (const std::ptrdiff_t near : {1, -1, 0, 2}) {
-      heap.free(*found[near], backing::dirty, start);
+      heap.free(*found[near], memory_state::dirty, start);
       found[near] = nullptr;
       ASSERT_TRUE(heap.is_consistent());
     }
@@ -413,7 +413,7 @@ TEST(SegmentHeap, JoinsNothingAcrossHoles) {
   std::vector<segment_heap::block*> blocks;
   for (int i = 0; i < 8; ++i) blocks.push_back(heap.allocate(8 * mib, 64, now).found);
   for (const int number : {0, 3, 4})
-    heap.free(*blocks[static_cast<std::size_t>(number)], backing::none, now);
+    heap.free(*blocks[static_cast<std::size_t>(number)], memory_state::none, now);
   EXPECT_EQ(heap.trim(), 24 * mib);
   EXPECT_TRUE(blocks[1]->leads);
   EXPECT_TRUE(blocks[5]->leads);
@@ -423,8 +423,8 @@ TEST(SegmentHeap, JoinsNothingAcrossHoles) {
   auto* const fresh = heap.allocate(16 * mib, 64, now).found;
   ASSERT_NE(fresh, nullptr);
   for (const int number : {1, 2, 5, 6, 7})
-    heap.free(*blocks[static_cast<std::size_t>(number)], backing::none, now);
-  heap.free(*fresh, backing::none, now);
+    heap.free(*blocks[static_cast<std::size_t>(number)], memory_state::none, now);
+  heap.free(*fresh, memory_state::none, now);
   EXPECT_TRUE(heap.is_consistent());
   EXPECT_EQ(heap.largest_free_bytes(), 24 * mib);
   EXPECT_EQ(heap.free_bytes(), 56 * mib);
@@ -444,7 +444,7 @@ class segments_of_blocks {
               [](const auto* a, const auto* b) { return a->address < b->address; });
   }
 
-  static constexpr auto untouched = backing::none;
+  static constexpr auto untouched = memory_state::none;
   static constexpr std::size_t bytes = segment_heap::segment_bytes / 256;
   const pool_clock::time_point now = pool_clock::now();
   memory_quota quota{0};
@@ -476,7 +476,7 @@ TEST(SegmentHeap, AgesLargeBlocksInSteps) {
   constexpr std::size_t step = segment_heap::step_bytes;
   auto* const large = heap.allocate(5 * step + mib, 64, start).found;
   std::byte* const first = large->address;
-  heap.free(*large, backing::dirty, start);
+  heap.free(*large, memory_state::dirty, start);
   const decay_ages ages;
   std::byte* cursor = nullptr;
   EXPECT_FALSE(heap.age(cursor, start + ages.lazy - 1ms, ages));
@@ -487,7 +487,7 @@ TEST(SegmentHeap, AgesLargeBlocksInSteps) {
   EXPECT_EQ(cursor, first + 2 * step);
   EXPECT_GT(heap.dirty_bytes(), 0u);
   auto* const used = heap.allocate(mib, 64, start).found;
-  heap.free(*used, backing::dirty, start);
+  heap.free(*used, memory_state::dirty, start);
   EXPECT_FALSE(heap.age(cursor, start + ages.lazy, ages));
   cursor = nullptr;
   int steps = 0;
@@ -556,7 +556,7 @@ TEST(SegmentHeap, RefusesBlocksThatItsTableHasNoRoomFor) {
               if (!heap.is_consistent()) wrong |= 4;
               for (auto* const block : live) {
                 if (&heap.find(block->address) != block) wrong |= 8;
-                heap.free(*block, backing::dirty, now);
+                heap.free(*block, memory_state::dirty, now);
               }
               if (!heap.is_consistent() || heap.free_bytes() != quota.held_bytes()) wrong |= 16;
               if (heap.reuse(unit, 64) == nullptr) wrong |= 32;
@@ -577,11 +577,11 @@ TEST(SegmentHeap, HandsOutLargerBlocksWithoutMemoryToCutThem) {
               while (auto* const more = heap.reuse(unit, 64)) live.push_back(more);
               int wrong = live.back()->bytes > mib && heap.free_bytes() == 0 ? 0 : 1;
               if (!heap.is_consistent()) wrong |= 2;
-              heap.free(*live.back(), backing::dirty, now);
+              heap.free(*live.back(), memory_state::dirty, now);
               live.pop_back();
               // The part before an aligned address cannot be cut off either.
               if (heap.reuse(unit, mib) != nullptr) wrong |= 4;
-              for (auto* const block : live) heap.free(*block, backing::dirty, now);
+              for (auto* const block : live) heap.free(*block, memory_state::dirty, now);
               if (!heap.is_consistent() || heap.free_bytes() != quota.held_bytes()) wrong |= 8;
               if (heap.trim() == 0 || quota.held_bytes() != 0) wrong |= 16;
               return wrong;

@@ -110,7 +110,7 @@ TEST(ThreadCache, HandsOutWhatItKeptOnce) {
   cache.keep(memory + 1, small);
   cache.keep(memory + 128, large);
   EXPECT_EQ(cache.bytes(), 2 * small.bytes + large.bytes);
-  EXPECT_EQ(cache.bytes_of_classes(), 2 * small.bytes);
+  EXPECT_EQ(cache.class_block_bytes(), 2 * small.bytes);
   EXPECT_EQ(cache.take(request_for(100 * kib, 64)), nullptr);
   EXPECT_EQ(cache.take(request_for(2 * mib, 64)), nullptr);
   EXPECT_EQ(cache.take(request_for(33 * kib, 64)), memory + 1);  // same class, newest first

@@ -37,38 +37,38 @@ class thread_cache {
   std::size_t reported_bytes = 0;  // the last number of kept bytes that was reported to the pool
 
   /// The bytes of all kept blocks, and of kept class blocks only.
-  std::size_t bytes() const noexcept { return class_bytes_ + large_.bytes; }
-  std::size_t bytes_of_classes() const noexcept { return class_bytes_; }
+  std::size_t bytes() const noexcept { return class_block_bytes_ + large_.bytes; }
+  std::size_t class_block_bytes() const noexcept { return class_block_bytes_; }
 
   /// A kept block that serves the request; null if there is none.
   void* take(const block_request& wanted) noexcept {
     mark_used(wanted);
-    if (wanted.route == block_route::heap) {
+    if (wanted.kind == block_kind::large) {
       if (large_.address == nullptr || large_.bytes != wanted.bytes) return nullptr;
       if (reinterpret_cast<std::uintptr_t>(large_.address) % wanted.alignment != 0) return nullptr;
       return drop_large();
     }
     auto& cached = magazines_[wanted.size_class];
     if (cached.count == 0) return nullptr;
-    class_bytes_ -= wanted.bytes;
+    class_block_bytes_ -= wanted.bytes;
     return cached.blocks[--cached.count];
   }
 
   /// Whether there is a place for this block.
   bool has_place(const block_request& freed) const noexcept {
-    if (freed.route == block_route::heap) return large_.address == nullptr;
+    if (freed.kind == block_kind::large) return large_.address == nullptr;
     return magazines_[freed.size_class].count < magazine_blocks(freed.size_class);
   }
 
   void keep(void* address, const block_request& freed) noexcept {
     mark_used(freed);
-    if (freed.route == block_route::heap) {
+    if (freed.kind == block_kind::large) {
       large_ = {address, freed.bytes};
       return;
     }
     auto& into = magazines_[freed.size_class];
     into.blocks[into.count++] = address;
-    class_bytes_ += freed.bytes;
+    class_block_bytes_ += freed.bytes;
   }
 
   /// Removes and returns the large block; null if there is none.
@@ -84,7 +84,7 @@ class thread_cache {
               cached.blocks.begin());
     cached.count -= blocks;
     cached.refill /= 2;
-    class_bytes_ -= blocks * block_bytes_of_class(size_class);
+    class_block_bytes_ -= blocks * block_bytes_of_class(size_class);
   }
 
   std::uint32_t blocks_of(std::size_t size_class) const noexcept {
@@ -127,8 +127,7 @@ class thread_cache {
   static constexpr std::uint32_t large_bit = std::uint32_t{1} << size_classes;
 
   void mark_used(const block_request& request) noexcept {
-    used_ |=
-        request.route == block_route::heap ? large_bit : std::uint32_t{1} << request.size_class;
+    used_ |= request.kind == block_kind::large ? large_bit : std::uint32_t{1} << request.size_class;
   }
 
   struct magazine {
@@ -143,7 +142,7 @@ class thread_cache {
 
   std::array<magazine, size_classes> magazines_;
   kept_block large_;
-  std::size_t class_bytes_ = 0;
+  std::size_t class_block_bytes_ = 0;
   std::uint32_t used_ = 0;  // since the last tick: one bit per class
 };
 

@@ -13,8 +13,8 @@ namespace shale::detail {
 
 using pool_clock = std::chrono::steady_clock;
 
-/// The state of the memory of a free block.
-enum class backing : std::uint8_t {
+/// The state of a free block's memory.
+enum class memory_state : std::uint8_t {
   dirty,  ///< resident memory that only this process can use
   lazy,   ///< memory that the system may take when it needs some
   none,   ///< no memory: the next access brings zeros
@@ -33,7 +33,7 @@ struct alignas(64) pool_block {
   std::uint32_t dirty_granules = 0;
   bool free = false;
   bool leads = false;  // first block of a contiguous mapping: never joined with the block before it
-  backing backed_by = backing::none;
+  memory_state memory = memory_state::none;
 
   std::byte* end() const noexcept { return address + bytes; }
 

@@ -171,7 +171,7 @@ segment_heap::block* segment_heap::cut(block& whole, std::size_t bytes) noexcept
            .bytes = whole.bytes - bytes,
            .since = whole.since,
            .dirty_granules = dirty - whole.dirty_granules,
-           .backed_by = whole.backed_by};
+           .memory = whole.memory};
   whole.bytes = bytes;
   link(*rest, &whole);
   ++splits_;
@@ -207,10 +207,10 @@ void segment_heap::delist(block& idle) noexcept {
   if (sweep_.part == &idle) sweep_.part = nullptr;
 }
 
-void segment_heap::free(block& used, backing backed_by, pool_clock::time_point now) noexcept {
+void segment_heap::free(block& used, memory_state memory, pool_clock::time_point now) noexcept {
   live_.erase(used);
-  used.backed_by = backed_by;
-  used.estimate_dirty(backed_by == backing::dirty ? used.bytes / granule_bytes : 0);
+  used.memory = memory;
+  used.estimate_dirty(memory == memory_state::dirty ? used.bytes / granule_bytes : 0);
   used.since = now;
   poison(used.address, used.bytes);
   enlist_coalesced(used);
@@ -239,7 +239,7 @@ void segment_heap::enlist_coalesced(block& idle) noexcept {
 
 void segment_heap::absorb(block& into, block& next) noexcept {
   into.since = next.bytes > into.bytes ? next.since : into.since;
-  into.backed_by = std::min(into.backed_by, next.backed_by);
+  into.memory = std::min(into.memory, next.memory);
   into.bytes += next.bytes;
   into.estimate_dirty(std::size_t{into.dirty_granules} + next.dirty_granules);
   unlink(next);
@@ -254,14 +254,14 @@ segment_heap::block& segment_heap::find(const void* address) noexcept {
 
 // ---- ageing -------------------------------------------------------------------------------------
 
-// Moves a part of a block one step towards less backing: dirty, lazy, none. The state of the block
-// changes when its last part is done.
-void segment_heap::lose_backing(block& idle, std::size_t first, std::size_t bytes) noexcept {
+// Moves a part of a block one step on, from dirty to lazy to none. The state of the block changes
+// when its last part is done.
+void segment_heap::lose_memory(block& idle, std::size_t first, std::size_t bytes) noexcept {
   std::byte* const begin = idle.address + first;
-  const bool lazily = idle.backed_by == backing::dirty && ::madvise(begin, bytes, MADV_FREE) == 0;
+  const bool lazily = idle.memory == memory_state::dirty && ::madvise(begin, bytes, MADV_FREE) == 0;
   if (!lazily) ::madvise(begin, bytes, MADV_DONTNEED);
   if (first + bytes < idle.bytes) return;
-  idle.backed_by = idle.backed_by == backing::dirty ? backing::lazy : backing::none;
+  idle.memory = idle.memory == memory_state::dirty ? memory_state::lazy : memory_state::none;
   dirty_bytes_ -= idle.dirty_bytes();
   idle.dirty_granules = 0;
 }
@@ -325,18 +325,18 @@ bool segment_heap::age(std::byte*& cursor, pool_clock::time_point now,
       return true;
     }
     if (!idle.free) continue;
-    const auto due = idle.backed_by == backing::dirty  ? ages.lazy
-                     : idle.backed_by == backing::lazy ? ages.drop
-                                                       : ages.unmap;
+    const auto due = idle.memory == memory_state::dirty  ? ages.lazy
+                     : idle.memory == memory_state::lazy ? ages.drop
+                                                         : ages.unmap;
     if (now - idle.since < due) continue;
-    if (idle.backed_by == backing::none) {
+    if (idle.memory == memory_state::none) {
       if (!can_unmap(idle)) continue;
       cursor = unmap_first(idle);
       return true;
     }
     const std::size_t first = sweep_.part == &idle ? sweep_.part_bytes : 0;
     const std::size_t bytes = std::min(idle.bytes - first, step_bytes);
-    lose_backing(idle, first, bytes);
+    lose_memory(idle, first, bytes);
     sweep_ = {first + bytes < idle.bytes ? &idle : nullptr, first + bytes, idle.after};
     cursor = idle.address + first + bytes;
     return true;
@@ -348,11 +348,11 @@ bool segment_heap::age(std::byte*& cursor, pool_clock::time_point now,
 bool segment_heap::age_oldest() noexcept {
   block* oldest = nullptr;
   bins_.for_each([&oldest](block& idle) {
-    if (idle.backed_by == backing::dirty && (oldest == nullptr || idle.since < oldest->since))
+    if (idle.memory == memory_state::dirty && (oldest == nullptr || idle.since < oldest->since))
       oldest = &idle;
   });
   if (oldest == nullptr) return false;
-  lose_backing(*oldest, 0, oldest->bytes);
+  lose_memory(*oldest, 0, oldest->bytes);
   return true;
 }
 
@@ -369,7 +369,7 @@ std::size_t segment_heap::trim() noexcept {
 
 bool segment_heap::is_ageing() const noexcept {
   return bins_.any_of(
-      [this](const block& idle) { return idle.backed_by != backing::none || can_unmap(idle); });
+      [this](const block& idle) { return idle.memory != memory_state::none || can_unmap(idle); });
 }
 
 bool segment_heap::is_consistent() const noexcept {
@@ -395,7 +395,7 @@ bool segment_heap::is_consistent() const noexcept {
     ++idle_blocks;
     idle += part->bytes;
     dirty += part->dirty_bytes();
-    if (part->dirty_bytes() > (part->backed_by == backing::dirty ? part->bytes : 0)) return false;
+    if (part->dirty_bytes() > (part->memory == memory_state::dirty ? part->bytes : 0)) return false;
   }
   std::size_t in_bins = 0;
   bins_.for_each([&in_bins](const block& binned) { in_bins += binned.free ? 1 : 0; });

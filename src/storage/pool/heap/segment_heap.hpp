@@ -10,8 +10,8 @@
 //           other in order of their addresses; in a heap that splits blocks, no two neighbours are
 //           both free; blocks of different mappings are never joined
 //   heap.2  freeing allocates nothing
-//   heap.3  the memory of a free block only loses backing (dirty -> lazy -> none) until it is
-//           allocated again; coalesced blocks have the backing of the most backed of them
+//   heap.3  until it is allocated again, the memory of a free block only goes from dirty to lazy to
+//           none; coalesced blocks have the first of these states that any of them has
 #pragma once
 
 #include <cstddef>
@@ -61,13 +61,13 @@ class alignas(64) segment_heap {
   /// knows. Null if it finds none; it looks at some larger blocks, but not at all of them.
   block* reuse_dirty(std::size_t bytes, std::size_t alignment) noexcept;
 
-  /// Frees the block; `backed_by` is the known state of its memory.
-  void free(block& used, backing backed_by, pool_clock::time_point now) noexcept;
+  /// Frees the block; `memory` is the known state of its memory.
+  void free(block& used, memory_state memory, pool_clock::time_point now) noexcept;
 
   /// The live block at the address.
   block& find(const void* address) noexcept;
 
-  /// One step of a sweep over the heap: the next free block that is old enough loses backing. To
+  /// One step of a sweep over the heap: the next free block that is old enough loses memory. To
   /// limit how long the owner's lock is held, a step makes one system call for at most
   /// `step_bytes`, or looks at `step_blocks` blocks.
   /// The caller begins a sweep with a null `cursor` and repeats the call while it returns true. The
@@ -114,7 +114,7 @@ class alignas(64) segment_heap {
   void delist(block& idle) noexcept;
   void enlist_coalesced(block& idle) noexcept;
   void absorb(block& into, block& next) noexcept;
-  void lose_backing(block& idle, std::size_t first, std::size_t bytes) noexcept;
+  void lose_memory(block& idle, std::size_t first, std::size_t bytes) noexcept;
   bool can_unmap(const block& idle) const noexcept;
   std::byte* unmap_first(block& idle) noexcept;
   void forget(block& unmapped) noexcept;

@@ -29,8 +29,8 @@ inline constexpr std::size_t granule_bytes = std::size_t{8} << 10;
 /// page.
 std::size_t block_unit_bytes() noexcept;
 
-/// Blocks above this get mappings of their own.
-inline constexpr std::size_t dedicated_bytes_min = (std::size_t{256} << 20) + 1;
+/// Blocks of this size or more get mappings of their own.
+inline constexpr std::size_t whole_mapping_bytes_min = (std::size_t{256} << 20) + 1;
 
 inline constexpr std::size_t size_classes = 21;
 
@@ -43,8 +43,8 @@ constexpr std::size_t class_of(std::size_t bytes) noexcept {
   return (doubling - 15) * 4 + quarter;
 }
 
-/// Bytes of the blocks of a class, before they are rounded to whole pages.
-constexpr std::size_t class_bytes(std::size_t index) noexcept {
+/// Bytes of the blocks of a class before they are rounded to whole pages.
+constexpr std::size_t nominal_class_bytes(std::size_t index) noexcept {
   if (index == 0) return class_bytes_min;
   const std::size_t doubling = 15 + (index - 1) / 4;
   const std::size_t quarter = (index - 1) % 4 + 1;
@@ -53,40 +53,45 @@ constexpr std::size_t class_bytes(std::size_t index) noexcept {
 
 /// Bytes of the blocks of a class. With pages of 64 KiB, the five smallest classes have 64 KiB.
 inline std::size_t block_bytes_of_class(std::size_t index) noexcept {
-  return align_up(class_bytes(index), block_unit_bytes());
+  return align_up(nominal_class_bytes(index), block_unit_bytes());
 }
 
 /// The largest number of blocks of a class that a thread keeps.
 constexpr std::size_t magazine_blocks(std::size_t index) noexcept {
-  const std::size_t fitting = (std::size_t{512} << 10) / class_bytes(index);
+  const std::size_t fitting = (std::size_t{512} << 10) / nominal_class_bytes(index);
   return fitting < 4 ? 4 : fitting;
 }
 inline constexpr std::size_t magazine_blocks_max = magazine_blocks(0);
 
-/// The part of the pool that serves a block.
-enum class block_route : std::uint8_t { system, magazine, heap, dedicated };
+/// Kinds of blocks, from small to large. The kind says which part of the pool serves a block.
+enum class block_kind : std::uint8_t {
+  small,         ///< from malloc (small_block.hpp)
+  of_class,      ///< of a size class; threads keep several of each class
+  large,         ///< cut to size from a segment; a thread keeps the last one that it freed
+  whole_mapping  ///< a mapping of its own
+};
 
 /// A request as the pool sees it. It is computed from size and alignment, so it is the same when
 /// the block is freed.
 struct block_request {
-  block_route route;
+  block_kind kind;
   std::size_t bytes;  ///< rounded up; this number counts as live
   std::size_t alignment;
-  std::size_t size_class;  ///< only for route `magazine`
+  std::size_t size_class;  ///< only for kind `of_class`
 };
 
 inline block_request request_for(std::size_t bytes, std::size_t alignment) noexcept {
   if (bytes < class_bytes_min)
-    return {block_route::system, align_up(bytes == 0 ? 1 : bytes, block_alignment), alignment, 0};
-  if (bytes >= dedicated_bytes_min) {
+    return {block_kind::small, align_up(bytes == 0 ? 1 : bytes, block_alignment), alignment, 0};
+  if (bytes >= whole_mapping_bytes_min) {
     const bool absurd = bytes > std::numeric_limits<std::size_t>::max() / 2;
-    return {block_route::dedicated, absurd ? bytes : align_up(bytes, block_unit_bytes()), alignment,
-            0};
+    return {block_kind::whole_mapping, absurd ? bytes : align_up(bytes, block_unit_bytes()),
+            alignment, 0};
   }
   if (bytes > class_bytes_max || alignment > natural_alignment)
-    return {block_route::heap, align_up(bytes, block_unit_bytes()), alignment, 0};
+    return {block_kind::large, align_up(bytes, block_unit_bytes()), alignment, 0};
   const std::size_t size_class = class_of(bytes);
-  return {block_route::magazine, block_bytes_of_class(size_class), natural_alignment, size_class};
+  return {block_kind::of_class, block_bytes_of_class(size_class), natural_alignment, size_class};
 }
 
 }  // namespace shale::detail

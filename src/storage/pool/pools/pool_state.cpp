@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "shale/error.hpp"
 #include "storage/pool/heap/poison.hpp"
@@ -17,26 +16,9 @@ namespace shale::detail {
 
 namespace {
 
-// By how much the bytes in a thread's cache may change before the thread reports them to the pool.
-constexpr std::int64_t reported_step = std::int64_t{256} << 10;
-
-// Before new memory is touched, caches of threads are emptied if they hold at least this fraction
-// (1/32) of the live bytes.
-constexpr std::int64_t part_worth_collecting = 32;
-
-// Threads do not add every block to the pool's counts, because all threads share them. A thread
-// adds its own count when it differs by more than this, not counting the last block.
-constexpr std::int64_t unflushed_bytes_max = std::int64_t{4} << 20;
-
 std::uint64_t next_id() noexcept {
   static std::atomic<std::uint64_t> last = 0;
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
-}
-
-void raise_peak(std::atomic<std::int64_t>& peak, std::int64_t to) noexcept {
-  std::int64_t seen = peak.load(std::memory_order_relaxed);
-  while (seen < to && !peak.compare_exchange_weak(seen, to, std::memory_order_relaxed)) {
-  }
 }
 
 }  // namespace
@@ -81,21 +63,21 @@ void pool_state::throw_out_of_memory(std::size_t wanted_bytes) const {
 }
 
 void* pool_state::try_allocate(const block_request& wanted) noexcept {
-  if (wanted.route == block_route::system) return allocate_small(wanted);
-  if (wanted.route == block_route::dedicated) return allocate_from(mappings_, wanted);
+  if (wanted.kind == block_kind::small) return allocate_small(wanted);
+  if (wanted.kind == block_kind::whole_mapping) return allocate_from(mappings_, wanted);
   thread_cache* const mine = cache_of_this_thread(*this, id_);
   if (mine == nullptr) return allocate_from(segments_, wanted);
   {
     const std::lock_guard lock(mine->lock);
     if (void* const kept = mine->take(wanted)) {
       ++mine->hits;
-      count(*mine, 1, wanted.bytes);
+      counts_.count(*mine, 1, wanted.bytes);
       return kept;
     }
-    if (void* const block = fetch(*mine, wanted, memory_wanted::backed)) return block;
+    if (void* const block = fetch(*mine, wanted, memory_wanted::resident)) return block;
   }
   // New memory is touched only if the caches of other threads do not help.
-  if (is_worth_collecting()) empty_caches(cached_blocks::all);
+  if (counts_.caches_are_worth_emptying()) empty_caches(cached_blocks::all);
   const std::lock_guard lock(mine->lock);
   return fetch(*mine, wanted, memory_wanted::any);
 }
@@ -105,7 +87,7 @@ void* pool_state::allocate_small(const block_request& wanted) noexcept {
   void* const block =
       allocate_small_block(wanted.bytes, std::max(wanted.alignment, block_alignment));
   if (block != nullptr) {
-    count_in(wanted.bytes);
+    counts_.count_in(wanted.bytes);
     return block;
   }
   quota_.give(wanted.bytes);
@@ -116,8 +98,9 @@ void* pool_state::allocate_from(segment_heap& heap, const block_request& wanted)
   const std::lock_guard lock(central_);
   const auto [found, mapped] = heap.allocate(wanted.bytes, wanted.alignment, pool_clock::now());
   if (found == nullptr) return nullptr;
-  (mapped ? misses_ : hits_).fetch_add(1, std::memory_order_relaxed);
-  count_in(wanted.bytes);
+  if (mapped) counts_.count_miss();
+  else counts_.count_hit();
+  counts_.count_in(wanted.bytes);
   return found->address;
 }
 
@@ -127,8 +110,8 @@ void* pool_state::allocate_from(segment_heap& heap, const block_request& wanted)
 void* pool_state::fetch(thread_cache& cache, const block_request& wanted,
                         memory_wanted memory) noexcept {
   const std::lock_guard lock(central_);
-  if (wanted.route == block_route::heap) give_large_back(cache);
-  if (cache.bytes_of_classes() > thread_bytes_kept) shrink(cache, thread_bytes_kept);
+  if (wanted.kind == block_kind::large) give_large_back(cache);
+  if (cache.class_block_bytes() > thread_bytes_kept) shrink(cache, thread_bytes_kept);
   auto* first = segments_.reuse_dirty(wanted.bytes, wanted.alignment);
   bool mapped = false;
   if (first == nullptr && memory == memory_wanted::any) {
@@ -137,82 +120,47 @@ void* pool_state::fetch(thread_cache& cache, const block_request& wanted,
     mapped = got.mapped;
   }
   if (first == nullptr) return nullptr;
-  if (mapped) misses_.fetch_add(1, std::memory_order_relaxed);
+  if (mapped) counts_.count_miss();
   else ++cache.hits;
-  if (wanted.route == block_route::magazine)
+  if (wanted.kind == block_kind::of_class)
     for (auto ahead = cache.blocks_ahead(wanted.size_class); ahead > 0; --ahead) {
-      if (cache.bytes_of_classes() + wanted.bytes > thread_bytes_kept) break;
+      if (cache.class_block_bytes() + wanted.bytes > thread_bytes_kept) break;
       auto* const more = segments_.reuse_dirty(wanted.bytes, natural_alignment);
       if (more == nullptr) break;
       cache.keep(more->address, wanted);
     }
-  report_cached_bytes(cache);
-  count(cache, 1, wanted.bytes);
+  counts_.report_cached_bytes(cache);
+  counts_.count(cache, 1, wanted.bytes);
   return first->address;
-}
-
-bool pool_state::is_worth_collecting() const noexcept {
-  const std::int64_t kept = reported_bytes_.load(std::memory_order_relaxed);
-  return kept > 0 && kept >= live_bytes_.load(std::memory_order_relaxed) / part_worth_collecting;
-}
-
-void pool_state::count_in(std::size_t bytes) noexcept {
-  live_blocks_.fetch_add(1, std::memory_order_relaxed);
-  const auto more = static_cast<std::int64_t>(bytes);
-  raise_peak(peak_live_bytes_, live_bytes_.fetch_add(more, std::memory_order_relaxed) + more);
-}
-
-// The release order makes a thread's last accesses to the block happen before all_clear() returns
-// true.
-void pool_state::count_out(std::size_t bytes) noexcept {
-  live_blocks_.fetch_sub(1, std::memory_order_relaxed);
-  live_bytes_.fetch_sub(static_cast<std::int64_t>(bytes), std::memory_order_release);
-}
-
-[[gnu::always_inline]] inline void pool_state::count(thread_cache& cache, std::int64_t blocks,
-                                                     std::size_t bytes) noexcept {
-  const auto size = static_cast<std::int64_t>(bytes);
-  cache.live_blocks += blocks;
-  cache.live_bytes += blocks * size;
-  if (blocks > 0)
-    cache.peak_live_bytes = std::max(
-        cache.peak_live_bytes, live_bytes_.load(std::memory_order_relaxed) + cache.live_bytes);
-  if (std::abs(cache.live_bytes) > unflushed_bytes_max + size) [[unlikely]]
-    flush_counts(cache);
-}
-
-void pool_state::flush_counts(thread_cache& cache) noexcept {
-  live_bytes_.fetch_add(cache.live_bytes, std::memory_order_acq_rel);
-  raise_peak(peak_live_bytes_, cache.peak_live_bytes);
-  cache.live_bytes = 0;
 }
 
 // ---- deallocation -------------------------------------------------------------------------------
 
 void pool_state::deallocate(void* address, std::size_t bytes, std::size_t alignment) noexcept {
   const block_request freed = request_for(bytes, alignment);
-  if (freed.route == block_route::system) {
+  if (freed.kind == block_kind::small) {
     free_small_block(address);
     quota_.give(freed.bytes);
-    count_out(freed.bytes);
+    counts_.count_out(freed.bytes);
     return;
   }
-  thread_cache* const mine = freed.route == block_route::dedicated || freed.bytes > large_bytes_kept
-                                 ? nullptr
-                                 : cache_of_this_thread(*this, id_);
+  thread_cache* const mine =
+      freed.kind == block_kind::whole_mapping || freed.bytes > large_bytes_kept
+          ? nullptr
+          : cache_of_this_thread(*this, id_);
   if (mine != nullptr) {
     poison(address, freed.bytes);
     const std::lock_guard lock(mine->lock);
-    count(*mine, -1, freed.bytes);
-    if (!mine->has_place(freed) || mine->bytes_of_classes() + freed.bytes > thread_bytes_max)
+    counts_.count(*mine, -1, freed.bytes);
+    if (!mine->has_place(freed) || mine->class_block_bytes() + freed.bytes > thread_bytes_max)
       make_room(*mine, freed);
     mine->keep(address, freed);
-    report_cached_bytes(*mine);
+    counts_.report_cached_bytes(*mine);
   } else {
-    count_out(freed.bytes);
+    counts_.count_out(freed.bytes);
     const std::lock_guard lock(central_);
-    auto& to = freed.route == block_route::dedicated ? mappings_ : segments_;
-    to.free(to.find(address), backing::dirty, pool_clock::now());
+    auto& to = freed.kind == block_kind::whole_mapping ? mappings_ : segments_;
+    to.free(to.find(address), memory_state::dirty, pool_clock::now());
   }
   if (who_ages_ == aged_by::housekeeper) announce_idle_memory();
 }
@@ -221,14 +169,14 @@ void pool_state::deallocate(void* address, std::size_t bytes, std::size_t alignm
 
 void pool_state::make_room(thread_cache& cache, const block_request& freed) noexcept {
   const std::lock_guard lock(central_);
-  if (freed.route == block_route::heap) return give_large_back(cache);
+  if (freed.kind == block_kind::large) return give_large_back(cache);
   if (!cache.has_place(freed)) give_half_back(cache, freed.size_class);
   shrink(cache, thread_bytes_kept);
 }
 
 // Gives back blocks of the class with the most kept bytes, until at most `bytes` are kept in all.
 void pool_state::shrink(thread_cache& cache, std::size_t bytes) noexcept {
-  while (cache.bytes_of_classes() > bytes) give_half_back(cache, cache.fullest_class());
+  while (cache.class_block_bytes() > bytes) give_half_back(cache, cache.fullest_class());
 }
 
 void pool_state::give_half_back(thread_cache& cache, std::size_t size_class) noexcept {
@@ -242,7 +190,7 @@ void pool_state::give_large_back(thread_cache& cache) noexcept {
 }
 
 void pool_state::give_back(void* block, pool_clock::time_point now) noexcept {
-  segments_.free(segments_.find(block), backing::dirty, now);
+  segments_.free(segments_.find(block), memory_state::dirty, now);
 }
 
 void pool_state::empty_cache(thread_cache& cache, cached_blocks blocks) noexcept {
@@ -252,18 +200,7 @@ void pool_state::empty_cache(thread_cache& cache, cached_blocks blocks) noexcept
     give_large_back(cache);
     shrink(cache, 0);
   }
-  report_cached_bytes(cache);
-}
-
-// Reports the bytes in a thread's cache to the pool, but not for every block: otherwise all
-// processors would write the same number all the time.
-void pool_state::report_cached_bytes(thread_cache& cache) noexcept {
-  const auto more =
-      static_cast<std::int64_t>(cache.bytes()) - static_cast<std::int64_t>(cache.reported_bytes);
-  if (more < reported_step && (more > -reported_step || cache.bytes() > 0)) [[likely]]
-    return;
-  reported_bytes_.fetch_add(more, std::memory_order_relaxed);
-  cache.reported_bytes = cache.bytes();
+  counts_.report_cached_bytes(cache);
 }
 
 // ---- threads ------------------------------------------------------------------------------------
@@ -271,27 +208,13 @@ void pool_state::report_cached_bytes(thread_cache& cache) noexcept {
 void pool_state::remove_thread(thread_cache& gone) noexcept {
   thread_caches::hold all(caches_);
   empty_cache(gone, cached_blocks::all);
-  flush_counts(gone);
-  hits_.fetch_add(gone.hits, std::memory_order_relaxed);
-  live_blocks_.fetch_add(gone.live_blocks, std::memory_order_relaxed);
+  counts_.take_over(gone);
   all.remove(gone);
 }
 
 // The sum of the counts of all threads and the pool, at one moment.
-pool_state::totals pool_state::count_all() const noexcept {
-  const thread_caches::hold all(caches_);
-  totals sum{.hits = hits_.load(std::memory_order_relaxed),
-             .live_blocks = live_blocks_.load(std::memory_order_relaxed),
-             .live_bytes = live_bytes_.load(std::memory_order_acquire),
-             .peak_live_bytes = peak_live_bytes_.load(std::memory_order_relaxed)};
-  for (const auto& cache : all) {
-    sum.cached_bytes += cache->bytes();
-    sum.hits += cache->hits;
-    sum.live_blocks += cache->live_blocks;
-    sum.live_bytes += cache->live_bytes;
-    sum.peak_live_bytes = std::max(sum.peak_live_bytes, cache->peak_live_bytes);
-  }
-  return sum;
+pool_counts::totals pool_state::count_all() const noexcept {
+  return counts_.sum(thread_caches::hold(caches_));
 }
 
 void pool_state::empty_caches(cached_blocks blocks) noexcept {
@@ -328,7 +251,7 @@ void pool_state::end_reservation(std::size_t bytes) noexcept {
 }
 
 std::size_t pool_state::allowed_bytes() const noexcept {
-  return idle_bytes_allowed(live_bytes_.load(std::memory_order_relaxed));
+  return idle_bytes_allowed(counts_.live_bytes());
 }
 
 std::size_t pool_state::idle_bytes() const {
@@ -371,7 +294,7 @@ pool_statistics pool_state::statistics() const {
   const auto bytes = [](std::int64_t count) {
     return static_cast<std::size_t>(std::max<std::int64_t>(count, 0));
   };
-  const totals all = count_all();
+  const pool_counts::totals all = count_all();
   const std::lock_guard lock(central_);
   pool_statistics now;
   now.live_bytes = bytes(all.live_bytes);
@@ -386,7 +309,7 @@ pool_statistics pool_state::statistics() const {
   now.idle_bytes = segments_.dirty_bytes() + mappings_.dirty_bytes() + all.cached_bytes;
   now.largest_free_bytes = std::max(segments_.largest_free_bytes(), mappings_.largest_free_bytes());
   now.hits = all.hits;
-  now.misses = misses_.load(std::memory_order_relaxed);
+  now.misses = all.misses;
   now.splits = segments_.splits();
   now.coalesces = segments_.coalesces();
   return now;
@@ -394,13 +317,7 @@ pool_statistics pool_state::statistics() const {
 
 bool pool_state::all_clear() const noexcept { return count_all().live_bytes == 0; }
 
-void pool_state::reset_peak() noexcept {
-  for (const thread_caches::hold all(caches_); const auto& cache : all) {
-    flush_counts(*cache);
-    cache->peak_live_bytes = 0;
-  }
-  peak_live_bytes_.store(live_bytes_.load(std::memory_order_relaxed), std::memory_order_relaxed);
-}
+void pool_state::reset_peak() noexcept { counts_.reset_peak(thread_caches::hold(caches_)); }
 
 bool pool_state::is_consistent() const {
   const std::lock_guard lock(central_);

@@ -25,6 +25,7 @@
 #include "storage/pool/heap/segment_heap.hpp"
 #include "storage/pool/heap/size_classes.hpp"
 #include "storage/pool/heap/spinning_mutex.hpp"
+#include "storage/pool/pools/pool_counts.hpp"
 
 namespace shale::detail {
 
@@ -80,10 +81,9 @@ class pool_state {
   void* try_allocate(const block_request& wanted) noexcept;
   void* allocate_small(const block_request& wanted) noexcept;
   void* allocate_from(segment_heap& heap, const block_request& wanted) noexcept;
-  enum class memory_wanted : std::uint8_t { backed, any };
+  enum class memory_wanted : std::uint8_t { resident, any };
   void* fetch(thread_cache& cache, const block_request& wanted, memory_wanted memory) noexcept;
   [[noreturn]] void throw_out_of_memory(std::size_t wanted_bytes) const;
-  bool is_worth_collecting() const noexcept;
 
   void make_room(thread_cache& cache, const block_request& freed) noexcept;
   void shrink(thread_cache& cache, std::size_t bytes) noexcept;
@@ -91,19 +91,7 @@ class pool_state {
   void give_large_back(thread_cache& cache) noexcept;
   void give_back(void* block, pool_clock::time_point now) noexcept;
 
-  void count_in(std::size_t bytes) noexcept;
-  void count_out(std::size_t bytes) noexcept;
-  void count(thread_cache& cache, std::int64_t blocks, std::size_t bytes) noexcept;
-  void flush_counts(thread_cache& cache) noexcept;
-  void report_cached_bytes(thread_cache& cache) noexcept;
-  struct totals {
-    std::size_t cached_bytes = 0;  // in caches of threads
-    std::uint64_t hits = 0;
-    std::int64_t live_blocks = 0;
-    std::int64_t live_bytes = 0;
-    std::int64_t peak_live_bytes = 0;
-  };
-  totals count_all() const noexcept;
+  pool_counts::totals count_all() const noexcept;
   enum class cached_blocks : std::uint8_t { all, unused };  // unused since the last tick
   void empty_cache(thread_cache& cache, cached_blocks blocks) noexcept;
   void empty_caches(cached_blocks blocks) noexcept;
@@ -123,13 +111,7 @@ class pool_state {
   segment_heap mappings_{quota_, segment_heap::cutting::never};
   idle_excess excess_;  // under maintenance_lock_
 
-  // Counts that are in no thread's cache.
-  std::atomic<std::int64_t> live_bytes_ = 0;
-  std::atomic<std::int64_t> live_blocks_ = 0;
-  std::atomic<std::int64_t> peak_live_bytes_ = 0;
-  std::atomic<std::uint64_t> hits_ = 0;
-  std::atomic<std::uint64_t> misses_ = 0;
-  std::atomic<std::int64_t> reported_bytes_ = 0;  // approximate bytes in caches of threads
+  pool_counts counts_;
   std::atomic<std::size_t> reserved_bytes_ = 0;
 };
 
