@@ -188,6 +188,9 @@ THROUGH = {
     "src/tensor": {
         "strided_pair": ("tests/tensor/copy_test.cpp", "how copies walk two layouts"),
     },
+    "src/storage/system": {
+        "pages": ("tests/storage/mapped_file_test.cpp", "every mapping"),
+    },
 }
 
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
@@ -12,11 +11,6 @@
 #include "storage/system/pages.hpp"
 
 namespace shale::detail {
-
-std::size_t system_page_bytes() noexcept {
-  static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  return bytes;
-}
 
 address_reservation::address_reservation(std::size_t bytes, std::size_t alignment,
                                          std::uint64_t remainder) {
