@@ -630,7 +630,7 @@ MUTATIONS = [
              "DenseArray.MappedForWritingBecomesReadOnlyAtCommit"),
     mutation("mapping-survives-abort", "array/transaction/shared_transaction.cpp", "end",
              "tensors of an aborted transaction stay mapped to the file",
-             "array->cut_off();", "",
+             "array->detach_from_file();", "",
              "DenseArray.AbortCutsTensorsOff"),
     mutation("stale-handle-writes", "array/transaction/written_array.cpp", "require_there",
              "an array that was removed can still be written through its handle",

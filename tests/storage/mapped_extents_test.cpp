@@ -231,7 +231,7 @@ TEST_F(MappedExtents, AbandonedShowZerosAndKeepTheFileAsItWas) {
   storage bytes = map({{0, 2 * page}, {9 * page, page}}, {.access = access::read_write});
   const storage other = map({{0, page}});
   bytes.data()[5] = std::byte{1};
-  abandon(bytes);
+  detach_from_file(bytes);
   EXPECT_TRUE(bytes.failed());
   EXPECT_EQ(code_of([&] { bytes.check(); }), errc::io);
   EXPECT_EQ(code_of([&] { bytes.flush(); }), errc::io);

@@ -200,7 +200,7 @@ void shared_transaction::remove(std::string_view name) {
   // The mapping goes first, because its space may be given to something else at once.
   if (const auto known = written_.find(name); known != written_.end()) {
     known->second->removed = true;
-    known->second->cut_off();
+    known->second->detach_from_file();
     known->second->tiles.reset();  // the tiles and the transaction own each other
     written_.erase(known);
   }
@@ -359,7 +359,7 @@ void shared_transaction::keep_mappings() noexcept {
       if (!newest) newest = readers_->latest();
       array->keep_mapping(*newest);
     } catch (...) {
-      // The file cannot be read any more. The commit is durable, but these tensors are cut off.
+      // The file cannot be read any more. The commit is durable, but these tensors are detached.
     }
   }
 }
@@ -420,7 +420,7 @@ bool shared_transaction::goes_on() const noexcept {
 void shared_transaction::end() noexcept {
   const std::lock_guard lock(state_lock_);
   for (const auto& [name, array] : written_) {
-    array->cut_off();
+    array->detach_from_file();
     array->tiles.reset();
   }
   written_.clear();

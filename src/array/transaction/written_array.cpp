@@ -33,8 +33,8 @@ void written_array::map_bytes(format::transaction& in, const std::string& path) 
                      .write_back = in.write_back()});
 }
 
-void written_array::cut_off() noexcept {
-  if (bytes && !bytes.empty()) detail::abandon(bytes);
+void written_array::detach_from_file() noexcept {
+  if (bytes && !bytes.empty()) detail::detach_from_file(bytes);
   bytes = storage();
 }
 

@@ -56,8 +56,8 @@ struct written_array {
   /// number of a process's mappings is limited (65,530 by default).
   void map_bytes(format::transaction& in, const std::string& path);
 
-  /// Replaces the mapping by anonymous memory, and marks its storage as failed.
-  void cut_off() noexcept;
+  /// Detaches the mapping from the file: it shows zeros, and its storage is marked failed.
+  void detach_from_file() noexcept;
 
   /// Called after commit for a mapping that a tensor still shows. If the array still has these
   /// bytes in `newest`, the mapping stays, and pins that generation. Returns false if it has not.

@@ -22,7 +22,7 @@ void expect_unfinished([[maybe_unused]] const void* context) noexcept {
 
 void start(tbb::task_arena& arena) { arena.initialize(); }
 
-void abandon(tbb::task_arena* arena) noexcept { expect_unfinished(arena); }
+void leak(tbb::task_arena* arena) noexcept { expect_unfinished(arena); }
 
 void enqueue(tbb::task_arena& arena, void (*body)(void*), void* context) {
   expect_unfinished(context);

@@ -11,7 +11,7 @@ void start(tbb::task_arena& arena);
 
 /// Leaks an arena that must be neither used nor destroyed, and tells LeakSanitizer that this is
 /// intended.
-void abandon(tbb::task_arena* arena) noexcept;
+void leak(tbb::task_arena* arena) noexcept;
 
 /// Returns at once. A thread of the arena calls `body(context)` as soon as it is free. `body` must
 /// not throw. A `body` may wait inside oneTBB, for example in a parallel algorithm that the user's

@@ -17,7 +17,7 @@ helper_arena::helper_arena(int helpers)
 
 // The destructor of an arena that has thrown could wait for ever (arena.1).
 helper_arena::~helper_arena() {
-  if (team_->failed()) abandon(arena_.release());
+  if (team_->failed()) leak(arena_.release());
 }
 
 // ---- between executors --------------------------------------------------------------------------

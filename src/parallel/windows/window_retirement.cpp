@@ -23,13 +23,13 @@ window_retirement::window_retirement(std::span<const streamed_memory> operands,
 void window_retirement::await_turn(index_t window) {
   if (window - retired_.load(std::memory_order_acquire) < most_.spread) return;
   std::unique_lock lock(mutex_);
-  retirement_.wait(lock, [&] { return abandoned_ || window - retired_ < most_.spread; });
+  retirement_.wait(lock, [&] { return failed_ || window - retired_ < most_.spread; });
 }
 
-void window_retirement::abandon() noexcept {
+void window_retirement::tile_failed() noexcept {
   {
     const std::lock_guard lock(mutex_);
-    abandoned_ = true;
+    failed_ = true;
   }
   retirement_.notify_all();
 }

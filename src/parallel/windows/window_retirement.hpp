@@ -41,7 +41,7 @@ class window_retirement {
   void end_tile(index_t window);
 
   /// A tile has failed and will never end: nobody waits for it any more.
-  void abandon() noexcept;
+  void tile_failed() noexcept;
 
   /// After the last tile: retires the remaining windows. Throws io
   void finish();
@@ -59,7 +59,7 @@ class window_retirement {
   std::mutex mutex_;
   std::condition_variable retirement_;
   dropped_pages pages_;
-  bool abandoned_ = false;
+  bool failed_ = false;
 };
 
 }  // namespace shale::parallel

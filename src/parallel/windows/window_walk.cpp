@@ -113,13 +113,13 @@ window_walk::tile_visit::tile_visit(window_walk& of, index_t tile) : of_(of), ti
   try {
     of.begin(tile);
   } catch (...) {
-    of.abandon();
+    of.tile_failed();
     throw;
   }
 }
 
 window_walk::tile_visit::~tile_visit() {
-  if (!ended_) of_.abandon();
+  if (!ended_) of_.tile_failed();
 }
 
 void window_walk::tile_visit::end() {
@@ -127,8 +127,8 @@ void window_walk::tile_visit::end() {
   ended_ = true;
 }
 
-void window_walk::abandon() noexcept {
-  if (streams()) retirement_->abandon();
+void window_walk::tile_failed() noexcept {
+  if (streams()) retirement_->tile_failed();
 }
 
 // Makes a tile's window ready, in two steps: its pages that are read are populated by the readers,

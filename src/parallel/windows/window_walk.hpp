@@ -92,7 +92,7 @@ class window_walk {
 
  private:
   void begin(index_t tile);
-  void abandon() noexcept;
+  void tile_failed() noexcept;
   window_sizes sizes() const;
   void read(index_t window);
   void prepare_stores(index_t window);

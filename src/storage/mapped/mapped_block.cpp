@@ -316,11 +316,11 @@ void mapped_block::make_read_only() {
   }
 }
 
-void mapped_block::abandon() noexcept {
+void mapped_block::detach_from_file() noexcept {
   const std::lock_guard growing(growing_);
   const std::lock_guard lock(layout_);
   if (parts_.empty()) return;
-  abandoned_.store(true, std::memory_order_relaxed);
+  detached_.store(true, std::memory_order_relaxed);
   mark_.set(parts_.front().file_offset);
   if (belongs_to_parent()) return;
   for (auto& mapped : parts_) {
@@ -356,7 +356,7 @@ void mapped_block::check_mark() const {
 }
 
 void mapped_block::throw_lost(std::uint64_t offset) const {
-  if (abandoned_.load(std::memory_order_relaxed))
+  if (detached_.load(std::memory_order_relaxed))
     throw error(
         errc::io,
         "the bytes belong to no array: their transaction has ended without keeping them, or has "

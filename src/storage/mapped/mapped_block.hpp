@@ -6,8 +6,7 @@
 //             bytes after it; so byte p of the owner is byte `skew + p` of the map. The parts of
 //             the map follow each other from 0 on without gaps
 //   mapped.2  a page is guarded from before it is mapped until the owner is destroyed. The
-//   destructor
-//             removes the guards first and then the pages; nobody uses the bytes then
+//             destructor removes the guards first and then the pages; nobody uses the bytes then
 //   mapped.3  the pages are mapped from the descriptor itself, never from a file that was reopened
 //             by name; the block owns the descriptor or `keep_alive` keeps it open; `keep_alive` is
 //             released last
@@ -71,7 +70,7 @@ class mapped_block : public storage_block {
   void make_read_only();
   /// Replaces the pages by private zeros and sets the mark. If that fails, the pages become
   /// read-only.
-  void abandon() noexcept;
+  void detach_from_file() noexcept;
 
   std::string_view path() const noexcept override { return source_.path; }
   std::optional<std::uint64_t> file_offset(std::size_t offset) const noexcept override;
@@ -152,7 +151,7 @@ class mapped_block : public storage_block {
   std::uint64_t first_offset_ = 0;  // in the file; only for a range
   std::size_t skew_ = 0;
   fault_mark mark_;
-  std::atomic<bool> abandoned_ = false;
+  std::atomic<bool> detached_ = false;
 
   fork_safe_mutex growing_;  // one growth at a time
   // Guards parts_ and regions_. A growth that fails removes the parts that it added.

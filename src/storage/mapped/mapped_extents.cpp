@@ -103,8 +103,8 @@ void make_read_only(const storage& mapped) {
   if (mapped_block* const block = mapped_owner(mapped)) block->make_read_only();
 }
 
-void abandon(const storage& mapped) noexcept {
-  if (mapped_block* const block = mapped_owner(mapped)) block->abandon();
+void detach_from_file(const storage& mapped) noexcept {
+  if (mapped_block* const block = mapped_owner(mapped)) block->detach_from_file();
 }
 
 }  // namespace shale::detail

@@ -60,8 +60,8 @@ void append_extents(storage& mapped, std::span<const file_extent> extents);
 /// stores stay. Throws io.
 void make_read_only(const storage& mapped);
 
-/// Detaches a writable mapping from its file. Earlier stores stay in the page cache for other users
-/// of the file; the addresses show private zeros, and the storage is marked failed.
-void abandon(const storage& mapped) noexcept;
+/// Detaches a writable mapping from its file: the addresses show private zeros from now on, and the
+/// storage is marked failed. Earlier stores stay in the page cache for other users of the file.
+void detach_from_file(const storage& mapped) noexcept;
 
 }  // namespace shale::detail
