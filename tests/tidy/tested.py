@@ -169,6 +169,9 @@ THROUGH = {
     "src/storage/blocks": {
         "heap_block": ("tests/storage/storage_test.cpp", "storage::allocate"),
     },
+    "src/storage/faults": {
+        "earlier_handlers": ("tests/storage/fault_guard_test.cpp", "handlers of the host program"),
+    },
     "src/storage/files": {
         "file_space": ("tests/storage/mapped_file_test.cpp", "reserved space, full disks"),
         "partial_path": ("tests/storage/mapped_file_test.cpp", "files that are replaced"),

@@ -1,5 +1,5 @@
-// The source is longer than others: the handler of the signal and everything that it reads stay in
-// one place, where a reader can check that all of it may run inside a signal handler.
+// The handler of the signal and what it reads are in this file and in earlier_handlers.cpp alone, so
+// that a reader can check that all of it may run inside a signal handler.
 #include "storage/faults/fault_guard.hpp"
 
 #include <pthread.h>
@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "shale/error.hpp"
+#include "storage/faults/earlier_handlers.hpp"
 #include "storage/system/blocked_signals.hpp"
 #include "storage/system/fork_handlers.hpp"
 #include "storage/system/pages.hpp"
@@ -29,7 +30,7 @@ namespace shale::detail {
 // How a fault is handled: The kernel calls `handle`. It searches the list of slots for an active
 // range that contains the address (`repair`). If there is one, `replace_rest` sets its mark and
 // maps other memory over the rest of the range. On return the instruction runs again, and succeeds.
-// Otherwise `pass_on` calls the handler that was installed before.
+// Otherwise `pass_on` calls the handler that was installed before (earlier_handlers.hpp).
 //
 // With `replacement::sink`, the memory is bounded (guard.3). The handler then maps the *void*, an
 // empty file, so that every access faults again, and gives memory only to a small patch around the
@@ -278,76 +279,7 @@ bool repair(std::uintptr_t address) noexcept {
   return false;
 }
 
-// ---- the handler, and earlier handlers ----------------------------------------------------------
-
-// [0] is the handler from before this library. Each further one was installed over ours by the host
-// program, and ours was put in front of it again.
-constexpr std::size_t chain_max = 8;
-std::array<struct sigaction, chain_max> earlier;
-std::atomic<std::size_t> earlier_count = 0;
-
-// The fault that this thread is passing on, and the number of handlers that it was passed to. If
-// such a handler of the host calls ours again, the fault goes to the handler before it.
-struct passing_on {
-  std::size_t handlers = 0;
-  const siginfo_t* about = nullptr;
-  const void* context = nullptr;
-  const void* frame = nullptr;
-};
-[[gnu::tls_model("initial-exec")]] thread_local passing_on passing;
-
-// Returns whether this call comes from inside a handler that the fault was passed to. Such a
-// handler may call ours directly, for example because it was installed over ours and calls its
-// predecessor. The fault must then go to the next older handler; else the two would call each other
-// for ever.
-//
-// `passing` describes the fault that this thread passed on last. Three facts decide together:
-//   1. handlers > 0: a handler that we called has not returned.
-//   2. The fault is the same one. A handler passes on its arguments, so at least one of the two
-//      pointers is equal. (It may pass a copy or null for the other.)
-//   3. This call is deeper in the stack (at a lower address) than the call that began to pass on.
-// The third is needed because a handler may leave by a jump (siglongjmp). Then `handlers` is never
-// decremented, and the kernel may put the next fault at the same addresses. That fault is not
-// deeper than the recorded frame, so it counts as a new one, and passing begins again.
-bool is_passing(const siginfo_t* about, const void* context, const void* frame) noexcept {
-  return passing.handlers > 0 && (about == passing.about || context == passing.context) &&
-         reinterpret_cast<std::uintptr_t>(frame) < reinterpret_cast<std::uintptr_t>(passing.frame);
-}
-
-void die_of(int number, const siginfo_t* about) noexcept {
-  struct sigaction by_default {};
-  by_default.sa_handler = SIG_DFL;
-  sigaction(number, &by_default, nullptr);
-  // On return the access faults again and ends the process at the right place. A signal that was
-  // sent must be sent again.
-  if (about->si_code <= 0) raise(number);
-}
-
-[[gnu::noinline]] void pass_on(int number, siginfo_t* about, void* context) noexcept {
-  const std::size_t count = earlier_count.load(std::memory_order_acquire);
-  const void* const frame = __builtin_frame_address(0);
-  if (!is_passing(about, context, frame)) passing = {0, about, context, frame};
-  const std::size_t index = count - 1 - std::min(passing.handlers, count - 1);
-  const struct sigaction& next = earlier[index];
-  const bool informed = (next.sa_flags & SA_SIGINFO) != 0;
-  if (!informed && next.sa_handler == SIG_DFL) return die_of(number, about);
-  if (!informed && next.sa_handler == SIG_IGN) {
-    if (about->si_code > 0) die_of(number, about);  // a real fault cannot be ignored
-    return;
-  }
-  // The signal mask that the kernel would have set for that handler.
-  sigset_t mask = static_cast<const ucontext_t*>(context)->uc_sigmask;
-  for (int signal_number = 1; signal_number < NSIG; ++signal_number)
-    if (sigismember(&next.sa_mask, signal_number) == 1) sigaddset(&mask, signal_number);
-  if ((next.sa_flags & SA_NODEFER) == 0) sigaddset(&mask, number);
-  sigset_t ours;
-  pthread_sigmask(SIG_SETMASK, &mask, &ours);
-  ++passing.handlers;
-  if (informed) next.sa_sigaction(number, about, context);
-  else next.sa_handler(number);
-  --passing.handlers;
-  pthread_sigmask(SIG_SETMASK, &ours, nullptr);
-}
+// ---- the handler --------------------------------------------------------------------------------
 
 bool access_raised(const siginfo_t* about) noexcept {
   return about->si_code == BUS_ADRERR || about->si_code == BUS_OBJERR ||
@@ -419,11 +351,8 @@ constexpr fork_handlers handlers{prepare_fork, resume_after_fork, start_child};
 
 // ---- installing ---------------------------------------------------------------------------------
 
-bool is_ours(const struct sigaction& action) noexcept {
-  return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == handle;
-}
-
-// Installs our handler in front if it is not. The caller holds `registering`.
+// Prepares what the handler needs, and installs it in front if it is not. The caller holds
+// `registering`.
 void install() {
   if (void_descriptor < 0) {
     system_page_bytes();  // called here, so that no handler makes the first call
@@ -434,18 +363,7 @@ void install() {
     void_descriptor = made;
   }
   keep_spare();
-  struct sigaction current {};
-  sigaction(SIGBUS, nullptr, &current);
-  const std::size_t count = earlier_count.load(std::memory_order_relaxed);
-  if (is_ours(current) || count == chain_max) return;
-  // The entry must be there before our handler can run and use it.
-  earlier[count] = current;
-  earlier_count.store(count + 1, std::memory_order_release);
-  struct sigaction ours {};
-  ours.sa_sigaction = handle;
-  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
-  sigfillset(&ours.sa_mask);
-  sigaction(SIGBUS, &ours, nullptr);
+  install_in_front(handle);
 }
 
 }  // namespace

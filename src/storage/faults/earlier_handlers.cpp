@@ -1,0 +1,106 @@
+#include "storage/faults/earlier_handlers.hpp"
+
+#include <pthread.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace shale::detail {
+
+namespace {
+
+// [0] is the handler from before this library. Each further one was installed over ours by the host
+// program, and ours was put in front of it again.
+constexpr std::size_t chain_max = 8;
+std::array<struct sigaction, chain_max> earlier;
+std::atomic<std::size_t> earlier_count = 0;
+
+// The fault that this thread is passing on, and the number of handlers that it was passed to. If
+// such a handler of the host calls ours again, the fault goes to the handler before it.
+struct passing_on {
+  std::size_t handlers = 0;
+  const siginfo_t* about = nullptr;
+  const void* context = nullptr;
+  const void* frame = nullptr;
+};
+[[gnu::tls_model("initial-exec")]] thread_local passing_on passing;
+
+// Returns whether this call comes from inside a handler that the fault was passed to. Such a
+// handler may call ours directly, for example because it was installed over ours and calls its
+// predecessor. The fault must then go to the next older handler; else the two would call each other
+// for ever.
+//
+// `passing` describes the fault that this thread passed on last. Three facts decide together:
+//   1. handlers > 0: a handler that we called has not returned.
+//   2. The fault is the same one. A handler passes on its arguments, so at least one of the two
+//      pointers is equal. (It may pass a copy or null for the other.)
+//   3. This call is deeper in the stack (at a lower address) than the call that began to pass on.
+// The third is needed because a handler may leave by a jump (siglongjmp). Then `handlers` is never
+// decremented, and the kernel may put the next fault at the same addresses. That fault is not
+// deeper than the recorded frame, so it counts as a new one, and passing begins again.
+bool is_passing(const siginfo_t* about, const void* context, const void* frame) noexcept {
+  return passing.handlers > 0 && (about == passing.about || context == passing.context) &&
+         reinterpret_cast<std::uintptr_t>(frame) < reinterpret_cast<std::uintptr_t>(passing.frame);
+}
+
+void die_of(int number, const siginfo_t* about) noexcept {
+  struct sigaction by_default {};
+  by_default.sa_handler = SIG_DFL;
+  sigaction(number, &by_default, nullptr);
+  // On return the access faults again and ends the process at the right place. A signal that was
+  // sent must be sent again.
+  if (about->si_code <= 0) raise(number);
+}
+
+bool are_equal(const struct sigaction& installed, signal_handler ours) noexcept {
+  return (installed.sa_flags & SA_SIGINFO) != 0 && installed.sa_sigaction == ours;
+}
+
+}  // namespace
+
+[[gnu::noinline]] void pass_on(int number, siginfo_t* about, void* context) noexcept {
+  const std::size_t count = earlier_count.load(std::memory_order_acquire);
+  const void* const frame = __builtin_frame_address(0);
+  if (!is_passing(about, context, frame)) passing = {0, about, context, frame};
+  const std::size_t index = count - 1 - std::min(passing.handlers, count - 1);
+  const struct sigaction& next = earlier[index];
+  const bool informed = (next.sa_flags & SA_SIGINFO) != 0;
+  if (!informed && next.sa_handler == SIG_DFL) return die_of(number, about);
+  if (!informed && next.sa_handler == SIG_IGN) {
+    if (about->si_code > 0) die_of(number, about);  // a real fault cannot be ignored
+    return;
+  }
+  // The signal mask that the kernel would have set for that handler.
+  sigset_t mask = static_cast<const ucontext_t*>(context)->uc_sigmask;
+  for (int signal_number = 1; signal_number < NSIG; ++signal_number)
+    if (sigismember(&next.sa_mask, signal_number) == 1) sigaddset(&mask, signal_number);
+  if ((next.sa_flags & SA_NODEFER) == 0) sigaddset(&mask, number);
+  sigset_t ours;
+  pthread_sigmask(SIG_SETMASK, &mask, &ours);
+  ++passing.handlers;
+  if (informed) next.sa_sigaction(number, about, context);
+  else next.sa_handler(number);
+  --passing.handlers;
+  pthread_sigmask(SIG_SETMASK, &ours, nullptr);
+}
+
+void install_in_front(signal_handler ours) noexcept {
+  struct sigaction current {};
+  sigaction(SIGBUS, nullptr, &current);
+  const std::size_t count = earlier_count.load(std::memory_order_relaxed);
+  if (are_equal(current, ours) || count == chain_max) return;
+  // The entry must be there before our handler can run and use it.
+  earlier[count] = current;
+  earlier_count.store(count + 1, std::memory_order_release);
+  struct sigaction front {};
+  front.sa_sigaction = ours;
+  front.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+  sigfillset(&front.sa_mask);
+  sigaction(SIGBUS, &front, nullptr);
+}
+
+}  // namespace shale::detail
