@@ -1115,7 +1115,7 @@ MUTATIONS = [
              "MappedExtents.OfSmallerPages*", large_pages=True),
 
     # ---- keys, sort and rank: the order of elements ----------------------------------------------
-    mutation("zeros-and-nans-not-restored", "ops/sorting/lane_sort.cpp", "restore",
+    mutation("zeros-and-nans-not-restored", "ops/sorting/row_sort.cpp", "restore",
              "signs of zeros and payloads of NaN are lost",
              "total.nans == 0 && total.minus_zeros == 0", "true",
              "SortingRules.EqualElements*"),

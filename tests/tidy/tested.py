@@ -122,7 +122,7 @@ THROUGH = {
     },
     "src/ops/sorting": {
         "key_search": ("tests/ops/searching_test.cpp", "searchsorted and unique"),
-        "lane_sort": ("tests/ops/sorting_test.cpp", "sort and argsort"),
+        "row_sort": ("tests/ops/sorting_test.cpp", "sort and argsort"),
         "row_selection": ("tests/ops/order_statistics_test.cpp", "topk, kthvalue and quantiles"),
     },
     "src/parallel/blocks": {

@@ -7,7 +7,7 @@
 #include "ops/functions/held_operand.hpp"
 #include "ops/leaves/indices.hpp"
 #include "ops/sorting/key_search.hpp"
-#include "ops/sorting/lane_sort.hpp"
+#include "ops/sorting/row_sort.hpp"
 #include "parallel/executor/tile_loop.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/error.hpp"

@@ -2,7 +2,7 @@
 
 #include "core/allocating.hpp"
 #include "ops/functions/held_operand.hpp"
-#include "ops/sorting/lane_sort.hpp"
+#include "ops/sorting/row_sort.hpp"
 
 namespace shale {
 

@@ -98,25 +98,25 @@ class first_elements {
 };
 
 template <class T>
-void select_first_of(const tensor& from, const std::vector<index_t>& lanes, index_t first,
+void select_first_of(const tensor& from, const std::vector<index_t>& result_rows, index_t first,
                      index_t k, bool descends, const tensor& values, const tensor& indices,
                      executor& on) {
   using bits = bits_of<T>;
   const row_shape shape(from);
   const bits flip = descends ? order_keys<T>::last : bits{0};
   const bits* const source = elements_at<T>(from);
-  const auto lane_of = [&](index_t row) {
-    return lanes.empty() ? row : lanes[static_cast<std::size_t>(row)];
+  const auto result_row_of = [&](index_t row) {
+    return result_rows.empty() ? row : result_rows[static_cast<std::size_t>(row)];
   };
-  const auto begin_lane = [&](first_elements<T>& best, index_t lane) {
+  const auto load_best = [&](first_elements<T>& best, index_t result_row) {
     for (index_t i = 0; i < std::min(k, first); ++i) {
-      const bits element = elements_at<T>(values)[lane * k + i];
+      const bits element = elements_at<T>(values)[result_row * k + i];
       best.keep({static_cast<bits>(order_keys<T>::key(element) ^ flip), element,
-                 indices_of(indices)[lane * k + i]});
+                 indices_of(indices)[result_row * k + i]});
     }
   };
-  const auto end_lane = [&](first_elements<T>& best, index_t lane) {
-    index_t at = lane * k;
+  const auto store_best = [&](first_elements<T>& best, index_t result_row) {
+    index_t at = result_row * k;
     for (const auto& found : best.in_order()) {
       elements_of<T>(values)[at] = found.element;
       indices_of(indices)[at++] = found.index;
@@ -129,10 +129,10 @@ void select_first_of(const tensor& from, const std::vector<index_t>& lanes, inde
     for_each_row(shape, sizeof(bits), on, [&](index_t row, int worker) {
       first_elements<T>& best = of_workers[static_cast<std::size_t>(worker)];
       best.clear();
-      const index_t lane = lane_of(row);
-      begin_lane(best, lane);
+      const index_t result_row = result_row_of(row);
+      load_best(best, result_row);
       best.add(source + row * shape.length, shape.length, first);
-      end_lane(best, lane);
+      store_best(best, result_row);
     });
     return;
   }
@@ -150,51 +150,60 @@ void select_first_of(const tensor& from, const std::vector<index_t>& lanes, inde
         },
         {.progress_bytes = static_cast<std::uint64_t>(shape.length) * sizeof(bits)});
     first_elements<T> best(k, flip);
-    const index_t lane = lane_of(row);
-    begin_lane(best, lane);
+    const index_t result_row = result_row_of(row);
+    load_best(best, result_row);
     for (const auto& piece : found)
       for (const auto& element : piece) best.keep(element);
-    end_lane(best, lane);
+    store_best(best, result_row);
   }
 }
 
 // ---- ranks --------------------------------------------------------------------------------------
 
-// The numbers of elements by the leading bits of their keys.
+// The bins of keys: those with the same leading bits are in one bin.
 template <class T>
-class leading_counts {
+class key_bins {
   using bits = bits_of<T>;
   static constexpr int key_bits = 8 * sizeof(T);
   static constexpr int counted_bits = std::min(key_bits, 12);
 
  public:
-  static constexpr int bins = 1 << counted_bits;
+  static constexpr int count = 1 << counted_bits;
   static int bin_of(bits key) { return static_cast<int>(key >> (key_bits - counted_bits)); }
 };
 
-// The keys with the given ranks of a long row.
+// The number of keys in each bin, for each piece of a row.
 template <class T>
-std::vector<bits_of<T>> ranked_keys(const bits_of<T>* row, index_t length, index_t pieces,
-                                    const std::vector<index_t>& ranks, executor& on) {
-  using bits = bits_of<T>;
-  using counts = leading_counts<T>;
-  const equal_pieces bounds(length, pieces);
+std::vector<std::vector<index_t>> count_keys(const bits_of<T>* row, index_t pieces,
+                                             const equal_pieces& bounds, executor& on) {
+  using bins = key_bins<T>;
   std::vector<std::vector<index_t>> of_pieces(static_cast<std::size_t>(pieces));
   parallel::parallel_for_tiles(
       on, pieces,
       [&](index_t piece, int) {
-        std::vector<index_t> own(counts::bins, 0);
+        std::vector<index_t> own(bins::count, 0);
         for (index_t i = bounds.start(piece); i < bounds.start(piece + 1); ++i)
-          ++own[static_cast<std::size_t>(counts::bin_of(order_keys<T>::key(row[i])))];
+          ++own[static_cast<std::size_t>(bins::bin_of(order_keys<T>::key(row[i])))];
         of_pieces[static_cast<std::size_t>(piece)] = std::move(own);
       },
-      {.progress_bytes = static_cast<std::uint64_t>(length) * sizeof(bits)});
-  std::vector<index_t> starts(counts::bins + 1, 0);
-  for (std::size_t bin = 0; bin < counts::bins; ++bin) {
+      {.progress_bytes = static_cast<std::uint64_t>(bounds.start(pieces)) * sizeof(bits_of<T>)});
+  return of_pieces;
+}
+
+// The keys with the given ranks of a long row (rank.2).
+template <class T>
+std::vector<bits_of<T>> ranked_keys(const bits_of<T>* row, index_t length, index_t pieces,
+                                    const std::vector<index_t>& ranks, executor& on) {
+  using bits = bits_of<T>;
+  using bins = key_bins<T>;
+  const equal_pieces bounds(length, pieces);
+  const auto of_pieces = count_keys<T>(row, pieces, bounds, on);
+  std::vector<index_t> starts(bins::count + 1, 0);
+  for (std::size_t bin = 0; bin < bins::count; ++bin) {
     starts[bin + 1] = starts[bin];
     for (const auto& own : of_pieces) starts[bin + 1] += own[bin];
   }
-  std::vector<bool> is_wanted(counts::bins, false);
+  std::vector<bool> is_wanted(bins::count, false);
   std::vector<std::size_t> bin_of_rank;
   bin_of_rank.reserve(ranks.size());
   index_t gathered = 0;
@@ -206,11 +215,11 @@ std::vector<bits_of<T>> ranked_keys(const bits_of<T>* row, index_t length, index
     bin_of_rank.push_back(bin);
   }
   // The places of each bin's keys, and then of each piece's in it.
-  std::vector<index_t> places(counts::bins, 0);
+  std::vector<index_t> places(bins::count, 0);
   index_t place = 0;
   std::vector<std::vector<index_t>> starts_of(static_cast<std::size_t>(pieces));
-  for (auto& own : starts_of) own.assign(counts::bins, 0);
-  for (std::size_t bin = 0; bin < counts::bins; ++bin) {
+  for (auto& own : starts_of) own.assign(bins::count, 0);
+  for (std::size_t bin = 0; bin < bins::count; ++bin) {
     places[bin] = place;
     if (!is_wanted[bin]) continue;
     for (std::size_t piece = 0; piece < of_pieces.size(); ++piece) {
@@ -225,13 +234,13 @@ std::vector<bits_of<T>> ranked_keys(const bits_of<T>* row, index_t length, index
     auto& next = starts_of[static_cast<std::size_t>(piece)];
     for (index_t i = bounds.start(piece); i < bounds.start(piece + 1); ++i) {
       const bits key = order_keys<T>::key(row[i]);
-      const auto bin = static_cast<std::size_t>(counts::bin_of(key));
+      const auto bin = static_cast<std::size_t>(bins::bin_of(key));
       if (is_wanted[bin]) keys[next[bin]++] = key;
     }
   });
   std::vector<bits> found;
   found.reserve(ranks.size());
-  for (std::size_t bin = 0; bin < counts::bins; ++bin)
+  for (std::size_t bin = 0; bin < bins::count; ++bin)
     if (is_wanted[bin]) sort_items(keys + places[bin], starts[bin + 1] - starts[bin]);
   for (std::size_t i = 0; i < ranks.size(); ++i)
     found.push_back(keys[places[bin_of_rank[i]] + ranks[i] - starts[bin_of_rank[i]]]);
@@ -311,11 +320,12 @@ void select_modes_of(const tensor& sorted, const tensor& order, const tensor& va
 
 }  // namespace
 
-void select_first(const tensor& from, const std::vector<index_t>& lanes, index_t first, index_t k,
-                  bool descends, const tensor& values, const tensor& indices, executor& on) {
+void select_first(const tensor& from, const std::vector<index_t>& result_rows, index_t first,
+                  index_t k, bool descends, const tensor& values, const tensor& indices,
+                  executor& on) {
   if (from.size() == 0 || k == 0) return;
   visit(from.dtype(), ordered_types{}, [&]<class T>(std::type_identity<T>) {
-    select_first_of<T>(from, lanes, first, k, descends, values, indices, on);
+    select_first_of<T>(from, result_rows, first, k, descends, values, indices, on);
   });
 }
 

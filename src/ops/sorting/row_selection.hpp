@@ -15,13 +15,15 @@
 
 namespace shale::ops {
 
-/// Merges the first elements of the rows `from` with those found before. Row r of `from` begins at
-/// position `first` of the lane `lanes[r]`, or of lane r if there are no `lanes`. The lane's best min(k, first) elements are the first
-/// ones of its row in `values` and `indices`, which have k columns; so are its best
-/// min(k, first + row length) ones afterwards. Descending: the largest come first.
+/// Finds the first k elements, in order, of rows that come part by part, and their indices. Each row
+/// of `from` is a part of a longer row, whose number is `result_rows[r]`, or r if `result_rows` is
+/// empty. The part begins at the index `first` of the longer row. `values` and `indices` have k
+/// columns and a row for each longer one: the best min(k, first) elements of the parts before, which
+/// this function replaces by the best ones with this part. Descending: the largest come first.
 /// Throws   std::bad_alloc, cancelled
-void select_first(const tensor& from, const std::vector<index_t>& lanes, index_t first, index_t k,
-                  bool descends, const tensor& values, const tensor& indices, executor& on);
+void select_first(const tensor& from, const std::vector<index_t>& result_rows, index_t first,
+                  index_t k, bool descends, const tensor& values, const tensor& indices,
+                  executor& on);
 
 /// The elements with the given ranks, of each row. Rows are not empty.
 /// Shape    [number of rows, number of ranks]; the dtype of `from`. A NaN is the canonical one, and

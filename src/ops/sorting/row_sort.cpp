@@ -1,4 +1,4 @@
-#include "ops/sorting/lane_sort.hpp"
+#include "ops/sorting/row_sort.hpp"
 
 #include <algorithm>
 #include <cstring>
