@@ -39,11 +39,11 @@ void pause_briefly() noexcept {
 
 helper_team::open_call::open_call(helper_team& team, tbb::task_arena& arena, int places,
                                   void (*work)(void*, int), void* context) noexcept
-    : team_(team), arena_(arena), work_(work), context_(context), places_(places) {
+    : team_(team), arena_(arena), work_(work), context_(context), places_{.vacant = places} {
   int tasks = 0;
   {
     const std::lock_guard lock(team_.mutex_);
-    if (places_ > 0) team_.add(*this);
+    if (places > 0) team_.calls_.add(*this);
     tasks = team_.claim_tasks();
   }
   team_.start_tasks(arena_, tasks);
@@ -52,8 +52,8 @@ helper_team::open_call::open_call(helper_team& team, tbb::task_arena& arena, int
 void helper_team::open_call::close() noexcept {
   {
     const std::lock_guard lock(team_.mutex_);
-    if (listed_) team_.remove(*this);
-    places_ = 0;
+    if (places_.in_ring) team_.calls_.remove(*this);
+    places_.vacant = 0;
     if (inside_.load(std::memory_order_relaxed) == 0) return;
   }
   for (int look = 0; look < looks_before_sleep; ++look) {
@@ -76,7 +76,7 @@ void helper_team::release() noexcept {
 // Returns how many tasks the calling thread has to start: one for each free place without a coming
 // task, within the limits.
 int helper_team::claim_tasks() noexcept {
-  const int wanted = std::min({places_ - coming_, most_ - tasks_, tasks_at_a_time});
+  const int wanted = std::min({calls_.free_places() - coming_, most_ - tasks_, tasks_at_a_time});
   if (wanted <= 0) return 0;
   tasks_ += wanted;
   coming_ += wanted;
@@ -84,14 +84,16 @@ int helper_team::claim_tasks() noexcept {
 }
 
 void helper_team::start_tasks(tbb::task_arena& arena, int count) noexcept {
-  if (count == 0) return;
-  // Only one thread at a time is inside the arena: if the arena throws in one thread, another
-  // thread inside it may wait for ever.
-  const std::lock_guard lock(enqueuing_);
+  if (count > 0) entrance_.hand_over(arena, count, &helper_team::help, *this);
+}
+
+void helper_team::task_entrance::hand_over(tbb::task_arena& arena, int count, void (*body)(void*),
+                                           helper_team& team) noexcept {
+  const std::lock_guard lock(entering_);
   for (; count > 0 && !failed(); --count) {
-    users_.fetch_add(1, std::memory_order_release);
+    team.users_.fetch_add(1, std::memory_order_release);
     try {
-      enqueue(arena, &helper_team::help, this);
+      enqueue(arena, body, &team);
     } catch (...) {
       // The call continues with fewer helpers. It is unknown whether the arena has got the task,
       // which may begin later or never, so the task stays counted as a user of the team.
@@ -113,56 +115,58 @@ void helper_team::help_open_calls() noexcept {
   unblock_once();
   std::unique_lock lock(mutex_);
   --coming_;
-  while (first_ != nullptr) {
-    open_call& call = take_place();
-    const int number = call.joined_;
+  while (!calls_.empty()) {
+    open_call& call = calls_.take_place();
+    const int number = call.places_.taken;
     const int more = claim_tasks();
     lock.unlock();
     start_tasks(call.arena_, more);
     call.work_(call.context_, number);
     lock.lock();
     // `work` returns only if the call has no work left, so no other helper needs to join.
-    if (call.listed_) remove(call);
+    if (call.places_.in_ring) calls_.remove(call);
     if (call.inside_.fetch_sub(1, std::memory_order_relaxed) == 1 && call.caller_waits_)
       call.left_.notify_one();
   }
   --tasks_;
 }
 
-// Takes a place of the first call and moves the ring on. So the calls get helpers in turn: every
-// call gets one more helper before any call gets two more.
-helper_team::open_call& helper_team::take_place() noexcept {
+// ---- the ring -----------------------------------------------------------------------------------
+
+helper_team::open_call& helper_team::call_ring::take_place() noexcept {
   open_call& call = *first_;
-  ++call.joined_;
+  ++call.places_.taken;
   call.inside_.fetch_add(1, std::memory_order_relaxed);
-  --places_;
-  if (--call.places_ == 0) remove(call);
-  else first_ = call.next_;
+  --free_places_;
+  if (--call.places_.vacant == 0) remove(call);
+  else first_ = call.places_.next;
   return call;
 }
 
-void helper_team::add(open_call& call) noexcept {
+void helper_team::call_ring::add(open_call& call) noexcept {
+  auto& [vacant, taken, in_ring, next, previous] = call.places_;
   if (first_ == nullptr) {
-    call.next_ = call.previous_ = first_ = &call;
+    next = previous = first_ = &call;
   } else {
-    call.next_ = first_;
-    call.previous_ = first_->previous_;
-    call.previous_->next_ = call.next_->previous_ = &call;
+    next = first_;
+    previous = first_->places_.previous;
+    previous->places_.next = next->places_.previous = &call;
   }
-  call.listed_ = true;
-  places_ += call.places_;
+  in_ring = true;
+  free_places_ += vacant;
 }
 
-void helper_team::remove(open_call& call) noexcept {
-  places_ -= call.places_;
-  call.listed_ = false;
-  if (call.next_ == &call) {
+void helper_team::call_ring::remove(open_call& call) noexcept {
+  auto& [vacant, taken, in_ring, next, previous] = call.places_;
+  free_places_ -= vacant;
+  in_ring = false;
+  if (next == &call) {
     first_ = nullptr;
     return;
   }
-  call.previous_->next_ = call.next_;
-  call.next_->previous_ = call.previous_;
-  if (first_ == &call) first_ = call.next_;
+  previous->places_.next = next;
+  next->places_.previous = previous;
+  if (first_ == &call) first_ = next;
 }
 
 }  // namespace shale::parallel

@@ -50,7 +50,7 @@ class helper_team {
 
   /// Whether handing over a task has thrown. The arena then gets no more tasks (arena.1), and the
   /// counts of tasks no longer change.
-  bool failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
+  bool failed() const noexcept { return entrance_.failed(); }
 
   /// A call that helpers may join between construction and `close`.
   class open_call {
@@ -78,19 +78,57 @@ class helper_team {
     void (*const work_)(void*, int);
     void* const context_;
 
-    // The next six members are protected by the team's lock.
-    int places_;  // free places
-    int joined_ = 0;
-    bool listed_ = false;
+    // The team's lock protects the next two members.
+    struct ring_place {
+      int vacant;     // places that no helper has taken
+      int taken = 0;  // helpers that have joined so far
+      bool in_ring = false;
+      open_call* next = nullptr;
+      open_call* previous = nullptr;
+    };
+    ring_place places_;
     bool caller_waits_ = false;
-    open_call* next_ = nullptr;
-    open_call* previous_ = nullptr;
 
     std::atomic<int> inside_ = 0;  // changed under the lock
     std::condition_variable left_{};
   };
 
  private:
+  // The ring of calls that have free places.
+  class call_ring {
+   public:
+    bool empty() const noexcept { return first_ == nullptr; }
+    int free_places() const noexcept { return free_places_; }
+
+    void add(open_call& call) noexcept;
+    void remove(open_call& call) noexcept;
+
+    // Takes a place of the first call and moves the ring on. So the calls get helpers in turn:
+    // every call gets one more helper before any call gets two more. The ring is not empty.
+    open_call& take_place() noexcept;
+
+   private:
+    open_call* first_ = nullptr;
+    int free_places_ = 0;
+  };
+
+  // Hands tasks to an arena of oneTBB.
+  class task_entrance {
+   public:
+    bool failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
+
+    // Hands over `count` calls of `body(team)`; fewer if the arena throws. The number of the team's
+    // users is raised for each, even for one that made the arena throw.
+    void hand_over(tbb::task_arena& arena, int count, void (*body)(void*),
+                   helper_team& team) noexcept;
+
+   private:
+    // Only one thread at a time is inside the arena: if the arena throws in one thread, another
+    // thread inside it may wait for ever. Never held together with the team's lock.
+    std::mutex entering_;
+    std::atomic<bool> failed_ = false;
+  };
+
   explicit helper_team(int most) noexcept : most_(most) {}
   ~helper_team() = default;
 
@@ -99,20 +137,15 @@ class helper_team {
   void start_tasks(tbb::task_arena& arena, int count) noexcept;
   static void help(void* team) noexcept;
   void help_open_calls() noexcept;
-  void add(open_call& call) noexcept;
-  void remove(open_call& call) noexcept;
-  open_call& take_place() noexcept;
 
   std::atomic<int> users_ = 1;  // the executor and each task
   const int most_;
-  std::atomic<bool> failed_ = false;
-  std::mutex enqueuing_;  // held while tasks are handed to oneTBB; never held together with mutex_
+  task_entrance entrance_;
 
-  mutable std::mutex mutex_;
-  open_call* first_ = nullptr;  // the ring of calls that have free places
-  int places_ = 0;              // free places of all calls in the ring
-  int tasks_ = 0;               // tasks handed to the arena that have not ended
-  int coming_ = 0;              // tasks handed to the arena that have not begun
+  mutable std::mutex mutex_;  // guards what follows
+  call_ring calls_;
+  int tasks_ = 0;   // tasks handed to the arena that have not ended
+  int coming_ = 0;  // tasks handed to the arena that have not begun
 };
 
 }  // namespace shale::parallel
