@@ -188,11 +188,12 @@ THROUGH = {
     "src/storage/shared": {
         "shared_segment": ("tests/storage/shared_memory_test.cpp", "every shared segment"),
     },
-    "src/tensor": {
-        "strided_pair": ("tests/tensor/copy_test.cpp", "how copies walk two layouts"),
-    },
     "src/storage/system": {
         "pages": ("tests/storage/mapped_file_test.cpp", "every mapping"),
+    },
+    "src/tensor": {
+        "strided_pair": ("tests/tensor/copy_test.cpp", "how copies walk two layouts"),
+        "tensor_views": ("tests/tensor/view_test.cpp", "every view"),
     },
 }
 
