@@ -84,7 +84,7 @@ class element_streamer {
     for (std::size_t done = 0; done < all.bytes; done += piece_bytes) {
       parallel::require_not_cancelled(on_);
       const byte_range piece{all.offset + done, std::min(piece_bytes, all.bytes - done)};
-      if (parallel::compares(on_, source)) source.compare_checksums(piece);
+      if (parallel::compares_checksums(on_, source)) source.compare_checksums(piece);
       source.populate(piece);
       std::span<const std::byte> elements(source.data() + piece.offset, piece.bytes);
       if (swapped_ || has_odd_bools(elements)) {

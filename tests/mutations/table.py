@@ -927,7 +927,7 @@ MUTATIONS = [
              "DenseArray.UpdateRefusesDamagedArrays"),
     mutation("operands-not-compared", "parallel/windows/window_walk.cpp", "window_walk",
              "calls that do not stream compare no checksums",
-             "compares(on, operand.bytes)", "false",
+             "compares_checksums(on, operand.bytes)", "false",
              "DenseSums.CallsThatCompare*"),
     mutation("windows-not-compared", "parallel/windows/window_walk.cpp", "read",
              "calls that stream compare no checksums",

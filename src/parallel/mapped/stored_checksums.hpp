@@ -8,7 +8,7 @@
 namespace shale::parallel {
 
 /// Whether calls on the executor compare the bytes that they read from this storage.
-inline bool compares(const executor& on, const storage& bytes) noexcept {
+inline bool compares_checksums(const executor& on, const storage& bytes) noexcept {
   return on.checksums() == checksum_use::compared && bytes.has_checksums();
 }
 

@@ -33,7 +33,7 @@ std::vector<streamed_memory> choose_streamed(const plan& over,
 // Compares the stored checksums of what some tiles read of an operand.
 void compare_checksums(const streamed_memory& operand, tile_numbers tiles, const executor& on) {
   const storage& bytes = operand.bytes();
-  if (!compares(on, bytes)) return;
+  if (!compares_checksums(on, bytes)) return;
   if (!operand.has_gaps()) return bytes.compare_checksums(operand.range(tiles));
   operand.for_each_piece(tiles, [&](byte_range piece) { bytes.compare_checksums(piece); });
 }
@@ -47,7 +47,7 @@ window_walk::window_walk(const plan& over, const std::vector<streamed_operand>& 
   // window.
   for (const auto& operand : operands) {
     const bool streamed = streams() && is_mapped(operand.bytes);
-    if (!operand.written && !streamed && compares(on, operand.bytes))
+    if (!operand.written && !streamed && compares_checksums(on, operand.bytes))
       compare_checksums_of(over, operand.index, operand.bytes, on);
   }
   if (!streams()) return;
