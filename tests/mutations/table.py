@@ -626,7 +626,7 @@ MUTATIONS = [
              "DenseArray.DamageIsFoundByVerifyAndByReading"),
     mutation("kept-mapping-unpinned", "array/transaction/written_array.cpp", "keep_mapping",
              "a tensor that outlives its transaction holds no pin",
-             "owner->pin = newest;", "",
+             "kept->pin = newest;", "",
              "DenseArray.MappedForWritingBecomesReadOnlyAtCommit"),
     mutation("mapping-survives-abort", "array/transaction/shared_transaction.cpp", "end",
              "tensors of an aborted transaction stay mapped to the file",

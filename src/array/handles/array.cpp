@@ -56,7 +56,7 @@ array::implementation::implementation(arrays::shared_transaction& owner,
   } else if (record.is_dense()) {
     mapped = owner.bytes_of(*found.written).as_read_only();
   } else {
-    tiles = owner.read_tiles(found.written);
+    tiles = owner.read_only_tiles_of(found.written);
   }
 }
 

@@ -115,7 +115,7 @@ std::shared_ptr<written_array> shape_change::set(const dims& shape) {
           .store_again(cut.across, executor::current());
     }
     const auto state = owner_.lock(owner_.state_lock_);
-    owner_.require_open(owner_.chunks_);
+    owner_.require_active(owner_.chunks_);
     now.shape = shape;
     now.chunked().grid_capacity =
         format::grown_capacity(now.chunked().grid_capacity, format::chunk_grid(now));

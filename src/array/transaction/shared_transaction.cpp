@@ -31,7 +31,7 @@ std::string shared_transaction::label(std::string_view name) const {
   return fmt::format("{} in {}", detail::in_quotes(name), path());
 }
 
-void shared_transaction::require_open(const operation_gate& gate) const {
+void shared_transaction::require_active(const operation_gate& gate) const {
   if (gate.closed())
     throw error(errc::invalid_argument, "the transaction has ended",
                 {fmt::format("file {}, generation {}", path(), generation_),
@@ -49,7 +49,7 @@ std::unique_lock<std::mutex> shared_transaction::lock(std::mutex& mutex) const {
 
 // The caller holds `state_lock_`, which guards `removed`.
 void shared_transaction::require_chunks(const written_array& array) const {
-  require_open(chunks_);
+  require_active(chunks_);
   array.require_there();
 }
 
@@ -251,7 +251,7 @@ void shared_transaction::remove_attribute(std::string_view array, std::string_vi
   inner_->put(*record);
 }
 
-std::shared_ptr<const chunk_tiles> shared_transaction::read_tiles(
+std::shared_ptr<const chunk_tiles> shared_transaction::read_only_tiles_of(
     const std::shared_ptr<written_array>& array) {
   return std::make_shared<chunk_tiles>(
       label(array->name), array->record,

@@ -123,8 +123,9 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   void abort() noexcept;
   std::uint64_t metadata_bytes_written() const noexcept;
 
-  /// A handle to the array's chunks that reads only.
-  std::shared_ptr<const chunk_tiles> read_tiles(const std::shared_ptr<written_array>& array);
+  /// The array's chunks as tiles that are only read.
+  std::shared_ptr<const chunk_tiles> read_only_tiles_of(
+      const std::shared_ptr<written_array>& array);
 
  private:
   friend class transaction_chunks;
@@ -134,8 +135,8 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
 
   bool is_of_this_process() const noexcept { return ::getpid() == process_; }
   std::unique_lock<std::mutex> lock(std::mutex& mutex) const;
-  void require_open(const operation_gate& gate) const;
-  void require_active() const { require_open(writes_); }
+  void require_active(const operation_gate& gate) const;
+  void require_active() const { require_active(writes_); }
   void require_outside_of_writes(const char* advice) const;
   void require_chunks(const written_array& array) const;
   void require_shape_at_rest(std::string_view name) const;

@@ -8,19 +8,19 @@ namespace shale::arrays {
 
 std::optional<format::chunk_entry> staged_chunks::find(std::uint64_t number) const {
   const auto state = owner_.lock(owner_.state_lock_);
-  owner_.require_open(owner_.chunks_);
+  owner_.require_active(owner_.chunks_);
   return owner_.inner_->find_chunk(name_, number);
 }
 
 void staged_chunks::read(const format::chunk_entry& entry, format::bytes_span into) const {
   const operation_gate::visit running(owner_.chunks_);
-  owner_.require_open(owner_.chunks_);
+  owner_.require_active(owner_.chunks_);
   owner_.inner_->read_chunk(entry, into);
 }
 
 void staged_chunks::put(std::uint64_t number, const format::encoded_chunk& chunk) {
   const operation_gate::visit running(owner_.chunks_);
-  owner_.require_open(owner_.chunks_);
+  owner_.require_active(owner_.chunks_);
   format::chunk_entry entry = format::entry_of(chunk);
   {
     const auto state = owner_.lock(owner_.state_lock_);

@@ -8,14 +8,14 @@ namespace shale::arrays {
 
 std::optional<format::chunk_entry> transaction_chunks::find(std::uint64_t number) const {
   const auto state = owner_->lock(owner_->state_lock_);
-  owner_->require_open(owner_->chunks_);
+  owner_->require_active(owner_->chunks_);
   array_->require_readable();
   return owner_->inner_->find_chunk(array_->name, number);
 }
 
 void transaction_chunks::read(const format::chunk_entry& entry, format::bytes_span into) const {
   const operation_gate::visit running(owner_->chunks_);
-  owner_->require_open(owner_->chunks_);
+  owner_->require_active(owner_->chunks_);
   owner_->inner_->read_chunk(entry, into);
 }
 
@@ -30,7 +30,7 @@ int transaction_chunks::descriptor() const noexcept {
 void transaction_chunks::put(std::uint64_t number, const format::encoded_chunk& chunk) {
   if (!writable_) return chunk_store::put(number, chunk);
   const operation_gate::visit running(owner_->chunks_);
-  owner_->require_open(owner_->chunks_);
+  owner_->require_active(owner_->chunks_);
   format::chunk_entry entry = format::entry_of(chunk);
   format::extent space;
   {

@@ -24,12 +24,12 @@ void written_array::require_readable() const {
 // The mapping uses the container's own descriptor, because the number of descriptors is limited.
 void written_array::map_bytes(format::transaction& in, const std::string& path) {
   for (const auto& extent : record.dense().extents) in.prepare_mapped_write(extent);
-  owner = std::make_shared<mapping_owner>();
-  owner->file = in.descriptor_owner();
+  kept = std::make_shared<kept_by_mapping>();
+  kept->file = in.descriptor_owner();
   bytes = map_dense(in.descriptor(), record,
                     {.access = access::read_write,
                      .path = path,
-                     .keep_alive = owner,
+                     .keep_alive = kept,
                      .write_back = in.write_back()});
 }
 
@@ -45,7 +45,7 @@ bool written_array::keep_mapping(const format::generation_view& newest) {
   if (!now || !now->is_dense() || now->dense().extents != record.dense().extents ||
       now->dense().checksums_checksum != record.dense().checksums_checksum)
     return false;
-  owner->pin = newest;
+  kept->pin = newest;
   bytes = storage();
   return true;
 }

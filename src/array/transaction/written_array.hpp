@@ -13,10 +13,9 @@
 
 namespace shale::arrays {
 
-/// The objects that a transaction's mapping keeps alive: the open file that it was made from, which
-/// all mappings and transactions of the container share, and, after the commit, a pin on the
-/// generation.
-struct mapping_owner {
+/// What a transaction's mapping keeps alive: the open file that it was made from, which all mappings
+/// and transactions of the container share, and, after the commit, a pin on the generation.
+struct kept_by_mapping {
   std::shared_ptr<const void> file;
   std::optional<format::generation_view> pin;
 };
@@ -39,9 +38,9 @@ struct written_array {
   bool resized = false;
   bool readable = true;
 
-  // The bytes of a dense array, mapped at the first use, and the owner of the mapping.
+  // The bytes of a dense array, mapped at the first use, and what the mapping keeps alive.
   storage bytes;
-  std::shared_ptr<mapping_owner> owner;
+  std::shared_ptr<kept_by_mapping> kept;
 
   // The chunks of a chunked array.
   std::shared_ptr<chunk_tiles> tiles;
