@@ -222,6 +222,37 @@ TEST(Commit, SurvivesPagesThatAFailedWriterLeft) {
   }
 }
 
+// A call that takes space fails, and a later call takes the same place and more behind it. All of it
+// has to leave the cache.
+TEST(Commit, SurvivesPagesThatAFailedWriterLeftWhereACallFailed) {
+  for (std::uint64_t call = 0;; ++call) {
+    recording_file_system files;
+    telling history;
+    history.run(files, 2);
+    plain_state state = history.generations.back().state;
+    fail_a_commit(files, 0, [lost = state](transaction& change) mutable {
+      for (int step = 2; step < 5; ++step) test::tell(step, {change, lost});
+    });
+    container_file writer = container_file::open(files, path, open_access::write);
+    bool failed = false;
+    {
+      transaction change = writer.begin(at_once);
+      files.fail_call(files.calls() + call, fault::error, EIO);
+      failed = test::code_of([&] { change.allocate(1); }) != errc{};
+      files.fail_call(0, fault::none);
+      test::tell(2, {change, state});
+      ASSERT_EQ(change.commit(), 4u);
+    }
+    const sighting seen = look(files.after_power_cut(nullptr), path);
+    EXPECT_EQ(seen.generation, 4u) << "call " << call << ", " << files.failed_call();
+    EXPECT_EQ(seen.state, state) << "call " << call;
+    if (!failed) {
+      EXPECT_GT(call, 1u);
+      break;
+    }
+  }
+}
+
 // commit.3: a file may be long enough in memory only, because of pages that a failed writer left
 // and the device never received. In that case its size is not on the device either.
 TEST(Commit, SurvivesLossOfTheSizeThatAFailedWriterLeft) {

@@ -1,6 +1,7 @@
 // A set of byte ranges. Ranges that touch are joined, so that each set has one form.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -55,6 +56,19 @@ class range_set {
     }
     ranges_.emplace_hint(after, first, end);
     return {first, end};
+  }
+
+  /// Adds a range, of which the set may contain any part.
+  void unite(std::uint64_t first, std::uint64_t end) {
+    if (first == end) return;
+    auto found = ranges_.upper_bound(first);
+    if (found != ranges_.begin() && std::prev(found)->second >= first) --found;
+    while (found != ranges_.end() && found->first <= end) {
+      first = std::min(first, found->first);
+      end = std::max(end, found->second);
+      found = ranges_.erase(found);
+    }
+    ranges_.emplace_hint(found, first, end);
   }
 
   /// Removes a range that the set contains. Removing an empty range changes nothing.

@@ -78,7 +78,7 @@ extent space_map::grow(std::uint64_t bytes, std::uint64_t alignment) {
   if (first < end_) free_.take(first, end_);
   else free_.add(end_, first);
   end_ = first + bytes;
-  fresh_.add(first, end_);
+  fresh_.unite(first, end_);
   return {first, bytes};
 }
 
@@ -87,7 +87,7 @@ extent space_map::take(std::uint64_t space, std::uint64_t alignment) {
   const auto first = free_.find(space, alignment);
   if (!first) return grow(space, alignment);
   free_.take(*first, *first + space);
-  fresh_.add(*first, *first + space);
+  fresh_.unite(*first, *first + space);
   return {*first, space};
 }
 
@@ -107,7 +107,7 @@ extent space_map::allocate_chunk(std::uint64_t stored_bytes) {
     if (chunks_end_ == end_ && chunks_at_ != 0 && end_ <= file_bytes_max - missing) {
       end_ += missing;
       chunks_end_ = end_;
-      fresh_.add(end_ - missing, end_);
+      fresh_.unite(end_ - missing, end_);
     } else {
       close_chunks();
       const std::uint64_t pages = page_space(space);
@@ -117,7 +117,7 @@ extent space_map::allocate_chunk(std::uint64_t stored_bytes) {
         chunks_at_ = *first;
         chunks_end_ = std::min(range->second / page_bytes * page_bytes, most);
         free_.take(chunks_at_, chunks_end_);
-        fresh_.add(chunks_at_, chunks_end_);
+        fresh_.unite(chunks_at_, chunks_end_);
       } else {
         const extent fresh = grow(pages, page_bytes);
         chunks_at_ = fresh.offset;
@@ -151,7 +151,7 @@ std::vector<std::uint64_t> space_map::allocate_pages(std::size_t count) {
       const auto [first, end] = *free_.largest();
       const std::uint64_t stop = std::min(end, first + missing);
       free_.take(first, stop);
-      fresh_.add(first, stop);
+      fresh_.unite(first, stop);
       use(first, stop);
       missing -= stop - first;
     }
@@ -295,7 +295,7 @@ bool space_map::place_pages(bool at_end) {
     const std::uint64_t first = end_;
     end_ += count * page_bytes;
     allocated_.add(first, end_);
-    fresh_.add(first, end_);
+    fresh_.unite(first, end_);
     for (std::uint64_t page = first; page < end_; page += page_bytes) pages.push_back(page);
   } else {
     pages = allocate_pages(count);

@@ -107,7 +107,7 @@ class space_map {
   std::map<std::uint64_t, space_entry> freed_;  // unused, but some older generation may be read
   std::set<std::uint64_t> touched_;  // offsets whose unused entry may differ from the tree's
   range_set allocated_;              // by this transaction
-  range_set fresh_;                  // see take_fresh
+  range_set fresh_;                  // see take_fresh; may be free again
   range_set entered_;                // the part of `allocated_` that is in the tree
   range_set released_;               // of the base generation, not yet entered in the tree
   std::uint64_t chunks_at_ = 0;      // where the next chunk goes, up to chunks_end_
