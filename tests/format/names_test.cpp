@@ -262,6 +262,45 @@ TEST(LostNames, AndLostContentsAreNoticedByEveryCommit) {
   }
 }
 
+// A longer container is copied over the file during a transaction. Its end must stay: the transaction
+// knows only where the old file ended.
+TEST(LostNames, AndLostContentsAreLeftAsTheyAre) {
+  for (const bool commits : {false, true}) {
+    recording_file_system files;
+    container_file writer = container_file::create(files, path, {.id = uuid{}});
+    uuid their_id;
+    their_id.bytes[0] = 7;
+    container_file other = container_file::create(files, "/box/other.shale", {.id = their_id});
+    plain_state theirs;
+    for (int step = 0; step < 3; ++step) test::commit_step(other, step, theirs);
+    const auto copied = files.now().at("/box/other.shale");
+    std::optional<transaction> change = writer.begin(at_once);
+    std::unique_ptr<open_file> raw;
+    ASSERT_GE(files.open(path, open_access::write, raw), 0);
+    ASSERT_LT(files.now().at(path).size(), copied.size());
+    const std::size_t published = files.syncs().size() + 1;  // before the superblock is written
+    bool done = false;
+    const auto copy = [&] {
+      raw->truncate(0);
+      raw->pwrite(copied, 0);
+      done = true;
+    };
+    if (commits) {
+      files.before_call = [&] {
+        if (!done && files.syncs().size() == published) copy();
+      };
+      EXPECT_EQ(code_of([&] { change->commit(); }), errc::io);
+      files.before_call = nullptr;
+    } else {
+      copy();
+    }
+    change.reset();
+    EXPECT_TRUE(done);
+    EXPECT_TRUE(files.now().at(path) == copied);
+    EXPECT_EQ(observe(container_file::open(files, path, open_access::read).latest()), theirs);
+  }
+}
+
 // The errors for a file that another container was copied over.
 TEST(LostNames, AndLostContentsAreNotReportedAsDamage) {
   recording_file_system files;

@@ -111,8 +111,10 @@ void writer::announce_and_release(const superblock& published) {
 }
 
 void writer::release() noexcept {
-  if (!left_behind_by_fork()) erase_mark(*file_->data);
-  give_back_tail(0);
+  if (!left_behind_by_fork() && holds_its_bytes()) {
+    erase_mark(*file_->data);
+    give_back_tail(0);
+  }
   lock_.reset();
 }
 
@@ -186,6 +188,16 @@ std::optional<error> writer::overwritten() const {
     return lost("its superblocks are not those that the transaction began with");
   if (!has_mark(data, mark_, path)) return lost("the transaction's mark is gone");
   return std::nullopt;
+}
+
+// commit.9: whether the file is still the one that the transaction began with. Of a file that
+// somebody has written over, the base says nothing, least of all where it ends.
+bool writer::holds_its_bytes() const noexcept {
+  try {
+    return !overwritten();
+  } catch (...) {
+    return false;  // unknown
+  }
 }
 
 }  // namespace shale::format

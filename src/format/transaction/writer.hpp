@@ -77,8 +77,8 @@ class writer {
   /// Throws   io: the generation is durable, but the file was replaced (its name leads to another)
   void announce_and_release(const superblock& published);
 
-  /// Ends without the steps from commit.3 on: gives back the file's tail and releases the writer
-  /// lock.
+  /// Ends without the steps from commit.3 on: gives back the file's tail, unless somebody has written
+  /// over the file, and releases the writer lock.
   void release() noexcept;
 
   /// Ends without the steps from commit.3 on: gives the file's name to the container at `other`,
@@ -95,6 +95,7 @@ class writer {
   void give_back_tail(std::uint64_t end) noexcept;
   std::optional<error> replaced(const char* outcome) const;
   std::optional<error> overwritten() const;
+  bool holds_its_bytes() const noexcept;
 
   std::shared_ptr<shared_file> file_;
   std::unique_ptr<open_file> lock_;  // holds the writer lock; null while a file is being created
