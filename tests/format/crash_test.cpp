@@ -11,6 +11,7 @@
 
 #include "format/after_crash.hpp"
 #include "format/bytes/byte_order.hpp"
+#include "format/generations/generation_state.hpp"
 #include "format/os/pins.hpp"
 #include "format/pages/header.hpp"
 #include "format/recorded_container.hpp"
@@ -419,6 +420,23 @@ TEST_F(Poison, ComesFromMappingsToo) {
   EXPECT_EQ(test::code_of([&] { container.begin(at_once); }), errc::io);
   EXPECT_EQ(container.latest().generation(), 2u);
   EXPECT_FALSE(container_file::open(files, path, open_access::write).poisoned());
+}
+
+// commit.6: the description of mappings is told of an error first, for instance by msync.
+TEST_F(Poison, ComesFromErrorsThatAnotherDescriptionWasTold) {
+  {
+    const generation_view before = container.latest();
+    transaction change = container.begin(at_once);
+    plain_state ignored;
+    test::tell(1, {change, ignored});
+    files.fail_writeback(path);
+    open_file& mapped = *before.shared().file->data;
+    EXPECT_EQ(mapped.sync_data(), -EIO);
+    EXPECT_EQ(mapped.sync_data(), 0);
+    EXPECT_EQ(test::code_of([&] { change.commit(); }), errc::io);
+  }
+  EXPECT_TRUE(container.poisoned());
+  EXPECT_EQ(look(files.after_power_cut(nullptr), path).generation, 2u);
 }
 
 TEST_F(Poison, RefusesToBuildBelowAGenerationThatAReaderHolds) {

@@ -414,5 +414,26 @@ TEST(FailingWriteback, IsReportedWithFileAndRange) {
   }
 }
 
+// mapped.4: a call that only starts writing does not throw, but the system tells nobody else.
+TEST(FailingWriteback, IsRememberedByCallsThatDoNotThrow) {
+  const test::scratch_directory files;
+  const std::string path = files / "a.bytes";
+  create_file(path, more_bytes);
+  const storage other = map_file(path, {.access = access::read_write});
+  for (const bool flushes : {false, true}) {
+    storage bytes = map_file(path, {.access = access::read_write});
+    fill(bytes, 'w');
+    test::fail_calls(failing::once, 0, EIO);
+    if (flushes) bytes.flush({0, more_bytes}, flush_mode::async);
+    else bytes.start_writeback({0, more_bytes});
+    test::stop_failing();
+    EXPECT_EQ(test::failed_call(), "sync_file_range");
+    for (const storage& mapped : {bytes, other}) {
+      EXPECT_EQ(outcome_of([&] { mapped.check(); }).code, errc::io);
+      EXPECT_EQ(outcome_of([&] { mapped.flush(); }).code, errc::io);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace shale

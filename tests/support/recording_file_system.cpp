@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <set>
+#include <utility>
 
 namespace shale::test {
 
@@ -37,6 +38,7 @@ struct recording_file_system::inode {
   content bytes;  // as all processes see them, except for stores through mappings
   std::vector<held_lock> locks;
   std::vector<found_lock> foreign_locks;  // of programs that know nothing about containers
+  std::uint64_t write_back_errors = 0;    // so far; each description is told of them once
 
   // The file that is mapped: a memory file that follows `bytes`, made when descriptor() is first
   // called.
@@ -239,7 +241,7 @@ class recorded_file final : public open_file {
  public:
   recorded_file(recording_file_system& in, std::shared_ptr<recording_file_system::inode> node,
                 open_access access)
-      : in_(in), node_(std::move(node)), access_(access) {
+      : in_(in), node_(std::move(node)), access_(access), errors_told_(node_->write_back_errors) {
     ++in_.open_files_;
   }
 
@@ -283,6 +285,8 @@ class recorded_file final : public open_file {
     auto failed = in_.begin_call("sync");
     take_over_stores();
     if (in_.good_syncs_ && (*in_.good_syncs_)-- == 0) failed = -EIO;
+    if (std::exchange(errors_told_, node_->write_back_errors) != node_->write_back_errors)
+      failed = -EIO;
     if (failed && in_.fault_ == fault::death) return *failed;  // the file was never made
     if (failed) {
       in_.record({change::failed_sync, node_->number, 0, {}, {}, {}});
@@ -421,6 +425,7 @@ class recorded_file final : public open_file {
   recording_file_system& in_;
   std::shared_ptr<recording_file_system::inode> node_;
   open_access access_;
+  std::uint64_t errors_told_;
 };
 
 // ---- the file system ----------------------------------------------------------------------------
@@ -585,8 +590,9 @@ recording_file_system::image recording_file_system::now() const {
 }
 
 void recording_file_system::fail_writeback(const std::string& path) {
-  record({event::change::failed_sync, find(path)->number, 0, {}, {}, {}});
-  fail_sync(0);
+  const auto failing = find(path);
+  record({event::change::failed_sync, failing->number, 0, {}, {}, {}});
+  ++failing->write_back_errors;
 }
 
 void recording_file_system::evict_lost() {

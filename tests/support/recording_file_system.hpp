@@ -140,7 +140,7 @@ class recording_file_system final : public format::file_system {
   image now() const;
 
   /// Simulates that the kernel writes back unsynced bytes by itself and fails: like a failed sync,
-  /// but the error is reported only by the next sync.
+  /// but the error is reported by the next sync through each description that is open now.
   void fail_writeback(const std::string& path);
 
   /// Simulates that the kernel evicts pages that it could not write: sectors that failed syncs left
