@@ -90,6 +90,8 @@ THROUGH = {
     },
     "src/ops/linalg": {
         "gemm": ("tests/ops/kernels/linalg_test.cpp", "matmul"),
+        "lapack": ("tests/ops/linear_systems_test.cpp", "solve and its kind"),
+        "matrix_batch": ("tests/ops/linear_systems_test.cpp", "every batch of matrices"),
         "inner_product": ("tests/ops/kernels/linalg_test.cpp", "dot"),
     },
     "src/ops/passes": {

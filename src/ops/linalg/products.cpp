@@ -8,6 +8,7 @@
 #include "core/grid.hpp"
 #include "ops/kernels/dispatch/dispatch.hpp"
 #include "ops/linalg/gemm.hpp"
+#include "ops/linalg/matrix_batch.hpp"
 #include "parallel/executor/executor_state.hpp"
 #include "parallel/executor/tile_loop.hpp"
 #include "parallel/mapped/stored_checksums.hpp"
@@ -300,19 +301,8 @@ void multiply_in_parts(const tensor& out, const operand& a, const operand& b, st
   });
 }
 
-dims batch_of(const dims& shape) {
-  return shape.size() < 2 ? dims() : dims(shape.begin(), shape.end() - 2);
-}
-
 dims batch_axes(const tensor& matrices) {
   return dims(matrices.shape().begin(), matrices.shape().end() - 2);
-}
-
-/// The shape of a batch of matrices.
-dims with_matrix(dims batch, index_t rows, index_t columns) {
-  batch.push_back(rows);
-  batch.push_back(columns);
-  return batch;
 }
 
 /// Rounds the elements to `type`.
