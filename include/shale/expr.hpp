@@ -26,10 +26,36 @@ namespace [[gnu::visibility("default")]] shale {
 
 class tile_source;  // shale/tile_source.hpp
 
+class expr;
+
 namespace detail {
 struct node;         // src/ops/graph/graph.hpp
 struct node_access;  // the engine's way to the node of an expression
 }  // namespace detail
+
+/// One entry of `expr::index`: an entry of basic indexing, or an array of indices or of bools.
+class expr_index_entry {
+ public:
+  /// Entries are written as they are: `x.index({rows, slice{}, -1})`.
+  template <class Integer>
+  requires std::is_integral_v<Integer> expr_index_entry(Integer position)
+  noexcept : basic_(position) {}
+  expr_index_entry(const shale::slice& range) noexcept : basic_(range) {}
+  expr_index_entry(newaxis_t) noexcept : basic_(newaxis) {}
+  expr_index_entry(ellipsis_t) noexcept : basic_(ellipsis) {}
+  expr_index_entry(const index_entry& basic) noexcept : basic_(basic) {}
+  expr_index_entry(const tensor& array);
+  expr_index_entry(const expr& array);
+
+  /// Whether the entry is an array. The functions below have a meaning for one answer only.
+  bool is_array() const noexcept { return array_ != nullptr; }
+  const index_entry& basic() const noexcept { return basic_; }  ///< of an entry that is no array
+  expr array() const;                                           ///< of an entry that is an array
+
+ private:
+  index_entry basic_;
+  std::shared_ptr<const detail::node> array_;
+};
 
 /// A value to be computed: a leaf (tensor, tile source, number, range) or an operation on other
 /// expressions. Its dtype and shape are known at once, so operands that do not fit throw here.
@@ -67,10 +93,6 @@ class expr {
   expr select(index_t axis, index_t index) const;
   expr sliced(index_t axis, const slice& range) const;
   expr index(std::span<const index_entry> entries) const;
-  expr index(std::initializer_list<index_entry> entries) const {
-    return index(std::span<const index_entry>(entries.begin(), entries.size()));
-  }
-  expr operator[](std::initializer_list<index_entry> entries) const { return index(entries); }
   expr swapaxes(index_t axis_a, index_t axis_b) const;
   expr permute_dims(const dims& axes) const;
   expr moveaxis(index_t from, index_t to) const;
@@ -92,6 +114,25 @@ class expr {
   /// As `reshape`, but only as a view of every leaf.
   /// Throws   invalid_argument if that is impossible
   expr view(const dims& shape) const;
+
+  /// NumPy's indexing. Without arrays, this is a view, as above. An array of integers gives the
+  /// positions along its axis, negative ones from the end. Several arrays are broadcast against
+  /// each other, and an integer beside them counts as an array of rank 0. An array of bools is a
+  /// mask: it has the extents of the axes that it replaces, and stands for `nonzero` of it.
+  /// Shape    the axes that arrays and integers index are replaced by those of the broadcast
+  ///          arrays: in the place of the first one if these entries are adjacent, in front of all
+  ///          axes if a slice, `newaxis` or `ellipsis` separates them
+  /// Cost     of integers: as `gather_nd` (take.hpp), after a view by the other entries. Masks are
+  ///          evaluated at once, because their elements decide the shape. If a mask replaces all
+  ///          axes, the result is that of `masked_select`, also at once
+  /// Throws   invalid_argument (arrays of other dtypes, that do not broadcast, or masks of other
+  ///          extents); with masks, as `nonzero`. An index out of range makes the evaluation throw
+  ///          invalid_argument
+  expr index(std::span<const expr_index_entry> entries) const;
+  expr index(std::initializer_list<expr_index_entry> entries) const {
+    return index(std::span<const expr_index_entry>(entries.begin(), entries.size()));
+  }
+  expr operator[](std::initializer_list<expr_index_entry> entries) const { return index(entries); }
 
  private:
   friend struct detail::node_access;

@@ -740,6 +740,24 @@ class Command(ShaleCase):
                     self.assertEqual(got.dtype, wanted.dtype)
                     np.testing.assert_allclose(got, wanted, rtol=4e-16 * 8, atol=0)
 
+    def test_arrays_and_lists_are_indices_as_in_numpy(self):
+        rng = np.random.default_rng(12)
+        arrays = {"x": rng.normal(0, 1, (3, 4, 5)), "m": rng.normal(0, 1, (3, 4)) > 0,
+                  "r": np.array([2, -1, 0], np.int32), "c": np.array([[0], [3]], np.uint8)}
+        np.savez(self.path / "some.npz", **arrays)
+        self.shale("convert", "some.npz:x", "x.shale:x", "--chunk", "2,3,2")
+        lets = [word for name in "mrc" for word in ("--let", f"{name}=some.npz:{name}")]
+        for text in ("x[[0, 2], :]", "x[x > 0]", "x[r, r]", "x[r, c]", "x[:, c, r]", "x[r, :, c]", "x[r, ::2, 1]",
+                     "x[m]", "x[m, -1]", "x[..., [4, 0, 0]]", "x[m[:, 1]]", "x[1, None, r, 2:]", "x[r, None, r]",
+                     "x[[True, False, True], ..., [1, 2]]", "x[[], 1]", "x[[[0, 1], [2, 2]], 0]", "x[x > 99]",
+                     "x[None, r % 3, c][::-1, ..., [0]]", "x[True, 1]", "x[:, m[0], 1:3]", "(x * 2)[r + 0, 1]"):
+            for source in ("some.npz:x", "x.shale:x"):
+                with self.subTest(text=text, source=source):
+                    self.shale("eval", *lets, "--let", f"x={source}", "-o", "result.npy", "-f", "--", text)
+                    self.assert_same(np.load(self.path / "result.npy"), eval(text, {}, arrays))
+        self.assertIn("index 7 along axis 1, which has 4 positions",
+                      self.shale("eval", "x[0, [7]]", "--let", "x=x.shale:x", code=2).err)
+
     def test_random_numbers_depend_on_neither_chunks_nor_threads_nor_memory_nor_the_cpu(self):
         for text in ("uniform((90, 70), -1, 1, dtype=float32, seed=5)", "normal((90, 70), seed=6)",
                      "flip(integers((70, 90), 0, 1000, seed=7).T)"):

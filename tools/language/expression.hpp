@@ -3,12 +3,13 @@
 //   dz = (z[1:-1, 2:] - z[1:-1, :-2]) / (2 * dx); degrees(atan(abs(dz)))
 //
 // The language has Python's operators with Python's precedence, indexing with integers, slices,
-// `...` and None, calls with keyword arguments, methods (a.sum(axis=0)), a.T, a.shape, a.size,
-// a.ndim, a.dtype, tuples, dtypes by name, pi, e, inf and nan. An assignment `name = …;` names a
-// part; the last part is the result. `np.` may precede a function. Parsing computes no elements.
+// `...`, None, arrays and lists, calls with keyword arguments, methods (a.sum(axis=0)), a.T, a.shape,
+// a.size, a.ndim, a.dtype, tuples, dtypes by name, pi, e, inf and nan. An assignment `name = …;`
+// names a part; the last part is the result. `np.` may precede a function. Parsing computes no
+// elements, except of masks and of the functions in order_functions.cpp.
 //
 // The language has no and / or / not (write & | ~), no chained comparisons, no if / else
-// (write where), no lists of indices, no << and no >>.
+// (write where), no << and no >>.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Indexing of values, as in a[1:, None]: NumPy's basic indexing.
+// Indexing of values, as in a[1:, None] and a[[0, 2], a[0] > 3]: NumPy's indexing.
 #pragma once
 
 #include <vector>
@@ -7,9 +7,10 @@
 
 namespace shale::tools {
 
-/// `object[entries…]`. An array takes integers, slices, `...` and None; a tuple one integer.
-/// Throws   invalid_argument: a list or an array as an index, an object without elements, what
-///          `expr` throws
+/// `object[entries…]`. An array takes integers, slices, `...`, None, arrays and lists of integers or
+/// of bools; a tuple takes one integer. Masks are evaluated at once.
+/// Throws   invalid_argument: an object without elements, a list that is no array, what
+///          `expr::index` throws
 value index_value(const value& object, const std::vector<value>& entries);
 
 }  // namespace shale::tools

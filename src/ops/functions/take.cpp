@@ -15,26 +15,6 @@ using namespace ops;
 using detail::allocating;
 using detail::position_of_axis;
 
-namespace {
-
-expr indexed(const expr& a, const dims& shape, std::vector<position_of_axis> axes,
-             const std::vector<expr>& indices) {
-  std::vector<node_ref> held;
-  held.reserve(indices.size());
-  for (const expr& index : indices) held.push_back(make_staged(node_of(index.broadcast_to(shape))));
-  return expr_of(make_node(a.dtype(), shape,
-                           detail::indexed_leaf{make_staged(node_of(a)), std::move(held),
-                                                std::move(axes), axis_map::identity(shape)}));
-}
-
-// Inserts axes of length 1 behind the last one.
-expr with_axes_behind(expr values, index_t count) {
-  for (index_t k = 0; k < count; ++k) values = values.expand_dims(values.rank());
-  return values;
-}
-
-}  // namespace
-
 expr take(const expr& a, const expr& indices, std::optional<index_t> axis) {
   return allocating([&] {
     if (!axis) return take(a.ravel(), indices, 0);

@@ -113,6 +113,7 @@ struct concat_leaf {
 struct position_of_axis {
   index_t axis = -1;   // of the map's input
   index_t index = -1;  // the number of the index
+  index_t named = -1;  // the axis that an error of the index names; -1: that of the input
 };
 
 /// Elements of an input at positions that indices name.

@@ -23,7 +23,7 @@ index_t position_of(const std::byte* index, index_t axis, index_t extent) {
 
 // An axis of the input whose positions an index names.
 struct indexed_axis {
-  index_t axis;
+  index_t axis;  // its name in errors
   index_t extent;
   index_t stride;             // of the input, in bytes
   element_address positions;  // int64, over the axes of the leaf
@@ -45,7 +45,8 @@ class indexed_generator final : public leaf_generator {
     index_t axis = 0;
     for (const position_of_axis& from : leaf.axes) {
       if (from.index >= 0)
-        indexed_.push_back({axis, inputs[0].shape(axis), values_.stride(axis),
+        indexed_.push_back({from.named < 0 ? axis : from.named, inputs[0].shape(axis),
+                            values_.stride(axis),
                             element_address(inputs[static_cast<std::size_t>(from.index) + 1])});
       else if (from.axis >= 0) direct_.push_back({from.axis, values_.stride(axis)});
       ++axis;

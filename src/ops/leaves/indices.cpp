@@ -3,7 +3,10 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 
+#include "ops/graph/node_access.hpp"
+#include "ops/graph/views.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/error.hpp"
 
@@ -19,6 +22,24 @@ expr as_positions(const expr& indices, const char* function) {
   if (type != dtype::uint64) return astype(indices, dtype::int64);
   constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   return astype(minimum(indices, most), dtype::int64);
+}
+
+expr indexed(const expr& a, const dims& shape, std::vector<detail::position_of_axis> axes,
+             const std::vector<expr>& indices) {
+  std::vector<node_ref> held;
+  held.reserve(indices.size());
+  for (const expr& index : indices) {
+    const node_ref own = make_staged(node_of(index));
+    held.push_back(make_view(own, axis_map::identity(own->shape).broadcast_to(shape)));
+  }
+  return expr_of(make_node(a.dtype(), shape,
+                           detail::indexed_leaf{make_staged(node_of(a)), std::move(held),
+                                                std::move(axes), axis_map::identity(shape)}));
+}
+
+expr with_axes_behind(expr values, index_t count) {
+  for (index_t k = 0; k < count; ++k) values = values.expand_dims(values.rank());
+  return values;
 }
 
 void throw_index_out_of_range(index_t index, index_t axis, index_t extent) {

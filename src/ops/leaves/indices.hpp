@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
+#include "ops/graph/graph.hpp"
 #include "shale/expr.hpp"
 
 namespace shale::ops {
@@ -13,6 +15,15 @@ namespace shale::ops {
 /// everywhere.
 /// Throws   invalid_argument (no integer dtype), naming `function`
 expr as_positions(const expr& indices, const char* function);
+
+/// The elements of `a` at positions that the axes of `shape` and the indices name; indices come from
+/// as_positions and are broadcast to `shape`. Operands that are not tensors are staged: `a` as it
+/// is, and indices before they are broadcast.
+expr indexed(const expr& a, const dims& shape, std::vector<detail::position_of_axis> axes,
+             const std::vector<expr>& indices);
+
+/// Inserts axes of length 1 behind the last one.
+expr with_axes_behind(expr values, index_t count);
 
 /// The index at `at`, which is read from memory once: the value that a caller checks is the value
 /// that it uses, even if another process writes the memory meanwhile.

@@ -339,14 +339,30 @@ TEST_F(Expression, MatricesMultiplyAsInNumPy) {
   EXPECT_EQ(shape("b.dot(zeros((5, 3, 4)))"), (dims{5, 4}));
 }
 
-TEST_F(Expression, ListsAreNoIndices) {
-  for (const char* text : {"a[:, [1, 2]]", "a[[0, 1]]", "s = [0, 1]; a[s]"})
-    EXPECT_NE(failure(text).find("lists of indices are not supported"), std::string::npos) << text;
-  EXPECT_NE(failure("a[:, [1, 2]]").find("concat(("), std::string::npos);
-  EXPECT_EQ(caret("a[:, [1, 2]]"), 1);
-  EXPECT_NE(failure("a[[0, 1], 0] @ [1]").find("lists"), std::string::npos);
-  EXPECT_NE(failure("sqrt([1])").find("a list"), std::string::npos);
+TEST_F(Expression, ArraysAndListsAreIndices) {
+  EXPECT_EQ(numbers("a[:, [2, 0]]"), (list{2, 0, 5, 3}));
+  EXPECT_EQ(numbers("s = [-1, 0]; a[s, 1:]"), (list{4, 5, 1, 2}));
+  EXPECT_EQ(numbers("a[[0, 1], [2, 0]]"), (list{2, 3}));
+  EXPECT_EQ(numbers("a[(0, 1), [2, 0]]"), (list{2, 3}));
+  EXPECT_EQ(numbers("b[i // 7 + 1]"), (list{30, 10, 20, 20}));
+  EXPECT_EQ(numbers("b[flags]"), (list{10, 30}));
+  EXPECT_EQ(numbers("a[:, flags]"), (list{0, 2, 3, 5}));
+  EXPECT_EQ(numbers("a[a > 2]"), (list{3, 4, 5}));
+  EXPECT_EQ(numbers("b[[True, False, True]]"), (list{10, 30}));
+  EXPECT_EQ(numbers("b[[True, 0]]"), (list{20, 10}));
+  EXPECT_EQ(shape("b[[]]"), (dims{0}));
+  EXPECT_EQ(shape("b[[[0, 1], [2, 0]]]"), (dims{2, 2}));
+  EXPECT_EQ(shape("a[True]"), (dims{1, 2, 3}));
+  EXPECT_EQ(shape("a[1, True, None]"), (dims{1, 1, 3}));
   EXPECT_EQ(shape("reshape(a, [3, 2])"), (dims{3, 2}));
+  for (const char* text : {"a[[0, [1]]]", "a[[[0, 1], [1]]]", "a[[[0], 1]]"})
+    EXPECT_NE(failure(text).find("differ in length or depth"), std::string::npos) << text;
+  EXPECT_NE(failure("a[[0, 1.0]]").find("an index in a list must be an integer"),
+            std::string::npos);
+  EXPECT_NE(failure("a[flags]").find("a mask has other extents"), std::string::npos);
+  EXPECT_EQ(caret("a[:, b]"), 1);
+  EXPECT_NE(failure("a[[0, 1], 0] @ [1]").find("a list"), std::string::npos);
+  EXPECT_NE(failure("sqrt([1])").find("a list"), std::string::npos);
 }
 
 TEST_F(Expression, NestingIsBounded) {
