@@ -29,9 +29,14 @@ function(shale_add_kernels isa)
     foreach(family IN LISTS SHALE_KERNELS_OF_${room})
       set(unit ${CMAKE_CURRENT_BINARY_DIR}/kernels/${family}_${isa}.cpp)
       file(CONFIGURE OUTPUT ${unit} CONTENT "#include \"ops/kernels/${room}/${family}.cpp\"\n")
+      set(options ${SHALE_KERNEL_OPTIONS} ${ARGN})
+      # Polynomials ask for FMA by intrinsics. No other family has it: see decision 0033.
+      if(family STREQUAL elementary AND NOT isa STREQUAL baseline)
+        list(APPEND options -mfma)
+      endif()
       set_source_files_properties(${unit} PROPERTIES
         COMPILE_DEFINITIONS "SHALE_KERNEL_ISA=${isa};${SHALE_KERNEL_DEFINITIONS}"
-        COMPILE_OPTIONS "${SHALE_KERNEL_OPTIONS};${ARGN}")
+        COMPILE_OPTIONS "${options}")
       list(APPEND SHALE_KERNEL_SOURCES ${unit})
     endforeach()
   endforeach()

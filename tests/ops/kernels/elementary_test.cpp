@@ -2,6 +2,8 @@
 // same bits for AVX2 and AVX-512, and do not depend on the position of an element.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "ops/kernels/blocks.hpp"
 
 namespace shale::test {
@@ -276,6 +278,88 @@ TYPED_TEST(Elementary, HaveTheSameBitsForAvx2AndAvx512) {
     expect_same(operation::power, &others);
     expect_same(operation::atan2, &others);
     expect_same(operation::hypotenuse, &others);
+  }
+}
+
+/// Every 65521st float32, and the neighbours of arguments at which a function of float32 changes its
+/// interval or its method: powers of two, multiples of pi / 2 and of ln 2 / 2, and limits.
+std::vector<float> turning_points() {
+  std::vector<double> centres = {89, 104, 88.7228, 9.3, 1.0 / 3, 0x1p-126};
+  for (int exponent = -30; exponent <= 40; ++exponent)
+    for (const double part : {1.0, 4.0 / 3, 1.5}) centres.push_back(std::ldexp(part, exponent));
+  for (int k = 1; k < 2000; ++k) {
+    centres.push_back(k * std::acos(0.0));
+    centres.push_back(k * 345678.0 * std::acos(0.0));
+    if (k < 320) centres.push_back(k * std::log(2.0) / 2);
+  }
+  std::vector<float> result;
+  for (std::uint64_t bits = 0; bits < std::uint64_t{1} << 32; bits += 65521)
+    result.push_back(bits_to<float>(bits));
+  for (const double centre : centres) {
+    const auto middle = std::bit_cast<std::uint32_t>(static_cast<float>(centre));
+    for (std::uint32_t bits = middle - 8; bits <= middle + 8; ++bits)
+      for (const float x : {bits_to<float>(bits), -bits_to<float>(bits)}) result.push_back(x);
+  }
+  return result;
+}
+
+TEST(FloatFunctions, AreWithinOneUlpWhereTheyChangeTheirMethod) {
+  const std::vector<float> values = turning_points();
+  for (const function& tested : functions) {
+    if (!std::set{operation::exponential, operation::logarithm, operation::sine, operation::cosine,
+                  operation::hyperbolic_tangent}
+             .contains(tested.op))
+      continue;
+    std::vector<double> wanted(values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) wanted[i] = exact<float>(tested, values[i]);
+    std::vector<float> narrower;
+    for (const ops::isa isa : usable_isas()) {
+      const std::vector<float> got = applied(find(isa, tested.op, dtype::float32), values);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        ASSERT_LE(ulps<float>(got[i], wanted[i]), ulps_max)
+            << "operation " << static_cast<int>(tested.op) << " with " << name(isa) << " of "
+            << show(values[i]) << ": got " << show(got[i]);
+      for (std::size_t i = 0; isa > ops::isa::avx2 && i < values.size(); ++i)
+        ASSERT_TRUE(same(narrower[i], got[i]))
+            << "operation " << static_cast<int>(tested.op) << " of " << show(values[i]);
+      narrower = got;
+    }
+  }
+}
+
+TEST(FloatFunctions, AreExactAtZerosAndInfinities) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const struct {
+    operation op;
+    float x;
+    float wanted;
+  } cases[] = {{operation::exponential, -0.0f, 1},
+               {operation::exponential, infinity, infinity},
+               {operation::exponential, -infinity, 0},
+               {operation::exponential, 3e38f, infinity},
+               {operation::logarithm, 1, 0},
+               {operation::logarithm, 0, -infinity},
+               {operation::logarithm, -0.0f, -infinity},
+               {operation::logarithm, infinity, infinity},
+               {operation::sine, -0.0f, -0.0f},
+               {operation::sine, 0, 0},
+               {operation::sine, -1e-45f, -1e-45f},
+               {operation::cosine, -0.0f, 1},
+               {operation::hyperbolic_tangent, -0.0f, -0.0f},
+               {operation::hyperbolic_tangent, 1e-45f, 1e-45f},
+               {operation::hyperbolic_tangent, infinity, 1},
+               {operation::hyperbolic_tangent, -3e38f, -1}};
+  for (const ops::isa isa : usable_isas()) {
+    for (const auto& [op, x, wanted] : cases) {
+      const float got = applied(find(isa, op, dtype::float32), std::vector<float>{x})[0];
+      EXPECT_TRUE(same(got, wanted)) << name(isa) << ", operation " << static_cast<int>(op)
+                                     << " of " << show(x) << ": got " << show(got);
+    }
+    for (const operation op : {operation::sine, operation::cosine})
+      EXPECT_TRUE(
+          std::isnan(applied(find(isa, op, dtype::float32), std::vector<float>{1, infinity})[1]));
+    EXPECT_TRUE(std::isnan(
+        applied(find(isa, operation::logarithm, dtype::float32), std::vector<float>{-1})[0]));
   }
 }
 

@@ -2,12 +2,13 @@
 // (docs/numerics.md).
 //
 // Units with wide vectors call SLEEF, whose `finz` functions give the same bits for AVX2 and
-// AVX-512. The baseline calls the C library. If the C library's function is not within 1 ulp, the
+// AVX-512. exp, log, sin, cos and tanh of float32 are functions of our own. The baseline calls the C library. If the C library's function is not within 1 ulp, the
 // baseline calls the function of the next wider type and rounds.
 #include <math.h>
 
 #include <type_traits>
 
+#include "ops/kernels/elementary/float_functions.hpp"
 #include "ops/kernels/elementwise/loops.hpp"
 
 #if defined(SHALE_X86_KERNELS)
@@ -281,8 +282,10 @@ inline doubles::vector power(doubles::vector x, doubles::vector y) {
 
 void fill_float(kernel_table& table) {
   using V = floats::vector;
-  set_vector<floats>(table, operation::exponential, [](V x) { return SHALE_SLEEF_FLOAT(exp)(x); });
-  set_vector<floats>(table, operation::logarithm, [](V x) { return SHALE_SLEEF_FLOAT(log)(x); });
+  set_vector<floats>(table, operation::exponential, [](V x) { return exponential(x); });
+  set_vector<floats>(table, operation::logarithm, [](V x) {
+    return logarithm(x, [](V y) { return SHALE_SLEEF_FLOAT(log)(y); });
+  });
   set_vector<floats>(table, operation::logarithm_2, [](V x) { return SHALE_SLEEF_FLOAT(log2)(x); });
   set_vector<floats>(table, operation::arc_sine, [](V x) { return SHALE_SLEEF_FLOAT(asin)(x); });
   set_vector<floats>(table, operation::arc_cosine, [](V x) { return SHALE_SLEEF_FLOAT(acos)(x); });
@@ -290,12 +293,14 @@ void fill_float(kernel_table& table) {
   set_vector<floats>(table, operation::logarithm_10,
                      [](V x) { return SHALE_SLEEF_FLOAT(log10)(x); });
   set_vector<floats>(table, operation::hyperbolic_tangent,
-                     [](V x) { return unless_tiny(x, tiny_float, SHALE_SLEEF_FLOAT(tanh)(x)); });
+                     [](V x) { return hyperbolic_tangent(x); });
   set_vector<floats>(table, operation::sine, [](V x) {
-    return of_angle(x, [](V y) { return SHALE_SLEEF_FLOAT(sin)(y); });
+    return sine_or_cosine<false>(
+        x, [](V y) { return of_angle(y, [](V z) { return SHALE_SLEEF_FLOAT(sin)(z); }); });
   });
   set_vector<floats>(table, operation::cosine, [](V x) {
-    return of_angle(x, [](V y) { return SHALE_SLEEF_FLOAT(cos)(y); });
+    return sine_or_cosine<true>(
+        x, [](V y) { return of_angle(y, [](V z) { return SHALE_SLEEF_FLOAT(cos)(z); }); });
   });
   set_vector<floats>(table, operation::tangent, [](V x) {
     return unless_tiny(x, tiny_float, of_angle(x, [](V y) { return SHALE_SLEEF_FLOAT(tan)(y); }));
