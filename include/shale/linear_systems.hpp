@@ -85,6 +85,7 @@ tensor cholesky_solve(const expr& factor, const expr& b, triangle part = triangl
 /// Throws   invalid_argument also for a zero on the diagonal
 tensor cholesky_inverse(const expr& factor, triangle part = triangle::lower);
 
+/// How `triangular_solve` reads a matrix.
 struct triangular_options {
   triangle part = triangle::lower;
   matrix_use use = matrix_use::as_is;

@@ -9,7 +9,7 @@
 #include "shale/functions.hpp"
 #include "shale/histograms.hpp"
 #include "shale/linalg.hpp"
-#include "shale/linear_systems.hpp"  // solve, inverses, determinants, Cholesky
+#include "shale/linear_systems.hpp"
 #include "shale/mapped_file.hpp"
 #include "shale/masks.hpp"
 #include "shale/memory_pool.hpp"

@@ -140,6 +140,7 @@ TEST(Solve, PromotesAsNumPyDoes) {
   expect_solves(whole, solve(whole, whole), whole, "integers");
 }
 
+// batch.1, lapack.1, lapack.2
 TEST(Solve, GivesTheSameBitsForAnyLayoutAndNumberOfThreads) {
   random_choices choose(5);
   const tensor a = regular(choose, dtype::float64, {40, 9, 9});
@@ -157,6 +158,7 @@ TEST(Solve, GivesTheSameBitsForAnyLayoutAndNumberOfThreads) {
   EXPECT_EQ(test::bytes_of(first.storage()), test::bytes_of(second.storage()));
 }
 
+// batch.2
 TEST(Solve, NamesTheFirstSingularMatrixAndItsPivot) {
   const tensor a = eval(eye(3) + zeros({2, 50, 3, 3}, dtype::float64));
   eval_into(a.index({1, 7, 1, 1}), 0.0);
@@ -191,6 +193,7 @@ TEST(Solve, RefusesShapesAndDtypesThatDoNotFit) {
   EXPECT_NE(text.find("got shape (4, 2, 3)"), std::string::npos) << text;
 }
 
+// lapack.3
 TEST(Solve, RefusesExtentsBeyond32BitsBeforeItTakesMemory) {
   const tensor one = tensor::ones({1, 1}, dtype::float32);
   const index_t rows = index_t{1} << 31;

@@ -83,6 +83,9 @@ THROUGH = {
         "indexed_generator": ("tests/ops/take_test.cpp", "take and its kind"),
         "generate": ("tests/ops/expr_test.cpp", "arange, tile and repeat"),
     },
+    "src/ops/functions": {
+        "indexing": ("tests/ops/indexing_test.cpp", "expr::index with arrays"),
+    },
     "src/ops/evaluation": {
         "computed_stages": ("tests/ops/masks_test.cpp", "what slabs depend on as a whole"),
         "stage_order": ("tests/ops/expr_test.cpp", "the passes of eval and explain"),

@@ -2,7 +2,7 @@
 //
 // Entries that are no arrays are applied first, as one view of the operand, in which every array
 // has its whole axis. Then one leaf reads the elements of that view at the positions that the
-// arrays name (indexing.1). A mask is replaced by the coordinates of its true elements (indexing.2).
+// arrays name. A mask is replaced by the coordinates of its true elements.
 #include <optional>
 #include <span>
 #include <string>
