@@ -95,4 +95,13 @@ inline tensor rounded(const tensor& computed, dtype type, executor& on) {
   return computed.dtype() == type ? computed : eval(astype(expr(computed), type));
 }
 
+/// A result for each matrix of the operand's batch, also of a broadcast one. The last `axes` axes are
+/// those of one matrix.
+inline tensor for_all(const tensor& computed, dtype type, const held_matrices& a, index_t axes,
+                      executor& on) {
+  dims shape = batch_of(a.shape);
+  for (index_t axis = -axes; axis < 0; ++axis) shape.push_back(computed.shape(axis));
+  return rounded(computed, type, on).broadcast_to(shape).contiguous(&on.pool());
+}
+
 }  // namespace shale::ops

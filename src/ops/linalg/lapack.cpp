@@ -39,6 +39,43 @@ template <class T>
 using trsm_call = void(letter side, letter uplo, letter trans, letter diag, in m, in n,
                        const T* alpha, const T* a, in lda, T* b, in ldb, length, length, length,
                        length);
+template <class T>
+using geqrf_call = void(in m, in n, T* a, in lda, T* tau, T* work, in lwork, integer* info);
+template <class T>
+using orgqr_call = void(in m, in n, in k, T* a, in lda, const T* tau, T* work, in lwork,
+                        integer* info);
+template <class T>
+using ormqr_call = void(letter side, letter trans, in m, in n, in k, const T* a, in lda,
+                        const T* tau, T* c, in ldc, T* work, in lwork, integer* info, length,
+                        length);
+template <class T>
+using pstrf_call = void(letter uplo, in n, T* a, in lda, integer* pivots, integer* rank,
+                        const real_of<T>* tol, real_of<T>* work, integer* info, length);
+template <class T>
+using syevd_call = void(letter jobz, letter uplo, in n, T* a, in lda, T* w, T* work, in lwork,
+                        integer* iwork, in liwork, integer* info, length, length);
+template <class T>
+using heevd_call = void(letter jobz, letter uplo, in n, T* a, in lda, real_of<T>* w, T* work,
+                        in lwork, real_of<T>* rwork, in lrwork, integer* iwork, in liwork,
+                        integer* info, length, length);
+template <class T>
+using real_gesdd_call = void(letter jobz, in m, in n, T* a, in lda, T* s, T* u, in ldu, T* vt,
+                             in ldvt, T* work, in lwork, integer* iwork, integer* info, length);
+template <class T>
+using complex_gesdd_call = void(letter jobz, in m, in n, T* a, in lda, real_of<T>* s, T* u, in ldu,
+                                T* vt, in ldvt, T* work, in lwork, real_of<T>* rwork,
+                                integer* iwork, integer* info, length);
+template <class T>
+using real_geev_call = void(letter jobvl, letter jobvr, in n, T* a, in lda, T* wr, T* wi, T* vl,
+                            in ldvl, T* vr, in ldvr, T* work, in lwork, integer* info, length,
+                            length);
+template <class T>
+using complex_geev_call = void(letter jobvl, letter jobvr, in n, T* a, in lda, T* w, T* vl, in ldvl,
+                               T* vr, in ldvr, T* work, in lwork, real_of<T>* rwork, integer* info,
+                               length, length);
+template <class T>
+using gemm_call = void(letter transa, letter transb, in m, in n, in k, const T* alpha, const T* a,
+                       in lda, const T* b, in ldb, const T* beta, T* c, in ldc, length, length);
 
 }  // namespace
 
@@ -67,6 +104,38 @@ trsm_call<float> strsm_;
 trsm_call<double> dtrsm_;
 trsm_call<c64> ctrsm_;
 trsm_call<c128> ztrsm_;
+geqrf_call<float> sgeqrf_;
+orgqr_call<float> sorgqr_;
+ormqr_call<float> sormqr_;
+pstrf_call<float> spstrf_;
+syevd_call<float> ssyevd_;
+real_gesdd_call<float> sgesdd_;
+real_geev_call<float> sgeev_;
+gemm_call<float> sgemm_;
+geqrf_call<double> dgeqrf_;
+orgqr_call<double> dorgqr_;
+ormqr_call<double> dormqr_;
+pstrf_call<double> dpstrf_;
+syevd_call<double> dsyevd_;
+real_gesdd_call<double> dgesdd_;
+real_geev_call<double> dgeev_;
+gemm_call<double> dgemm_;
+geqrf_call<c64> cgeqrf_;
+orgqr_call<c64> cungqr_;
+ormqr_call<c64> cunmqr_;
+pstrf_call<c64> cpstrf_;
+heevd_call<c64> cheevd_;
+complex_gesdd_call<c64> cgesdd_;
+complex_geev_call<c64> cgeev_;
+gemm_call<c64> cgemm_;
+geqrf_call<c128> zgeqrf_;
+orgqr_call<c128> zungqr_;
+ormqr_call<c128> zunmqr_;
+pstrf_call<c128> zpstrf_;
+heevd_call<c128> zheevd_;
+complex_gesdd_call<c128> zgesdd_;
+complex_geev_call<c128> zgeev_;
+gemm_call<c128> zgemm_;
 
 // LAPACK joins texts by this function of Fortran's run-time library, and needs nothing else of that
 // library. With a definition here, programs do not have to be linked to it. The definition is weak
@@ -190,6 +259,216 @@ void trsm(part stored, operation how, diagonal ends, integer n, integer right_si
                                               &leading, b, &leading, 1, 1, 1, 1);
 }
 
+template <class T>
+index_t geqrf_work(integer rows, integer columns) {
+  T answer{}, unused{};
+  const integer leading = leading_of(rows);
+  integer info = 0;
+  choose<T, sgeqrf_, dgeqrf_, cgeqrf_, zgeqrf_>()(&rows, &columns, &unused, &leading, &unused,
+                                                  &answer, &query, &info);
+  return work_count(answer);
+}
+
+template <class T>
+void geqrf(integer rows, integer columns, T* a, T* scales, T* work, integer work_count) {
+  const integer leading = leading_of(rows);
+  integer info = 0;
+  choose<T, sgeqrf_, dgeqrf_, cgeqrf_, zgeqrf_>()(&rows, &columns, a, &leading, scales, work,
+                                                  &work_count, &info);
+}
+
+template <class T>
+index_t orgqr_work(integer rows, integer columns, integer reflections) {
+  T answer{}, unused{};
+  const integer leading = leading_of(rows);
+  integer info = 0;
+  choose<T, sorgqr_, dorgqr_, cungqr_, zungqr_>()(&rows, &columns, &reflections, &unused, &leading,
+                                                  &unused, &answer, &query, &info);
+  return work_count(answer);
+}
+
+template <class T>
+void orgqr(integer rows, integer columns, integer reflections, T* a, const T* scales, T* work,
+           integer work_count) {
+  const integer leading = leading_of(rows);
+  integer info = 0;
+  choose<T, sorgqr_, dorgqr_, cungqr_, zungqr_>()(&rows, &columns, &reflections, a, &leading,
+                                                  scales, work, &work_count, &info);
+}
+
+template <class T>
+index_t ormqr_work(side where, integer rows, integer columns, integer reflections) {
+  T answer{}, unused{};
+  const char at = static_cast<char>(where);
+  const integer leading_a = leading_of(where == side::left ? rows : columns);
+  const integer leading_c = leading_of(rows);
+  integer info = 0;
+  choose<T, sormqr_, dormqr_, cunmqr_, zunmqr_>()(&at, "N", &rows, &columns, &reflections, &unused,
+                                                  &leading_a, &unused, &unused, &leading_c, &answer,
+                                                  &query, &info, 1, 1);
+  return work_count(answer);
+}
+
+template <class T>
+void ormqr(side where, operation how, integer rows, integer columns, integer reflections,
+           const T* a, const T* scales, T* c, T* work, integer work_count) {
+  const char at = static_cast<char>(where);
+  const char trans = static_cast<char>(how);
+  const integer leading_a = leading_of(where == side::left ? rows : columns);
+  const integer leading_c = leading_of(rows);
+  integer info = 0;
+  choose<T, sormqr_, dormqr_, cunmqr_, zunmqr_>()(&at, &trans, &rows, &columns, &reflections, a,
+                                                  &leading_a, scales, c, &leading_c, work,
+                                                  &work_count, &info, 1, 1);
+}
+
+template <class T>
+integer pstrf(part stored, integer n, T* a, integer* pivots, real_of<T> tolerance,
+              real_of<T>* work) {
+  const char uplo = as_letter(stored);
+  const integer leading = leading_of(n);
+  integer info = 0, rank = 0;
+  choose<T, spstrf_, dpstrf_, cpstrf_, zpstrf_>()(&uplo, &n, a, &leading, pivots, &rank, &tolerance,
+                                                  work, &info, 1);
+  return rank;
+}
+
+template <class T>
+work_sizes eigh_work(vectors wanted, integer n) {
+  // The sizes that LAPACK states as least ones; it takes more only for its blocks.
+  const index_t m = std::max<integer>(n, 1);
+  const bool values_only = wanted == vectors::none;
+  const index_t square = values_only ? 0 : 2 * m * m;
+  const index_t block = index_t{64} * m;
+  work_sizes sizes;
+  sizes.elements = is_complex<T> ? 2 * m + square / 2 + block : 1 + 6 * m + square + block;
+  sizes.reals = is_complex<T> ? 1 + 5 * m + square : 1;
+  sizes.integers = 3 + 5 * m;
+  integer_of(std::max(sizes.elements, sizes.reals));
+  return sizes;
+}
+
+template <class T>
+integer eigh(vectors wanted, part stored, integer n, T* a, real_of<T>* values,
+             const work_memory<T>& work) {
+  const char jobz = wanted == vectors::none ? 'N' : 'V', uplo = as_letter(stored);
+  const integer leading = leading_of(n);
+  const auto elements = integer_of(work.sizes.elements), reals = integer_of(work.sizes.reals),
+             integers = integer_of(work.sizes.integers);
+  integer info = 0;
+  if constexpr (is_complex<T>)
+    choose<T, 0, 0, cheevd_, zheevd_>()(&jobz, &uplo, &n, a, &leading, values, work.elements,
+                                        &elements, work.reals, &reals, work.integers, &integers,
+                                        &info, 1, 1);
+  else
+    choose<T, ssyevd_, dsyevd_, 0, 0>()(&jobz, &uplo, &n, a, &leading, values, work.elements,
+                                        &elements, work.integers, &integers, &info, 1, 1);
+  return info;
+}
+
+template <class T>
+work_sizes svd_work(vectors wanted, integer rows, integer columns) {
+  const index_t less = std::max(std::min(rows, columns), 1);
+  const index_t more = std::max({rows, columns, 1});
+  // LAPACK counts in 32 bits while it computes these sizes, so they are checked before.
+  work_sizes sizes;
+  sizes.integers = 8 * less;
+  const bool values_only = wanted == vectors::none;
+  if (is_complex<T>)
+    sizes.reals = values_only ? 7 * less
+                              : std::max(5 * less * less + 5 * less,
+                                         2 * more * less + 2 * less * less + less);
+  const index_t least =
+      values_only ? 7 * less + more : 4 * less * less + 7 * less + more + less * more;
+  integer_of(std::max({least, sizes.reals, more * (wanted == vectors::full ? more : 1)}));
+  T answer{}, unused{};
+  real_of<T> real_unused{};
+  const char jobz = static_cast<char>(wanted);
+  const auto leading = static_cast<integer>(more);
+  integer info = 0, integer_unused = 0;
+  if constexpr (is_complex<T>)
+    choose<T, 0, 0, cgesdd_, zgesdd_>()(&jobz, &rows, &columns, &unused, &leading, &real_unused,
+                                        &unused, &leading, &unused, &leading, &answer, &query,
+                                        &real_unused, &integer_unused, &info, 1);
+  else
+    choose<T, sgesdd_, dgesdd_, 0, 0>()(&jobz, &rows, &columns, &unused, &leading, &real_unused,
+                                        &unused, &leading, &unused, &leading, &answer, &query,
+                                        &integer_unused, &info, 1);
+  sizes.elements = std::max(least, work_count(answer));
+  integer_of(sizes.elements);
+  return sizes;
+}
+
+template <class T>
+integer svd(vectors wanted, integer rows, integer columns, T* a, real_of<T>* values, T* u, T* vh,
+            const work_memory<T>& work) {
+  const char jobz = static_cast<char>(wanted);
+  const integer leading = leading_of(rows);
+  const integer leading_vh =
+      leading_of(wanted == vectors::full ? columns : std::min(rows, columns));
+  const integer elements = integer_of(work.sizes.elements);
+  integer info = 0;
+  if constexpr (is_complex<T>)
+    choose<T, 0, 0, cgesdd_, zgesdd_>()(&jobz, &rows, &columns, a, &leading, values, u, &leading,
+                                        vh, &leading_vh, work.elements, &elements, work.reals,
+                                        work.integers, &info, 1);
+  else
+    choose<T, sgesdd_, dgesdd_, 0, 0>()(&jobz, &rows, &columns, a, &leading, values, u, &leading,
+                                        vh, &leading_vh, work.elements, &elements, work.integers,
+                                        &info, 1);
+  return info;
+}
+
+template <class T>
+work_sizes eig_work(vectors wanted, integer n) {
+  work_sizes sizes;
+  sizes.reals = 2 * index_t{std::max(n, 1)};
+  T answer{}, unused{};
+  real_of<T> real_unused{};
+  const char right = wanted == vectors::none ? 'N' : 'V';
+  const integer leading = leading_of(n);
+  integer info = 0;
+  if constexpr (is_complex<T>)
+    choose<T, 0, 0, cgeev_, zgeev_>()("N", &right, &n, &unused, &leading, &unused, &unused,
+                                      &leading, &unused, &leading, &answer, &query, &real_unused,
+                                      &info, 1, 1);
+  else
+    choose<T, sgeev_, dgeev_, 0, 0>()("N", &right, &n, &unused, &leading, &unused, &unused, &unused,
+                                      &leading, &unused, &leading, &answer, &query, &info, 1, 1);
+  sizes.elements = std::max(work_count(answer), 4 * sizes.reals);
+  integer_of(sizes.elements);
+  return sizes;
+}
+
+template <class T>
+integer eig(vectors wanted, integer n, T* a, T* values, real_of<T>* imaginary, T* right,
+            const work_memory<T>& work) {
+  const char job = wanted == vectors::none ? 'N' : 'V';
+  const integer leading = leading_of(n), elements = integer_of(work.sizes.elements);
+  integer info = 0;
+  if constexpr (is_complex<T>)
+    choose<T, 0, 0, cgeev_, zgeev_>()("N", &job, &n, a, &leading, values, nullptr, &leading, right,
+                                      &leading, work.elements, &elements, work.reals, &info, 1, 1);
+  else
+    choose<T, sgeev_, dgeev_, 0, 0>()("N", &job, &n, a, &leading, values, imaginary, nullptr,
+                                      &leading, right, &leading, work.elements, &elements, &info, 1,
+                                      1);
+  return info;
+}
+
+template <class T>
+void gemm(operation of_a, operation of_b, integer rows, integer columns, integer inner, const T* a,
+          const T* b, T* c) {
+  const char left = static_cast<char>(of_a), right = static_cast<char>(of_b);
+  const integer leading_a = leading_of(of_a == operation::none ? rows : inner);
+  const integer leading_b = leading_of(of_b == operation::none ? inner : columns);
+  const integer leading_c = leading_of(rows);
+  const T one = 1, zero = 0;
+  choose<T, sgemm_, dgemm_, cgemm_, zgemm_>()(&left, &right, &rows, &columns, &inner, &one, a,
+                                              &leading_a, b, &leading_b, &zero, c, &leading_c, 1,
+                                              1);
+}
+
 // ---- the four types -----------------------------------------------------------------------------
 
 template integer getrf(integer, integer, float*, integer, integer*);
@@ -200,6 +479,23 @@ template integer potrf(part, integer, float*);
 template void potrs(part, integer, integer, const float*, float*);
 template integer potri(part, integer, float*);
 template void trsm(part, operation, diagonal, integer, integer, const float*, float*);
+template index_t geqrf_work<float>(integer, integer);
+template void geqrf(integer, integer, float*, float*, float*, integer);
+template index_t orgqr_work<float>(integer, integer, integer);
+template void orgqr(integer, integer, integer, float*, const float*, float*, integer);
+template index_t ormqr_work<float>(side, integer, integer, integer);
+template void ormqr(side, operation, integer, integer, integer, const float*, const float*, float*,
+                    float*, integer);
+template integer pstrf(part, integer, float*, integer*, float, float*);
+template work_sizes eigh_work<float>(vectors, integer);
+template integer eigh(vectors, part, integer, float*, float*, const work_memory<float>&);
+template work_sizes svd_work<float>(vectors, integer, integer);
+template integer svd(vectors, integer, integer, float*, float*, float*, float*,
+                     const work_memory<float>&);
+template work_sizes eig_work<float>(vectors, integer);
+template integer eig(vectors, integer, float*, float*, float*, float*, const work_memory<float>&);
+template void gemm(operation, operation, integer, integer, integer, const float*, const float*,
+                   float*);
 
 template integer getrf(integer, integer, double*, integer, integer*);
 template void getrs(integer, integer, const double*, const integer*, double*);
@@ -209,6 +505,24 @@ template integer potrf(part, integer, double*);
 template void potrs(part, integer, integer, const double*, double*);
 template integer potri(part, integer, double*);
 template void trsm(part, operation, diagonal, integer, integer, const double*, double*);
+template index_t geqrf_work<double>(integer, integer);
+template void geqrf(integer, integer, double*, double*, double*, integer);
+template index_t orgqr_work<double>(integer, integer, integer);
+template void orgqr(integer, integer, integer, double*, const double*, double*, integer);
+template index_t ormqr_work<double>(side, integer, integer, integer);
+template void ormqr(side, operation, integer, integer, integer, const double*, const double*,
+                    double*, double*, integer);
+template integer pstrf(part, integer, double*, integer*, double, double*);
+template work_sizes eigh_work<double>(vectors, integer);
+template integer eigh(vectors, part, integer, double*, double*, const work_memory<double>&);
+template work_sizes svd_work<double>(vectors, integer, integer);
+template integer svd(vectors, integer, integer, double*, double*, double*, double*,
+                     const work_memory<double>&);
+template work_sizes eig_work<double>(vectors, integer);
+template integer eig(vectors, integer, double*, double*, double*, double*,
+                     const work_memory<double>&);
+template void gemm(operation, operation, integer, integer, integer, const double*, const double*,
+                   double*);
 
 template integer getrf(integer, integer, c64*, integer, integer*);
 template void getrs(integer, integer, const c64*, const integer*, c64*);
@@ -218,6 +532,21 @@ template integer potrf(part, integer, c64*);
 template void potrs(part, integer, integer, const c64*, c64*);
 template integer potri(part, integer, c64*);
 template void trsm(part, operation, diagonal, integer, integer, const c64*, c64*);
+template index_t geqrf_work<c64>(integer, integer);
+template void geqrf(integer, integer, c64*, c64*, c64*, integer);
+template index_t orgqr_work<c64>(integer, integer, integer);
+template void orgqr(integer, integer, integer, c64*, const c64*, c64*, integer);
+template index_t ormqr_work<c64>(side, integer, integer, integer);
+template void ormqr(side, operation, integer, integer, integer, const c64*, const c64*, c64*, c64*,
+                    integer);
+template integer pstrf(part, integer, c64*, integer*, float, float*);
+template work_sizes eigh_work<c64>(vectors, integer);
+template integer eigh(vectors, part, integer, c64*, float*, const work_memory<c64>&);
+template work_sizes svd_work<c64>(vectors, integer, integer);
+template integer svd(vectors, integer, integer, c64*, float*, c64*, c64*, const work_memory<c64>&);
+template work_sizes eig_work<c64>(vectors, integer);
+template integer eig(vectors, integer, c64*, c64*, float*, c64*, const work_memory<c64>&);
+template void gemm(operation, operation, integer, integer, integer, const c64*, const c64*, c64*);
 
 template integer getrf(integer, integer, c128*, integer, integer*);
 template void getrs(integer, integer, const c128*, const integer*, c128*);
@@ -227,5 +556,22 @@ template integer potrf(part, integer, c128*);
 template void potrs(part, integer, integer, const c128*, c128*);
 template integer potri(part, integer, c128*);
 template void trsm(part, operation, diagonal, integer, integer, const c128*, c128*);
+template index_t geqrf_work<c128>(integer, integer);
+template void geqrf(integer, integer, c128*, c128*, c128*, integer);
+template index_t orgqr_work<c128>(integer, integer, integer);
+template void orgqr(integer, integer, integer, c128*, const c128*, c128*, integer);
+template index_t ormqr_work<c128>(side, integer, integer, integer);
+template void ormqr(side, operation, integer, integer, integer, const c128*, const c128*, c128*,
+                    c128*, integer);
+template integer pstrf(part, integer, c128*, integer*, double, double*);
+template work_sizes eigh_work<c128>(vectors, integer);
+template integer eigh(vectors, part, integer, c128*, double*, const work_memory<c128>&);
+template work_sizes svd_work<c128>(vectors, integer, integer);
+template integer svd(vectors, integer, integer, c128*, double*, c128*, c128*,
+                     const work_memory<c128>&);
+template work_sizes eig_work<c128>(vectors, integer);
+template integer eig(vectors, integer, c128*, c128*, double*, c128*, const work_memory<c128>&);
+template void gemm(operation, operation, integer, integer, integer, const c128*, const c128*,
+                   c128*);
 
 }  // namespace shale::ops::lapack

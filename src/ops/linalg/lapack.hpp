@@ -88,4 +88,90 @@ template <class T>
 void trsm(part stored, operation how, diagonal ends, integer n, integer right_sides, const T* a,
           T* b);
 
+// ---- orthogonal factors -------------------------------------------------------------------------
+
+/// a = q r, by Householder reflections: r in the upper triangle, the reflections below it and in
+/// `scales`. The work memory has geqrf_work elements.
+template <class T>
+index_t geqrf_work(integer rows, integer columns);
+template <class T>
+void geqrf(integer rows, integer columns, T* a, T* scales, T* work, integer work_count);
+
+/// The first `columns` columns of q, in place, from `reflections` of geqrf.
+template <class T>
+index_t orgqr_work(integer rows, integer columns, integer reflections);
+template <class T>
+void orgqr(integer rows, integer columns, integer reflections, T* a, const T* scales, T* work,
+           integer work_count);
+
+/// c = op(q) c or c op(q). The reflections have as many rows as q.
+template <class T>
+index_t ormqr_work(side where, integer rows, integer columns, integer reflections);
+template <class T>
+void ormqr(side where, operation how, integer rows, integer columns, integer reflections,
+           const T* a, const T* scales, T* c, T* work, integer work_count);
+
+/// The Cholesky factor of a[pivots, pivots], with the largest pivot first. It stops when all pivots
+/// left are at most `tolerance`; negative: n epsilon times the largest element of the diagonal.
+/// `work` has 2 n elements. Returns the rank.
+template <class T>
+integer pstrf(part stored, integer n, T* a, integer* pivots, real_of<T> tolerance,
+              real_of<T>* work);
+
+// ---- eigenvalues and singular values ------------------------------------------------------------
+
+/// Sizes of the three kinds of work memory.
+struct work_sizes {
+  index_t elements = 1;
+  index_t reals = 1;
+  index_t integers = 1;
+};
+
+/// The work memory itself.
+template <class T>
+struct work_memory {
+  T* elements;
+  real_of<T>* reals;
+  integer* integers;
+  work_sizes sizes;
+};
+
+/// Whether vectors are wanted besides values. `reduced` and `full` differ for singular vectors.
+enum class vectors : char { none = 'N', reduced = 'S', full = 'A' };
+
+/// The eigenvalues of a Hermitian matrix, ascending, and its eigenvectors in place of it (not with
+/// `none`). Returns a number above 0 if it does not converge.
+/// Throws   unsupported (eigh_work: the sizes do not fit in 32 bits)
+template <class T>
+work_sizes eigh_work(vectors wanted, integer n);
+template <class T>
+integer eigh(vectors wanted, part stored, integer n, T* a, real_of<T>* values,
+             const work_memory<T>& work);
+
+/// The singular values, descending, and vectors: u has as many rows as `a`, `vh` as many columns.
+/// `a` is overwritten. Returns a number above 0 if it does not converge.
+/// Throws   unsupported (svd_work)
+template <class T>
+work_sizes svd_work(vectors wanted, integer rows, integer columns);
+template <class T>
+integer svd(vectors wanted, integer rows, integer columns, T* a, real_of<T>* values, T* u, T* vh,
+            const work_memory<T>& work);
+
+/// The eigenvalues of any square matrix and its right eigenvectors, of magnitude 1 (not with
+/// `none`). For real T, values are `values` + i `imaginary`, and pairs of conjugate vectors are two
+/// columns: real and imaginary parts. `a` is overwritten. Returns a number above 0 if it does not
+/// converge.
+template <class T>
+work_sizes eig_work(vectors wanted, integer n);
+template <class T>
+integer eig(vectors wanted, integer n, T* a, T* values, real_of<T>* imaginary, T* right,
+            const work_memory<T>& work);
+
+// ---- products -----------------------------------------------------------------------------------
+
+/// c = op(a) op(b) for matrices without gaps, rows x inner times inner x columns.
+template <class T>
+void gemm(operation of_a, operation of_b, integer rows, integer columns, integer inner, const T* a,
+          const T* b, T* c);
+
 }  // namespace shale::ops::lapack
