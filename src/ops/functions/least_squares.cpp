@@ -1,0 +1,190 @@
+#include "shale/least_squares.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+#include "core/allocating.hpp"
+#include "ops/functions/matrix_operands.hpp"
+#include "ops/linalg/lapack.hpp"
+#include "ops/linalg/matrix_batch.hpp"
+#include "shale/creation.hpp"
+#include "shale/error.hpp"
+#include "shale/linalg.hpp"
+#include "shale/reductions.hpp"
+#include "shale/spectra.hpp"
+
+namespace shale {
+
+using namespace ops;
+using detail::allocating;
+using lapack::integer;
+using lapack::integer_of;
+
+namespace {
+
+/// The tolerance that was given, or the default one.
+double tolerance_of(const std::optional<double>& given, const dims& shape, dtype computed) {
+  if (given) return *given;
+  const bool is_single = real_dtype(computed) == dtype::float32;
+  const double epsilon = is_single ? static_cast<double>(std::numeric_limits<float>::epsilon())
+                                   : std::numeric_limits<double>::epsilon();
+  return static_cast<double>(std::max(shape[shape.size() - 2], shape.back())) * epsilon;
+}
+
+/// Whether singular values count, for each.
+expr counted(const tensor& values, double tolerance) {
+  return expr(values) > max(expr(values), {-1}, keepdims::yes) * tolerance;
+}
+
+tensor ranks_of(const tensor& values, double tolerance, executor& on) {
+  const dims batch(values.shape().begin(), values.shape().end() - 1);
+  if (values.size() == 0) {
+    const tensor none = tensor::empty(batch, dtype::int64, &on.pool());
+    if (none.size() > 0) eval_into(none, expr(0));
+    return none;
+  }
+  return eval(astype(count_nonzero(counted(values, tolerance), {-1}), dtype::int64));
+}
+
+/// out = v s^+ u^H b, for every matrix of the batch of `out`.
+template <class T>
+void apply_pseudo_inverse(const svd_result& factors, double tolerance, const tensor& b,
+                          const tensor& out, executor& on) {
+  using R = lapack::real_of<T>;
+  const dims batch = batch_of(out.shape());
+  const index_t m = factors.u.shape(-2), n = factors.vh.shape(-1), less = factors.s.shape(-1);
+  const index_t k = b.shape(-1);
+  const auto spread = [&](const tensor& values, index_t rows, index_t columns) {
+    return matrix_batch(values.broadcast_to(with_matrix(batch, rows, columns)));
+  };
+  const matrix_batch u = spread(factors.u, m, less), vh = spread(factors.vh, less, n),
+                     s = spread(factors.s.expand_dims(-1), less, 1), from = spread(b, m, k),
+                     to(out);
+  work_parts parts;
+  const std::size_t u_at = parts.add<T>(m * less), vh_at = parts.add<T>(less * n),
+                    s_at = parts.add<R>(less), b_at = parts.add<T>(m * k),
+                    inner_at = parts.add<T>(less * k), x_at = parts.add<T>(n * k);
+  const auto rank = integer_of(less), columns = integer_of(k);
+  const double each = static_cast<double>(less) * static_cast<double>(k);
+  const batch_work work{to.count(), parts.bytes(), each * static_cast<double>(m + n),
+                        parallel::distinct_bytes(b)};
+  for_each_matrix(work, on, [&](index_t number, std::byte* memory) {
+    R* const values = part_at<R>(memory, s_at);
+    T* const inner = part_at<T>(memory, inner_at);
+    T* const x = part_at<T>(memory, x_at);
+    std::fill_n(x, n * k, T(0));
+    if (less > 0 && k > 0) {
+      u.load(number, part_at<T>(memory, u_at));
+      vh.load(number, part_at<T>(memory, vh_at));
+      s.load(number, values);
+      from.load(number, part_at<T>(memory, b_at));
+      lapack::gemm(lapack::operation::conjugate_transpose, lapack::operation::none, rank, columns,
+                   integer_of(m), part_at<T>(memory, u_at), part_at<T>(memory, b_at), inner);
+      const auto smallest = static_cast<R>(static_cast<double>(values[0]) * tolerance);
+      for (index_t column = 0; column < k; ++column)
+        for (index_t i = 0; i < less; ++i) {
+          T& element = inner[column * less + i];
+          element = values[i] > smallest ? element / values[i] : T(0);
+        }
+      lapack::gemm(lapack::operation::conjugate_transpose, lapack::operation::none, integer_of(n),
+                   columns, rank, part_at<T>(memory, vh_at), inner, x);
+    }
+    to.store(number, x);
+    return integer{0};
+  });
+  b.storage().check();
+}
+
+/// The decomposition in the dtype of LAPACK, which float16 would round.
+svd_result wide_svd(const expr& a, dtype computed) {
+  return svd(astype(a, computed), svd_vectors::reduced);
+}
+
+tensor pseudo_inverse_times(const svd_result& factors, double tolerance, const tensor& b,
+                            executor& on) {
+  const dims batch = broadcast_shapes(batch_of(factors.u.shape()), batch_of(b.shape()));
+  const tensor out = tensor::empty(with_matrix(batch, factors.vh.shape(-1), b.shape(-1)),
+                                   factors.u.dtype(), &on.pool());
+  visit(out.dtype(), lapack::types{}, [&]<class T>(std::type_identity<T>) {
+    apply_pseudo_inverse<T>(factors, tolerance, b, out, on);
+  });
+  return out;
+}
+
+void require_no_nan(const std::optional<double>& tolerance, const char* function) {
+  if (tolerance && !(*tolerance >= 0))
+    throw error(errc::invalid_argument, std::string(function) + " needs a tolerance of 0 or more",
+                {"got " + std::to_string(*tolerance)});
+}
+
+}  // namespace
+
+lstsq_result lstsq(const expr& a, const expr& b, std::optional<double> tolerance) {
+  return allocating([&] {
+    require_no_nan(tolerance, "lstsq");
+    require_matrices(a.shape(), "lstsq");
+    const bool vector = b.rank() == 1;
+    const dtype type = promote(matrix_dtype(a.dtype(), "lstsq"), matrix_dtype(b.dtype(), "lstsq"));
+    if (b.rank() == 0 || (vector ? b.shape(0) : b.shape(-2)) != a.shape(-2))
+      throw error(errc::invalid_argument, "lstsq: the right sides do not have the matrix's rows",
+                  {"got shapes " + to_string(a.shape()) + " and " + to_string(b.shape())});
+    if (!vector) broadcast_shapes(batch_of(a.shape()), batch_of(b.shape()));
+    executor& on = executor::current();
+    const dtype computed = computed_as(type);
+    const double smallest = tolerance_of(tolerance, a.shape(), computed);
+    const tensor matrices = held_operand(a);
+    const tensor sides = held_operand(vector ? b.expand_dims(1) : b);
+    const svd_result factors = wide_svd(matrices, computed);
+    const tensor x = pseudo_inverse_times(factors, smallest, sides, on);
+    const expr errors =
+        abs(matmul(astype(expr(matrices), computed), expr(x)) - astype(expr(sides), computed));
+    const dtype real_type = real_dtype(type);
+    const tensor squares = eval(astype(sum(square(errors), {-2}), real_type));
+    return lstsq_result{rounded(vector ? x.squeeze(-1) : x, type, on),
+                        vector ? squares.squeeze(-1) : squares, ranks_of(factors.s, smallest, on),
+                        rounded(factors.s, real_type, on)};
+  });
+}
+
+tensor pinv(const expr& a, std::optional<double> tolerance) {
+  return allocating([&] {
+    require_no_nan(tolerance, "pinv");
+    require_matrices(a.shape(), "pinv");
+    const dtype type = matrix_dtype(a.dtype(), "pinv");
+    executor& on = executor::current();
+    const dtype computed = computed_as(type);
+    const double smallest = tolerance_of(tolerance, a.shape(), computed);
+    const svd_result factors = wide_svd(a, computed);
+    const tensor identity = eval(eye(a.shape(-2), {}, 0, computed));
+    return rounded(pseudo_inverse_times(factors, smallest, identity, on), type, on);
+  });
+}
+
+tensor matrix_rank(const expr& a, std::optional<double> tolerance) {
+  return allocating([&] {
+    require_no_nan(tolerance, "matrix_rank");
+    require_matrices(a.shape(), "matrix_rank");
+    const dtype computed = computed_as(matrix_dtype(a.dtype(), "matrix_rank"));
+    const double smallest = tolerance_of(tolerance, a.shape(), computed);
+    return ranks_of(svdvals(astype(a, computed)), smallest, executor::current());
+  });
+}
+
+tensor cond(const expr& a) {
+  return allocating([&] {
+    require_matrices(a.shape(), "cond");
+    if (a.shape(-1) == 0 || a.shape(-2) == 0)
+      throw error(errc::invalid_argument, "cond needs matrices with elements",
+                  {"got shape " + to_string(a.shape())});
+    const dtype type = matrix_dtype(a.dtype(), "cond");
+    const tensor values = svdvals(astype(a, computed_as(type)));
+    const expr largest = expr(values).select(-1, 0), smallest = expr(values).select(-1, -1);
+    const expr ratio =
+        where(smallest == 0, expr(std::numeric_limits<double>::infinity()), largest / smallest);
+    return eval(astype(ratio, real_dtype(type)));
+  });
+}
+
+}  // namespace shale
