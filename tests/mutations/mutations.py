@@ -227,7 +227,8 @@ def main():
     if arguments.build is None:
         parser.error("--build is needed to run")
     chosen = [(number, each) for number, each in numbered()
-              if not arguments.only or each.name in arguments.only]
+              if (not arguments.only or each.name in arguments.only)
+              and (not each.as_root or os.geteuid() == 0)]
     started = time.monotonic()
     program = build_program(arguments.source.resolve(), arguments.build.resolve(), arguments.ninja,
                             arguments.jobs)

@@ -4,7 +4,7 @@ bytes are durable, and of what keeps calls from waiting for each other: one muta
 the marks ⟦ and ⟧, only what is between them is replaced by `changed`. What is replaced is a statement if
 it ends in ';' or '}', else an expression. `tests` is a filter of GoogleTest: some of these must fail.
 `large_pages`: on a machine whose pages have 64 KiB. `hangs`: a test ends by its alarm, after half a
-minute of waiting."""
+minute of waiting. `as_root`: only root can run the test, so nobody else tries the mutation."""
 
 import dataclasses
 
@@ -26,6 +26,7 @@ class Mutation:
     tests: str
     large_pages: bool = False
     hangs: bool = False
+    as_root: bool = False
 
 
 def mutation(name, file, function, what, original, changed, *tests, also=(), **options):
@@ -881,6 +882,10 @@ MUTATIONS = [
              "a value that is not a mode of access can be stored through",
              "detail::require_enumerator(allowed, shale::access::copy_on_write, \"access\");", "",
              "OddValue.OfAnyEnumeration*"),
+    mutation("segments-of-strangers-opened", "storage/shared/shared_segment.cpp", "attach_segment",
+             "a segment that another user has made under the wanted name is used like one's own",
+             "owner == shared_owner::trusted", "false",
+             "SharedMemory.OfAnotherUser*", as_root=True),
     mutation("odd-lifetime-stored", "storage/shared/shared_segment.cpp", "make_segment",
              "a segment is made that nobody can open or remove",
              "require_enumerator(options.lifetime, shared_lifetime::manual, \"shared_lifetime\");",
