@@ -15,6 +15,10 @@ expr floor_divide(const expr& a, const expr& b);
 /// The same as operator%.
 expr remainder(const expr& a, const expr& b);
 
+/// The remainder with the sign of the dividend, as C's fmod, which is exact. An integer divided by
+/// zero gives 0. Not for complex.
+expr fmod(const expr& a, const expr& b);
+
 /// Integers wrap. Integers with a negative exponent give 0, except for the bases 1 and -1.
 expr pow(const expr& a, const expr& b);
 
@@ -25,12 +29,40 @@ expr atan2(const expr& y, const expr& x);
 /// as in `sqrt`.
 expr hypot(const expr& a, const expr& b);
 
+/// The magnitude of `a` with the sign of `b`, also of a zero or NaN. Not for complex; integers
+/// compute as in `sqrt`.
+expr copysign(const expr& a, const expr& b);
+
+/// The next number of the dtype after `a` in the direction of `b`; `b` itself if both are equal.
+/// Not for complex; integers compute as in `sqrt`.
+expr nextafter(const expr& a, const expr& b);
+
+/// Moves the bits of integers by `places`, to higher or lower ones. If `places` is negative, or is
+/// not less than the number of bits, all bits are moved out. A right shift of a negative number
+/// repeats the sign.
+expr bitwise_left_shift(const expr& a, const expr& places);
+expr bitwise_right_shift(const expr& a, const expr& places);
+
 /// NaN if either is NaN.
 expr minimum(const expr& a, const expr& b);
 expr maximum(const expr& a, const expr& b);
 
 expr abs(const expr& a);     ///< the magnitude; real for complex
 expr square(const expr& a);  ///< integers wrap
+
+/// 1 / a. Integers give float64.
+expr reciprocal(const expr& a);
+
+/// What truncation leaves: a - trunc(a). NaN for infinities; not for complex.
+expr frac(const expr& a);
+
+/// Complex numbers: the conjugate, the parts, which are real, and the angle in [-pi, pi]. A real
+/// number is its own conjugate and real part, and its angle is 0 or pi, by its sign. Angles of
+/// integers compute as in `sqrt`.
+expr conj(const expr& a);
+expr real(const expr& a);
+expr imag(const expr& a);
+expr angle(const expr& a);
 
 /// -1, 0 or 1, and NaN for NaN. For complex z / |z|, and 0 for 0.
 expr sign(const expr& a);
@@ -57,7 +89,24 @@ expr tanh(const expr& a);
 expr asinh(const expr& a);
 expr acosh(const expr& a);
 expr atanh(const expr& a);
-expr cbrt(const expr& a);  ///< the real cube root; not for complex
+expr cbrt(const expr& a);    ///< the real cube root; not for complex
+expr rsqrt(const expr& a);   ///< 1 / sqrt(a)
+expr erf(const expr& a);     ///< the error function; not for complex
+expr lgamma(const expr& a);  ///< log(|gamma(a)|); infinite at 0, -1, …; not for complex
+
+/// 1 / (1 + exp(-a)), without overflow. Not for complex; integers compute as in `sqrt`.
+expr sigmoid(const expr& a);
+
+/// log(exp(a) + exp(b)), without overflow. Not for complex; integers compute as in `sqrt`.
+expr logaddexp(const expr& a, const expr& b);
+
+/// The point that lies between `a` (weight 0) and `b` (weight 1), and is exact there: a + weight *
+/// (b - a). The weight is real, and may be any number. Integers compute as in `sqrt`.
+expr lerp(const expr& a, const expr& b, const expr& weight);
+
+/// a + value * b * c, and a + value * b / c, in one pass and rounded after each operation.
+expr addcmul(const expr& a, const expr& b, const expr& c, const expr& value = 1);
+expr addcdiv(const expr& a, const expr& b, const expr& c, const expr& value = 1);
 
 /// Converts radians to degrees, and degrees to radians. Integers compute as in `sqrt`.
 expr degrees(const expr& a);
@@ -74,6 +123,9 @@ expr round(const expr& a);  ///< ties to even
 expr isnan(const expr& a);
 expr isinf(const expr& a);
 expr isfinite(const expr& a);
+
+/// Whether the sign is negative, also of -0 and of NaN; the result is bool. Not for complex.
+expr signbit(const expr& a);
 
 /// Whether an element is zero; the result is bool.
 expr logical_not(const expr& a);

@@ -1,10 +1,12 @@
 #include "shale/elementwise.hpp"
 
 #include <numbers>
+#include <string>
 
 #include "core/allocating.hpp"
 #include "ops/graph/node_access.hpp"
 #include "shale/creation.hpp"
+#include "shale/error.hpp"
 
 namespace shale {
 
@@ -13,14 +15,25 @@ using detail::allocating;
 
 expr floor_divide(const expr& a, const expr& b) { return operated(operation::floor_divide, a, b); }
 expr remainder(const expr& a, const expr& b) { return a % b; }
+expr fmod(const expr& a, const expr& b) { return operated(operation::rest, a, b); }
 expr pow(const expr& a, const expr& b) { return operated(operation::power, a, b); }
 expr atan2(const expr& y, const expr& x) { return operated(operation::atan2, y, x); }
 expr hypot(const expr& a, const expr& b) { return operated(operation::hypotenuse, a, b); }
+expr copysign(const expr& a, const expr& b) { return operated(operation::copy_sign, a, b); }
+expr nextafter(const expr& a, const expr& b) { return operated(operation::next_after, a, b); }
+expr bitwise_left_shift(const expr& a, const expr& places) {
+  return operated(operation::shift_left, a, places);
+}
+expr bitwise_right_shift(const expr& a, const expr& places) {
+  return operated(operation::shift_right, a, places);
+}
 expr minimum(const expr& a, const expr& b) { return operated(operation::minimum, a, b); }
 expr maximum(const expr& a, const expr& b) { return operated(operation::maximum, a, b); }
 
 expr abs(const expr& a) { return operated(operation::absolute, a); }
 expr square(const expr& a) { return operated(operation::square, a); }
+expr reciprocal(const expr& a) { return 1 / a; }
+expr frac(const expr& a) { return a - trunc(a); }
 expr sign(const expr& a) { return operated(operation::sign, a); }
 expr sqrt(const expr& a) { return operated(operation::square_root, a); }
 expr exp(const expr& a) { return operated(operation::exponential, a); }
@@ -43,6 +56,9 @@ expr asinh(const expr& a) { return operated(operation::area_sine, a); }
 expr acosh(const expr& a) { return operated(operation::area_cosine, a); }
 expr atanh(const expr& a) { return operated(operation::area_tangent, a); }
 expr cbrt(const expr& a) { return operated(operation::cube_root, a); }
+expr rsqrt(const expr& a) { return 1 / sqrt(a); }
+expr erf(const expr& a) { return operated(operation::error_function, a); }
+expr lgamma(const expr& a) { return operated(operation::logarithm_of_gamma, a); }
 expr degrees(const expr& a) { return a * (180 / std::numbers::pi); }
 expr radians(const expr& a) { return a * (std::numbers::pi / 180); }
 expr floor(const expr& a) { return operated(operation::floor, a); }
@@ -64,6 +80,13 @@ expr isfinite(const expr& a) {
     return full(a.shape(), true);
   return operated(operation::is_finite, a);
 }
+expr signbit(const expr& a) {
+  const dtype_kind kind = shale::kind(a.dtype());
+  if (kind == dtype_kind::signed_integer) return a < 0;
+  if (kind == dtype_kind::unsigned_integer || kind == dtype_kind::boolean)
+    return full(a.shape(), false);
+  return operated(operation::sign_bit, a);
+}
 expr logical_not(const expr& a) { return operated(operation::logical_not, a); }
 expr logical_and(const expr& a, const expr& b) {
   return astype(a, dtype::boolean) & astype(b, dtype::boolean);
@@ -84,6 +107,78 @@ expr where(const expr& condition, const expr& a, const expr& b) {
 }
 expr astype(const expr& a, dtype to) {
   return allocating([&] { return expr_of(make_cast(node_of(a), to)); });
+}
+
+// ---- functions that are made of others ---------------------------------------------------------
+
+namespace {
+
+bool has_complex_numbers(const expr& a) { return kind(a.dtype()) == dtype_kind::complex; }
+
+void refuse_complex(const expr& a, const char* function) {
+  if (has_complex_numbers(a))
+    throw error(
+        errc::invalid_argument,
+        std::string("'") + function + "' is not defined for " + std::string(name(a.dtype())),
+        {"it is defined for real numbers; abs, real and imag make them"});
+}
+
+// Operands of float16 and bfloat16 are computed in float32, and the result is rounded once.
+bool is_small(const expr& a) { return a.dtype() == dtype::float16 || a.dtype() == dtype::bfloat16; }
+expr widened(const expr& a) { return is_small(a) ? astype(a, dtype::float32) : a; }
+
+// Floating and complex operands stay; integers become floats.
+expr in_fractions(const expr& a) {
+  return kind(a.dtype()) == dtype_kind::floating || has_complex_numbers(a) ? a : a * 1.0;
+}
+
+}  // namespace
+
+expr conj(const expr& a) { return has_complex_numbers(a) ? operated(operation::conjugate, a) : a; }
+expr real(const expr& a) { return has_complex_numbers(a) ? operated(operation::real_part, a) : a; }
+expr imag(const expr& a) {
+  return has_complex_numbers(a) ? operated(operation::imaginary_part, a) : zeros_like(a);
+}
+expr angle(const expr& a) {
+  return has_complex_numbers(a) ? atan2(imag(a), real(a)) : atan2(0.0, a);
+}
+
+expr sigmoid(const expr& a) {
+  return allocating([&] {
+    refuse_complex(a, "sigmoid");
+    const expr x = in_fractions(widened(a));
+    const expr power = exp(-abs(x));
+    const expr result = where(x < 0, power, 1.0) / (1 + power);
+    return is_small(a) ? astype(result, a.dtype()) : result;
+  });
+}
+
+expr logaddexp(const expr& a, const expr& b) {
+  return allocating([&] {
+    refuse_complex(a, "logaddexp");
+    refuse_complex(b, "logaddexp");
+    const expr sum = a + b;  // has the dtype of the result
+    const expr x = in_fractions(widened(a)), y = in_fractions(widened(b));
+    // The difference of equal infinities is NaN, so equal operands do not take it.
+    const expr apart = where(x == y, 0.0, abs(x - y));
+    const expr result = maximum(x, y) + log1p(exp(-apart));
+    return is_small(sum) ? astype(result, sum.dtype()) : result;
+  });
+}
+
+expr lerp(const expr& a, const expr& b, const expr& weight) {
+  return allocating([&] {
+    refuse_complex(weight, "lerp");
+    const expr first = in_fractions(a), last = in_fractions(b);
+    const expr way = last - first;
+    return where(weight < 0.5, first + weight * way, last - (1 - weight) * way);
+  });
+}
+expr addcmul(const expr& a, const expr& b, const expr& c, const expr& value) {
+  return a + value * b * c;
+}
+expr addcdiv(const expr& a, const expr& b, const expr& c, const expr& value) {
+  return a + value * b / c;
 }
 
 expr isclose(const expr& a, const expr& b, double relative, double absolute) {

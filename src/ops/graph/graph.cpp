@@ -178,9 +178,11 @@ dtype operand_dtype(operation op, dtype type) {
   return rule == operand_rule::division && floating != type ? dtype::float64 : floating;
 }
 
-bool has_kernel(operation op, dtype type) {
-  const dtype computed = type == dtype::float16 || type == dtype::bfloat16 ? dtype::float32 : type;
-  return find_kernel(op, computed) != nullptr;
+// The dtype whose kernel computes an operation: float32 for float16 and bfloat16, unless they have
+// kernels of their own.
+dtype computing_dtype(operation op, dtype type) {
+  const bool is_half = type == dtype::float16 || type == dtype::bfloat16;
+  return is_half && !find_kernel(op, type) ? dtype::float32 : type;
 }
 
 // Computes an operation on weak constants. The result is a weak constant again, so that (1.0 / 3) *
@@ -347,7 +349,8 @@ node_ref make_operation(operation op, operation_inputs inputs) {
   if (facts_of(op).operands == operand_rule::rounding && kind(type) != dtype_kind::floating &&
       kind(type) != dtype_kind::complex)
     return inputs[0];
-  if (!has_kernel(op, type)) throw_no_kernel(op, type);
+  const dtype computed_in = computing_dtype(op, type);
+  if (!find_kernel(op, computed_in)) throw_no_kernel(op, type);
 
   if (std::all_of(inputs.begin(), inputs.end(),
                   [](const node_ref& input) { return is_weak(*input); }))
@@ -359,10 +362,9 @@ node_ref make_operation(operation op, operation_inputs inputs) {
     if (inputs[k]->shape != shape) inputs[k] = expanded(inputs[k], shape);
   }
   dtype result = result_dtype(op, type);
-  if (type == dtype::float16 || type == dtype::bfloat16) {
+  if (computed_in != type) {
     // Compute in float32, and round after each operation.
-    for (std::size_t k = 0; k < inputs.size(); ++k)
-      if (!(op == operation::select && k == 0)) inputs[k] = make_cast(inputs[k], dtype::float32);
+    for (auto& input : inputs) input = make_cast(input, dtype::float32);
     const dtype wide = result_dtype(op, dtype::float32);
     const auto computed = make_node(wide, shape, operation_node{op, std::move(inputs)});
     return wide == dtype::float32 ? make_cast(computed, type) : computed;

@@ -197,6 +197,34 @@ TYPED_TEST(Integers, DivideTowardsMinusInfinityAndGiveZeroByZero) {
   });
 }
 
+TYPED_TEST(Integers, LeaveTheRestOfQuotientsTowardsZero) {
+  using T = TypeParam;
+  expect_binary<T, T>(operation::rest, [](T a, T b) {
+    return b == 0 ? T{0} : static_cast<T>(wide_integer{a} % wide_integer{b});
+  });
+}
+
+TYPED_TEST(Integers, MoveAllBitsOutByTheirWidthAndBeyond) {
+  using T = TypeParam;
+  const auto moves_out = [](T places) {
+    return places < 0 || wide_integer{places} >= 8 * int{sizeof(T)};
+  };
+  static_assert(std::is_empty_v<decltype(moves_out)>);
+  using Moves = decltype(moves_out);
+  expect_binary<T, T>(operation::shift_left, [](T a, T places) {
+    if (Moves{}(places)) return T{0};
+    auto moved = static_cast<std::uint64_t>(a);
+    for (T k = 0; k < places; ++k) moved *= 2;
+    return static_cast<T>(moved);
+  });
+  expect_binary<T, T>(operation::shift_right, [](T a, T places) {
+    if (Moves{}(places)) return static_cast<T>(a < 0 ? -1 : 0);
+    wide_integer moved = a;
+    for (T k = 0; k < places; ++k) moved = floor_of_quotient<wide_integer>(moved, 2);
+    return static_cast<T>(moved);
+  });
+}
+
 // The quotient is exact as long as every whole number of its size has a double.
 TEST(Floats, DivideTowardsMinusInfinityUpToTheLastWholeNumber) {
   __extension__ typedef __float128 quad;
@@ -335,6 +363,13 @@ TYPED_TEST(Floats, DivideWithRemainderAsPython) {
       });
 }
 
+TYPED_TEST(Floats, LeaveTheRestOfQuotientsTowardsZero) {
+  using T = TypeParam;
+  expect_binary<T, T>(operation::rest, [](T a, T b) {
+    return static_cast<T>(std::fmod(static_cast<long double>(a), static_cast<long double>(b)));
+  });
+}
+
 TYPED_TEST(Floats, OrderZerosAndLetNanWinInExtrema) {
   using T = TypeParam;
   expect_binary<T, T>(operation::minimum, [](T a, T b) {
@@ -362,6 +397,42 @@ TYPED_TEST(AllFloats, KnowNanInfinityAndZero) {
   expect_unary<bool, T>(operation::is_infinite,
                         [](T a) { return std::isinf(static_cast<double>(a)); });
   expect_unary<bool, T>(operation::logical_not, [](T a) { return static_cast<double>(a) == 0; });
+}
+
+/// The next number after `a`: by the standard library, or by a search among all numbers of 16 bits.
+template <class T>
+T next_after(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return std::nextafter(a, b);
+  } else {
+    static const std::vector<double> all = [] {
+      std::vector<double> values;
+      for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+        const auto value = static_cast<double>(T::from_bits(static_cast<std::uint16_t>(bits)));
+        if (!std::isnan(value) && (value != 0 || bits == 0)) values.push_back(value);
+      }
+      std::sort(values.begin(), values.end());
+      return values;
+    }();
+    const auto from = static_cast<double>(a), to = static_cast<double>(b);
+    if (std::isnan(from) || std::isnan(to)) return T(static_cast<float>(from + to));
+    if (from == to) return b;
+    const auto at = std::lower_bound(all.begin(), all.end(), from);
+    const double next = from < to ? at[1] : at[-1];
+    return T(static_cast<float>(next == 0 ? std::copysign(0.0, from) : next));
+  }
+}
+
+TYPED_TEST(AllFloats, HaveSignsAndNeighbours) {
+  using T = TypeParam;
+  expect_unary<bool, T>(operation::sign_bit,
+                        [](T a) { return std::signbit(static_cast<double>(a)); });
+  expect_binary<T, T>(operation::next_after, [](T a, T b) { return next_after(a, b); });
+  expect_binary<T, T>(operation::copy_sign, [](T a, T b) {
+    const auto size = static_cast<double>(a), sign = static_cast<double>(b);
+    return T(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(
+        std::copysign(size, sign)));
+  });
 }
 
 // ---- complex -----------------------------------------------------------------------------------
@@ -431,6 +502,14 @@ TYPED_TEST(Complexes, DivideWithoutEarlyOverflow) {
   const index_t strides[6] = {sizeof(T), sizeof(T), sizeof(T), 0, 0, 0};
   kernel(data, strides, 1, 1);
   EXPECT_EQ(out, T(1, 0));
+}
+
+TYPED_TEST(Complexes, HavePartsAndConjugates) {
+  using Part = TypeParam;
+  using T = std::complex<Part>;
+  expect_unary<T, T>(operation::conjugate, [](T a) { return T(a.real(), -a.imag()); });
+  expect_unary<Part, T>(operation::real_part, [](T a) { return a.real(); });
+  expect_unary<Part, T>(operation::imaginary_part, [](T a) { return a.imag(); });
 }
 
 TYPED_TEST(Complexes, HaveMagnitudeAndDirection) {
@@ -528,12 +607,14 @@ TEST(OperationFacts, DescribeEveryOperation) {
     const auto op = static_cast<operation>(number);
     EXPECT_EQ(ops::facts_of(op).op, op);
     EXPECT_STRNE(ops::facts_of(op).word, "");
-    // Integers either have a kernel, or the rule says what becomes of them. The public functions
-    // `isnan` and `isinf` answer for integers themselves.
+    // Integers either have a kernel, or the rule says what becomes of them. Some public functions
+    // answer for integers themselves.
     const bool takes_integers =
         ops::kernels_for(ops::isa::baseline).operations[number][static_cast<int>(dtype::int32)];
     const bool has_rule = ops::facts_of(op).operands != ops::operand_rule::same;
-    const bool is_answered = op == operation::is_nan || op == operation::is_infinite;
+    const bool is_answered = op == operation::is_nan || op == operation::is_infinite ||
+                             op == operation::conjugate || op == operation::real_part ||
+                             op == operation::imaginary_part;
     EXPECT_EQ(takes_integers, !has_rule && !is_answered) << "operation " << number;
   }
 }
@@ -561,6 +642,7 @@ TEST(Kernels, ExistExactlyWhereTheInterfaceSays) {
   EXPECT_FALSE(has(operation::minimum, dtype::complex128));
   EXPECT_FALSE(has(operation::atan2, dtype::complex64));
   EXPECT_FALSE(has(operation::bit_and, dtype::float32));
+  EXPECT_FALSE(has(operation::shift_left, dtype::boolean));
   EXPECT_FALSE(has(operation::add, dtype::float16));
   EXPECT_FALSE(has(operation::add, dtype::float8_e5m2));
   EXPECT_TRUE(has(operation::select, dtype::float8_e5m2));

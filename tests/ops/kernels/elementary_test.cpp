@@ -59,7 +59,9 @@ const function functions[] = {{operation::exponential, std::exp, std::exp},
                               {operation::area_sine, std::asinh, std::asinh},
                               {operation::area_cosine, std::acosh, std::acosh},
                               {operation::area_tangent, std::atanh, std::atanh},
-                              {operation::cube_root, std::cbrt, std::cbrt}};
+                              {operation::cube_root, std::cbrt, std::cbrt},
+                              {operation::error_function, std::erf, std::erf},
+                              {operation::logarithm_of_gamma, std::lgamma, std::lgamma}};
 
 template <class T>
 wider<T> exact(const function& tested, T value) {
@@ -361,6 +363,46 @@ TEST(FloatFunctions, AreExactAtZerosAndInfinities) {
     EXPECT_TRUE(std::isnan(
         applied(find(isa, operation::logarithm, dtype::float32), std::vector<float>{-1})[0]));
   }
+}
+
+/// log |gamma(x)| by Stirling's series, at an argument that the recurrence moved beyond 30, and by
+/// the reflection for negative numbers.
+long double stirling(long double x) {
+  constexpr long double pi = 3.14159265358979323846264338327950288L;
+  if (x < 0.5L) {
+    const long double turn = x - 2 * std::floor(x / 2);  // exact, so that the sine is
+    return std::log(pi / std::fabs(std::sin(pi * turn))) - stirling(1 - x);
+  }
+  long double factors = 1;
+  for (; x < 30; x += 1) factors *= x;
+  const long double square = x * x;
+  const long double series =
+      (1 / 12.0L -
+       (1 / 360.0L - (1 / 1260.0L - (1 / 1680.0L - 1 / 1188.0L / square) / square) / square) /
+           square) /
+      x;
+  return (x - 0.5L) * std::log(x) - x + std::log(2 * pi) / 2 + series - std::log(factors);
+}
+
+TYPED_TEST(Elementary, LogarithmsOfGammaAgreeWithStirlingsSeries) {
+  using T = TypeParam;
+  generator random(21);
+  std::vector<T> values;
+  for (int i = 0; i < 4000; ++i)
+    values.push_back(static_cast<T>(std::uniform_real_distribution(
+        i % 3 == 0 ? -20.0 : 0.0, i % 2 == 0 ? 4.0 : 150.0)(random)));
+  const std::vector<T> got =
+      applied(ops::find_kernel(operation::logarithm_of_gamma, dtype_of<T>()), values);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const long double wanted = stirling(values[i]);
+    ASSERT_NEAR(static_cast<double>(got[i]), static_cast<double>(wanted),
+                static_cast<double>(std::numeric_limits<T>::epsilon() * std::fabs(wanted) + 1e-16L))
+        << show(values[i]);
+  }
+  const T infinity = std::numeric_limits<T>::infinity();
+  const std::vector<T> ends{0, -T(0), -1, -7, infinity, -infinity};
+  for (const T end : applied(ops::find_kernel(operation::logarithm_of_gamma, dtype_of<T>()), ends))
+    EXPECT_EQ(end, infinity);
 }
 
 template <class Part>

@@ -83,6 +83,7 @@ TEST_F(Numpy, AgreesOnArithmetic) {
     add(operation::multiply, "a * b");
     add(operation::floor_divide, "np.floor_divide(a, b)");
     add(operation::remainder, "np.remainder(a, b)");
+    add(operation::rest, "np.fmod(a, b)");
     add(operation::minimum, "np.minimum(a, b)");
     add(operation::maximum, "np.maximum(a, b)");
     add(operation::less, "a < b");
@@ -95,6 +96,12 @@ TEST_F(Numpy, AgreesOnArithmetic) {
       add(operation::floor, "np.floor(a)");
       add(operation::round, "np.rint(a)");
       add(operation::square_root, "np.sqrt(a)");
+      add(operation::copy_sign, "np.copysign(a, b)");
+      add(operation::next_after, "np.nextafter(a, b)");
+      add(operation::sign_bit, "np.signbit(a)");
+    } else {
+      add(operation::shift_left, "np.left_shift(a, b)");
+      add(operation::shift_right, "np.right_shift(a, b)");
     }
     check("a = load('a', '" + std::string(type) + "')\nb = load('b', '" + type + "')\n" + script);
   };

@@ -2,8 +2,9 @@
 // (docs/numerics.md).
 //
 // Units with wide vectors call SLEEF, whose `finz` functions give the same bits for AVX2 and
-// AVX-512. exp, log, sin, cos and tanh of float32 are functions of our own. The baseline calls the C library. If the C library's function is not within 1 ulp, the
-// baseline calls the function of the next wider type and rounds.
+// AVX-512; exp, log, sin, cos and tanh of float32 are in float_functions.hpp. The baseline calls the C
+// library. If the C library's function is not within 1 ulp, the baseline calls the function of the
+// next wider type and rounds. Functions that wide units leave out are the baseline's.
 #include <math.h>
 
 #include <type_traits>
@@ -156,6 +157,14 @@ inline Vector unless_tiny(Vector x, Element limit, Vector otherwise) {
   return ((x < limit) & (x > -limit)) ? x : otherwise;
 }
 
+/// erf(x) is 2 / sqrt(pi) x for small x. The largest part of that, x, has no rounding error; SLEEF
+/// may be more than 1 ulp off near the smallest numbers.
+template <class Vector, class Element>
+inline Vector error_unless_tiny(Vector x, Element limit, Vector otherwise) {
+  constexpr auto rest = static_cast<Element>(0.128379167095512573896158903121545172L);
+  return ((x < limit) & (x > -limit)) ? x + x * rest : otherwise;
+}
+
 /// Computes sinh or cosh. SLEEF overflows to infinity already if the result is nearly infinite, so
 /// lanes beyond `limit` are computed by the C library's function of the next wider type.
 template <class Vector, class Element, class Function, class Wider>
@@ -222,6 +231,9 @@ void fill_more_double(kernel_table& table) {
     return unless_tiny(x, tiny_double, SHALE_SLEEF_DOUBLE(atanh)(x));
   });
   set_vector<doubles>(table, operation::cube_root, [](V x) { return SHALE_SLEEF_DOUBLE(cbrt)(x); });
+  set_vector<doubles>(table, operation::error_function, [](V x) {
+    return error_unless_tiny(x, tiny_double, SHALE_SLEEF_DOUBLE(erf)(x));
+  });
 }
 
 #endif
@@ -334,6 +346,9 @@ void fill_float(kernel_table& table) {
   set_vector<floats>(table, operation::area_tangent,
                      [](V x) { return unless_tiny(x, tiny_float, SHALE_SLEEF_FLOAT(atanh)(x)); });
   set_vector<floats>(table, operation::cube_root, [](V x) { return SHALE_SLEEF_FLOAT(cbrt)(x); });
+  set_vector<floats>(table, operation::error_function, [](V x) {
+    return error_unless_tiny(x, tiny_float, SHALE_SLEEF_FLOAT(erf)(x));
+  });
   set_vectors<floats>(table, operation::power,
                       [](V x, V y) { return SHALE_SLEEF_FLOAT(pow)(x, y); });
   set_vectors<floats>(table, operation::atan2,
@@ -386,6 +401,21 @@ inline double length(double a, double b) {
   return __builtin_isinf(a) || __builtin_isinf(b) ? __builtin_inf() : hypot(a, b);
 }
 
+// log |gamma(a)| for every instruction set: SLEEF is exact enough for positive numbers only. These
+// functions, unlike lgamma, do not store the sign of gamma(a) in a variable of the program.
+inline float logarithm_of_gamma(float a) {
+  int sign;
+  return static_cast<float>(lgamma_r(static_cast<double>(a), &sign));
+}
+inline double logarithm_of_gamma(double a) {
+  int sign;
+#if defined(SHALE_X86_KERNELS)
+  return static_cast<double>(lgammal_r(static_cast<long double>(a), &sign));
+#else
+  return lgamma_r(a, &sign);
+#endif
+}
+
 // Computes in double if the C library's float function may be off by more than 1 ulp.
 void fill_float(kernel_table& table) {
   using T = float;
@@ -422,6 +452,9 @@ void fill_float(kernel_table& table) {
                [](T a) { return static_cast<T>(atanh(static_cast<double>(a))); });
   set_unary<T>(table, operation::cube_root,
                [](T a) { return static_cast<T>(cbrt(static_cast<double>(a))); });
+  set_unary<T>(table, operation::error_function,
+               [](T a) { return static_cast<T>(erf(static_cast<double>(a))); });
+  set_unary<T>(table, operation::logarithm_of_gamma, [](T a) { return logarithm_of_gamma(a); });
   set_binary<T>(table, operation::atan2, [](T a, T b) {
     return static_cast<T>(atan2(static_cast<double>(a), static_cast<double>(b)));
   });
@@ -444,6 +477,7 @@ void fill_double(kernel_table& table) {
   set_binary<T>(table, operation::power, [](T a, T b) { return power(a, b); });
   set_binary<T>(table, operation::atan2, [](T a, T b) { return atan2(a, b); });
   set_binary<T>(table, operation::hypotenuse, [](T a, T b) { return length(a, b); });
+  set_unary<T>(table, operation::logarithm_of_gamma, [](T a) { return logarithm_of_gamma(a); });
 #if defined(SHALE_X86_KERNELS)
   fill_more_double(table);
 #else
@@ -459,6 +493,7 @@ void fill_double(kernel_table& table) {
   set_unary<T>(table, operation::area_cosine, [](T a) { return acosh(a); });
   set_unary<T>(table, operation::area_tangent, [](T a) { return atanh(a); });
   set_unary<T>(table, operation::cube_root, [](T a) { return cbrt(a); });
+  set_unary<T>(table, operation::error_function, [](T a) { return erf(a); });
 #endif
 }
 

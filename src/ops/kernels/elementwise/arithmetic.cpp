@@ -55,6 +55,39 @@ inline quotient_and_remainder<T> divide_floor(T a, T b) {
   return {by_zero ? T{0} : quotient, by_zero ? T{0} : remainder};
 }
 
+/// What the quotient rounded towards zero leaves: it has the dividend's sign.
+template <class T>
+inline T rest_of_division(T a, T b) {
+  using Word = word<T>;
+  const T above = divide_floor(a, b).remainder;  // has the divisor's sign
+  if constexpr (!is_signed<T>) return above;
+  else
+    return (above != 0) & ((a < 0) != (b < 0))
+               ? static_cast<T>(static_cast<Word>(above) - static_cast<Word>(b))
+               : above;
+}
+
+/// A negative `places` is large as an unsigned number. Places beyond the width are limited first,
+/// so that the compiler may evaluate both sides of the selection.
+template <class T>
+inline T shifted_left(T a, T places) {
+  using Bits = std::make_unsigned_t<T>;
+  constexpr Bits last = 8 * sizeof(T) - 1;
+  const auto count = static_cast<Bits>(places);
+  const Bits inside = count < last ? count : last;
+  const auto moved = static_cast<Bits>(word<T>{static_cast<Bits>(a)} << inside);
+  return static_cast<T>(count > last ? Bits{0} : moved);
+}
+template <class T>
+inline T shifted_right(T a, T places) {
+  using Bits = std::make_unsigned_t<T>;
+  constexpr Bits last = 8 * sizeof(T) - 1;
+  const auto count = static_cast<Bits>(places);
+  const auto moved = static_cast<T>(a >> (count < last ? count : last));
+  if constexpr (is_signed<T>) return moved;  // the last place already repeats the sign
+  else return count > last ? T{0} : moved;
+}
+
 /// base^exponent modulo 2^bits, by repeated squaring. A negative exponent gives 0, or ±1 for bases
 /// ±1.
 template <class T>
@@ -96,6 +129,12 @@ void fill_integers(kernel_table& table) {
             kernel_for<T, T, T>([](T a, T b) { return divide_floor(a, b).quotient; }));
   table.set(operation::remainder, type,
             kernel_for<T, T, T>([](T a, T b) { return divide_floor(a, b).remainder; }));
+  table.set(operation::rest, type,
+            kernel_for<T, T, T>([](T a, T b) { return rest_of_division(a, b); }));
+  table.set(operation::shift_left, type,
+            kernel_for<T, T, T>([](T a, T b) { return shifted_left(a, b); }));
+  table.set(operation::shift_right, type,
+            kernel_for<T, T, T>([](T a, T b) { return shifted_right(a, b); }));
   table.set(operation::power, type,
             kernel_for<T, T, T>([](T a, T b) { return power_of_integers(a, b); }));
   table.set(operation::minimum, type, kernel_for<T, T, T>([](T a, T b) { return a < b ? a : b; }));
@@ -149,7 +188,9 @@ void fill_boolean(kernel_table& table) {
 // ---- floats ------------------------------------------------------------------------------------
 
 template <class T>
-using bits_of = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+using bits_of =
+    std::conditional_t<sizeof(T) == 2, std::uint16_t,
+                       std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
 
 /// The minimum: NaN if either is NaN; -0 is below +0.
 template <class T>
@@ -166,11 +207,46 @@ inline T maximum_of(T a, T b) {
   return a > b ? a : b > a ? b : a == b ? equal : a + b;
 }
 
+/// The magnitude of a float with the sign of another one.
+template <class T>
+inline T with_sign(T magnitude, T sign) {
+  using Bits = bits_of<T>;
+  constexpr auto mask = static_cast<Bits>(static_cast<Bits>(~Bits{0}) >> 1);
+  return as_bits<T>(
+      static_cast<Bits>((as_bits<Bits>(magnitude) & mask) | (as_bits<Bits>(sign) & ~mask)));
+}
+
 /// A zero with the sign of `value`.
 template <class T>
 inline T zero_like(T value) {
+  return with_sign(T{0}, value);
+}
+
+inline float comparable(half value) { return widen(value); }
+inline float comparable(brain value) { return widen(value); }
+inline float comparable(float value) { return value; }
+inline double comparable(double value) { return value; }
+
+/// The neighbour of `a` in the direction of `b`. The bits of floats of one sign are ordered as the
+/// magnitudes are, and 0 is followed by the smallest number of the sign of `b`.
+template <class T>
+inline T neighbour(T a, T b) {
   using Bits = bits_of<T>;
-  return as_bits<T>(static_cast<Bits>(as_bits<Bits>(value) & ~(~Bits{0} >> 1)));
+  constexpr auto sign = static_cast<Bits>(~(static_cast<Bits>(~Bits{0}) >> 1));
+  const auto x = comparable(a), y = comparable(b);
+  const auto bits = as_bits<Bits>(a);
+  const auto outwards = static_cast<Bits>((y > x) == (x > 0) ? bits + 1 : bits - 1);
+  const auto smallest = static_cast<Bits>((as_bits<Bits>(b) & sign) | 1);
+  const T moved = as_bits<T>(x == 0 ? smallest : outwards);
+  return x != x ? a : (y != y) | (x == y) ? b : moved;
+}
+
+template <class T>
+void fill_neighbours(kernel_table& table) {
+  table.set(operation::copy_sign, type_of<T>,
+            kernel_for<T, T, T>([](T a, T b) { return with_sign(a, b); }));
+  table.set(operation::next_after, type_of<T>,
+            kernel_for<T, T, T>([](T a, T b) { return neighbour(a, b); }));
 }
 
 // Division with remainder has the rules of Python's `//` and `%`. The quotient is the floor of the
@@ -258,7 +334,27 @@ inline float_division<T> divide_fast(T a, T b) {
           rest == 0 ? zero_like<T>(b) : static_cast<T>(rest)};
 }
 
-template <class T, T float_division<T>::*wanted>
+/// What a division gives: one method that is fast, and one for all pairs.
+template <class T>
+struct floor_quotient {
+  static T fast(T a, T b) { return divide_fast(a, b).quotient; }
+  static T slow(T a, T b) { return divide_slowly(a, b).quotient; }
+};
+template <class T>
+struct floor_remainder {
+  static T fast(T a, T b) { return divide_fast(a, b).remainder; }
+  static T slow(T a, T b) { return divide_slowly(a, b).remainder; }
+};
+/// The rest of the magnitudes, with the dividend's sign.
+template <class T>
+struct rest_of_floats {
+  static T fast(T a, T b) {
+    return with_sign(divide_fast(with_sign(a, T{0}), with_sign(b, T{0})).remainder, a);
+  }
+  static T slow(T a, T b) { return static_cast<T>(fmod(double{a}, double{b})); }
+};
+
+template <class T, template <class> class Division>
 void divide_floats(std::byte* const* data, index_t count) {
   auto* out = reinterpret_cast<T*>(data[0]);
   const auto* a = reinterpret_cast<const T*>(data[1]);
@@ -269,13 +365,13 @@ void divide_floats(std::byte* const* data, index_t count) {
     const index_t length = count - first < block ? count - first : block;
     std::uint32_t slow = 0;
     for (index_t i = 0; i < length; ++i) {
-      results[i] = divide_fast(a[first + i], b[first + i]).*wanted;
+      results[i] = Division<T>::fast(a[first + i], b[first + i]);
       slow |= divides_fast(a[first + i], b[first + i]) ? 0u : 1u;
     }
     if (slow != 0) {
       for (index_t i = 0; i < length; ++i)
         if (!divides_fast(a[first + i], b[first + i]))
-          results[i] = divide_slowly(a[first + i], b[first + i]).*wanted;
+          results[i] = Division<T>::slow(a[first + i], b[first + i]);
     }
     __builtin_memcpy(out + first, results, static_cast<std::size_t>(length) * sizeof(T));
   }
@@ -289,10 +385,11 @@ void fill_floats(kernel_table& table) {
   table.set(operation::multiply, type, kernel_for<T, T, T>([](T a, T b) { return a * b; }));
   table.set(operation::divide, type, kernel_for<T, T, T>([](T a, T b) { return a / b; }));
   table.set(operation::floor_divide, type,
-            &run<&divide_floats<T, &float_division<T>::quotient>, sizeof(T), sizeof(T), sizeof(T)>);
-  table.set(
-      operation::remainder, type,
-      &run<&divide_floats<T, &float_division<T>::remainder>, sizeof(T), sizeof(T), sizeof(T)>);
+            &run<&divide_floats<T, floor_quotient>, sizeof(T), sizeof(T), sizeof(T)>);
+  table.set(operation::remainder, type,
+            &run<&divide_floats<T, floor_remainder>, sizeof(T), sizeof(T), sizeof(T)>);
+  table.set(operation::rest, type,
+            &run<&divide_floats<T, rest_of_floats>, sizeof(T), sizeof(T), sizeof(T)>);
   table.set(operation::minimum, type,
             kernel_for<T, T, T>([](T a, T b) { return minimum_of(a, b); }));
   table.set(operation::maximum, type,
@@ -406,6 +503,12 @@ void fill_complex(kernel_table& table) {
             kernel_for<T, Complex>([](Complex a) { return magnitude(a); }));
   table.set(operation::sign, type,
             kernel_for<Complex, Complex>([](Complex a) { return direction(a); }));
+  table.set(operation::conjugate, type, kernel_for<Complex, Complex>([](Complex a) {
+              return Complex{a.real, flipped(a.imaginary)};
+            }));
+  table.set(operation::real_part, type, kernel_for<T, Complex>([](Complex a) { return a.real; }));
+  table.set(operation::imaginary_part, type,
+            kernel_for<T, Complex>([](Complex a) { return a.imaginary; }));
 }
 
 // ---- selection ---------------------------------------------------------------------------------
@@ -424,6 +527,8 @@ void fill_arithmetic(kernel_table& table) {
   for_types(integers{}, [&]<class T>(T) { fill_integers<T>(table); });
   for_types(wide_floats{}, [&]<class T>(T) { fill_floats<T>(table); });
   for_types(wide_floats{}, [&]<class T>(T) { fill_complex<T>(table); });
+  for_types(type_list<half, brain, float, double>{},
+            [&]<class T>(T) { fill_neighbours<T>(table); });
   table.set(operation::select, dtype::boolean,
             kernel_for<std::uint8_t, boolean, std::uint8_t, std::uint8_t>(
                 [](boolean condition, std::uint8_t a, std::uint8_t b) {

@@ -51,6 +51,11 @@ inline bool nan(brain a) { return (a.bits & 0x7fff) > 0x7f80; }
 inline bool nan(float a) { return a != a; }
 inline bool nan(double a) { return a != a; }
 
+inline bool negative(half a) { return (a.bits >> 15) != 0; }
+inline bool negative(brain a) { return (a.bits >> 15) != 0; }
+inline bool negative(float a) { return (as_bits<std::uint32_t>(a) >> 31) != 0; }
+inline bool negative(double a) { return (as_bits<std::uint64_t>(a) >> 63) != 0; }
+
 template <class T>
 inline bool infinite(T a) {
   return !(static_cast<int>(finite(a)) | static_cast<int>(nan(a)));
@@ -58,6 +63,8 @@ inline bool infinite(T a) {
 
 template <class T>
 void fill_float_predicates(kernel_table& table) {
+  table.set(operation::sign_bit, type_of<T>,
+            kernel_for<boolean, T>([](T a) { return truth(negative(a)); }));
   table.set(operation::is_nan, type_of<T>,
             kernel_for<boolean, T>([](T a) { return truth(nan(a)); }));
   table.set(operation::is_finite, type_of<T>,

@@ -3,7 +3,7 @@
 //
 // A kernel's operands have one dtype, the *operand dtype*, unless the list says otherwise. For
 // mixed dtypes the graph inserts casts. float16 and bfloat16 have no arithmetic kernels: the graph
-// computes in float32 and rounds after each operation.
+// computes in float32 and rounds after each operation, unless a kernel needs no arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,13 @@ enum class operation : std::uint8_t {
   divide,        // floating and complex
   floor_divide,  // real; integers by zero give 0
   remainder,     // real; sign of the divisor; integers by zero give 0
+  rest,          // real; as C's fmod: sign of the dividend; integers by zero give 0
   power,         // integers wrap; a negative integer exponent gives 0 (or ±1 for bases ±1)
   atan2,         // float32, float64
   hypotenuse,    // float32, float64
-  minimum,       // real and bool; NaN if either is NaN
+  copy_sign,     // floating, also float16 and bfloat16, as the next one
+  next_after,
+  minimum,  // real and bool; NaN if either is NaN
   maximum,
   equal,  // result bool
   not_equal,
@@ -37,6 +40,8 @@ enum class operation : std::uint8_t {
   bit_and,  // bool and integers
   bit_or,
   bit_xor,
+  shift_left,   // integers; by the width or more, or by a negative number: moves all bits out
+  shift_right,  // integers; the sign is repeated
   // unary: out, a
   negative,
   absolute,  // complex: result is the real dtype of its parts
@@ -62,11 +67,17 @@ enum class operation : std::uint8_t {
   area_sine,  // the inverses of the three above
   area_cosine,
   area_tangent,
-  cube_root,  // float32, float64
-  floor,      // float32, float64
+  cube_root,           // float32, float64
+  error_function,      // float32, float64
+  logarithm_of_gamma,  // log |gamma(a)|; float32, float64
+  conjugate,           // complex
+  real_part,           // complex; result the real dtype of its parts
+  imaginary_part,
+  floor,  // float32, float64
   ceiling,
   truncate,
   round,        // ties to even
+  sign_bit,     // floating; result bool
   is_nan,       // floating and complex; result bool
   is_finite,    // result bool
   is_infinite,  // floating and complex; result bool
