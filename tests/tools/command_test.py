@@ -6,6 +6,7 @@ Usage: command_test.py PATH/TO/shale [unittest arguments]
 
 import ctypes
 import json
+import math
 import operator
 import os
 import pathlib
@@ -613,8 +614,24 @@ class Command(ShaleCase):
         **{name: ["{}(p + 1)", "{}(1.3)"] for name in "arccosh acosh".split()},
         **{name: ["{}(f)", "{}(-2.5)", "{}(1.5)"] for name in
            "degrees rad2deg radians deg2rad abs absolute square sign floor ceil trunc round rint "
-           "negative".split()},
+           "negative positive conj conjugate real imag angle signbit frac".split()},
         **{name: ["{}(h)", "{}(f)"] for name in "isnan isfinite isinf".split()},
+        "erf": ["{}(f)", "{}(u)", "{}(0.3)"], "lgamma": ["{}(p + 2.5)", "{}(-3.7)", "{}(h[2:4])"],
+        "sigmoid": ["{}(f)", "{}(f * 1000)", "{}(h)", "{}(i)"],
+        **{name: ["{}(p)", "{}(0.3)"] for name in "reciprocal rsqrt".split()},
+        **{name: ["{}(i)", "{}(i > 0)", "{}(5)"] for name in "bitwise_invert bitwise_not invert".split()},
+        **{name: ["{}(i, i.T[:4, :1])", "{}(i > 0, f > 0)", "{}(6, 3)"] for name in
+           "bitwise_and bitwise_or bitwise_xor".split()},
+        **{name: ["{}(i, 3)", "{}(i, abs(i))", "{}(i, 80)", "{}(i, i)", "{}(-5, 2)"] for name in
+           "bitwise_left_shift left_shift bitwise_right_shift right_shift".split()},
+        **{name: ["{}(f, i)", "{}(h, 0)", "{}(2, 2.5)"] for name in
+           "equal not_equal less less_equal greater greater_equal".split()},
+        "fmod": ["{}(f, p)", "{}(i, 3)", "{}(f, 0.7)", "{}(h, 2)", "{}(3, h)"],
+        "copysign": ["{}(f, u)", "{}(h, -1.0)", "{}(i, u)"],
+        "nextafter": ["{}(f, u)", "{}(h, 0.0)", "{}(0.0, f)", "{}(f.astype(float32), i.astype(float32))"],
+        "logaddexp": ["{}(f, p)", "{}(h, h)", "{}(f * 1000, 3)", "{}(i, f)"],
+        "lerp": ["{}(abs(f), p, 0.25)", "{}(p, p + 1, abs(u))", "{}(i, 7, 0.75)"],
+        "addcmul": ["{}(f, p, u)", "{}(f, i, 2, value=0.5)"], "addcdiv": ["{}(f, u, p)", "{}(i, f, p, 3)"],
         **{name: ["{}(f, p)", "{}(i, 3)", "{}(-7, 2.0)", "{}(-0.0, 5)", "{}(5, -0.5)"] for name in
            "add subtract multiply divide floor_divide remainder mod".split()},
         **{name: ["{}(p, f)", "{}(i, 3)", "{}(2.0, 3)"] for name in "power pow".split()},
@@ -700,11 +717,18 @@ class Command(ShaleCase):
             x.ravel() if axis is None else x, ord, axis, keepdims),
         "argsort": lambda a, axis=-1: np.argsort(a, axis, kind="stable"),
         "unique_values": lambda x: np.unique(x, equal_nan=False),
+        "erf": np.vectorize(math.erf), "lgamma": np.vectorize(math.lgamma),
+        "sigmoid": lambda x: np.where(x < 0, np.exp(-abs(x)), 1) / (1 + np.exp(-abs(x))),
+        "rsqrt": lambda x: 1 / np.sqrt(x), "frac": lambda x: x - np.trunc(x),
+        "lerp": lambda a, b, weight: a * (1 - weight) + b * weight,
+        "addcmul": lambda a, b, c, value=1: a + value * b * c,
+        "addcdiv": lambda a, b, c, value=1: a + value * b / c,
         "astype": lambda a, to: a.astype(to), **random_reference.FUNCTIONS,
     }
     OTHER_NAMES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2",
                    "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
-                   "pow": "power", "lognormal": "log_normal", "clamp": "clip", "concat": "concatenate",
+                   "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift",
+                   "bitwise_invert": "invert", "pow": "power", "lognormal": "log_normal", "clamp": "clip", "concat": "concatenate",
                    "permute_dims": "transpose", "cast": "astype", "cumulative_sum": "cumsum",
                    "cumulative_prod": "cumprod", "cummin": "minimum.accumulate",
                    "cummax": "maximum.accumulate"}

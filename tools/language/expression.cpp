@@ -33,10 +33,11 @@ struct precedence_level {
   std::array<std::string_view, 6> symbols;
   bool chains;  // whether a op b op c means (a op b) op c
 };
-constexpr std::array<precedence_level, 6> levels{{{{"==", "!=", "<", "<=", ">", ">="}, false},
+constexpr std::array<precedence_level, 7> levels{{{{"==", "!=", "<", "<=", ">", ">="}, false},
                                                   {{"|"}, true},
                                                   {{"^"}, true},
                                                   {{"&"}, true},
+                                                  {{"<<", ">>"}, true},
                                                   {{"+", "-"}, true},
                                                   {{"*", "/", "//", "%", "@"}, true}}};
 

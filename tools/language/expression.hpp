@@ -9,7 +9,7 @@
 // elements, except of masks and of the functions in order_functions.cpp.
 //
 // The language has no and / or / not (write & | ~), no chained comparisons, no if / else
-// (write where), no << and no >>.
+// (write where).
 #pragma once
 
 #include <cstddef>

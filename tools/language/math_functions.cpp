@@ -18,6 +18,9 @@ using on_array = expr (*)(const expr&);
 using on_arrays = expr (*)(const expr&, const expr&);
 using on_number = double (*)(double);
 
+template <char symbol>
+constexpr char unary_symbol = symbol;
+
 // A plain number gives a plain number, whose dtype then adapts to the arrays it is combined with.
 template <on_array array, on_number number>
 value unary(arguments& from) {
@@ -29,6 +32,11 @@ value unary(arguments& from) {
 template <on_array array>
 value unary_array(arguments& from) {
   return {array(from.array("x"))};
+}
+
+template <char symbol>
+value operate_alone(arguments& from) {
+  return apply_unary({&unary_symbol<symbol>, 1}, from.required("x"));
 }
 
 template <on_arrays array>
@@ -105,6 +113,22 @@ value astype(arguments& from) {
   return {shale::astype(a, to_dtype(from.required("dtype"), "astype: 'dtype'"))};
 }
 
+value lerp(arguments& from) {
+  const expr a = from.array("a");
+  const expr b = from.array("b");
+  return {shale::lerp(a, b, from.array("weight"))};
+}
+
+// a + value * b * c, and its kind.
+template <expr (*add)(const expr&, const expr&, const expr&, const expr&)>
+value add_scaled(arguments& from) {
+  const expr a = from.array("a");
+  const expr b = from.array("b");
+  const expr c = from.array("c");
+  const std::optional<value> scale = from.optional("value");
+  return {add(a, b, c, scale ? to_expr(*scale) : expr(1))};
+}
+
 value dot(arguments& from) {
   const expr a = from.array("a");
   return {shale::dot(a, from.array("b"))};
@@ -135,6 +159,17 @@ std::vector<function> math_functions() {
       {"acosh", unary<shale::acosh, std::acosh>, "acosh(x)"},
       {"atanh", unary<shale::atanh, std::atanh>, "atanh(x)"},
       {"cbrt", unary<shale::cbrt, std::cbrt>, "cbrt(x)"},
+      {"erf", unary<shale::erf, std::erf>, "erf(x)"},
+      {"lgamma", unary<shale::lgamma, std::lgamma>, "lgamma(x)"},
+      {"rsqrt", unary_array<shale::rsqrt>, "rsqrt(x)"},
+      {"reciprocal", unary_array<shale::reciprocal>, "reciprocal(x)"},
+      {"sigmoid", unary_array<shale::sigmoid>, "sigmoid(x)"},
+      {"frac", unary_array<shale::frac>, "frac(x)"},
+      {"conj", unary_array<shale::conj>, "conj(x)", true},
+      {"real", unary_array<shale::real>, "real(x)"},
+      {"imag", unary_array<shale::imag>, "imag(x)"},
+      {"angle", unary_array<shale::angle>, "angle(x)"},
+      {"signbit", unary_array<shale::signbit>, "signbit(x)"},
       {"degrees", unary<shale::degrees, to_degrees>, "degrees(x)"},
       {"radians", unary<shale::radians, to_radians>, "radians(x)"},
       {"abs", absolute, "abs(x)"},
@@ -147,14 +182,33 @@ std::vector<function> math_functions() {
       {"isnan", unary_array<shale::isnan>, "isnan(x)"},
       {"isfinite", unary_array<shale::isfinite>, "isfinite(x)"},
       {"isinf", unary_array<shale::isinf>, "isinf(x)"},
-      {"negative", [](arguments& from) { return apply_unary("-", from.required("x")); },
-       "negative(x)"},
+      {"negative", operate_alone<'-'>, "negative(x)"},
+      {"positive", operate_alone<'+'>, "positive(x)"},
+      {"bitwise_invert", operate_alone<'~'>, "bitwise_invert(x)"},
+      {"bitwise_and", operate<'&'>, "bitwise_and(x1, x2)"},
+      {"bitwise_or", operate<'|'>, "bitwise_or(x1, x2)"},
+      {"bitwise_xor", operate<'^'>, "bitwise_xor(x1, x2)"},
+      {"bitwise_left_shift", operate<'<', '<'>, "bitwise_left_shift(x1, x2)"},
+      {"bitwise_right_shift", operate<'>', '>'>, "bitwise_right_shift(x1, x2)"},
+      {"equal", operate<'=', '='>, "equal(x1, x2)"},
+      {"not_equal", operate<'!', '='>, "not_equal(x1, x2)"},
+      {"less", operate<'<'>, "less(x1, x2)"},
+      {"less_equal", operate<'<', '='>, "less_equal(x1, x2)"},
+      {"greater", operate<'>'>, "greater(x1, x2)"},
+      {"greater_equal", operate<'>', '='>, "greater_equal(x1, x2)"},
       {"add", operate<'+'>, "add(x1, x2)"},
       {"subtract", operate<'-'>, "subtract(x1, x2)"},
       {"multiply", operate<'*'>, "multiply(x1, x2)"},
       {"divide", operate<'/'>, "divide(x1, x2)"},
       {"floor_divide", operate<'/', '/'>, "floor_divide(x1, x2)"},
       {"remainder", operate<'%'>, "remainder(x1, x2)"},
+      {"fmod", binary<shale::fmod>, "fmod(x1, x2)"},
+      {"copysign", binary<shale::copysign>, "copysign(x1, x2)"},
+      {"nextafter", binary<shale::nextafter>, "nextafter(x1, x2)"},
+      {"logaddexp", binary<shale::logaddexp>, "logaddexp(x1, x2)"},
+      {"lerp", lerp, "lerp(a, b, weight)"},
+      {"addcmul", add_scaled<shale::addcmul>, "addcmul(a, b, c, value=1)"},
+      {"addcdiv", add_scaled<shale::addcdiv>, "addcdiv(a, b, c, value=1)"},
       {"pow", operate<'*', '*'>, "pow(x1, x2)"},
       {"atan2", binary<shale::atan2>, "atan2(y, x)"},
       {"hypot", binary<shale::hypot>, "hypot(x1, x2)"},

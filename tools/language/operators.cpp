@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
@@ -45,11 +46,19 @@ value integer_power(std::int64_t base, std::int64_t exponent) {
   return integer_value(result);
 }
 
+value integer_shift(std::string_view symbol, std::int64_t a, std::int64_t places) {
+  if (places < 0) refuse("a number is shifted by a negative number of places");
+  if (symbol == ">>") return {a >> std::min<std::int64_t>(places, 63)};
+  if (a == 0) return {a};
+  return integer_value(places < 63 ? checked_mul(a, std::int64_t{1} << places) : std::nullopt);
+}
+
 std::optional<value> integer_binary(std::string_view symbol, std::int64_t a, std::int64_t b) {
   if (symbol == "+") return integer_value(checked_add(a, b));
   if (symbol == "-") return integer_value(checked_sub(a, b));
   if (symbol == "*") return integer_value(checked_mul(a, b));
   if (symbol == "**") return integer_power(a, b);
+  if (symbol == "<<" || symbol == ">>") return integer_shift(symbol, a, b);
   if (symbol == "&") return value{a & b};
   if (symbol == "|") return value{a | b};
   if (symbol == "^") return value{a ^ b};
@@ -104,7 +113,7 @@ struct array_operator {
   expr (*apply)(const expr&, const expr&);
 };
 
-constexpr std::array<array_operator, 17> array_operators{{
+constexpr std::array<array_operator, 19> array_operators{{
     {"+", [](const expr& a, const expr& b) { return a + b; }},
     {"-", [](const expr& a, const expr& b) { return a - b; }},
     {"*", [](const expr& a, const expr& b) { return a * b; }},
@@ -116,6 +125,8 @@ constexpr std::array<array_operator, 17> array_operators{{
     {"&", [](const expr& a, const expr& b) { return a & b; }},
     {"|", [](const expr& a, const expr& b) { return a | b; }},
     {"^", [](const expr& a, const expr& b) { return a ^ b; }},
+    {"<<", [](const expr& a, const expr& b) { return shale::bitwise_left_shift(a, b); }},
+    {">>", [](const expr& a, const expr& b) { return shale::bitwise_right_shift(a, b); }},
     {"==", [](const expr& a, const expr& b) { return a == b; }},
     {"!=", [](const expr& a, const expr& b) { return a != b; }},
     {"<", [](const expr& a, const expr& b) { return a < b; }},

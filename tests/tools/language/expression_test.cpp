@@ -116,6 +116,9 @@ TEST_F(Expression, NumbersAdaptToTheArraysTheyMeet) {
 }
 
 TEST_F(Expression, IndexesAsNumPyDoes) {
+  EXPECT_EQ(number("1 << 3 + 1 & 24"), 16);
+  EXPECT_EQ(number("-1 << 62 >> 61"), -2);
+  EXPECT_EQ(numbers("i << 2 >> 1"), (list{14, -14, 4, 0}));
   EXPECT_EQ(numbers("a[1]"), (list{3, 4, 5}));
   EXPECT_EQ(numbers("a[-1, ::-1]"), (list{5, 4, 3}));
   EXPECT_EQ(numbers("a[:, 1]"), (list{1, 4}));
@@ -276,7 +279,10 @@ TEST_F(Expression, ErrorsPointAtThePlace) {
   EXPECT_EQ(caret("a if b else a"), 2);
   EXPECT_EQ(caret("a @ i"), 2);  // shapes (2, 3) and (4,)
   EXPECT_EQ(caret("2 @ 3"), 2);
-  EXPECT_EQ(caret("i << 2"), 2);
+  EXPECT_EQ(caret("a << 2"), 2);
+  EXPECT_EQ(caret("3 << -1"), 2);
+  EXPECT_EQ(caret("3 << 62"), 2);
+  EXPECT_EQ(caret("2.0 >> 1"), 4);
   EXPECT_EQ(caret("a.reshape((4, 4))"), 2);
   EXPECT_EQ(caret("a.nope"), 2);
   EXPECT_EQ(caret("a.where(b)"), 2);
