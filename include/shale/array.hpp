@@ -156,7 +156,10 @@ class array {
 /// Throws   invalid_argument: from every member, if it was moved from; from members that access
 ///          elements, also after the end of the transaction. not_found: from members that access
 ///          elements, after the transaction has removed the array
-/// Threads  disjoint regions may be written at the same time, but not within one chunk
+/// Threads  every member may be called from any thread. Writes of several threads to one chunk take
+///          turns: no element of disjoint regions is lost. Where regions overlap, each chunk is as if
+///          the writes had come one after the other, in an order that may differ between chunks.
+///          Regions of a dense array that are written at the same time must not overlap
 /// Lifetime it does not keep its transaction open
 class writable_array {
  public:
@@ -186,17 +189,17 @@ class writable_array {
   ///          part is damaged); unsupported (as `map`); out_of_space; io; out_of_memory; cancelled.
   ///          The transaction goes on, with the elements that were stored until then. But if the
   ///          device refused bytes of a chunk (out_of_space, io), `commit` refuses, too
-  /// Threads  regions that share no chunk may be written at the same time
+  /// Threads  regions that share no chunk are written in parallel
   void write(const region& part, const tensor& values) const;
 
   /// Evaluates an expression into the whole array, block by block. It is converted to the array's
   /// dtype and broadcast to its shape. A tensor or an array is an expression too.
   /// Cost     as `eval` of the expression, and each chunk is compressed once
   /// Throws   as the other one, as `eval`, and exceptions of the caller's tile sources
-  /// Threads  one call at a time
   void write(const expr& values) const;
 
-  /// The chunks of the array as writable tiles. Null for dense arrays.
+  /// The chunks of the array as writable tiles. Null for dense arrays. Between the `load` and the
+  /// `store` of a tile, another thread may store it: `write` changes a part without that.
   /// Throws   invalid_argument (the transaction has ended), not_found (the array was removed)
   std::shared_ptr<tile_source> tiles() const;
 

@@ -7,8 +7,8 @@
 
 namespace shale::arrays {
 
-chunk_part::chunk_part(std::shared_ptr<chunk_tiles> whole, const region& part)
-    : whole_(std::move(whole)), part_(part), tile_shape_(whole_->tile_shape()) {
+chunk_part::chunk_part(std::shared_ptr<chunk_tiles> whole, const region& part, executor& on)
+    : whole_(std::move(whole)), part_(part), tile_shape_(whole_->tile_shape()), on_(on) {
   for (index_t axis = 0; axis < part.shape.size(); ++axis)
     if (part.start[axis] % tile_shape_[axis] != 0)
       tile_shape_[axis] = std::min(tile_shape_[axis], part.shape[axis]);
@@ -39,14 +39,7 @@ void chunk_part::load(const dims& tile, const tensor& into) const {
 }
 
 void chunk_part::store(const dims& tile, const tensor& values) {
-  const region place = place_of(tile);
-  const dims chunk = chunk_of(tile);
-  const region covered = tile_region(whole_->shape(), whole_->tile_shape(), chunk);
-  if (place == covered) return whole_->store(chunk, values);
-  const tensor elements = tensor::empty(covered.shape, dtype());
-  whole_->load(chunk, elements);
-  parallel::copy_elements_here(detail::narrowed(elements, place, covered.start), values);
-  whole_->store(chunk, elements);
+  whole_->store_part(chunk_of(tile), place_of(tile), values, on_);
 }
 
 void chunk_part::prefetch(const dims& tile) const noexcept { whole_->prefetch(chunk_of(tile)); }

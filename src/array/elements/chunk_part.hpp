@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "array/elements/chunk_tiles.hpp"
+#include "shale/executor.hpp"
 #include "shale/region.hpp"
 #include "shale/tile_source.hpp"
 
@@ -15,7 +16,7 @@ class chunk_part final : public tile_source {
  public:
   /// Along each axis, the part begins at a chunk, or it lies inside one row of chunks. It is not
   /// empty.
-  chunk_part(std::shared_ptr<chunk_tiles> whole, const region& part);
+  chunk_part(std::shared_ptr<chunk_tiles> whole, const region& part, executor& on);
 
   shale::dtype dtype() const noexcept override { return whole_->dtype(); }
   const dims& shape() const noexcept override { return part_.shape; }
@@ -34,6 +35,7 @@ class chunk_part final : public tile_source {
   std::shared_ptr<chunk_tiles> whole_;
   region part_;
   dims tile_shape_;
+  executor& on_;
 };
 
 }  // namespace shale::arrays

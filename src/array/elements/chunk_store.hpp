@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "array/elements/chunk_claims.hpp"
 #include "format/chunks/chunk_entry.hpp"
 #include "format/codec/codec.hpp"
 #include "format/generations/generation_view.hpp"
@@ -28,6 +29,11 @@ class chunk_store {
 
   /// Identifies the chunks: stores of the same chunks return the same address.
   virtual const void* identity() const noexcept { return this; }
+
+  /// Gives the calling thread alone the right to replace a chunk, or to change a part of it. Waits
+  /// while another thread has it. A store whose chunks no other thread can replace returns a claim
+  /// on nothing.
+  virtual chunk_claims::claim claim(std::uint64_t) { return {}; }
 
   /// Replaces a chunk. Throws out_of_space, io; access_denied unless writable.
   virtual void put(std::uint64_t number, const format::encoded_chunk& chunk);

@@ -140,22 +140,27 @@ bool chunk_tiles::is_fill(format::bytes_view chunk) const noexcept {
          std::memcmp(chunk.data() + item, chunk.data(), chunk.size() - item) == 0;
 }
 
-void chunk_tiles::store(const dims& tile, const tensor& values) {
-  require_tile(tile, values);
+// The bytes of a whole chunk, as they are encoded.
+tensor chunk_tiles::whole_chunk(const tensor& values) const {
+  tensor whole = values;
+  if (!is_whole(values, layout_.chunk_shape)) {
+    whole = tensor::empty(layout_.chunk_shape, dtype_);
+    const region inside{dims::filled(shape_.size(), 0), values.shape()};
+    if (values.shape() != layout_.chunk_shape) fill(whole);  // chunks.1
+    parallel::copy_elements_here(detail::narrowed(whole, inside, inside.start), values);
+  }
+  if (dtype_ == dtype::boolean && detail::has_odd_bools(bytes_of(whole))) {
+    whole = whole.clone();
+    detail::make_stored_bools(bytes_of(whole));
+  }
+  return whole;
+}
+
+// The caller has a claim on the chunk.
+void chunk_tiles::replace(const dims& tile, const tensor& values) {
   detail::reporting([&] { return frame("write", tile); },
                     [&] {
-                      tensor whole = values;
-                      if (!is_whole(values, layout_.chunk_shape)) {
-                        whole = tensor::empty(layout_.chunk_shape, dtype_);
-                        const region inside{dims::filled(shape_.size(), 0), values.shape()};
-                        if (values.shape() != layout_.chunk_shape) fill(whole);  // chunks.1
-                        parallel::copy_elements_here(detail::narrowed(whole, inside, inside.start),
-                                                     values);
-                      }
-                      if (dtype_ == dtype::boolean && detail::has_odd_bools(bytes_of(whole))) {
-                        whole = whole.clone();
-                        detail::make_stored_bools(bytes_of(whole));
-                      }
+                      const tensor whole = whole_chunk(values);
                       const std::uint64_t number = format::chunk_number(layout_, tile);
                       const format::bytes_view elements = bytes_of(whole);
                       if (is_fill(elements)) {
@@ -165,6 +170,28 @@ void chunk_tiles::store(const dims& tile, const tensor& values) {
                       auto& workspace = format::codec_workspace::of_this_thread();
                       store_->put(number, codec_.encode(elements, workspace));
                     });
+}
+
+chunk_claims::claim chunk_tiles::claim(const dims& tile) {
+  return detail::reporting([&] { return frame("write", tile); },
+                           [&] { return store_->claim(format::chunk_number(layout_, tile)); });
+}
+
+void chunk_tiles::store(const dims& tile, const tensor& values) {
+  require_tile(tile, values);
+  const auto alone = claim(tile);
+  replace(tile, values);
+}
+
+void chunk_tiles::store_part(const dims& tile, const region& place, const tensor& values,
+                             executor& on) {
+  const region covered = tile_region(shape_, layout_.chunk_shape, tile);
+  if (place == covered) return store(tile, values);
+  const tensor whole = tensor::empty(covered.shape, dtype_, &on.pool());
+  const auto alone = claim(tile);
+  parallel::load_tile(*this, tile, whole, on);
+  parallel::copy_elements_here(detail::narrowed(whole, place, covered.start), values);
+  replace(tile, whole);
 }
 
 void chunk_tiles::prefetch(const dims& tile) const noexcept {
@@ -238,17 +265,12 @@ void chunk_tiles::write(const region& part, const tensor& values, executor& on) 
         const region covered = tile_region(shape_, layout_.chunk_shape, tile);
         const region piece = detail::intersection(covered, part);
         const tensor from = detail::narrowed(values, piece, part.start);
-        if (piece == covered && from.dtype() == dtype_ && !copied) {
-          store(tile, from);
-          return;
-        }
-        const tensor whole = tensor::empty(covered.shape, dtype_, &on.pool());
-        if (piece != covered) parallel::load_tile(*this, tile, whole, on);
-        const tensor into = detail::narrowed(whole, piece, covered.start);
-        if (from.dtype() == dtype_) parallel::copy_elements_here(into, from);
-        else eval_into(into, expr(from));
+        if (from.dtype() == dtype_ && !copied) return store_part(tile, piece, from, on);
+        const tensor stored = tensor::empty(piece.shape, dtype_, &on.pool());
+        if (from.dtype() == dtype_) parallel::copy_elements_here(stored, from);
+        else eval_into(stored, expr(from));
         values.storage().check();
-        store(tile, whole);
+        store_part(tile, piece, stored, on);
       },
       {.workers_max = workers(on), .progress_bytes = values.size_bytes()});
   auto& count = parallel::state_of(on).count;

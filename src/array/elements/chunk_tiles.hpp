@@ -37,6 +37,10 @@ class chunk_tiles final : public tile_source {
   void prefetch(const dims& tile) const noexcept override;
   std::uint64_t stored_bytes(const dims& tile) const override;
 
+  /// Stores `values` at `place`, which lies inside the tile. They have the array's dtype. If they
+  /// do not cover the tile, it is loaded first. Threads that store parts of one tile take turns.
+  void store_part(const dims& tile, const region& place, const tensor& values, executor& on);
+
   /// Reads the region, which lies inside the array, into a new row-major tensor.
   tensor read(const region& part, executor& on) const;
 
@@ -52,6 +56,9 @@ class chunk_tiles final : public tile_source {
   void require_tile(const dims& tile, const tensor& values) const;
   bool decode_stored(std::uint64_t number, const tensor& into) const;
   void decode(format::bytes_view stored, std::uint32_t flags, const tensor& into) const;
+  tensor whole_chunk(const tensor& values) const;
+  chunk_claims::claim claim(const dims& tile);
+  void replace(const dims& tile, const tensor& values);
   void fill(const tensor& into) const;
   bool is_fill(format::bytes_view chunk) const noexcept;
   int workers(executor& on) const noexcept;

@@ -101,7 +101,7 @@ void write_new_part(const arrays::running_append& append,
     piece.start[axis] += first;
     piece.shape[axis] = length;
     if (element_count(piece.shape) == 0) return;
-    arrays::chunk_part target(tiles, piece);
+    arrays::chunk_part target(tiles, piece, executor::current());
     eval_into(target, length == count ? values : values.narrow(axis, first, length));
   };
   write_piece(0, in_old_chunks);

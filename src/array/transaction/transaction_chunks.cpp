@@ -25,6 +25,16 @@ int transaction_chunks::descriptor() const noexcept {
   return owner_->inner_ ? owner_->inner_->descriptor() : -1;
 }
 
+// The first check also keeps a forked child from waiting for a thread that it does not have.
+chunk_claims::claim transaction_chunks::claim(std::uint64_t number) {
+  if (!writable_) return {};
+  {
+    const auto state = owner_->lock(owner_->state_lock_);
+    owner_->require_chunks(*array_);
+  }
+  return claims_.take(number);
+}
+
 // The checksum and the write of the bytes need no lock, so that threads write different chunks at
 // once.
 void transaction_chunks::put(std::uint64_t number, const format::encoded_chunk& chunk) {

@@ -15,7 +15,7 @@ class shared_transaction;
 class transaction_chunks final : public chunk_store {
  public:
   transaction_chunks(std::shared_ptr<shared_transaction> owner,
-                     std::shared_ptr<const written_array> array, bool writable) noexcept
+                     std::shared_ptr<const written_array> array, bool writable)
       : owner_(std::move(owner)), array_(std::move(array)), writable_(writable) {}
 
   std::optional<format::chunk_entry> find(std::uint64_t number) const override;
@@ -23,6 +23,7 @@ class transaction_chunks final : public chunk_store {
   int descriptor() const noexcept override;
   bool writable() const noexcept override { return writable_; }
   const void* identity() const noexcept override { return array_.get(); }
+  chunk_claims::claim claim(std::uint64_t number) override;
   void put(std::uint64_t number, const format::encoded_chunk& chunk) override;
   void erase(std::uint64_t number) override;
 
@@ -30,6 +31,7 @@ class transaction_chunks final : public chunk_store {
   std::shared_ptr<shared_transaction> owner_;
   std::shared_ptr<const written_array> array_;
   bool writable_;
+  chunk_claims claims_;
 };
 
 }  // namespace shale::arrays
