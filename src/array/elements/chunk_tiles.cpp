@@ -132,12 +132,21 @@ void chunk_tiles::fill(const tensor& into) const {
   else parallel::copy_elements_here(into, fill_value_.broadcast_to(into.shape()));
 }
 
-bool chunk_tiles::is_fill(format::bytes_view chunk) const noexcept {
+bool chunk_tiles::is_fill(format::bytes_view elements) const noexcept {
   // The first element must be the fill value. Then each later byte must equal the byte one element
-  // before it; this is one comparison of the chunk with itself, shifted by one element.
+  // before it; this is one comparison of the elements with themselves, shifted by one element.
   const std::size_t item = item_bytes(dtype_);
-  return std::memcmp(chunk.data(), fill_value_.data(), item) == 0 &&
-         std::memcmp(chunk.data() + item, chunk.data(), chunk.size() - item) == 0;
+  return std::memcmp(elements.data(), fill_value_.data(), item) == 0 &&
+         std::memcmp(elements.data() + item, elements.data(), elements.size() - item) == 0;
+}
+
+// chunks.2. Elements that bitround rounds to the fill value count as the fill value. Most chunks
+// begin with something else, so the first element is rounded alone.
+bool chunk_tiles::reads_as_fill(format::bytes_view chunk) const {
+  if (is_fill(chunk)) return true;
+  auto& workspace = format::codec_workspace::of_this_thread();
+  const format::bytes_view first = chunk.first(item_bytes(dtype_));
+  return is_fill(codec_.rounded(first, workspace)) && is_fill(codec_.rounded(chunk, workspace));
 }
 
 // The bytes of a whole chunk, as they are encoded.
@@ -163,7 +172,7 @@ void chunk_tiles::replace(const dims& tile, const tensor& values) {
                       const tensor whole = whole_chunk(values);
                       const std::uint64_t number = format::chunk_number(layout_, tile);
                       const format::bytes_view elements = bytes_of(whole);
-                      if (is_fill(elements)) {
+                      if (reads_as_fill(elements)) {
                         store_->erase(number);
                         return;
                       }

@@ -4,7 +4,8 @@
 // Invariants
 //   chunks.1  every stored chunk has its full size when decoded; beyond the array's edge it holds
 //             the fill value
-//   chunks.2  a chunk that holds nothing but the fill value, bit by bit, is absent
+//   chunks.2  a chunk that holds nothing but the fill value, bit by bit, is absent, also if its
+//             elements get these bits only by the codec's bitround
 //
 // Coding and device I/O run outside every lock, so that threads work on different chunks at once.
 #pragma once
@@ -60,7 +61,8 @@ class chunk_tiles final : public tile_source {
   chunk_claims::claim claim(const dims& tile);
   void replace(const dims& tile, const tensor& values);
   void fill(const tensor& into) const;
-  bool is_fill(format::bytes_view chunk) const noexcept;
+  bool is_fill(format::bytes_view elements) const noexcept;
+  bool reads_as_fill(format::bytes_view chunk) const;
   int workers(executor& on) const noexcept;
   std::string frame(const char* doing, const dims& tile) const;
 

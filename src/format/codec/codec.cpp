@@ -169,19 +169,25 @@ codec::codec(std::vector<codec_stage> stages, shale::dtype type)
   }
 }
 
+// Bitround is the first stage, if there is one.
+bytes_view codec::rounded(bytes_view elements, codec_workspace& workspace) const {
+  if (stages_.empty() || stages_[0].kind != stage_kind::bitround ||
+      stages_[0].parameter == mantissa_bits(type_))
+    return elements;
+  const bytes_span to = workspace.own().first.sized(elements.size());
+  round_mantissas(elements, to, type_, stages_[0].parameter);
+  return to;
+}
+
 encoded_chunk codec::encode(bytes_view chunk, codec_workspace& workspace) const {
   codec_workspace::state& buffers = workspace.own();
   bytes_view elements = chunk;  // the bytes to store if the chunk stays raw
   bytes_view packed = chunk;    // the output of the stages so far
   for (const codec_stage& stage : stages_) {
     switch (stage.kind) {
-      case stage_kind::bitround: {
-        if (stage.parameter == mantissa_bits(type_)) break;
-        const bytes_span to = buffers.first.sized(chunk.size());
-        round_mantissas(packed, to, type_, stage.parameter);
-        elements = packed = to;
+      case stage_kind::bitround:
+        elements = packed = rounded(chunk, workspace);
         break;
-      }
       case stage_kind::delta: {
         const bytes_span to = buffers.first.sized(chunk.size());
         take_differences(packed, item_bytes_, to);

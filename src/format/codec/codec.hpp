@@ -67,6 +67,11 @@ class codec {
 
   const std::vector<codec_stage>& stages() const noexcept { return stages_; }
 
+  /// The elements as `decode` will return them: after bitround, if the pipeline has it. They are in
+  /// the workspace, or the input itself, and valid until the workspace's next use.
+  /// Throws   out_of_memory
+  bytes_view rounded(bytes_view elements, codec_workspace& workspace) const;
+
   /// The bytes to store for a whole chunk of elements, already padded to its full size.
   /// Throws   out_of_memory
   encoded_chunk encode(bytes_view chunk, codec_workspace& workspace) const;
