@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +15,7 @@
 #include "shale/dims.hpp"
 #include "shale/dtype.hpp"
 #include "shale/expr.hpp"
+#include "shale/index_entry.hpp"
 #include "shale/region.hpp"
 #include "shale/scalar.hpp"
 #include "shale/tensor.hpp"
@@ -134,6 +137,22 @@ class array {
   tensor read(const region& part) const;
   tensor read() const { return read(region::all(shape())); }
 
+  /// The elements that `expr(array).index(entries)` shows, as a new row-major tensor: slices with
+  /// steps, also negative ones.
+  /// Cost     as `eval`: decodes the chunks that hold one of the elements, in parallel
+  /// Throws   as map and read; invalid_argument (no such entries)
+  tensor read_at(std::span<const index_entry> entries) const;
+  tensor read_at(std::initializer_list<index_entry> entries) const {
+    return read_at(std::span<const index_entry>(entries.begin(), entries.size()));
+  }
+
+  /// Reads a part of the array into `out`, which has its shape, any layout and any dtype. After an
+  /// exception, `out` may be partly written.
+  /// Cost     as read; another dtype costs as `eval`
+  /// Throws   as read; invalid_argument also for another shape, access_denied (`out` is read-only)
+  void read_into(const tensor& out, const region& part) const;
+  void read_into(const tensor& out) const { read_into(out, region::all(shape())); }
+
   /// The array as an operand of expressions. A dense array is mapped, a chunked one is read when
   /// the expression is evaluated.
   /// Throws   as map, for a dense array; out_of_memory
@@ -191,6 +210,23 @@ class writable_array {
   ///          device refused bytes of a chunk (out_of_space, io), `commit` refuses, too
   /// Threads  regions that share no chunk are written in parallel
   void write(const region& part, const tensor& values) const;
+
+  /// Evaluates an expression into a part of the array, block by block. It is converted to the
+  /// array's dtype and broadcast to the shape of the part.
+  /// Cost     as `eval` of the expression, and each chunk that the part touches is compressed once;
+  ///          one that it covers only in part is read first. An expression that reads the array
+  ///          itself at other places than it is stored at (`transaction::find`) is first computed
+  ///          into memory as a whole
+  /// Throws   as the other one, as `eval`, and exceptions of the caller's tile sources
+  void write(const region& part, const expr& values) const;
+
+  /// Evaluates an expression into the elements that `index(entries)` of a tensor would show, block
+  /// by block: slices with steps, also negative ones. It is broadcast to their shape.
+  /// Cost, Throws   as for a region; invalid_argument also for entries that fit no such array
+  void write_at(std::span<const index_entry> entries, const expr& values) const;
+  void write_at(std::initializer_list<index_entry> entries, const expr& values) const {
+    write_at(std::span<const index_entry>(entries.begin(), entries.size()), values);
+  }
 
   /// Evaluates an expression into the whole array, block by block. It is converted to the array's
   /// dtype and broadcast to its shape. A tensor or an array is an expression too.

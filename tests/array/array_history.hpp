@@ -2,6 +2,7 @@
 // computed one element at a time.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -46,6 +47,10 @@ inline void tell_step(int step, transaction& change) {
     // Writes a part of a chunk, so that the chunk is read, changed and stored again.
     change.update("group/c").write({{17, 0}, {3, chunked_columns}},
                                    elements(4, {3, chunked_columns}));
+    // The last chunk becomes the fill value, and some elements of the first one change in steps.
+    change.update("group/c").write({{32, 0}, {8, chunked_columns}}, expr(0));
+    change.update("group/c").write_at({slice{1, 16, 7}, slice{.step = -5}},
+                                      expr(elements(8, {3, 5})));
     change.create("e", {.dtype = dtype::float32, .shape = {500}}).write(elements(5, {500}));
   } else {
     change.remove("d");
@@ -69,6 +74,11 @@ inline held_arrays held_after(int step) {
   if (step < 2) return held;
   fill(d, 3, 100, 50);
   fill(c, 4, 17 * chunked_columns, 3 * chunked_columns);
+  std::fill(c.begin() + 32 * chunked_columns, c.end(), 0.0f);
+  for (index_t i = 0; i < 3; ++i)
+    for (index_t j = 0; j < 5; ++j)
+      c[static_cast<std::size_t>((1 + i * 7) * chunked_columns + 23 - j * 5)] =
+          element(8, i * 5 + j);
   auto moved = held.extract("c");
   moved.key() = "group/c";
   held.insert(std::move(moved));

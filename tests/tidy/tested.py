@@ -14,6 +14,7 @@ THROUGH = {
     },
     "src/array/elements": {
         "chunk_part": ("tests/array/growth_test.cpp", "appends along every axis"),
+        "chunk_places": ("tests/array/part_write_test.cpp", "every region and step"),
         "chunk_store": ("tests/array/chunked_array_test.cpp", "chunks written and read"),
         "chunk_tiles": ("tests/array/chunked_array_test.cpp", "expressions over chunks"),
         "dense_bytes": ("tests/array/dense_array_test.cpp", "mapped and read arrays"),
@@ -88,6 +89,7 @@ THROUGH = {
     },
     "src/ops/evaluation": {
         "computed_stages": ("tests/ops/masks_test.cpp", "what slabs depend on as a whole"),
+        "source_reads": ("tests/array/part_write_test.cpp", "values that read what they replace"),
         "stage_order": ("tests/ops/expr_test.cpp", "the passes of eval and explain"),
         "compile": ("tests/ops/expr_random_test.cpp", "every operation of eval"),
     },

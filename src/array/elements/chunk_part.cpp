@@ -39,7 +39,7 @@ void chunk_part::load(const dims& tile, const tensor& into) const {
 }
 
 void chunk_part::store(const dims& tile, const tensor& values) {
-  whole_->store_part(chunk_of(tile), place_of(tile), values, on_);
+  whole_->store_part(chunk_of(tile), chunk_places(place_of(tile)), values, on_);
 }
 
 void chunk_part::prefetch(const dims& tile) const noexcept { whole_->prefetch(chunk_of(tile)); }

@@ -192,14 +192,14 @@ void chunk_tiles::store(const dims& tile, const tensor& values) {
   replace(tile, values);
 }
 
-void chunk_tiles::store_part(const dims& tile, const region& place, const tensor& values,
+void chunk_tiles::store_part(const dims& tile, const chunk_places& places, const tensor& values,
                              executor& on) {
   const region covered = tile_region(shape_, layout_.chunk_shape, tile);
-  if (place == covered) return store(tile, values);
+  if (places.shape() == covered.shape) return store(tile, values);  // every element has its place
   const tensor whole = tensor::empty(covered.shape, dtype_, &on.pool());
   const auto alone = claim(tile);
   parallel::load_tile(*this, tile, whole, on);
-  parallel::copy_elements_here(detail::narrowed(whole, place, covered.start), values);
+  parallel::copy_elements_here(places.inside(whole, covered.start), values);
   replace(tile, whole);
 }
 
@@ -230,8 +230,7 @@ int chunk_tiles::workers(executor& on) const noexcept {
 // Read-ahead: the thread that loads chunk n asks the kernel for chunk n + ahead. Chunks are taken
 // in order, so the kernel always knows about the next few chunks of all threads, and the device
 // works while the threads decode.
-tensor chunk_tiles::read(const region& part, executor& on) const {
-  const tensor result = tensor::empty(part.shape, dtype_, &on.pool());
+void chunk_tiles::read(const region& part, const tensor& result, executor& on) const {
   const detail::tile_range touched = detail::tiles_under(part, layout_.chunk_shape);
   const index_t ahead = chunks_ahead * on.threads();
   const auto prefetch_number = [&](index_t number) {
@@ -257,31 +256,34 @@ tensor chunk_tiles::read(const region& part, executor& on) const {
       },
       {.workers_max = workers(on), .progress_bytes = result.size_bytes()});
   parallel::state_of(on).count.call();
-  return result;
 }
 
 // The values are read in place. Mapped ones are copied first, so that bytes that were lost
 // meanwhile are never stored.
-void chunk_tiles::write(const region& part, const tensor& values, executor& on) {
+void chunk_tiles::write(const chunk_places& places, const tensor& values, executor& on) {
   parallel::compare_checksums(values, on);
   values.storage().check();
   const bool copied = detail::is_mapped(values.storage());
-  const detail::tile_range touched = detail::tiles_under(part, layout_.chunk_shape);
-  parallel::parallel_for_tiles(
-      on, touched.size(),
-      [&](index_t number, int) {
-        const dims tile = touched.at(number);
-        const region covered = tile_region(shape_, layout_.chunk_shape, tile);
-        const region piece = detail::intersection(covered, part);
-        const tensor from = detail::narrowed(values, piece, part.start);
-        if (from.dtype() == dtype_ && !copied) return store_part(tile, piece, from, on);
-        const tensor stored = tensor::empty(piece.shape, dtype_, &on.pool());
-        if (from.dtype() == dtype_) parallel::copy_elements_here(stored, from);
-        else eval_into(stored, expr(from));
-        values.storage().check();
-        store_part(tile, piece, stored, on);
-      },
-      {.workers_max = workers(on), .progress_bytes = values.size_bytes()});
+  const dims pieces = places.pieces(layout_.chunk_shape);
+  parallel::parallel_for_tiles(on, element_count(pieces),
+                               [&](index_t number, int) {
+                                 const dims at = detail::unravel(number, pieces);
+                                 const dims tile = places.chunk_of(at, layout_.chunk_shape);
+                                 const region indices = places.indices_of(
+                                     {at, dims::filled(at.size(), 1)}, layout_.chunk_shape);
+                                 const chunk_places piece = places.part(indices);
+                                 const tensor from = detail::narrowed(values, indices);
+                                 if (from.dtype() == dtype_ && !copied)
+                                   return store_part(tile, piece, from, on);
+                                 const tensor stored =
+                                     tensor::empty(indices.shape, dtype_, &on.pool());
+                                 if (from.dtype() == dtype_)
+                                   parallel::copy_elements_here(stored, from);
+                                 else eval_into(stored, expr(from));
+                                 values.storage().check();
+                                 store_part(tile, piece, stored, on);
+                               },
+                               {.workers_max = workers(on), .progress_bytes = values.size_bytes()});
   auto& count = parallel::state_of(on).count;
   count.call();
   count.written(values.size_bytes());

@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 
+#include "array/elements/chunk_places.hpp"
 #include "array/elements/chunk_store.hpp"
 #include "format/catalog/array_record.hpp"
 #include "format/codec/codec.hpp"
@@ -38,16 +39,17 @@ class chunk_tiles final : public tile_source {
   void prefetch(const dims& tile) const noexcept override;
   std::uint64_t stored_bytes(const dims& tile) const override;
 
-  /// Stores `values` at `place`, which lies inside the tile. They have the array's dtype. If they
-  /// do not cover the tile, it is loaded first. Threads that store parts of one tile take turns.
-  void store_part(const dims& tile, const region& place, const tensor& values, executor& on);
+  /// Stores `values` at places inside the tile. They have the array's dtype. If they do not cover
+  /// the tile, it is loaded first. Threads that store parts of one tile take turns.
+  void store_part(const dims& tile, const chunk_places& places, const tensor& values, executor& on);
 
-  /// Reads the region, which lies inside the array, into a new row-major tensor.
-  tensor read(const region& part, executor& on) const;
+  /// Reads the region, which lies inside the array, into a tensor of its shape and of the array's
+  /// dtype.
+  void read(const region& part, const tensor& result, executor& on) const;
 
-  /// Stores `values`, which have the shape of `part` and any dtype. A chunk that the region covers
-  /// only in part is loaded first.
-  void write(const region& part, const tensor& values, executor& on);
+  /// Stores `values`, which have the shape of the places and any dtype. A chunk that they cover only
+  /// in part is loaded first.
+  void write(const chunk_places& places, const tensor& values, executor& on);
 
   /// Loads chunks and stores them again, with the fill value beyond the array's edge (chunks.1).
   void store_again(std::span<const format::numbered_chunk> chunks, executor& on);

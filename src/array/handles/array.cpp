@@ -10,8 +10,10 @@
 #include "core/held.hpp"
 #include "core/printable.hpp"
 #include "parallel/executor/executor_state.hpp"
+#include "parallel/operands/loop_operand.hpp"
 #include "parallel/pass/copy.hpp"
 #include "shale/error.hpp"
+#include "shale/evaluate.hpp"
 #include "shale/layout.hpp"
 #include "tensor/parts.hpp"
 
@@ -144,6 +146,25 @@ tensor array::map() const {
   return detail::allocating([&] { return self.dense(); });
 }
 
+// `result` has the array's dtype and the shape of the region, which lies inside the array.
+void array::implementation::read(const region& part, const tensor& result, executor& on) {
+  if (tiles) return tiles->read(part, result, on);
+  const auto range = contiguous_range(part, record.shape, item_bytes(record.dtype));
+  if (range && view && result.is_contiguous()) {
+    // `read_dense` compares only the segments that it reads completely. The first and the last
+    // segment may be read in part, so they are compared here.
+    if (on.checksums() == checksum_use::compared && range->bytes > 0) {
+      compare_checksums({range->offset, 1});
+      compare_checksums({range->offset + range->bytes - 1, 1});
+    }
+    arrays::read_dense(*view, record, label(), range->offset, result, on);
+  } else {
+    const tensor from = detail::narrowed(dense(), part);
+    parallel::copy_elements(result, from, on);
+    from.storage().check();
+  }
+}
+
 tensor array::read(const region& where) const {
   auto& self = state();
   executor& on = executor::current();
@@ -151,24 +172,34 @@ tensor array::read(const region& where) const {
       [&] { return fmt::format("read {} of {}", to_string(where), self.label()); },
       [&] {
         require_inside(where, shape());
-        if (self.tiles) return self.tiles->read(where, on);
         const tensor result = tensor::empty(where.shape, dtype(), &on.pool());
-        const auto range = contiguous_range(where, shape(), item_bytes(dtype()));
-        if (range && self.view) {
-          // `read_dense` compares only the segments that it reads completely. The first and the
-          // last segment may be read in part, so they are compared here.
-          if (on.checksums() == checksum_use::compared && range->bytes > 0) {
-            self.compare_checksums({range->offset, 1});
-            self.compare_checksums({range->offset + range->bytes - 1, 1});
-          }
-          arrays::read_dense(*self.view, self.record, self.label(), range->offset, result, on);
-        } else {
-          const tensor from = detail::narrowed(self.dense(), where);
-          parallel::copy_elements(result, from, on);
-          from.storage().check();
-        }
+        self.read(where, result, on);
         return result;
       });
+}
+
+void array::read_into(const tensor& out, const region& part) const {
+  auto& self = state();
+  executor& on = executor::current();
+  detail::reporting(
+      [&] { return fmt::format("read {} of {}", to_string(part), self.label()); },
+      [&] {
+        require_inside(part, shape());
+        if (!(out.shape() == part.shape))
+          throw error(
+              errc::invalid_argument, "the tensor has another shape than the part",
+              {fmt::format("got {}, wanted {}", to_string(out.shape()), to_string(part.shape))});
+        parallel::require_output(out);
+        if (out.dtype() == dtype()) self.read(part, out, on);
+        else eval_into(out, detail::narrowed(expr(*this), part));
+        out.storage().check();
+      });
+}
+
+tensor array::read_at(std::span<const index_entry> entries) const {
+  auto& self = state();
+  return with_context([&] { return fmt::format("read a part of {}", self.label()); },
+                      [&] { return eval(expr(*this).index(entries)); });
 }
 
 array::operator expr() const { return kind() == array_kind::dense ? expr(map()) : expr(tiles()); }

@@ -8,6 +8,7 @@
 #include "array/elements/chunk_tiles.hpp"
 #include "array/transaction/shared_transaction.hpp"
 #include "format/generations/generation_view.hpp"
+#include "parallel/sources/axis_map.hpp"
 #include "shale/array.hpp"
 #include "shale/storage.hpp"
 #include "storage/blocks/stored_sums.hpp"
@@ -40,6 +41,9 @@ struct array::implementation {
   /// All elements of a dense array, over the file's own bytes.
   tensor dense();
 
+  /// Reads a part of the array into a tensor of its shape and of the array's dtype.
+  void read(const region& part, const tensor& result, executor& on);
+
   /// Compares the segments that the range touches with their checksums, unless this process has
   /// done so before. The array is dense and belongs to a generation.
   void compare_checksums(byte_range range);
@@ -52,8 +56,11 @@ struct writable_array::implementation {
   /// Throws   invalid_argument (the transaction has ended), not_found (removed)
   void require_writable() const { owner->require_writable(*written); }
   bool is_dense() const noexcept { return written->record.is_dense(); }
-  std::string frame(const char* doing) const;
+  std::string frame(const std::string& doing) const;
   tensor dense() const;
+
+  /// Evaluates an expression into the elements that the view shows.
+  void write(const parallel::axis_map& view, const expr& values) const;
 };
 
 }  // namespace shale

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "array/elements/part_write.hpp"
 #include "array/handles/array_implementation.hpp"
 #include "core/allocating.hpp"
 #include "core/held.hpp"
@@ -12,7 +13,7 @@
 
 namespace shale {
 
-std::string writable_array::implementation::frame(const char* doing) const {
+std::string writable_array::implementation::frame(const std::string& doing) const {
   return fmt::format("{} {}", doing, owner->label(written->name));
 }
 
@@ -69,26 +70,45 @@ expr stored_in_mapped(dtype type, const expr& values) {
 
 }  // namespace
 
+// Errors of the caller's tile sources pass unchanged.
+void writable_array::implementation::write(const parallel::axis_map& view,
+                                           const expr& values) const {
+  const expr fitted = values.shape() == view.shape ? values : values.broadcast_to(view.shape);
+  if (is_dense()) {
+    const tensor into = detail::allocating([&] {
+      const tensor all = dense();
+      return tensor(all.storage(), all.dtype(), view.applied_to(layout(all.shape())));
+    });
+    eval_into(into, stored_in_mapped(into.dtype(), fitted));
+  } else if (view == parallel::axis_map::identity(written->record.shape)) {
+    eval_into(*owner->tiles_of(*written), fitted);
+  } else {
+    arrays::write_part(*owner->tiles_of(*written), view, fitted, executor::current());
+  }
+}
+
 void writable_array::write(const region& part, const tensor& values) const {
   const auto& self = state();
-  detail::reporting(
-      [&] { return self.frame(("write " + to_string(part) + " of").c_str()); },
-      [&] {
-        const auto running = self.owner->begin_write();
-        self.require_writable();
-        require_inside(part, shape());
-        const tensor fitted =
-            values.shape() == part.shape ? values : values.broadcast_to(part.shape);
-        if (self.is_dense()) {
-          eval_into(detail::narrowed(self.dense(), part), stored_in_mapped(dtype(), expr(fitted)));
-        } else if (part.shape == shape() && detail::is_mapped(fitted.storage())) {
-          // Files may be larger than memory: the engine brings them in and drops them again.
-          eval_into(*self.owner->tiles_of(*self.written), expr(fitted));
-        } else {
-          self.owner->tiles_of(*self.written)->write(part, fitted, executor::current());
-        }
-        self.owner->require_not_aborted();
-      });
+  detail::reporting([&] { return self.frame("write " + to_string(part) + " of"); },
+                    [&] {
+                      const auto running = self.owner->begin_write();
+                      self.require_writable();
+                      require_inside(part, shape());
+                      const tensor fitted =
+                          values.shape() == part.shape ? values : values.broadcast_to(part.shape);
+                      if (self.is_dense()) {
+                        eval_into(detail::narrowed(self.dense(), part),
+                                  stored_in_mapped(dtype(), expr(fitted)));
+                      } else if (part.shape == shape() && detail::is_mapped(fitted.storage())) {
+                        // Files may be larger than memory: the engine brings them in and drops
+                        // them again.
+                        eval_into(*self.owner->tiles_of(*self.written), expr(fitted));
+                      } else {
+                        self.owner->tiles_of(*self.written)
+                            ->write(arrays::chunk_places(part), fitted, executor::current());
+                      }
+                      self.owner->require_not_aborted();
+                    });
 }
 
 void writable_array::write(const expr& values) const {
@@ -97,11 +117,30 @@ void writable_array::write(const expr& values) const {
                [&] {
                  const auto running = self.owner->begin_write();
                  self.require_writable();
-                 // Errors of the caller's tile sources pass unchanged.
-                 if (self.is_dense())
-                   eval_into(detail::allocating([&] { return self.dense(); }),
-                             stored_in_mapped(dtype(), values));
-                 else eval_into(*self.owner->tiles_of(*self.written), values);
+                 self.write(parallel::axis_map::identity(shape()), values);
+                 self.owner->require_not_aborted();
+               });
+}
+
+void writable_array::write(const region& part, const expr& values) const {
+  const auto& self = state();
+  with_context([&] { return self.frame("write " + to_string(part) + " of"); },
+               [&] {
+                 const auto running = self.owner->begin_write();
+                 self.require_writable();
+                 require_inside(part, shape());
+                 self.write(detail::narrowed(parallel::axis_map::identity(shape()), part), values);
+                 self.owner->require_not_aborted();
+               });
+}
+
+void writable_array::write_at(std::span<const index_entry> entries, const expr& values) const {
+  const auto& self = state();
+  with_context([&] { return self.frame("write a part of"); },
+               [&] {
+                 const auto running = self.owner->begin_write();
+                 self.require_writable();
+                 self.write(parallel::axis_map::identity(shape()).index(entries), values);
                  self.owner->require_not_aborted();
                });
 }

@@ -13,6 +13,7 @@
 #include "ops/evaluation/compile.hpp"
 #include "ops/evaluation/pass_sequence.hpp"
 #include "ops/evaluation/small_evaluation.hpp"
+#include "ops/evaluation/source_reads.hpp"
 #include "ops/graph/node_access.hpp"
 #include "ops/kernels/dispatch/dispatch.hpp"
 #include "parallel/executor/executor_state.hpp"
@@ -67,18 +68,6 @@ node_ref fitted(const expr& value, const dims& shape) {
   return node_of(value.broadcast_to(shape));
 }
 
-// Whether the computation of `value` reads elements of `source` at other indices than the one being
-// written. Then a pass would replace tiles that are still to be read. Stages that read the source
-// do no harm, because they are computed before.
-bool reads_elsewhere(const node_ref& value, const tile_source& source) {
-  const axis_map same = axis_map::identity(source.shape());
-  const auto nodes = post_order(value);
-  return std::any_of(nodes.begin(), nodes.end(), [&](const node_ref& input) {
-    const auto* leaf = std::get_if<source_leaf>(&input->content);
-    return leaf && leaf->source->identity() == source.identity() && !(*leaf->map == same);
-  });
-}
-
 std::string bytes_text(std::uint64_t bytes) {
   constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   auto value = static_cast<double>(bytes);
@@ -126,7 +115,8 @@ void eval_into(tile_source& out, const expr& value) {
     if (!out.writable()) throw error(errc::access_denied, "the tile source is read-only");
     executor& on = executor::current();
     node_ref fitting = fitted(value, out.shape());
-    if (reads_elsewhere(fitting, out)) {
+    // A pass would replace tiles that are still to be read.
+    if (reads_elsewhere(fitting, out.identity(), parallel::axis_map::identity(out.shape()))) {
       const tensor result = allocate_result(out.shape(), out.dtype(), on);
       eval_into(result, value);
       fitting = node_of(expr(result));

@@ -1,0 +1,17 @@
+// Finds out whether an expression reads elements that are written while it is evaluated.
+#pragma once
+
+#include "ops/graph/graph.hpp"
+#include "parallel/sources/axis_map.hpp"
+#include "shale/expr.hpp"
+
+namespace shale::ops {
+
+/// Whether the computation of `value` reads elements of the tile source with that identity. Reads
+/// of the places `written`, each for the element that is stored there, do not count. Nor do stages,
+/// because they are computed before.
+bool reads_elsewhere(const detail::node_ref& value, const void* identity,
+                     const parallel::axis_map& written);
+bool reads_elsewhere(const expr& value, const void* identity, const parallel::axis_map& written);
+
+}  // namespace shale::ops
