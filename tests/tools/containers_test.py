@@ -384,6 +384,66 @@ class Containers(ShaleCase):
         self.shale("create", "t.shale:t", "--shape", "5", "-f")
         self.assertEqual(self.form("t.shale:t"), ["float32", [5], "dense", None, None, None, {}])
 
+    # ---- parts -----------------------------------------------------------------------------------
+
+    def parts(self):
+        """Two arrays of the same int32 elements, chunked and dense; returns the elements."""
+        values = np.arange(20 * 30, dtype=np.int32).reshape(20, 30)
+        np.save(self.path / "x.npy", values)
+        self.shale("convert", "x.npy", "p.shale:c", "--chunk", "7,8")
+        self.shale("convert", "x.npy", "p.shale:d")
+        return values
+
+    def test_eval_writes_a_part_of_an_array(self):
+        values = self.parts()
+        small = values[:10, :15]
+        for index, expression, result in (
+                ("10:20, ::2", "a[:10, :15] * 3", small * 3),
+                ("::-3, 4", "7", 7),
+                ("19::-2, ::-2", "a[:10, :15]", small),
+                ("..., None, 5:9", "a[0, :4]", values[0, :4]),
+                ("3:3", "1", 1),
+                ("2", "a[0] + sum(a)", values[0] + values.sum())):
+            wanted = self.load("p.shale:c").copy()
+            exec(f"wanted[{index}] = result", {"wanted": wanted, "result": result})
+            for name in "cd":
+                with self.subTest(index, name=name):
+                    done = self.shale("eval", expression, "--dtype", "int32", "--let", "a=x.npy",
+                                      "-o", f"p.shale:{name}[{index}]", "--json").json()
+                    self.assertEqual((done["output"], done["dtype"]),
+                                     (f"p.shale:{name}[{index}]", "int32"))
+                    self.assert_same(self.load(f"p.shale:{name}"), wanted)
+        self.assertEqual(self.facts("p.shale:c", "chunk_shape"), [[7, 8]])
+        # The array itself is read as it was before the command.
+        wanted = self.load("p.shale:c").copy()
+        wanted[1:] = wanted[:-1].copy()
+        said = self.shale("eval", "a[:-1]", "--let", "a=p.shale:c", "-o", "p.shale:c[1:]").err
+        self.assertIn("p.shale:c[1:]: int32 (19, 30)", said)
+        self.assert_same(self.load("p.shale:c"), wanted)
+        self.shale("verify", "p.shale")
+
+    def test_parts_that_do_not_fit_are_refused(self):
+        values = self.parts()
+        generation = self.shale("info", "p.shale", "--json").json()["generation"]
+        for name in "cd":
+            for arguments, says in ((["a", "-o", f"p.shale:{name}[1:]"], "broadcast"),
+                                    (["a[:, :3]", "-o", f"p.shale:{name}[:, :4]"], "broadcast"),
+                                    (["1", "-o", f"p.shale:{name}[20]"], "outside"),
+                                    (["1", "-o", f"p.shale:{name}[0, 0, 0]"], "more entries"),
+                                    (["1", "-o", f"p.shale:{name}[::0]"], "step"),
+                                    (["1.5", "-o", f"p.shale:{name}[0]"], "cannot represent"),
+                                    (["1", "-o", f"p.shale:{name}[0]", "--chunk", "2,2"], "form"),
+                                    (["1", "-o", f"p.shale:{name}[0]", "--dense"], "form")):
+                with self.subTest(arguments):
+                    self.refused(USAGE, "eval", *arguments, "--let", "a=x.npy", says=says)
+        self.refused(USAGE, "eval", "1", "-o", "y.npy[0]", says="whole array")
+        self.refused(USAGE, "eval", "1", "-o", "p.shale[0]", says="name of an array")
+        self.refused(FAILED, "eval", "1", "-o", "p.shale:e[0]", says="no array 'e'")
+        self.refused(FAILED, "eval", "1", "-o", "nosuch.shale:a[0]", says="nosuch.shale")
+        self.assertEqual(self.shale("info", "p.shale", "--json").json()["generation"], generation)
+        self.assert_same(self.load("p.shale:c"), values)
+        self.assert_same(self.load("p.shale:d"), values)
+
     # ---- append, resize --------------------------------------------------------------------------
 
     def grown(self):

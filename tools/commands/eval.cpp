@@ -118,6 +118,12 @@ void print_plan(const expr& value, const eval_options& options) {
   if (!plan.text.ends_with('\n')) print_data("\n");
 }
 
+// Where the result goes: a file, an array, or a part of an array of a container.
+address parse_output(const std::string& text) {
+  address output = parse_address(text);
+  return output.index && output.format == file_format::shale ? output : parse_whole_address(text);
+}
+
 // The result of an evaluation as text and as JSON.
 struct outcome {
   nlohmann::json json;
@@ -136,9 +142,9 @@ outcome compute(const expr& value, const std::optional<address>& output,
     result.json["stored_bytes"] = done.stored_bytes;
     if (done.generation) result.json["generation"] = *done.generation;
     result.json["not_kept"] = done.not_kept;
-    result.note = fmt::format("{}: {} {}, {} stored{}", output->label(), name(done.type),
-                              to_string(value.shape()), format_bytes(done.stored_bytes),
-                              not_kept_lines(done));
+    result.note = fmt::format(
+        "{}: {} {}, {} stored{}", output->index ? output->text : output->label(), name(done.type),
+        to_string(value.shape()), format_bytes(done.stored_bytes), not_kept_lines(done));
   } else if (value.rank() == 0) {
     const scalar element = eval(value).item();
     result.json["value"] = tools::to_json(element);
@@ -168,7 +174,7 @@ int run(const eval_options& options) {
     throw error(errc::invalid_argument, "eval: an expression is missing",
                 {"as in: shale eval 'mean(a)' --let a=survey.shale:dem"});
   const std::optional<address> output =
-      options.output.empty() ? std::nullopt : std::optional(parse_whole_address(options.output));
+      options.output.empty() ? std::nullopt : std::optional(parse_output(options.output));
   const std::optional<dtype> type =
       options.type.empty() ? std::nullopt : std::optional(parse_dtype_option(options.type));
   if (output) require_no_other_members(*output);
@@ -214,7 +220,7 @@ void add_eval(command_line& line) {
       ->allow_extra_args(false);
   command
       ->add_option("-o,--output", options->output,
-                   "FILE.shale:ARRAY, FILE.npy, FILE.npz:NAME or FILE.raw [print]")
+                   "FILE.shale:ARRAY[[SLICE]], FILE.npy, FILE.npz:NAME or FILE.raw [print]")
       ->type_name("TARGET");
   command->add_option("--dtype", options->type, "Convert the result [as computed]")
       ->type_name("DTYPE");
@@ -231,13 +237,15 @@ void add_eval(command_line& line) {
       "where((a > 0) & (a < 9), a, 0), mean(a, axis=0, keepdims=True), a.T, a.shape[0],\n"
       "astype(a, float32). Parts may be named first: 'd = a[1:] - a[:-1]; mean(d*d)'. Numbers\n"
       "adapt to the dtype of the arrays that they are combined with.\n"
-      "Write '--' before an expression that starts with '-'.\n"
+      "Write '--' before an expression that starts with '-'. An output with a slice changes that\n"
+      "part of an array that exists: the result is broadcast to its shape.\n"
       "\n"
       "Examples:\n"
       "  shale eval 'mean(a[::2])' --let a=survey.shale:dem\n"
       "  shale eval '(a - mean(a)) / std(a)' --let a=big.npy -o big.shale:z --mem 256MiB\n"
       "  shale eval 'tile(a, (9, 9))' --let a=dem.npy -o m.shale:m --chunk 128,2048 \\\n"
       "      --codec shuffle,zstd:1\n"
+      "  shale eval 'a * 2' --let a=row.npy -o 'survey.shale:dem[10:20, ::2]'\n"
       "  shale eval 'sum(a * b, axis=1)' --let a=x.npz:a --let b=x.npz:b --plan");
   command->callback([&line, options] { line.chosen = [options] { return run(*options); }; });
 }

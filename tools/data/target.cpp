@@ -7,6 +7,7 @@
 
 #include "data/container_change.hpp"
 #include "data/input_files.hpp"
+#include "data/name_advice.hpp"
 #include "shale/mapped_file.hpp"
 #include "shale/npy.hpp"
 #include "shale/npz.hpp"
@@ -82,6 +83,42 @@ written write_npz_file(const address& target, const expr& values, const target_o
   const written done =
       add_member(archive, target.file, target.array.empty() ? "arr_0" : target.array, values);
   replace_target([&] { archive.finish(); });
+  return done;
+}
+
+// The values for a part of an array, which keeps what it is: its dtype must be able to hold them. One
+// number only has to fit itself.
+expr fitting_part(const array& present, const contents& source, const target_options& options) {
+  const std::string name = name_in_address(present.name());
+  if (options.form.dense || options.form.wants_chunks())
+    throw error(errc::invalid_argument, fmt::format("a part of '{}' cannot get another form", name),
+                {"--dense, --chunked, --chunk and --codec are for whole arrays"});
+  const dtype type = source.values.dtype();
+  if (can_take(present.dtype(), type)) return source.values;
+  if (source.values.rank() == 0) {
+    const scalar number = eval(source.values).item();
+    if (number.fits(present.dtype())) return number;
+  }
+  throw error(errc::invalid_argument,
+              fmt::format("'{}' holds {}, the new values are {}", name,
+                          shale::name(present.dtype()), shale::name(type)),
+              {"that dtype cannot represent all of them",
+               fmt::format("--dtype {} converts them", shale::name(present.dtype()))});
+}
+
+written write_part(const address& target, const contents& source, const target_options& options) {
+  written done;
+  done.generation = change_existing_container(target.file, [&](transaction& change) {
+    explaining_names(target.file, target.array, [&] {
+      const std::optional<array> present = change.find(target.array);
+      const expr values = present ? fitting_part(*present, source, options) : source.values;
+      const writable_array changed = change.update(target.array);
+      changed.write_at(*target.index, values);
+      done.type = changed.dtype();
+      done.stored_bytes = change.find(target.array)->stored_bytes();
+    });
+    throw_if_interrupted();
+  });
   return done;
 }
 
@@ -210,7 +247,8 @@ written write_target(const address& target, const contents& source, const target
                 {"got " + target.text});
   switch (target.format) {
     case file_format::shale:
-      return write_array(target, wanted, options);
+      return target.index ? write_part(target, wanted, options)
+                          : write_array(target, wanted, options);
     case file_format::npy:
       return write_npy_file(target, wanted.values, options);
     case file_format::npz:
