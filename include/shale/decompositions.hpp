@@ -35,6 +35,7 @@ struct lu_factors {
   tensor pivots;  ///< (…, k), int64: row i was exchanged with row pivots[i] >= i, one after another
 };
 
+/// Packed factors of the LU factorization, in one tensor as large as `a`.
 lu_factors lu_factor(const expr& a);
 
 /// x of a x = b, from the factors of square matrices.
@@ -55,6 +56,8 @@ struct qr_result {
   tensor r;  ///< (…, k, n)
 };
 
+/// The QR factorization by reflections.
+/// Cost     twice that of qr_r
 qr_result qr(const expr& a, qr_columns columns = qr_columns::reduced);
 
 /// r alone, of shape (…, min(m, n), n), which costs half as much.
@@ -66,6 +69,8 @@ struct qr_factors {
   tensor scales;  ///< (…, min(m, n))
 };
 
+/// The QR factorization without computing q.
+/// Cost     as qr_r
 qr_factors qr_factor(const expr& a);
 
 /// On which side of the operand q stands.

@@ -1,8 +1,8 @@
 // Systems of linear equations, inverses and determinants, computed by LAPACK.
 //
-//   tensor x = solve(a, b);                     // a x = b
-//   tensor factor = cholesky(covariance);       // factor factor^H = covariance
-//   tensor y = cholesky_solve(factor, b);       // covariance y = b
+//   tensor x = solve(a, b);           // a x = b
+//   tensor factor = cholesky(a);      // factor factor^H = a
+//   tensor y = cholesky_solve(factor, b);
 //
 // The last two axes are matrices, and the axes in front of them are a batch; batches of two operands
 // broadcast. Names and meaning are those of the array API standard, then NumPy's. Operands may be
