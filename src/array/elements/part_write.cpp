@@ -36,8 +36,8 @@ void write_part(chunk_tiles& tiles, const parallel::axis_map& view, const expr& 
     ordered = expr(evaluated(ordered, tiles.dtype(), on));
   const std::size_t chunk_bytes =
       static_cast<std::size_t>(element_count(chunk)) * item_bytes(tiles.dtype());
-  const auto in_block =
-      static_cast<index_t>(on.memory_bytes() / blocks_in_memory / std::max<std::size_t>(chunk_bytes, 1));
+  const auto in_block = static_cast<index_t>(on.memory_bytes() / blocks_in_memory /
+                                             std::max<std::size_t>(chunk_bytes, 1));
   ops::for_each_slab_of(pieces, ops::slab_shape(pieces, in_block), [&](const region& box) {
     const region indices = places.indices_of(box, chunk);
     tiles.write(places.part(indices), evaluated(ops::part_of(ordered, indices), tiles.dtype(), on),
