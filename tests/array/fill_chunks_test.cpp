@@ -69,6 +69,34 @@ TEST_F(FillChunks, GiveTheirSpaceBack) {
   EXPECT_EQ(findings_of(file_), "");
 }
 
+// The space of a chunk that the same transaction had stored is free at once.
+TEST_F(FillChunks, OfOneTransactionNeverReachTheFile) {
+  const dims shape{4, mib};
+  const tensor values = counting(shape, dtype::uint8);
+  change([&](transaction& next) {
+    const writable_array a = next.create("a", raw(dtype::uint8, shape, {1, mib}));
+    for (int i = 0; i < 10; ++i) {
+      a.write(region::all(shape), values);
+      a.write(expr(0));
+    }
+  });
+  EXPECT_EQ(chunks(), 0u);
+  EXPECT_LT(file_bytes(), 5 * mib);
+}
+
+// Each row stores the chunk again, and the space of the chunk before it is used again.
+TEST_F(FillChunks, AndChunksStoredInPartsLeaveNoSpaceBehind) {
+  const dims shape{64, mib / 64};
+  change([&](transaction& next) {
+    const writable_array a = next.create("a", raw(dtype::uint8, shape, shape));
+    for (index_t row = 0; row < 64; ++row)
+      a.write({{row, 0}, {1, shape[1]}}, counting({1, shape[1]}, dtype::uint8));
+  });
+  EXPECT_EQ(chunks(), 1u);
+  EXPECT_LT(file_bytes(), 4 * mib);
+  EXPECT_EQ(findings_of(file_), "");
+}
+
 TEST_F(FillChunks, PartsMakeAChunkAbsentTogether) {
   write_new("a", raw(dtype::int32, {16, 16}, {8, 8}), counting({16, 16}, dtype::int32));
   EXPECT_EQ(chunks(), 4u);

@@ -98,19 +98,22 @@ extent space_map::allocate(std::uint64_t bytes, std::uint64_t alignment) {
 }
 
 // Chunks are packed one after the other into an open stretch [chunks_at_, chunks_end_). If a chunk
-// does not fit, a stretch at the end of the file is lengthened; any other is closed, and the next
-// one comes from free space or from the end of the file.
+// does not fit, the stretch is closed, and the next one comes from free space. If no free range is
+// long enough, a stretch at the end of the file is lengthened, or a new one begins there. Free space
+// comes first, because a transaction that stores the same chunks again and again (space.4) would
+// lengthen the file each time.
 extent space_map::allocate_chunk(std::uint64_t stored_bytes) {
   const std::uint64_t space = chunk_space(stored_bytes);
   if (chunks_end_ - chunks_at_ < space) {
     const std::uint64_t missing = page_space(space - (chunks_end_ - chunks_at_));
-    if (chunks_end_ == end_ && chunks_at_ != 0 && end_ <= file_bytes_max - missing) {
+    const std::uint64_t pages = page_space(space);
+    if (!free_.find(pages, page_bytes) && chunks_end_ == end_ && chunks_at_ != 0 &&
+        end_ <= file_bytes_max - missing) {
       end_ += missing;
       chunks_end_ = end_;
       fresh_.unite(end_ - missing, end_);
     } else {
       close_chunks();
-      const std::uint64_t pages = page_space(space);
       if (const auto first = free_.find(pages, page_bytes)) {
         const auto range = std::prev(free_.ranges().upper_bound(*first));
         const std::uint64_t most = *first + std::max(pages, stretch_bytes_max);
