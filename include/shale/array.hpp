@@ -176,8 +176,8 @@ class array {
 ///          elements, also after the end of the transaction. not_found: from members that access
 ///          elements, after the transaction has removed the array
 /// Threads  every member may be called from any thread. Writes of several threads to one chunk take
-///          turns: no element of disjoint regions is lost. Where regions overlap, each chunk is as if
-///          the writes had come one after the other, in an order that may differ between chunks.
+///          turns: no element of disjoint regions is lost. Where regions overlap, each chunk is as
+///          if the writes had come one after the other, in an order that may differ between chunks.
 ///          Regions of a dense array that are written at the same time must not overlap
 /// Lifetime it does not keep its transaction open
 class writable_array {

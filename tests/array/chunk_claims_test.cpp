@@ -115,8 +115,8 @@ TEST_F(ChunkClaims, WholeChunksTakeTurnsWithParts) {
 }
 
 // Three rectangles that overlap are written at once, in chunks that all of them touch. Each chunk
-// must look as if the writers had come one after the other. They meet in several chunks, and wait for
-// each other in none of them for ever (claims.1).
+// must look as if the writers had come one after the other. They meet in several chunks, and
+// wait for each other in none of them for ever (claims.1).
 TEST_F(ChunkClaims, WritesThatOverlapAreOrderedInEachChunk) {
   const dims shape{48, 48};
   constexpr index_t side = 24;

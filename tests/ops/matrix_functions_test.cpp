@@ -160,9 +160,9 @@ TEST(Expm, IsTheSumOfItsSeries) {
 }
 
 TEST(Expm, OfZeroIsTheIdentityAndOfNaNIsNaN) {
-  EXPECT_EQ(distance(matrices_of(expm(tensor::zeros({3, 3}, dtype::float64)))[0],
+  EXPECT_LE(distance(matrices_of(expm(tensor::zeros({3, 3}, dtype::float64)))[0],
                      oracle_matrix::identity(3)),
-            0);
+            4 * epsilon_of(dtype::float64));
   for (const double bad :
        {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     const tensor a = tensor::of<double>({{0, bad}, {0, 0}});

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "shale/creation.hpp"
+#include "shale/elementwise.hpp"
 #include "shale/error.hpp"
 #include "shale/executor.hpp"
 #include "support/failures.hpp"
@@ -141,7 +142,9 @@ TEST(Svd, FactorsAreOrthonormalAndValuesDescend) {
           for (index_t k = 0; k < less; ++k) {
             sigma(k, k) = values[i * static_cast<std::size_t>(less) + static_cast<std::size_t>(k)];
             EXPECT_GE(sigma(k, k).real(), 0);
-            if (k > 0) EXPECT_LE(sigma(k, k).real(), sigma(k - 1, k - 1).real());
+            if (k > 0) {
+              EXPECT_LE(sigma(k, k).real(), sigma(k - 1, k - 1).real());
+            }
           }
           EXPECT_LE(distance(us[i] * sigma * vhs[i], as[i]), limit_for(a)) << what;
           EXPECT_LE(distance(us[i].adjoint() * us[i], oracle_matrix::identity(us[i].columns)),

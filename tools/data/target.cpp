@@ -86,8 +86,8 @@ written write_npz_file(const address& target, const expr& values, const target_o
   return done;
 }
 
-// The values for a part of an array, which keeps what it is: its dtype must be able to hold them. One
-// number only has to fit itself.
+// The values for a part of an array, which keeps what it is: its dtype must be able to hold them.
+// One number only has to fit itself.
 expr fitting_part(const array& present, const contents& source, const target_options& options) {
   const std::string name = name_in_address(present.name());
   if (options.form.dense || options.form.wants_chunks())

@@ -56,8 +56,8 @@ struct written {
 
 /// Evaluates `source` into `target`: an array in a container, which is created if it does not
 /// exist, or an .npy, .npz or raw file. A target that exists is replaced only with --force, in one
-/// step: concurrent readers see the old elements or the new ones. A target with a slice is a part of
-/// an array that must exist in a container: it keeps its dtype, shape and form.
+/// step: concurrent readers see the old elements or the new ones. A target with a slice is a part
+/// of an array that must exist in a container: it keeps its dtype, shape and form.
 /// Throws   already_exists, unsupported, what evaluation throws; the target is then unchanged
 written write_target(const address& target, const contents& source, const target_options& options);
 

@@ -47,8 +47,8 @@ class chunk_tiles final : public tile_source {
   /// dtype.
   void read(const region& part, const tensor& result, executor& on) const;
 
-  /// Stores `values`, which have the shape of the places and any dtype. A chunk that they cover only
-  /// in part is loaded first.
+  /// Stores `values`, which have the shape of the places and any dtype. A chunk that they cover
+  /// only in part is loaded first.
   void write(const chunk_places& places, const tensor& values, executor& on);
 
   /// Loads chunks and stores them again, with the fill value beyond the array's edge (chunks.1).

@@ -99,9 +99,9 @@ extent space_map::allocate(std::uint64_t bytes, std::uint64_t alignment) {
 
 // Chunks are packed one after the other into an open stretch [chunks_at_, chunks_end_). If a chunk
 // does not fit, the stretch is closed, and the next one comes from free space. If no free range is
-// long enough, a stretch at the end of the file is lengthened, or a new one begins there. Free space
-// comes first, because a transaction that stores the same chunks again and again (space.4) would
-// lengthen the file each time.
+// long enough, a stretch at the end of the file is lengthened, or a new one begins there. Free
+// space comes first, because a transaction that stores the same chunks again and again (space.4)
+// would lengthen the file each time.
 extent space_map::allocate_chunk(std::uint64_t stored_bytes) {
   const std::uint64_t space = chunk_space(stored_bytes);
   if (chunks_end_ - chunks_at_ < space) {
