@@ -207,6 +207,7 @@ class Rename(Copy):
                 ("src/storage/files/awaited_file", "src/storage/files/expected_file",
                  "tests/storage/expected_file_test.cpp"),
                 ("src/ops/leaves/indices", "src/ops/graph/indices", None),
+                ("src/ops/kernels/strided/scan_strided", "src/ops/kernels/strided/strided_scan", None),
                 ("src/storage/mapped/mapped_extents", "src/storage/shared/mapped_extents",
                  "tests/storage/mapped_extents_test.cpp"),
                 ("include/shale/slice", "include/shale/cut", None),
