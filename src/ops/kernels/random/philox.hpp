@@ -15,7 +15,7 @@ using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
 /// Blocks that are computed side by side. Their words and results lie in the L1 cache.
-constexpr int blocks_max = 64;
+inline constexpr int blocks_max = 64;
 
 /// Word k of block i is the lower half of `word[k][i]`. The upper half has no meaning.
 struct words {
@@ -45,12 +45,12 @@ typedef u64 lanes __attribute__((vector_size(16)));
 inline lanes product_of_halves(lanes a, lanes b) { return (a & 0xffffffffu) * (b & 0xffffffffu); }
 #endif
 
-constexpr int lane_count = static_cast<int>(sizeof(lanes) / sizeof(u64));
+inline constexpr int lane_count = static_cast<int>(sizeof(lanes) / sizeof(u64));
 
 /// Encrypts the counters whose words lie in `blocks`. It may encrypt a few blocks more.
 /// Source   J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, Parallel random numbers: as easy as
 ///          1, 2, 3, SC11 (2011): the multipliers, the Weyl constants and ten rounds
-void encrypt(words& blocks, u64 seed, int count) {
+inline void encrypt(words& blocks, u64 seed, int count) {
   constexpr int rounds = 10;
   u64 keys[rounds][2];
   u32 key_a = static_cast<u32>(seed), key_b = static_cast<u32>(seed >> 32);
