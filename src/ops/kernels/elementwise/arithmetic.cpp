@@ -60,11 +60,8 @@ template <class T>
 inline T rest_of_division(T a, T b) {
   using Word = word<T>;
   const T above = divide_floor(a, b).remainder;  // has the divisor's sign
-  if constexpr (!is_signed<T>) return above;
-  else
-    return (above != 0) & ((a < 0) != (b < 0))
-               ? static_cast<T>(static_cast<Word>(above) - static_cast<Word>(b))
-               : above;
+  const bool differ = (above != 0) & ((a < 0) != (b < 0));
+  return differ ? static_cast<T>(static_cast<Word>(above) - static_cast<Word>(b)) : above;
 }
 
 /// A negative `places` is large as an unsigned number. Places beyond the width are limited first,
@@ -238,7 +235,8 @@ inline T neighbour(T a, T b) {
   const auto outwards = static_cast<Bits>((y > x) == (x > 0) ? bits + 1 : bits - 1);
   const auto smallest = static_cast<Bits>((as_bits<Bits>(b) & sign) | 1);
   const T moved = as_bits<T>(x == 0 ? smallest : outwards);
-  return x != x ? a : (y != y) | (x == y) ? b : moved;
+  const bool stays = (y != y) | (x == y);
+  return x != x ? a : stays ? b : moved;
 }
 
 template <class T>
