@@ -19,6 +19,9 @@ std::vector<function> random_functions();
 /// Functions of the order of elements. They evaluate at once.
 std::vector<function> order_functions();
 
+/// Linear algebra of matrices. They evaluate at once.
+std::vector<function> linear_functions();
+
 /// Functions that create, join and rearrange arrays.
 std::vector<function> array_functions();
 

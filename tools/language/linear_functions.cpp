@@ -1,0 +1,106 @@
+#include <fmt/format.h>
+
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "language/arguments.hpp"
+#include "language/function_tables.hpp"
+#include "language/value.hpp"
+#include "shale/error.hpp"
+#include "shale/least_squares.hpp"
+#include "shale/linear_systems.hpp"
+#include "shale/matrix_functions.hpp"
+#include "shale/spectra.hpp"
+
+namespace shale::tools {
+
+namespace {
+
+template <tensor (*function)(const expr&)>
+value of_matrix(arguments& from) {
+  return {expr(function(from.array("a")))};
+}
+
+triangle triangle_argument(arguments& from) {
+  return from.flag("upper", false) ? triangle::upper : triangle::lower;
+}
+
+template <tensor (*function)(const expr&, triangle)>
+value of_triangle(arguments& from) {
+  const expr a = from.array("a");
+  return {expr(function(a, triangle_argument(from)))};
+}
+
+template <tensor (*function)(const expr&, std::optional<double>)>
+value of_rank(arguments& from) {
+  const expr a = from.array("a");
+  const double tolerance = from.real("rtol", -1);
+  return {expr(function(a, tolerance < 0 ? std::nullopt : std::optional(tolerance)))};
+}
+
+value solve(arguments& from) {
+  const expr a = from.array("a");
+  return {expr(shale::solve(a, from.array("b")))};
+}
+
+value triangular_solve(arguments& from) {
+  const expr a = from.array("a");
+  const expr b = from.array("b");
+  return {expr(shale::triangular_solve(a, b, {.part = triangle_argument(from)}))};
+}
+
+value matrix_power(arguments& from) {
+  const expr a = from.array("a");
+  return {expr(shale::matrix_power(a, from.index("n")))};
+}
+
+matrix_order order_argument(arguments& from) {
+  const std::optional<value> ord = from.optional("ord");
+  if (!ord || ord->is<none_t>()) return matrix_order::frobenius;
+  if (ord->is<std::string>()) {
+    if (ord->as<std::string>() == "fro") return matrix_order::frobenius;
+    if (ord->as<std::string>() == "nuc") return matrix_order::nuclear;
+  } else if (ord->is_number()) {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    const std::pair<double, matrix_order> orders[] = {
+        {1, matrix_order::largest_column_sum},     {-1, matrix_order::smallest_column_sum},
+        {2, matrix_order::largest_singular_value}, {-2, matrix_order::smallest_singular_value},
+        {infinity, matrix_order::largest_row_sum}, {-infinity, matrix_order::smallest_row_sum}};
+    for (const auto& [number, order] : orders)
+      if (to_double(*ord) == number) return order;
+  }
+  throw error(errc::invalid_argument,
+              "matrix_norm: 'ord' must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf");
+}
+
+value matrix_norm(arguments& from) {
+  const expr a = from.array("a");
+  const keepdims keep = from.flag("keepdims", false) ? keepdims::yes : keepdims::no;
+  return {expr(shale::matrix_norm(a, order_argument(from), keep))};
+}
+
+}  // namespace
+
+// They are evaluated where they are parsed: an error about a matrix is an error of the call.
+std::vector<function> linear_functions() {
+  return {
+      {"solve", solve, "solve(a, b)"},
+      {"triangular_solve", triangular_solve, "triangular_solve(a, b, upper=False)"},
+      {"inv", of_matrix<shale::inv>, "inv(a)"},
+      {"det", of_matrix<shale::det>, "det(a)"},
+      {"cholesky", of_triangle<shale::cholesky>, "cholesky(a, upper=False)"},
+      {"pinv", of_rank<shale::pinv>, "pinv(a, rtol=-1)"},
+      {"matrix_rank", of_rank<shale::matrix_rank>, "matrix_rank(a, rtol=-1)"},
+      {"cond", of_matrix<shale::cond>, "cond(a)"},
+      {"svdvals", of_matrix<shale::svdvals>, "svdvals(a)"},
+      {"eigvalsh", of_triangle<shale::eigvalsh>, "eigvalsh(a, upper=False)"},
+      {"eigvals", of_matrix<shale::eigvals>, "eigvals(a)"},
+      {"matrix_norm", matrix_norm, "matrix_norm(a, keepdims=False, ord='fro')"},
+      {"matrix_power", matrix_power, "matrix_power(a, n)"},
+      {"expm", of_matrix<shale::expm>, "expm(a)"},
+  };
+}
+
+}  // namespace shale::tools
