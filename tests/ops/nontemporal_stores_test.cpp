@@ -81,6 +81,25 @@ TEST_F(NontemporalStores, HaveTheSameBytes) {
     }
 }
 
+// Some rows of these outputs begin at a line of the cache, and others do not.
+TEST_F(NontemporalStores, OfTransposedCopiesHaveTheSameBytes) {
+  for (const dtype type :
+       {dtype::uint8, dtype::int16, dtype::float32, dtype::float64, dtype::complex128})
+    for (const dims& shape :
+         {dims{320, 640}, dims{300, 331}, dims{70, 64, 96}, dims{65, 33, 130}}) {
+      const tensor a = eval(astype(arange(element_count(shape)), type)).reshape(shape);
+      dims axes{a.rank() - 1};  // the last axis becomes the first one
+      for (index_t axis = 0; axis + 1 < a.rank(); ++axis) axes.push_back(axis);
+      const tensor from = a.permute_dims(axes);
+      const tensor out = tensor::zeros(from.shape(), type);
+      expect_same_bytes(
+          out, [&](const tensor& to) { copy(to, from); }, "copy");
+      expect_same_bytes(
+          out.narrow(0, 1, out.shape()[0] - 1),
+          [&](const tensor& to) { copy(to, from.narrow(0, 1, to.shape()[0])); }, "part");
+    }
+}
+
 // The oracle is a loop of this test.
 TEST_F(NontemporalStores, AreRight) {
   store_choice::force(store_mode::nontemporal);
@@ -90,6 +109,15 @@ TEST_F(NontemporalStores, AreRight) {
   eval_into(out, expr(a) * 2 + 1);
   for (index_t i = 0; i < a.size(); ++i)
     ASSERT_EQ(out.elements<float>()[i], static_cast<float>(i % 1000) / 8 * 2 + 1) << i;
+}
+
+TEST_F(NontemporalStores, OfTransposedCopiesAreRight) {
+  store_choice::force(store_mode::nontemporal);
+  const tensor a = eval(astype(arange(512 * 208), dtype::float32)).reshape({512, 208});
+  const tensor out = tensor::zeros({208, 512}, dtype::float32);
+  copy(out, a.permute_dims({1, 0}));
+  for (index_t i = 0; i < out.size(); ++i)
+    ASSERT_EQ(out.elements<float>()[i], static_cast<float>(i % 512 * 208 + i / 512)) << i;
 }
 
 // stores.2

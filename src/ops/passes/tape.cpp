@@ -6,6 +6,7 @@
 
 #include "ops/passes/block_prefetch.hpp"
 #include "ops/passes/nontemporal_run.hpp"
+#include "parallel/blocks/block_copy.hpp"
 
 namespace shale::ops {
 
@@ -94,10 +95,15 @@ void tape::run(const tape_block& on, const tape_hints& hints) const {
       strides[static_cast<std::size_t>(operand_count + k) + 1] = in.outer_stride;
     }
     const auto item = static_cast<index_t>(step.out.item_bytes);
-    if (hints.nontemporal_buffer != nullptr && step.out.place == reg::location::operand &&
-        out.inner_stride == item && inner * item >= nontemporal_run::row_bytes_min)
+    const bool past_the_cache =
+        hints.nontemporal_buffer != nullptr && step.out.place == reg::location::operand;
+    if (past_the_cache && out.inner_stride == item &&
+        inner * item >= nontemporal_run::row_bytes_min)
       nontemporal_run(step, pointers.data(), strides.data(), hints.nontemporal_buffer)
           .run(inner, outer);
+    else if (past_the_cache && step.run == parallel::copy_kernel(step.out.item_bytes))
+      parallel::copy_kernel_past_the_cache(step.out.item_bytes)(pointers.data(), strides.data(),
+                                                                inner, outer);
     else step.run(pointers.data(), strides.data(), inner, outer);
   }
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cassert>
+#include <cstdint>
 #include <cstring>
 
 #include "parallel/blocks/transposed_block.hpp"
@@ -42,6 +43,23 @@ void copy_items(std::byte* const* data, const index_t* strides, index_t inner, i
   }
 }
 
+constexpr bool at_line(std::uintptr_t value) {
+  return value % static_cast<std::uintptr_t>(transposing::line_bytes) == 0;
+}
+
+// Copies transposed blocks whose rows of output begin at a line past the cache, others as usual.
+template <class Item>
+void copy_items_past_the_cache(std::byte* const* data, const index_t* strides, index_t inner,
+                               index_t outer) {
+  constexpr auto width = static_cast<index_t>(sizeof(Item));
+  if (strides[0] == width && strides[3] == width && strides[1] != width &&
+      at_line(reinterpret_cast<std::uintptr_t>(data[0])) &&
+      at_line(static_cast<std::uintptr_t>(strides[2])))
+    return copy_transposed<Item, transposing::nontemporal_line>(data[0], strides[2], data[1],
+                                                                strides[1], inner, outer);
+  copy_items<Item>(data, strides, inner, outer);
+}
+
 struct item_16 {
   std::uint64_t halves[2];
 };
@@ -60,6 +78,23 @@ kernel copy_kernel(std::size_t item_bytes) noexcept {
       return copy_items<std::uint64_t>;
     case 16:
       return copy_items<item_16>;
+  }
+  assert(false && "no dtype has this width");
+  return nullptr;
+}
+
+kernel copy_kernel_past_the_cache(std::size_t item_bytes) noexcept {
+  switch (item_bytes) {
+    case 1:
+      return copy_items_past_the_cache<std::uint8_t>;
+    case 2:
+      return copy_items_past_the_cache<std::uint16_t>;
+    case 4:
+      return copy_items_past_the_cache<std::uint32_t>;
+    case 8:
+      return copy_items_past_the_cache<std::uint64_t>;
+    case 16:
+      return copy_items_past_the_cache<item_16>;
   }
   assert(false && "no dtype has this width");
   return nullptr;

@@ -11,6 +11,10 @@ namespace shale::parallel {
 /// input.
 kernel copy_kernel(std::size_t item_bytes) noexcept;
 
+/// Such a kernel that stores the whole lines of transposed blocks past the cache. The caller orders
+/// the stores (see nontemporal_copy.hpp).
+kernel copy_kernel_past_the_cache(std::size_t item_bytes) noexcept;
+
 /// Copies `from` into `to`, which have one shape and one dtype and do not overlap.
 /// Cost     O(elements); makes one plan
 void copy_elements_here(const tensor& to, const tensor& from);

@@ -7,6 +7,10 @@
 #include <cstring>
 #include <utility>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include "shale/index.hpp"
 
 namespace shale::parallel {
@@ -47,64 +51,116 @@ void transpose(Vector (&rows)[count]) {
   }
 }
 
-/// Writes the transpose of `lines`, a square of words without gaps, to rows `to_row` bytes apart.
-template <class Word, index_t side>
-void store_transposed(std::byte* to, index_t to_row, const Word (&lines)[side][side]) {
-  constexpr auto words = static_cast<index_t>(vector_bytes / sizeof(Word));
-  vector<Word> square[words];
-  for (index_t row = 0; row < side; row += words)
-    for (index_t column = 0; column < side; column += words) {
+/// Stores a line as usual.
+struct cached_line {
+  static void store(std::byte* to, const std::byte* line) { std::memcpy(to, line, line_bytes); }
+};
+
+#if defined(__SSE2__)
+/// Stores a line past the cache (see nontemporal_copy.hpp). `to` is the start of a line.
+struct nontemporal_line {
+  static void store(std::byte* to, const std::byte* line) {
+    for (index_t at = 0; at < line_bytes; at += static_cast<index_t>(vector_bytes))
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to + at),
+                       _mm_load_si128(reinterpret_cast<const __m128i*>(line + at)));
+  }
+};
+#else
+using nontemporal_line = cached_line;
+#endif
+
+/// The words of a cache line, but at least 4.
+template <class Word>
+inline constexpr index_t side_of = std::max<index_t>(4, line_bytes /
+                                                            static_cast<index_t>(sizeof(Word)));
+
+/// Writes the transpose of a square of words to rows `to_row` bytes apart, line by line. `lines`
+/// are its columns; they lie `wide` sides apart.
+template <class Word, index_t wide, class Store>
+void store_transposed(std::byte* to, index_t to_row, const Word* lines) {
+  constexpr index_t side = side_of<Word>, column_words = wide * side;
+  if constexpr (sizeof(Word) < vector_bytes) {
+    constexpr auto words = static_cast<index_t>(vector_bytes / sizeof(Word));
+    vector<Word> square[words];
+    for (index_t row = 0; row < side; row += words) {
+      alignas(64) Word rows[words][side];
+      for (index_t column = 0; column < side; column += words) {
+        for (index_t k = 0; k < words; ++k)
+          std::memcpy(&square[k], lines + (column + k) * column_words + row, vector_bytes);
+        transpose(square);
+        for (index_t k = 0; k < words; ++k) std::memcpy(&rows[k][column], &square[k], vector_bytes);
+      }
       for (index_t k = 0; k < words; ++k)
-        std::memcpy(&square[k], &lines[column + k][row], vector_bytes);
-      transpose(square);
-      for (index_t k = 0; k < words; ++k)
-        std::memcpy(to + (row + k) * to_row + column * static_cast<index_t>(sizeof(Word)),
-                    &square[k], vector_bytes);
+        Store::store(to + (row + k) * to_row, reinterpret_cast<const std::byte*>(rows[k]));
     }
+  } else {
+    for (index_t row = 0; row < side; ++row) {
+      alignas(64) Word words[side];
+      for (index_t column = 0; column < side; ++column)
+        std::memcpy(&words[column], &lines[column * column_words + row], sizeof(Word));
+      Store::store(to + row * to_row, reinterpret_cast<const std::byte*>(words));
+    }
+  }
+}
+
+/// Transposes `wide` squares that follow each other in the rows of the target, for all columns.
+/// Returns the columns that were copied.
+template <class Word, index_t wide, class Store>
+index_t copy_squares(std::byte* to, index_t to_row, const std::byte* from, index_t from_column,
+                     index_t columns) {
+  constexpr auto width = static_cast<index_t>(sizeof(Word));
+  constexpr index_t side = side_of<Word>;
+  index_t column = 0;
+  for (; column + side <= columns; column += side) {
+    const std::byte* const source = from + column * from_column;
+    alignas(64) Word lines[side][wide * side];
+    for (index_t c = 0; c < side; ++c) {
+      std::memcpy(lines[c], source + c * from_column, sizeof lines[c]);
+      for (index_t line = 0; line < wide; ++line)
+        __builtin_prefetch(source + (c + side) * from_column + line * line_bytes);
+    }
+    for (index_t k = 0; k < wide; ++k)
+      store_transposed<Word, wide, Store>(to + k * side * to_row + column * width, to_row,
+                                          &lines[0][k * side]);
+  }
+  return column;
 }
 
 }  // namespace transposing
 
 /// Copies the element (row, column) from `from + row * sizeof(Word) + column * from_column` to
-/// `to + row * to_row + column * sizeof(Word)`. Strides are in bytes.
+/// `to + row * to_row + column * sizeof(Word)`. Strides are in bytes. If `Store` is
+/// nontemporal_line, `to` and `to_row` are multiples of a line.
 ///
 /// The block is cut into squares whose side is one cache line, at least 4 elements. A square is
 /// read into a small array by whole lines, and written from there, transposed, by whole lines. So
 /// each cache line of the source is read only once. A simple double loop would come back to it for
 /// the next column; if the columns are a power of two apart, they fall into the same cache sets and
-/// have evicted each other by then. The lines of the next square are prefetched, because they are
-/// too far apart for the processor to guess them.
-template <class Word>
+/// have evicted each other by then. Two squares are read together, because processors fetch lines
+/// in pairs. The lines of the next squares are prefetched, because they are too far apart for the
+/// processor to guess them.
+template <class Word, class Store = transposing::cached_line>
 void copy_transposed(std::byte* to, index_t to_row, const std::byte* from, index_t from_column,
                      index_t columns, index_t rows) {
   constexpr auto width = static_cast<index_t>(sizeof(Word));
-  constexpr index_t side = std::max<index_t>(4, transposing::line_bytes / width);
-  for (index_t row = 0; row < rows; row += side) {
-    const index_t some_rows = std::min(side, rows - row);
-    for (index_t column = 0; column < columns; column += side) {
-      const index_t some_columns = std::min(side, columns - column);
-      const std::byte* const source = from + row * width + column * from_column;
-      std::byte* const target = to + row * to_row + column * width;
-      if (some_rows < side || some_columns < side) {
-        for (index_t r = 0; r < some_rows; ++r)
-          for (index_t c = 0; c < some_columns; ++c)
-            std::memcpy(target + r * to_row + c * width, source + r * width + c * from_column,
-                        sizeof(Word));
-        continue;
-      }
-      alignas(64) Word lines[side][side];
-      for (index_t c = 0; c < side; ++c) {
-        std::memcpy(lines[c], source + c * from_column, sizeof lines[c]);
-        __builtin_prefetch(source + (c + side) * from_column);
-      }
-      if constexpr (sizeof(Word) < transposing::vector_bytes) {
-        transposing::store_transposed<Word, side>(target, to_row, lines);
-      } else {
-        for (index_t r = 0; r < side; ++r)
-          for (index_t c = 0; c < side; ++c)
-            std::memcpy(target + r * to_row + c * width, &lines[c][r], sizeof(Word));
-      }
+  constexpr index_t side = transposing::side_of<Word>;
+  for (index_t row = 0; row < rows;) {
+    const std::byte* const source = from + row * width;
+    std::byte* const target = to + row * to_row;
+    index_t height = std::min(side, rows - row), done = 0;
+    if (row + 2 * side <= rows) {
+      height = 2 * side;
+      done =
+          transposing::copy_squares<Word, 2, Store>(target, to_row, source, from_column, columns);
+    } else if (height == side) {
+      done =
+          transposing::copy_squares<Word, 1, Store>(target, to_row, source, from_column, columns);
     }
+    for (index_t r = 0; r < height; ++r)
+      for (index_t c = done; c < columns; ++c)
+        std::memcpy(target + r * to_row + c * width, source + r * width + c * from_column,
+                    sizeof(Word));
+    row += height;
   }
 }
 
