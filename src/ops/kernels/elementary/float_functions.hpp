@@ -3,8 +3,8 @@
 //
 // Each function has one sequence of IEEE operations for all instruction sets, so AVX2 and AVX-512
 // give the same bits. Polynomials are near the minimax ones (weighted least squares, repeated with
-// weights that grow with the error), and their coefficients are rounded one by one. Every float32
-// was compared with the C library's function of double; docs/numerics.md has the largest errors.
+// weights that grow with the error), and their coefficients are rounded one by one. The results
+// were compared with the C library's functions of double; docs/numerics.md has the largest errors.
 #pragma once
 
 #if defined(__AVX2__)
