@@ -223,8 +223,7 @@ TEST(Commit, SurvivesPagesThatAFailedWriterLeft) {
   }
 }
 
-// A call that takes space fails, and a later call takes the same place and more behind it. All of it
-// has to leave the cache.
+// A call that takes space fails, and a later call takes the same place and more behind it.
 TEST(Commit, SurvivesPagesThatAFailedWriterLeftWhereACallFailed) {
   for (std::uint64_t call = 0;; ++call) {
     recording_file_system files;

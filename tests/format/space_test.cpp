@@ -295,6 +295,18 @@ TEST(SpaceMap, WithdrawsAnAllocationWithoutATrace) {
   }
 }
 
+// A call that took space may fail before what it took has left the cache.
+TEST(SpaceMap, CountsAllOfARangeThatIsTakenAgainAsFresh) {
+  history file;
+  file.begin({});
+  space_map& map = *file.map;
+  const std::uint64_t end = map.end_of_file();
+  map.withdraw(map.allocate(page_bytes, page_bytes), end);
+  const std::uint64_t chunk = file.allocate_chunk(3 * page_bytes);
+  EXPECT_EQ(chunk, end);
+  EXPECT_TRUE(map.take_fresh().contains(chunk, chunk + 3 * page_bytes));
+}
+
 TEST(SpaceMap, KeepsTransactionsOffEachOthersPages) {
   history file;
   file.begin({});

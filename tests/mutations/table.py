@@ -156,7 +156,7 @@ MUTATIONS = [
     mutation("shorter-range-forgotten", "format/space/space_map.cpp", "grow",
              "of a range that is taken twice, only as much as the first time leaves the cache",
              "fresh_.unite(first, end_);", "fresh_.add(first, end_);",
-             "Commit.SurvivesPagesThatAFailedWriterLeftWhere*"),
+             "SpaceMap.CountsAllOfARange*"),
     mutation("others-space-free-at-once", "format/space/space_map.cpp", "release",
              "what an older generation uses is free as soon as it is released",
              "released_.add(offset, end);", "free_.add(offset, end);",
@@ -512,7 +512,7 @@ MUTATIONS = [
     mutation("tail-cut-after-a-failed-sync", "format/transaction/writer.cpp", "give_back_tail",
              "the file is truncated although a failed sync left it unknown what it holds",
              "!lock_ || file_->write_back->failed()", "!lock_",
-             "Poison.*", "RandomHistory.*"),
+             "Poison.*", "RandomHistory.*", also=(("holds_its_bytes()", "true", "release"),)),
     # ---- checksums and lengths ------------------------------------------------------------------
     mutation("superblock-checksum-ignored", "format/pages/superblock.cpp", "valid",
              "a superblock's checksum is not compared",
