@@ -166,12 +166,18 @@ struct stacked_rows {
 //   static void begin(Columns&, index_t count);
 //   static void rows(Columns&, const stacked_rows<Value, height>&, column_range, index_t before);
 //   static State column(const Columns&, index_t index, index_t rows);
-// If it has a member `reads_positions`, then `run` and `column` have one more parameter, the
+// If its member `folds_two_runs` is true, then `run_two(State&, const Value*)` folds two whole runs,
+// one after the other in memory, to the bits of two calls of `run`. If it has a member `reads_positions`, then `run` and `column` have one more parameter, the
 // run_positions of the run or of the column's rows.
 
 template <class Fold>
 inline constexpr bool reads_positions = requires {
   Fold::reads_positions;
+};
+
+template <class Fold>
+inline constexpr bool folds_two_runs = requires {
+  requires Fold::folds_two_runs;
 };
 
 /// The columns of a stack that are folded before the next ones are.
@@ -201,6 +207,11 @@ struct folding {
     const auto* run = reinterpret_cast<const Value*>(values);
     if constexpr (reads_positions<Fold>) Fold::run(into, run, count, positions);
     else Fold::run(into, run, count);
+  }
+
+  static void run_two(std::byte* state, const std::byte* values) {
+    if constexpr (folds_two_runs<Fold>)
+      Fold::run_two(*reinterpret_cast<State*>(state), reinterpret_cast<const Value*>(values));
   }
 
   static void begin(std::byte* columns, index_t count) {
@@ -255,7 +266,8 @@ struct folding {
 
   static void accumulate(std::byte* const* data, const index_t* strides, index_t inner,
                          index_t outer) {
-    static constexpr fold_shape shape{sizeof(Value), run, begin, rows, end};
+    static constexpr fold_shape shape{
+        sizeof(Value), run, folds_two_runs<Fold> ? &run_two : nullptr, begin, rows, end};
     folded_block block{data[0], data[1], 0, {inner, 0, 0, 0}, {outer, 0, 0, 0}};
     if constexpr (reads_positions<Fold>) {
       block.first_position = *reinterpret_cast<const index_t*>(data[2]);

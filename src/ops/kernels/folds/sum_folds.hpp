@@ -35,6 +35,31 @@ struct sum_in_double {
     double totals[lanes];
     sums.store(totals);
     for (int lane = 0; i < total; ++i, ++lane) totals[lane] += static_cast<double>(floats[i]);
+    end_run(state, totals, count);
+  }
+
+  // The additions to a lane wait for each other. So a run alone leaves the processor idle for half
+  // of the time, if its lanes need few vectors.
+  static constexpr bool folds_two_runs = vectors <= 4;
+
+  static void run_two(State& state, const T* values) {
+    constexpr index_t run_parts = run_elements * parts;
+    alignas(64) float room[std::is_same_v<Part, float> ? 1 : 2 * run_parts];
+    const float* first = widened(reinterpret_cast<const Part*>(values), 2 * run_parts, room);
+    const float* second = first + run_parts;
+    lane_array first_sums = spread(0), second_sums = spread(0);
+    for (index_t i = 0; i < run_parts; i += lanes) {
+      for (int k = 0; k < vectors; ++k) first_sums.part[k] += load(first + i + k * vector_doubles);
+      for (int k = 0; k < vectors; ++k) second_sums.part[k] += load(second + i + k * vector_doubles);
+    }
+    double totals[lanes];
+    first_sums.store(totals);
+    end_run(state, totals, run_elements);
+    second_sums.store(totals);
+    end_run(state, totals, run_elements);
+  }
+
+  static void end_run(State& state, double* totals, index_t count) {
     combine<parts>(totals);
     for (int part = 0; part < parts; ++part) state.sum[part] += totals[part];
     state.count += count;

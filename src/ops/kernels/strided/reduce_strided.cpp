@@ -21,7 +21,12 @@ bool is_folded(const axis& along) { return along.state_stride == 0; }
 void fold_run(const fold_shape& fold, std::byte* state, const std::byte* values, index_t position,
               axis row) {
   alignas(64) std::byte packed[run_elements * widest_value];
-  for (index_t first_element = 0; first_element < row.extent; first_element += run_elements) {
+  index_t first_element = 0;
+  if (fold.run_two != nullptr && row.value_stride == fold.value_bytes) {
+    for (; row.extent - first_element >= 2 * run_elements; first_element += 2 * run_elements)
+      fold.run_two(state, values + first_element * row.value_stride);
+  }
+  for (; first_element < row.extent; first_element += run_elements) {
     const index_t count = std::min(run_elements, row.extent - first_element);
     const std::byte* run = values + first_element * row.value_stride;
     if (row.value_stride != fold.value_bytes && count > 1) {

@@ -46,6 +46,10 @@ struct fold_shape {
   void (*run)(std::byte* state, const std::byte* values, index_t count,
               const run_positions& positions);
 
+  /// Folds two whole runs that lie one after the other, to the bits of two calls of `run`; null if
+  /// that is not faster, and for folds that read positions.
+  void (*run_two)(std::byte* state, const std::byte* values);
+
   // These three fold a tile of columns. `begin` empties the accumulators. `rows` adds rows and may
   // be called several times; `before` is the number of rows added earlier, a multiple of
   // stack_rows. `end` merges the
