@@ -21,7 +21,7 @@ install(FILES ${PROJECT_BINARY_DIR}/shaleConfig.cmake ${PROJECT_BINARY_DIR}/shal
 
 # A shared libshale brings its dependencies along; a static one names them to its users.
 if(NOT BUILD_SHARED_LIBS)
-  set(SHALE_PC_REQUIRES "Requires: tbb fmt libzstd libxxhash libhwy-contrib zlib")
+  set(SHALE_PC_REQUIRES "Requires: tbb fmt libzstd liblz4 libxxhash libhwy-contrib zlib")
   set(SHALE_PC_PRIVATE "${OPENBLAS_SERIAL_LIBRARY} ${SLEEF_LIBRARY} -pthread")
 endif()
 # Relative, so that an installation may be moved.

@@ -34,6 +34,25 @@ enum class array_kind : std::uint8_t {
 /// which compress better in groups.
 enum class shuffle_mode : std::uint8_t { none, byte, bit };
 
+/// How chunks are compressed.
+enum class compressor : std::uint8_t {
+  zstd,  ///< packs well, at every level
+  lz4,   ///< packs less, and decodes several times faster
+};
+
+/// A compressor and how hard it tries. Levels are the compressor's own: higher ones pack more and
+/// take longer to encode, but not to decode. zstd has levels from -100 to 22, lz4 from -100 to 12.
+struct compression {
+  shale::compressor compressor = shale::compressor::zstd;
+  int level = 1;
+
+  bool operator==(const compression&) const = default;
+};
+
+/// For `codec_spec::compression`, as in `{.compression = lz4()}`.
+constexpr compression zstd(int level = 1) noexcept { return {compressor::zstd, level}; }
+constexpr compression lz4(int level = 1) noexcept { return {compressor::lz4, level}; }
+
 /// The stages that turn a chunk into stored bytes. Those that are set are applied in this order.
 struct codec_spec {
   /// The number of mantissa bits to keep, for floating types; lossy.
@@ -46,8 +65,8 @@ struct codec_spec {
   /// chunk is compressed and elements have more than one byte.
   std::optional<shuffle_mode> shuffle = std::nullopt;
 
-  /// The level of zstd. Without a value, chunks are not compressed.
-  std::optional<int> zstd_level = 1;
+  /// Without a value, chunks are not compressed.
+  std::optional<shale::compression> compression = zstd();
 
   bool operator==(const codec_spec&) const = default;
 };

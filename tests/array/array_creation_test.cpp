@@ -60,7 +60,7 @@ TEST_F(ArrayCreation, DenseRefusesWhatItWouldIgnore) {
   EXPECT_EQ(code_for({.shape = {3}, .fill_value = 7}), errc::invalid_argument);
   EXPECT_EQ(code_for({.shape = {3}, .fill_value = -0.0}), errc::invalid_argument);
   EXPECT_EQ(code_for({.shape = {3}, .chunk_shape = dims{2}}), errc::invalid_argument);
-  EXPECT_EQ(code_for({.shape = {3}, .codec = {.zstd_level = 5}}), errc::invalid_argument);
+  EXPECT_EQ(code_for({.shape = {3}, .codec = {.compression = zstd(5)}}), errc::invalid_argument);
   change.create("x", {.shape = {3}, .fill_value = 0.0});
   change.commit();
   EXPECT_TRUE(equal_bits(at("x").read(), tensor::zeros({3}, dtype::float32)));

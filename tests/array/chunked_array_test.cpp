@@ -48,7 +48,7 @@ class ChunkedArray : public test::fresh_container {
   // Makes an array "dem" of the returned elements, and changes a stored byte of its chunk (1, 3).
   tensor write_damaged() {
     const tensor values = counting({64, 64}, dtype::int64);
-    write_new("dem", spec(dtype::int64, {64, 64}, {16, 16}, {.zstd_level = std::nullopt}), values);
+    write_new("dem", spec(dtype::int64, {64, 64}, {16, 16}, {.compression = std::nullopt}), values);
     const tensor chunk = box_of(values, {{16, 48}, {16, 16}}).clone();
     test::flip_byte(path_, position_of(path_, {chunk.data(), chunk.size_bytes()}) + 777);
     return values;
@@ -92,7 +92,7 @@ TEST_F(ChunkedArray, HoldsEveryDtypeWithEdgeChunks) {
 TEST_F(ChunkedArray, EdgeChunksAreWholeWithTheFillValueBeyond) {
   write_new("a",
             spec(dtype::int32, {3}, {8},
-                 {.shuffle = shuffle_mode::none, .zstd_level = std::nullopt}, -7654321),
+                 {.shuffle = shuffle_mode::none, .compression = std::nullopt}, -7654321),
             counting({3}, dtype::int32));
   std::int32_t whole[8];
   for (int i = 0; i < 8; ++i) whole[i] = i < 3 ? test::number_at(i) : -7654321;
@@ -104,11 +104,11 @@ TEST_F(ChunkedArray, HoldsEveryLosslessCodec) {
   const tensor values = counting({50, 60}, dtype::int32);
   const std::vector<codec_spec> codecs = {
       {},
-      {.zstd_level = std::nullopt},
+      {.compression = std::nullopt},
       {.shuffle = shuffle_mode::none},
-      {.shuffle = shuffle_mode::bit, .zstd_level = 5},
+      {.shuffle = shuffle_mode::bit, .compression = zstd(5)},
       {.delta = true},
-      {.delta = true, .shuffle = shuffle_mode::byte, .zstd_level = std::nullopt}};
+      {.delta = true, .shuffle = shuffle_mode::byte, .compression = std::nullopt}};
   transaction change = file_.begin();
   for (std::size_t i = 0; i < codecs.size(); ++i)
     change.create(std::to_string(i), spec(dtype::int32, {50, 60}, {16, 60}, codecs[i]))
@@ -118,7 +118,7 @@ TEST_F(ChunkedArray, HoldsEveryLosslessCodec) {
     const array stored = at(std::to_string(i));
     EXPECT_TRUE(equal_bits(stored.read(), values)) << i;
     EXPECT_EQ(stored.codec().delta, codecs[i].delta);
-    EXPECT_EQ(stored.codec().zstd_level, codecs[i].zstd_level);
+    EXPECT_EQ(stored.codec().compression, codecs[i].compression);
   }
   EXPECT_LT(at("0").stored_bytes(), at("0").size_bytes());
   EXPECT_EQ(findings_of(file_), "");
@@ -324,7 +324,7 @@ TEST_F(ChunkedArray, SpecsThatMakeNoSenseAreRefused) {
   EXPECT_TRUE(refuses(spec(dtype::float32, {4, -4}, {4, 4})));
   EXPECT_TRUE(refuses(spec(dtype::int32, {4}, {4}, {.bitround = 3})));
   EXPECT_TRUE(refuses(spec(dtype::float32, {4}, {4}, {.delta = true})));
-  EXPECT_TRUE(refuses(spec(dtype::float32, {4}, {4}, {.zstd_level = 1000})));
+  EXPECT_TRUE(refuses(spec(dtype::float32, {4}, {4}, {.compression = zstd(1000)})));
   EXPECT_TRUE(refuses(spec(dtype::uint8, {4}, {4}, {}, -1)));
   EXPECT_TRUE(refuses({.shape = {4}, .chunk_shape = dims{4}}));
   change.create("x", spec(dtype::float32, {4}, {4}));
@@ -426,7 +426,7 @@ TEST_F(ChunkedArray, StepsAreCountedAsTheChunksThatTheyDecode) {
   if (bytes_asked_for() == 0) GTEST_SKIP() << "/proc/self/io does not say what was read";
   // Chunks without compression: 12 x 4 chunks of 100 x 100 x 8 bytes; at the right edge, 50 columns
   // are used.
-  const codec_spec raw{.shuffle = shuffle_mode::none, .zstd_level = std::nullopt};
+  const codec_spec raw{.shuffle = shuffle_mode::none, .compression = std::nullopt};
   const tensor values = counting({1200, 350}, dtype::int64);
   write_new("dem", spec(dtype::int64, values.shape(), {100, 100}, raw), values);
   const expr every = expr(at("dem").tiles()).sliced(0, {.step = 300}).sliced(1, {.step = 110});

@@ -59,7 +59,7 @@ class FailingArrayMemory : public testing::Test {
                             .shape = {300},
                             .kind = array_kind::chunked,
                             .chunk_shape = dims{100},
-                            .codec = {.zstd_level = 1}};
+                            .codec = {.compression = zstd(1)}};
 };
 
 TEST_F(FailingArrayMemory, OpeningThrowsErrors) {

@@ -57,7 +57,7 @@ TEST(FileSizeLimit, IsAnErrorOfTheTransactionAndNoSignal) {
                    .shape = {1 << 20},
                    .kind = kind,
                    .codec = kind == array_kind::dense ? codec_spec{}
-                                                      : codec_spec{.zstd_level = std::nullopt}})
+                                                      : codec_spec{.compression = std::nullopt}})
           .write(test::seeded({1 << 20}, 5));
       change.commit();
     });

@@ -23,7 +23,7 @@ class FillChunks : public test::fresh_container {
             .shape = shape,
             .kind = array_kind::chunked,
             .chunk_shape = chunk,
-            .codec = {.shuffle = shuffle_mode::none, .zstd_level = std::nullopt},
+            .codec = {.shuffle = shuffle_mode::none, .compression = std::nullopt},
             .fill_value = fill};
   }
 

@@ -53,25 +53,30 @@ TEST(Codec, ShufflesMultiByteTypesUnlessToldOtherwise) {
   };
   EXPECT_EQ(kinds({}, dtype::float32), (std::vector{stage_kind::byte_shuffle, stage_kind::zstd}));
   EXPECT_EQ(kinds({}, dtype::uint8), std::vector{stage_kind::zstd});
-  EXPECT_EQ(kinds({.zstd_level = std::nullopt}, dtype::float32), std::vector<stage_kind>{});
+  EXPECT_EQ(kinds({.compression = std::nullopt}, dtype::float32), std::vector<stage_kind>{});
   EXPECT_EQ(kinds({.shuffle = shuffle_mode::none}, dtype::float32), std::vector{stage_kind::zstd});
-  EXPECT_EQ(kinds({.bitround = 7, .shuffle = shuffle_mode::bit, .zstd_level = 3}, dtype::float32),
-            (std::vector{stage_kind::bitround, stage_kind::bit_shuffle, stage_kind::zstd}));
+  EXPECT_EQ(
+      kinds({.bitround = 7, .shuffle = shuffle_mode::bit, .compression = zstd(3)}, dtype::float32),
+      (std::vector{stage_kind::bitround, stage_kind::bit_shuffle, stage_kind::zstd}));
+  EXPECT_EQ(kinds({.compression = lz4()}, dtype::float32),
+            (std::vector{stage_kind::byte_shuffle, stage_kind::lz4}));
 }
 
 TEST(Codec, IsReadBackAsItWasAskedFor) {
-  const codec_spec spec{.delta = true, .shuffle = shuffle_mode::bit, .zstd_level = 9};
+  const codec_spec spec{.delta = true, .shuffle = shuffle_mode::bit, .compression = zstd(9)};
   const codec_spec back = arrays::codec_spec_of(arrays::stages_of(spec, dtype::int32));
   EXPECT_EQ(back.delta, true);
   EXPECT_EQ(back.shuffle, shuffle_mode::bit);
-  EXPECT_EQ(back.zstd_level, 9);
+  EXPECT_EQ(back.compression, zstd(9));
   EXPECT_EQ(back.bitround, std::nullopt);
+  const codec_spec fast{.compression = lz4(12)};
+  EXPECT_EQ(arrays::codec_spec_of(arrays::stages_of(fast, dtype::int32)).compression, lz4(12));
   const codec_spec rounded{
-      .bitround = 5, .shuffle = shuffle_mode::none, .zstd_level = std::nullopt};
+      .bitround = 5, .shuffle = shuffle_mode::none, .compression = std::nullopt};
   const codec_spec again = arrays::codec_spec_of(arrays::stages_of(rounded, dtype::float32));
   EXPECT_EQ(again.bitround, 5);
   EXPECT_EQ(again.shuffle, shuffle_mode::none);
-  EXPECT_EQ(again.zstd_level, std::nullopt);
+  EXPECT_EQ(again.compression, std::nullopt);
 }
 
 TEST(FillValue, IsTheSameScalarAfterwards) {

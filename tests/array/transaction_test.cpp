@@ -414,8 +414,8 @@ TEST_F(Transaction, KeepsItsWorkWhenACallRefusesItsArguments) {
         change.create("a", {.shape = {4}, .kind = array_kind::chunked, .chunk_shape = dims{2, 2}});
       },
       [&](auto& change) {
-        change.create("a",
-                      {.shape = {4}, .kind = array_kind::chunked, .codec = {.zstd_level = 1000}});
+        change.create(
+            "a", {.shape = {4}, .kind = array_kind::chunked, .codec = {.compression = zstd(1000)}});
       },
       [&](auto& change) {
         change.update("dense").write({{0, 0}, {7, 4}}, counting({7, 4}, dtype::int32));

@@ -21,6 +21,7 @@ namespace {
 using bytes = std::vector<std::byte>;
 
 constexpr codec_stage zstd1{stage_kind::zstd, 1};
+constexpr codec_stage lz4_1{stage_kind::lz4, 1};
 constexpr codec_stage by_bytes{stage_kind::byte_shuffle, 0};
 constexpr codec_stage by_bits{stage_kind::bit_shuffle, 0};
 constexpr codec_stage delta{stage_kind::delta, 0};
@@ -109,8 +110,9 @@ RC_GTEST_PROP(Codec, DecodesWhatItEncoded, ()) {
   const int shuffle = *rc::gen::inRange(0, 3);
   if (shuffle == 1) stages.push_back(by_bytes);
   if (shuffle == 2) stages.push_back(by_bits);
-  if (*rc::gen::inRange(0, 4) > 0)
-    stages.push_back({stage_kind::zstd, *rc::gen::element(-5, 1, 3, 9)});
+  const int compressor = *rc::gen::inRange(0, 4);
+  if (compressor == 1) stages.push_back({stage_kind::lz4, *rc::gen::element(-100, -5, 1, 3, 12)});
+  if (compressor > 1) stages.push_back({stage_kind::zstd, *rc::gen::element(-5, 1, 3, 9)});
   const auto elements = *rc::gen::inRange<std::size_t>(1, 3000);
   const auto seed = *rc::gen::arbitrary<std::uint64_t>();
   const std::size_t width = item_bytes(type);
@@ -147,6 +149,66 @@ TEST(Codec, StoresOneStandardFrame) {
   EXPECT_EQ(ZSTD_decompress(back.data(), back.size(), encoded.stored.data(), encoded.stored.size()),
             chunk.size());
   EXPECT_EQ(back, chunk);
+}
+
+// Decodes an lz4 block as its public description says: sequences of literals and of copies.
+bytes naive_lz4(const bytes& block) {
+  bytes decoded;
+  std::size_t at = 0;
+  const auto next = [&] { return std::to_integer<std::size_t>(block.at(at++)); };
+  const auto length = [&](std::size_t field) {
+    std::size_t sum = field;
+    if (field == 15)
+      for (std::size_t more = 255; more == 255; sum += more) more = next();
+    return sum;
+  };
+  while (at < block.size()) {
+    const std::size_t token = next();
+    for (std::size_t left = length(token >> 4); left > 0; --left) decoded.push_back(block.at(at++));
+    if (at == block.size()) break;  // the last sequence has no copy
+    const std::size_t low = next(), distance = low + 256 * next();
+    for (std::size_t left = 4 + length(token & 15); left > 0; --left)
+      decoded.push_back(decoded.at(decoded.size() - distance));
+  }
+  return decoded;
+}
+
+TEST(Codec, StoresOneLz4BlockWithoutAFrame) {
+  codec_workspace workspace;
+  for (const int level : {-100, -1, 0, 1, 2, 3, 9, 12}) {
+    const codec coder({by_bytes, {stage_kind::lz4, level}}, dtype::int32);
+    for (const bytes& chunk : {ramp(1000, 4, 1), ramp(70'000, 4, 2), bytes(100'000)}) {
+      const encoded_chunk encoded = coder.encode(chunk, workspace);
+      ASSERT_EQ(encoded.flags, 0u) << level;
+      EXPECT_EQ(naive_lz4({encoded.stored.begin(), encoded.stored.end()}),
+                naive_byte_shuffle(chunk, 4))
+          << level;
+    }
+  }
+}
+
+TEST(Codec, HigherLevelsOfLz4PackMore) {
+  const bytes chunk = ramp(1 << 16, 4, 1);
+  codec_workspace workspace;
+  const auto stored = [&](int level) {
+    const codec coder({by_bytes, {stage_kind::lz4, level}}, dtype::int32);
+    return coder.encode(chunk, workspace).stored.size();
+  };
+  EXPECT_LT(stored(1), stored(-100));
+  EXPECT_LT(stored(12), stored(1));
+}
+
+TEST(Codec, NeverStoresLessThanTheFormatAllows) {
+  // Equal bytes pack best. A stored chunk that claims more than these is refused as corrupt.
+  codec_workspace workspace;
+  for (const stage_facts& facts : all_stages) {
+    if (!facts.compresses()) continue;
+    for (const std::size_t size : {100u, 100'000u, 10'000'000u}) {
+      const codec coder({{facts.kind, facts.parameter_max}}, dtype::int8);
+      const encoded_chunk encoded = coder.encode(bytes(size), workspace);
+      EXPECT_GE(encoded.stored.size() * facts.ratio_max, size) << facts.name;
+    }
+  }
 }
 
 TEST(Codec, DeltaIsTheDifferenceToTheElementBefore) {
@@ -293,11 +355,15 @@ TEST(Codec, RefusesPipelinesThatMeanNothing) {
   EXPECT_TRUE(refuses({{stage_kind::bitround, 24}}, dtype::float32));
   EXPECT_TRUE(refuses({{stage_kind::bitround, -1}}, dtype::float32));
   EXPECT_TRUE(refuses({{stage_kind::zstd, 23}}, dtype::int32));
+  EXPECT_TRUE(refuses({{stage_kind::lz4, 13}}, dtype::int32));
+  EXPECT_TRUE(refuses({{stage_kind::lz4, -101}}, dtype::int32));
+  EXPECT_FALSE(refuses({by_bytes, lz4_1}, dtype::int32));
+  EXPECT_TRUE(refuses({zstd1, lz4_1}, dtype::int32));  // two compressors
   EXPECT_TRUE(refuses({{stage_kind::byte_shuffle, 1}}, dtype::int32));
   EXPECT_TRUE(refuses({{static_cast<stage_kind>(9), 0}}, dtype::int32));
 }
 
-class StoredChunk : public testing::Test {
+class StoredChunk : public testing::TestWithParam<stage_kind> {
  protected:
   errc decode(const bytes& stored, std::uint32_t flags) {
     bytes into(chunk.size() + 64, std::byte{0xab});
@@ -319,13 +385,18 @@ class StoredChunk : public testing::Test {
   }
 
   const bytes chunk = ramp(2000, 4, 5);
-  const codec coder{{by_bytes, zstd1}, dtype::int32};
+  const codec coder{{by_bytes, {GetParam(), 1}}, dtype::int32};
   codec_workspace workspace;
 };
 
-TEST_F(StoredChunk, DecodesWhenSound) { EXPECT_EQ(decode(encode(chunk), 0), errc{}); }
+INSTANTIATE_TEST_SUITE_P(Codec, StoredChunk, testing::Values(stage_kind::zstd, stage_kind::lz4),
+                         [](const auto& each) {
+                           return std::string(find_stage(static_cast<int>(each.param))->name);
+                         });
 
-TEST_F(StoredChunk, OfAnotherSizeIsCorrupt) {
+TEST_P(StoredChunk, DecodesWhenSound) { EXPECT_EQ(decode(encode(chunk), 0), errc{}); }
+
+TEST_P(StoredChunk, OfAnotherSizeIsCorrupt) {  // compressors.1
   EXPECT_EQ(decode(encode(ramp(2001, 4, 5)), 0), errc::corrupt);
   EXPECT_EQ(decode(encode(ramp(1999, 4, 5)), 0), errc::corrupt);
   EXPECT_EQ(decode(encode(bytes(100'000'000)), 0), errc::corrupt);  // a small bomb
@@ -335,25 +406,25 @@ TEST_F(StoredChunk, OfAnotherSizeIsCorrupt) {
   EXPECT_EQ(decode({}, chunk_flag_raw), errc::corrupt);
 }
 
-TEST_F(StoredChunk, WithMoreThanOneFrameIsCorrupt) {
+TEST_P(StoredChunk, WithMoreThanOneFrameOrBlockIsCorrupt) {
   bytes two = encode(chunk);
   const bytes empty = encode(chunk);
   two.insert(two.end(), empty.begin(), empty.end());
   EXPECT_EQ(decode(two, 0), errc::corrupt);
 }
 
-TEST_F(StoredChunk, WithUnknownFlagsIsCorrupt) {
+TEST_P(StoredChunk, WithUnknownFlagsIsCorrupt) {
   EXPECT_EQ(decode(encode(chunk), 2), errc::corrupt);
 }
 
-TEST_F(StoredChunk, OfAPipelineThatDoesNotCompressIsRawOrCorrupt) {
+TEST_P(StoredChunk, OfAPipelineThatDoesNotCompressIsRawOrCorrupt) {
   bytes into(chunk.size());
   const codec raw({by_bytes}, dtype::int32);
   EXPECT_EQ(raw.encode(chunk, workspace).flags, chunk_flag_raw);
   EXPECT_THROW(raw.decode(chunk, 0, into, workspace), error);
 }
 
-TEST_F(StoredChunk, DamagedAnywhereNeverHarms) {
+TEST_P(StoredChunk, DamagedAnywhereNeverHarms) {
   const bytes stored = encode(chunk);
   std::mt19937_64 random(4);
   for (int round = 0; round < 3000; ++round) {

@@ -118,7 +118,8 @@ void tell(int step, storyteller&& story) {
   story.create("flags", {.dtype = dtype::boolean, .shape = {100}}, 5);
   story.create("none", {.dtype = dtype::complex64, .shape = {0, 3}}, 6);
   story.create("one", {.dtype = dtype::bfloat16, .shape = {}}, 7);
-  story.create("raw", chunked(dtype::int8, {200}, {50}, {.zstd_level = {}}), 8);
+  story.create("quick", chunked(dtype::float32, {200}, {64}, {.compression = lz4()}), 9);
+  story.create("raw", chunked(dtype::int8, {200}, {50}, {.compression = {}}), 8);
 }
 
 sound_container make_sound() {

@@ -54,7 +54,7 @@ def debian_consumer(scratch, build, compiler):
     if len(packages) != 1:
         sys.exit(f"cpack made {len(packages)} packages")
     needed = run("dpkg-deb", "--field", packages[0], "Depends")
-    for library in ("libtbb12", "libzstd1", "libc6"):
+    for library in ("libtbb12", "libzstd1", "liblz4-1", "libc6"):
         if library not in needed:
             sys.exit(f"{packages[0].name} does not depend on {library}, only on: {needed}")
     run("dpkg-deb", "--extract", packages[0], root)

@@ -23,7 +23,7 @@ HEADERS = {
     "parallel": "apply apply_operands executor for_each reduce tile_source",
     "ops": "creation decompositions elementwise evaluate expr functions histograms least_squares linalg linear_systems manipulation masks matrix_functions ops order_statistics random reductions scans scatter searching sorting spectra statistics take",
     "format": "verification",
-    "array": "array container snapshot version",
+    "array": "array codec_choice container snapshot version",
     "interop": "npy npz raw unfinished_file",
 }
 FLOOR_OF_HEADER = {f"include/shale/{name}.hpp": floor

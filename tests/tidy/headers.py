@@ -9,7 +9,7 @@ from floors import UMBRELLA
 
 # Only in sources and private headers, neither named by a public header nor dragged in by what it
 # names.
-FORBIDDEN = ("tbb oneapi boost hdf5 fmt flatbuffers zstd.h zdict.h xxhash.h png.h zlib.h cblas.h "
+FORBIDDEN = ("tbb oneapi boost hdf5 fmt flatbuffers zstd.h zdict.h lz4.h xxhash.h png.h zlib.h cblas.h "
              "sleef.h hwy filesystem functional iostream").split()
 
 # Preprocessed lines with code (g++ -std=c++20 -E).

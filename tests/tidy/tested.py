@@ -45,6 +45,7 @@ THROUGH = {
     },
     "src/format/codec": {
         "bitround": ("tests/format/codec_test.cpp", "every pipeline"),
+        "compressors": ("tests/format/codec_test.cpp", "pipelines that compress"),
         "delta": ("tests/format/codec_test.cpp", "every pipeline"),
     },
     "src/format/generations": {

@@ -56,7 +56,7 @@ class Command(ShaleCase):
                           ["create", "x.shale:a", "--shape", "3", "--dtype", "float7"],
                           ["create", "x.shale:a", "--shape", "3", "--dtype", "int8", "--fill", "300"],
                           ["create", "x.shale:a", "--shape", "3", "--dense", "--chunk", "3"],
-                          ["create", "x.shale:a", "--shape", "3", "--codec", "lz4"],
+                          ["create", "x.shale:a", "--shape", "3", "--codec", "gzip"],
                           ["create", "x.shale:a", "--shape", "3", "--attribute", "unit"],
                           ["convert", "dem.npz:dem", "x.shale:a", "--chunk", "3"],
                           ["convert", "dem.npz:dem", "x.npy", "--chunk", "3,3"],

@@ -48,6 +48,7 @@ class Containers(ShaleCase):
         arrays = {"dense": (self.dem, ["--dense"]),
                   "packed": (self.dem, ["--chunk", "16,32", "--codec", "delta,bitshuffle,zstd:7"]),
                   "rounded": (self.wave, ["--chunk", "5,40", "--codec", "bitround:4,shuffle,zstd:2"]),
+                  "quick": (self.wave, ["--chunk", "9,30", "--codec", "shuffle,lz4:3"]),
                   "raw": (self.wave, ["--chunk", "17,8", "--codec", "raw"]),
                   "wide": (self.wave[:, 0], ["--chunk", "1000"]),
                   "single": (np.array(7, np.uint8), ["--chunked"]),
@@ -250,6 +251,41 @@ class Containers(ShaleCase):
         self.assertEqual([line.split(":")[0] for line in lost],
                          ["fill value nan", "codec stage bitround"])
         self.assert_same(self.load("o.shale:b"), np.zeros(9, np.int8))
+
+    # ---- a codec that is chosen from the elements ------------------------------------------------
+
+    def test_a_codec_is_chosen_and_says_why(self):
+        ramp = np.cumsum(np.random.default_rng(1).integers(0, 200, 50_000)) + 10**9
+        np.save(self.path / "ramp.npy", ramp)
+        done = self.shale("convert", "ramp.npy", "a.shale:ramp", "--codec", "auto", "--json")
+        choice = done.json()["converted"][0]["codec_choice"]
+        self.assertEqual(self.facts("a.shale:ramp", "codec"), [choice["codec"]])
+        self.assertIn("delta", choice["codec"])
+        self.assertEqual(choice["sample_bytes"], ramp.nbytes)
+        stored = {trial["codec"]: trial["stored_bytes"] for trial in choice["trials"]}
+        self.assertEqual(stored["raw"], ramp.nbytes)
+        self.assertEqual(self.facts("a.shale:ramp", "stored_bytes"), [stored[choice["codec"]]])
+        self.assert_same(self.load("a.shale:ramp"), ramp)
+        said = self.shale("eval", "a * 3", "--let", "a=ramp.npy", "-o", "a.shale:b", "--codec", "auto").err
+        self.assertRegex(said, r"codec: delta,\S+ stores [0-9.]+ % of a sample of 391 KiB")
+        self.assert_same(self.load("a.shale:b"), ramp * 3)
+
+    def test_noise_is_stored_raw_if_the_codec_is_chosen(self):
+        np.save(self.path / "noise.npy", np.random.default_rng(2).integers(0, 256, 5000, np.uint8))
+        said = self.shale("convert", "noise.npy", "a.shale", "--codec", "auto").err
+        self.assertIn("codec: raw stores 100.0 % of a sample of 4.9 KiB", said)
+        np.save(self.path / "none.npy", np.zeros((0, 3)))
+        said = self.shale("convert", "none.npy", "a.shale", "--codec", "auto").err
+        self.assertIn("no elements to try others on", said)
+
+    def test_a_codec_is_chosen_only_where_there_are_elements_and_chunks(self):
+        self.refused(USAGE, "create", "a.shale:a", "--shape", "3", "--codec", "auto",
+                     says="needs elements to try codecs on")
+        self.forms()
+        self.refused(USAGE, "convert", "forms.shale:dense", "o.npy", "--codec", "auto",
+                     says="only .shale containers have chunks and codecs")
+        self.refused(USAGE, "convert", "forms.shale:dense", "o.shale:o", "--codec", "auto", "--dense",
+                     says="--dense")
 
     # ---- names that are typed differently from how they are stored -------------------------------
 

@@ -187,16 +187,16 @@ int run(const convert_options& options) {
   const report cost = work.finish();
   nlohmann::json json = nlohmann::json::array();
   for (const auto& [to, values, done] : all) {
-    if (options.json)
+    if (options.json) {
       json.push_back({{"target", to.label()},
                       {"dtype", name(done.type)},
                       {"shape", to_json(values.shape())},
-                      {"stored_bytes", done.stored_bytes},
-                      {"not_kept", done.not_kept}});
-    else if (!options.engine.quiet)
+                      {"stored_bytes", done.stored_bytes}});
+      add_details(json.back(), done);
+    } else if (!options.engine.quiet)
       note(fmt::format("{}: {} {}, {} stored{}", printable(to.label()), name(done.type),
                        to_string(values.shape()), format_bytes(done.stored_bytes),
-                       not_kept_lines(done)));
+                       detail_lines(done)));
   }
   if (options.json) print_report(nlohmann::json{{"converted", json}, {"cost", cost.to_json()}});
   else if (!options.engine.quiet) note(cost.to_string());
@@ -242,7 +242,7 @@ void add_convert(command_line& line) {
       "\n"
       "Examples:\n"
       "  shale convert dem.npz survey.shale\n"
-      "  shale convert dem.npz:elevation survey.shale:dem --chunked\n"
+      "  shale convert dem.npz:elevation survey.shale:dem --codec auto\n"
       "  shale convert 'survey.shale:dem[::2, ::2]' small.npy --as float32\n"
       "  shale convert survey.shale --replace\n"
       "  shale convert samples.raw survey.shale:samples --dtype int16 --shape 1000,4096");

@@ -57,6 +57,9 @@ int run(const create_options& options) {
   engine work(options.engine, "create");
   const dtype type = parse_dtype_option(options.type);
   const dims shape = parse_shape(options.shape);
+  if (options.form.chooses_codec())
+    throw error(errc::invalid_argument, "--codec auto needs elements to try codecs on",
+                {"`shale create` makes an array without elements; convert and eval have some"});
   array_spec spec = form_for(type, shape, std::nullopt, options.form).spec;
   std::optional<scalar> fill;
   if (!options.fill.empty()) {

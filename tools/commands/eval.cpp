@@ -141,10 +141,10 @@ outcome compute(const expr& value, const std::optional<address>& output,
     result.json["output"] = output->text;
     result.json["stored_bytes"] = done.stored_bytes;
     if (done.generation) result.json["generation"] = *done.generation;
-    result.json["not_kept"] = done.not_kept;
+    add_details(result.json, done);
     result.note = fmt::format(
         "{}: {} {}, {} stored{}", output->index ? output->text : output->label(), name(done.type),
-        to_string(value.shape()), format_bytes(done.stored_bytes), not_kept_lines(done));
+        to_string(value.shape()), format_bytes(done.stored_bytes), detail_lines(done));
   } else if (value.rank() == 0) {
     const scalar element = eval(value).item();
     result.json["value"] = tools::to_json(element);
@@ -244,7 +244,7 @@ void add_eval(command_line& line) {
       "  shale eval 'mean(a[::2])' --let a=survey.shale:dem\n"
       "  shale eval '(a - mean(a)) / std(a)' --let a=big.npy -o big.shale:z --mem 256MiB\n"
       "  shale eval 'tile(a, (9, 9))' --let a=dem.npy -o m.shale:m --chunk 128,2048 \\\n"
-      "      --codec shuffle,zstd:1\n"
+      "      --codec auto\n"
       "  shale eval 'a * 2' --let a=row.npy -o 'survey.shale:dem[10:20, ::2]'\n"
       "  shale eval 'sum(a * b, axis=1)' --let a=x.npz:a --let b=x.npz:b --plan");
   command->callback([&line, options] { line.chosen = [options] { return run(*options); }; });

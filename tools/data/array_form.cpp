@@ -88,8 +88,8 @@ void form_options::add_to(CLI::App& command) {
       ->type_name("N,M,..");
   command
       .add_option("--codec", codec,
-                  "Stages for chunks: bitround:N, delta, shuffle or bitshuffle, zstd:LEVEL; raw "
-                  "for none [shuffle,zstd:1]")
+                  "Stages for chunks: bitround:N, delta, shuffle or bitshuffle, zstd:LEVEL "
+                  "or lz4:LEVEL; raw for none; auto tries some [shuffle,zstd:1]")
       ->type_name("STAGES");
 }
 
@@ -154,6 +154,7 @@ chosen_form form_for(dtype type, const dims& shape, const std::optional<array_sp
   if (spec.kind == array_kind::dense) return form;
   if (!options.chunk.empty()) spec.chunk_shape = parse_chunk(options.chunk, shape);
   else if (follows_chunks) keep_chunks(form, *model);
+  if (options.chooses_codec()) return form;
   if (!options.codec.empty()) spec.codec = parse_codec(options.codec);
   else if (follows_chunks) keep_codec(form, model->codec);
   return form;

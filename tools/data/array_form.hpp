@@ -23,6 +23,9 @@ struct form_options {
   /// Adds --dense, --chunked, --chunk and --codec.
   void add_to(CLI::App& command);
 
+  /// Whether the codec is to be chosen from the elements.
+  bool chooses_codec() const { return codec == "auto"; }
+
   bool wants_chunks() const { return chunked || !chunk.empty() || !codec.empty(); }
 };
 
@@ -44,7 +47,7 @@ struct chosen_form {
 /// Chooses how an array of `type` and `shape` is stored. Properties that the options leave open
 /// come from `model`, as far as they fit: a chunk is at most as long as an axis that has become
 /// shorter, chunks are chosen anew for another number of axes, and codec stages and the fill value
-/// must suit the dtype.
+/// must suit the dtype. If the codec is to be chosen from the elements, it stays open.
 /// Throws   invalid_argument: --dense with chunks, a --chunk that does not fit, an unknown codec
 chosen_form form_for(dtype type, const dims& shape, const std::optional<array_spec>& model,
                      const form_options& options);

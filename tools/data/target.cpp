@@ -3,16 +3,20 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "data/container_change.hpp"
 #include "data/input_files.hpp"
 #include "data/name_advice.hpp"
+#include "notation/codec_text.hpp"
 #include "shale/mapped_file.hpp"
 #include "shale/npy.hpp"
 #include "shale/npz.hpp"
 #include "shale/unfinished_file.hpp"
 #include "terminal/interrupt.hpp"
+#include "terminal/units.hpp"
 
 namespace shale::tools {
 
@@ -122,6 +126,27 @@ written write_part(const address& target, const contents& source, const target_o
   return done;
 }
 
+// The chosen pipeline, and what it stores for the sample beside the smallest and the fastest one.
+std::string reasons_of(const codec_choice& choice, dtype type) {
+  const std::string chosen = format_codec(choice.codec, type);
+  if (choice.trials.empty()) return chosen + ", as there are no elements to try others on";
+  const auto share = [&](const codec_trial& trial) {
+    return fmt::format("{:.1f} %", 100 * static_cast<double>(trial.stored_bytes) /
+                                       static_cast<double>(choice.sample_bytes));
+  };
+  const auto smallest = std::min_element(
+      choice.trials.begin(), choice.trials.end(),
+      [](const auto& a, const auto& b) { return a.stored_bytes < b.stored_bytes; });
+  const auto at = std::find_if(choice.trials.begin(), choice.trials.end(),
+                               [&](const auto& trial) { return trial.codec == choice.codec; });
+  std::string text = fmt::format("{} stores {} of a sample of {}", chosen, share(*at),
+                                 format_bytes(choice.sample_bytes));
+  if (smallest != at)
+    text += fmt::format("; {} would store {}, but is slower", format_codec(smallest->codec, type),
+                        share(*smallest));
+  return text;
+}
+
 written write_array(const address& target, const contents& source, const target_options& options) {
   if (target.array.empty())
     throw error(errc::invalid_argument, fmt::format("'{}' does not say which array", target.text),
@@ -183,6 +208,10 @@ written put_array(transaction& change, const std::string& file, const std::strin
   if (before && !source.type && done.type != before->dtype())
     done.not_kept.push_back(fmt::format("dtype {}: the new values are {}",
                                         shale::name(before->dtype()), shale::name(done.type)));
+  if (options.form.chooses_codec()) {
+    done.choice = choose_codec(source.values, form.spec);
+    form.spec.codec = done.choice->codec;
+  }
   std::move(form.not_kept.begin(), form.not_kept.end(), std::back_inserter(done.not_kept));
   if (source.from)
     attributes.insert(attributes.end(), source.from->attributes.begin(),
@@ -195,10 +224,23 @@ written put_array(transaction& change, const std::string& file, const std::strin
   return done;
 }
 
-std::string not_kept_lines(const written& done) {
+std::string detail_lines(const written& done) {
   std::string lines;
+  if (done.choice) lines += "\n  codec: " + reasons_of(*done.choice, done.type);
   for (const std::string& property : done.not_kept) lines += "\n  not kept: " + property;
   return lines;
+}
+
+void add_details(nlohmann::json& to, const written& done) {
+  to["not_kept"] = done.not_kept;
+  if (!done.choice) return;
+  nlohmann::json trials = nlohmann::json::array();
+  for (const codec_trial& trial : done.choice->trials)
+    trials.push_back(
+        {{"codec", format_codec(trial.codec, done.type)}, {"stored_bytes", trial.stored_bytes}});
+  to["codec_choice"] = {{"codec", format_codec(done.choice->codec, done.type)},
+                        {"sample_bytes", done.choice->sample_bytes},
+                        {"trials", trials}};
 }
 
 // This check precedes the work, so that a refusal does not cost the time of the work.

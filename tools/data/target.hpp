@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include "data/array_form.hpp"
 #include "notation/address.hpp"
+#include "shale/codec_choice.hpp"
 #include "shale/container.hpp"
 #include "shale/functions.hpp"
 #include "shale/npz.hpp"
@@ -52,6 +54,7 @@ struct written {
   std::uint64_t stored_bytes = 0;                ///< of the stored array
   std::optional<std::uint64_t> generation = {};  ///< of the container, if the target is in one
   std::vector<std::string> not_kept = {};        ///< lost properties of the old array, a line each
+  std::optional<codec_choice> choice = {};       ///< with --codec auto
 };
 
 /// Evaluates `source` into `target`: an array in a container, which is created if it does not
@@ -85,7 +88,11 @@ void require_no_other_members(const address& target);
 /// Throws   already_exists if the file exists and `options` do not allow to replace it
 void require_replaceable(const std::string& file, const target_options& options);
 
-/// A line for each property that was not kept, to follow the line that says what was written.
-std::string not_kept_lines(const written& done);
+/// A line that gives the reasons of the chosen codec, if one was chosen, and a line for each property
+/// that was not kept. They follow the line that says what was written.
+std::string detail_lines(const written& done);
+
+/// The same as JSON: "not_kept", and "codec_choice" if a codec was chosen.
+void add_details(nlohmann::json& to, const written& done);
 
 }  // namespace shale::tools

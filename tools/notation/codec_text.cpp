@@ -10,17 +10,20 @@ namespace shale::tools {
 
 namespace {
 
-// The command offers zstd's regular levels. Files may have levels from -100 to 22, which a program
-// can ask for: those below 1 compress little, those above 19 need much memory.
-constexpr int zstd_level_min = 1;
+// The command offers the regular levels of compressors. Files may have others, which a program can
+// ask for: those below 1 compress little, zstd's above 19 need much memory.
+constexpr int level_min = 1;
 constexpr int zstd_level_max = 19;
-constexpr int zstd_level_default = 1;
+constexpr int lz4_level_max = 12;
+constexpr int level_default = 1;
 
 // Of the widest dtype. The library checks the number against the array's dtype.
 constexpr int mantissa_bits_max = 52;
 
 [[noreturn]] void fail(std::string_view message, std::string_view text, std::size_t at) {
-  throw_at("codec", message, text, at, "stages are bitround:N, delta, shuffle, bitshuffle, zstd:N");
+  throw_at("codec", message, text, at,
+           "stages are bitround:N, delta, shuffle, bitshuffle, "
+           "zstd:N, lz4:N");
 }
 
 // One stage: "zstd:1" is {"zstd", "1"}.
@@ -45,7 +48,7 @@ int number(const stage& item, std::string_view text, int least, int most) {
 }  // namespace
 
 codec_spec parse_codec(std::string_view text) {
-  codec_spec result{.shuffle = shuffle_mode::none, .zstd_level = std::nullopt};
+  codec_spec result{.shuffle = shuffle_mode::none, .compression = std::nullopt};
   bool shuffled = false;
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t comma = std::min(text.find(',', at), text.size());
@@ -62,10 +65,13 @@ codec_spec parse_codec(std::string_view text) {
       if (next.has_argument) fail(fmt::format("'{}' takes no number", next.name), text, at);
     };
     if (next.name == "raw" && text == "raw") return result;
-    if (next.name == "zstd") {
-      refuse_repetition(result.zstd_level.has_value());
-      result.zstd_level = next.has_argument ? number(next, text, zstd_level_min, zstd_level_max)
-                                            : zstd_level_default;
+    if (next.name == "zstd" || next.name == "lz4") {
+      if (result.compression) fail("a chunk is compressed once", text, at);
+      const bool is_zstd = next.name == "zstd";
+      const int level = next.has_argument ? number(next, text, level_min,
+                                                   is_zstd ? zstd_level_max : lz4_level_max)
+                                          : level_default;
+      result.compression = is_zstd ? zstd(level) : lz4(level);
     } else if (next.name == "bitround") {
       refuse_repetition(result.bitround.has_value());
       result.bitround = number(next, text, 0, mantissa_bits_max);
@@ -96,11 +102,13 @@ std::string format_codec(const codec_spec& codec, dtype type) {
   };
   if (codec.bitround) add(fmt::format("bitround:{}", *codec.bitround));
   if (codec.delta) add("delta");
-  const shuffle_mode shuffle =
-      codec.shuffle.value_or(item_bytes(type) > 1 ? shuffle_mode::byte : shuffle_mode::none);
+  const shuffle_mode shuffle = codec.shuffle.value_or(
+      item_bytes(type) > 1 && codec.compression ? shuffle_mode::byte : shuffle_mode::none);
   if (shuffle == shuffle_mode::byte) add("shuffle");
   if (shuffle == shuffle_mode::bit) add("bitshuffle");
-  if (codec.zstd_level) add(fmt::format("zstd:{}", *codec.zstd_level));
+  if (codec.compression)
+    add(fmt::format("{}:{}", codec.compression->compressor == compressor::lz4 ? "lz4" : "zstd",
+                    codec.compression->level));
   return text.empty() ? "raw" : text;
 }
 

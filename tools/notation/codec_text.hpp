@@ -9,7 +9,7 @@
 namespace shale::tools {
 
 /// Parses stages separated by commas, in any order: bitround:N (mantissa bits to keep), delta,
-/// shuffle, bitshuffle, zstd or zstd:LEVEL. "raw" alone means no stage.
+/// shuffle, bitshuffle, zstd or zstd:LEVEL, lz4 or lz4:LEVEL. "raw" alone means no stage.
 /// Throws   located_error: unknown or repeated stages, numbers out of range
 codec_spec parse_codec(std::string_view text);
 

@@ -148,17 +148,23 @@ std::vector<codec_stage> stages_of(const codec_spec& spec, dtype type) {
   std::vector<codec_stage> stages;
   if (spec.bitround) stages.push_back({stage_kind::bitround, *spec.bitround});
   if (spec.delta) stages.push_back({stage_kind::delta, 0});
-  // Shuffling alone makes nothing smaller. Without zstd it is done only if the caller asks for it.
+  // Shuffling alone makes nothing smaller. Without a compressor it is done only if the
+  // caller asks for it.
   const shuffle_mode chosen = spec.shuffle.value_or(
-      item_bytes(type) > 1 && spec.zstd_level ? shuffle_mode::byte : shuffle_mode::none);
+      item_bytes(type) > 1 && spec.compression ? shuffle_mode::byte : shuffle_mode::none);
   if (chosen == shuffle_mode::byte) stages.push_back({stage_kind::byte_shuffle, 0});
   if (chosen == shuffle_mode::bit) stages.push_back({stage_kind::bit_shuffle, 0});
-  if (spec.zstd_level) stages.push_back({stage_kind::zstd, *spec.zstd_level});
+  if (spec.compression) {
+    const compressor packs = spec.compression->compressor;
+    detail::require_enumerator(packs, compressor::lz4, "compressor");
+    stages.push_back(
+        {packs == compressor::lz4 ? stage_kind::lz4 : stage_kind::zstd, spec.compression->level});
+  }
   return stages;
 }
 
 codec_spec codec_spec_of(std::span<const codec_stage> stages) {
-  codec_spec spec{.shuffle = shuffle_mode::none, .zstd_level = std::nullopt};
+  codec_spec spec{.shuffle = shuffle_mode::none, .compression = std::nullopt};
   for (const auto& stage : stages) {
     switch (stage.kind) {
       case stage_kind::bitround:
@@ -174,7 +180,10 @@ codec_spec codec_spec_of(std::span<const codec_stage> stages) {
         spec.shuffle = shuffle_mode::bit;
         break;
       case stage_kind::zstd:
-        spec.zstd_level = stage.parameter;
+        spec.compression = zstd(stage.parameter);
+        break;
+      case stage_kind::lz4:
+        spec.compression = lz4(stage.parameter);
         break;
     }
   }

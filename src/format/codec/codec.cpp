@@ -1,7 +1,6 @@
 #include "format/codec/codec.hpp"
 
 #include <fmt/format.h>
-#include <zstd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -9,6 +8,8 @@
 #include <utility>
 
 #include "format/codec/bitround.hpp"
+#include "format/codec/compressors.hpp"
+#include "format/codec/corrupt_chunk.hpp"
 #include "format/codec/delta.hpp"
 #include "format/codec/shuffle.hpp"
 #include "shale/error.hpp"
@@ -16,9 +17,6 @@
 
 namespace shale::format {
 namespace {
-
-constexpr std::int32_t zstd_level_min = -100;
-constexpr std::int32_t zstd_level_max = 22;
 
 // A buffer that grows and never shrinks, aligned for vector loads.
 class buffer {
@@ -52,19 +50,6 @@ class buffer {
   std::size_t capacity_ = 0;
 };
 
-struct free_compressor {
-  void operator()(ZSTD_CCtx* context) const noexcept { ZSTD_freeCCtx(context); }
-};
-struct free_decompressor {
-  void operator()(ZSTD_DCtx* context) const noexcept { ZSTD_freeDCtx(context); }
-};
-
-template <class Context>
-Context* require(Context* context) {
-  if (context == nullptr) throw error(errc::out_of_memory, "no memory for a zstd context");
-  return context;
-}
-
 bool is_integer(dtype type) noexcept {
   return kind(type) == dtype_kind::signed_integer || kind(type) == dtype_kind::unsigned_integer;
 }
@@ -73,20 +58,14 @@ bool is_integer(dtype type) noexcept {
   throw error(errc::invalid_argument, "not a codec pipeline", {why});
 }
 
-[[noreturn]] void throw_corrupt_chunk(const std::string& why) {
-  throw error(errc::corrupt, "a chunk does not decode", {why});
-}
-
-// Decodes one zstd frame, which must fill `into` exactly (codec.3).
-void unpack_zstd(bytes_view stored, bytes_span into, ZSTD_DCtx* context) {
-  const std::size_t frame = ZSTD_findFrameCompressedSize(stored.data(), stored.size());
-  if (ZSTD_isError(frame) || frame != stored.size())
-    throw_corrupt_chunk("its stored bytes are not one zstd frame");
-  const std::size_t got =
-      ZSTD_decompressDCtx(context, into.data(), into.size(), stored.data(), stored.size());
-  if (ZSTD_isError(got)) throw_corrupt_chunk(fmt::format("zstd: {}", ZSTD_getErrorName(got)));
-  if (got != into.size())
-    throw_corrupt_chunk(fmt::format("wanted {} bytes, its frame holds {}", into.size(), got));
+void require_bitround(const codec_stage& stage, dtype type) {
+  const int bits = mantissa_bits(type);
+  if (bits == 0)
+    refuse(fmt::format("bitround on {}: it needs a floating type of 16 bits or more",
+                       shale::name(type)));
+  if (stage.parameter < 0 || stage.parameter > bits)
+    refuse(fmt::format("bitround keeps 0 to {} bits of {}, got {}", bits, shale::name(type),
+                       stage.parameter));
 }
 
 }  // namespace
@@ -96,8 +75,7 @@ struct codec_workspace::state {
   buffer first;
   buffer second;
   buffer packed;
-  std::unique_ptr<ZSTD_CCtx, free_compressor> compressor;
-  std::unique_ptr<ZSTD_DCtx, free_decompressor> decompressor;
+  compressors packers;
 };
 
 codec_workspace::codec_workspace() noexcept = default;
@@ -134,38 +112,25 @@ bytes_span codec_workspace::staging(std::size_t bytes) { return own().staging.si
 codec::codec(std::vector<codec_stage> stages, shale::dtype type)
     : stages_(std::move(stages)), item_bytes_(shale::item_bytes(type)), type_(type) {
   int previous = 0;
-  bool shuffles = false;
+  bool shuffles = false, compresses = false;
   for (const codec_stage& stage : stages_) {
     const int kind = static_cast<int>(stage.kind);
     if (kind <= previous) refuse(fmt::format("stage {} after stage {}", kind, previous));
     previous = kind;
     const stage_facts* const facts = find_stage(kind);
     if (facts == nullptr) refuse(fmt::format("unknown stage {}", kind));
-    if (!facts->takes_parameter && stage.parameter != 0)
+    if (!facts->takes_parameter() && stage.parameter != 0)
       refuse(fmt::format("stage {} takes no parameter, got {}", kind, stage.parameter));
     if (facts->is_shuffle && std::exchange(shuffles, true)) refuse("more than one shuffle");
-    switch (stage.kind) {
-      case stage_kind::bitround:
-        if (mantissa_bits(type) == 0)
-          refuse(fmt::format("bitround on {}: it needs a floating type of 16 bits or more",
-                             shale::name(type)));
-        if (stage.parameter < 0 || stage.parameter > mantissa_bits(type))
-          refuse(fmt::format("bitround keeps 0 to {} bits of {}, got {}", mantissa_bits(type),
-                             shale::name(type), stage.parameter));
-        break;
-      case stage_kind::delta:
-        if (!is_integer(type))
-          refuse(fmt::format("delta on {}: it needs an integer type", shale::name(type)));
-        break;
-      case stage_kind::byte_shuffle:
-      case stage_kind::bit_shuffle:
-        break;
-      case stage_kind::zstd:
-        if (stage.parameter < zstd_level_min || stage.parameter > zstd_level_max)
-          refuse(fmt::format("zstd levels are {} to {}, got {}", zstd_level_min, zstd_level_max,
-                             stage.parameter));
-        break;
+    if (facts->compresses()) {
+      if (std::exchange(compresses, true)) refuse("more than one compressor");
+      if (stage.parameter < facts->parameter_min || stage.parameter > facts->parameter_max)
+        refuse(fmt::format("levels of {} are {} to {}, got {}", facts->name, facts->parameter_min,
+                           facts->parameter_max, stage.parameter));
     }
+    if (stage.kind == stage_kind::bitround) require_bitround(stage, type);
+    if (stage.kind == stage_kind::delta && !is_integer(type))
+      refuse(fmt::format("delta on {}: it needs an integer type", shale::name(type)));
   }
 }
 
@@ -206,17 +171,15 @@ encoded_chunk codec::encode(bytes_view chunk, codec_workspace& workspace) const 
         packed = to;
         break;
       }
-      case stage_kind::zstd: {
-        if (!buffers.compressor) buffers.compressor.reset(require(ZSTD_createCCtx()));
+      case stage_kind::zstd:
+      case stage_kind::lz4: {
         // The room is one byte less than the chunk: a result that does not fit is stored raw
         // (codec.2).
+        if (chunk.empty()) break;
         const bytes_span to = buffers.packed.sized(chunk.size());
-        const std::size_t written =
-            chunk.empty() ? 1
-                          : ZSTD_compressCCtx(buffers.compressor.get(), to.data(), to.size() - 1,
-                                              packed.data(), packed.size(), stage.parameter);
-        if (ZSTD_isError(written) || written >= chunk.size()) break;
-        return {to.first(written), 0};
+        const std::size_t written = buffers.packers.pack(stage, packed, to.first(to.size() - 1));
+        if (written != 0) return {to.first(written), 0};
+        break;
       }
     }
   }
@@ -247,11 +210,7 @@ void codec::decode(bytes_view stored, std::uint32_t flags, bytes_span chunk,
   const bool by_bytes = stage_is(stage_kind::byte_shuffle) && item_bytes_ > 1;
   const bool by_bits = stage_is(stage_kind::bit_shuffle);
   const bytes_span unpacked = by_bytes || by_bits ? buffers.first.sized(chunk.size()) : chunk;
-  static_assert(std::count_if(all_stages.begin(), all_stages.end(),
-                              [](const stage_facts& s) { return s.compresses(); }) == 1,
-                "a second stage that compresses needs a choice here");
-  if (!buffers.decompressor) buffers.decompressor.reset(require(ZSTD_createDCtx()));
-  unpack_zstd(stored, unpacked, buffers.decompressor.get());
+  buffers.packers.unpack(stages_.back().kind, stored, unpacked);
   if (by_bytes) unshuffle_bytes(unpacked, item_bytes_, chunk);
   if (by_bits) unshuffle_bits(unpacked, item_bytes_, buffers.second.sized(chunk.size()), chunk);
   if (stage_is(stage_kind::delta)) sum_differences(chunk, item_bytes_);

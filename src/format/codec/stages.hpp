@@ -10,17 +10,20 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <string_view>
 
 namespace shale::format {
 
 /// The kinds of stages. The values are written into files and never change. In a pipeline they
-/// increase, so each kind appears at most once; and at most one of them is a shuffle.
+/// increase, so each kind appears at most once; at most one of them is a shuffle, and at most one
+/// compresses.
 enum class stage_kind : std::uint8_t {
   bitround = 1,      ///< parameter: mantissa bits to keep, >= 0; floating and complex types
   delta = 2,         ///< element minus its predecessor, modulo 2^bits; integer types
   byte_shuffle = 3,  ///< all first bytes of the elements, then all second bytes, …
   bit_shuffle = 4,   ///< all lowest bits of the elements, then all second bits, …
   zstd = 5,          ///< parameter: level; one standard frame
+  lz4 = 6,           ///< parameter: level; one block, without a frame
 };
 
 struct codec_stage {
@@ -32,23 +35,29 @@ struct codec_stage {
 
 struct stage_facts {
   stage_kind kind;
-  bool takes_parameter;
+  std::string_view name;
+  /// The range of the parameter, in any dtype. A stage without a parameter stores 0.
+  std::int32_t parameter_min;
+  std::int32_t parameter_max;
   bool is_shuffle;
   /// The most bytes that one byte of output can stand for; 1 if the stage keeps the number of
   /// bytes. A stage with more compresses: it comes last, and decoding begins with it.
   std::uint64_t ratio_max;
 
+  constexpr bool takes_parameter() const noexcept { return parameter_max > parameter_min; }
   constexpr bool compresses() const noexcept { return ratio_max > 1; }
 };
 
 /// In the order of a pipeline.
-inline constexpr std::array<stage_facts, 5> all_stages{{
-    {stage_kind::bitround, true, false, 1},
-    {stage_kind::delta, false, false, 1},
-    {stage_kind::byte_shuffle, false, true, 1},
-    {stage_kind::bit_shuffle, false, true, 1},
+inline constexpr std::array<stage_facts, 6> all_stages{{
+    {stage_kind::bitround, "bitround", 0, 52, false, 1},
+    {stage_kind::delta, "delta", 0, 0, false, 1},
+    {stage_kind::byte_shuffle, "byte shuffle", 0, 0, true, 1},
+    {stage_kind::bit_shuffle, "bit shuffle", 0, 0, true, 1},
     // A zstd block takes at least 4 bytes and holds at most 128 KiB.
-    {stage_kind::zstd, true, false, 32768},
+    {stage_kind::zstd, "zstd", -100, 22, false, 32768},
+    // In an lz4 block a byte lengthens a copy of earlier bytes by at most 255.
+    {stage_kind::lz4, "lz4", -100, 12, false, 255},
 }};
 
 /// The facts of the stage that has this number in files; null if this build does not know it.

@@ -1,6 +1,7 @@
 #include "doctor/system/versions.hpp"
 
 #include <fmt/format.h>
+#include <lz4.h>
 #include <oneapi/tbb/version.h>
 #include <png.h>
 #include <xxhash.h>
@@ -36,6 +37,7 @@ std::vector<std::pair<std::string, std::string>> libraries() {
       {"Boost", dotted(BOOST_VERSION / 100000, BOOST_VERSION / 100 % 1000, BOOST_VERSION % 100)},
       {"oneTBB", TBB_runtime_version()},
       {"zstd", ZSTD_versionString()},
+      {"lz4", LZ4_versionString()},
       {"xxHash", dotted(XXH_VERSION_MAJOR, XXH_VERSION_MINOR, XXH_VERSION_RELEASE)},
       {"zlib", zlibVersion()},
       {"libpng", png_get_libpng_ver(nullptr)},

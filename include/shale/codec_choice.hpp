@@ -1,0 +1,43 @@
+// Chooses how the chunks of an array are compressed, by trying pipelines on a sample.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "shale/array.hpp"
+
+namespace [[gnu::visibility("default")]] shale {
+
+/// A pipeline that was tried, and the bytes that it stores for the sample.
+struct codec_trial {
+  codec_spec codec;
+  std::uint64_t stored_bytes = 0;
+};
+
+/// The result of `choose_codec`.
+struct codec_choice {
+  codec_spec codec;
+
+  /// The bytes of the sample's elements.
+  std::uint64_t sample_bytes = 0;
+
+  /// What was tried, in order: pipelines that decode faster come first. Empty without elements.
+  std::vector<codec_trial> trials;
+};
+
+/// Chooses the pipeline for an array of `spec` that will hold `values`. The sample are up to four
+/// blocks of at most 1 MiB, spread evenly over the array. Pipelines are tried in the order of their
+/// speed: no compression, lz4:1, zstd:1 and zstd:6, the compressors with each shuffle and, for
+/// integers, with delta. A slower one is chosen only if it stores at least a tenth less than the
+/// fastest one so far. The choice depends on the elements alone, not on the machine's speed.
+///
+/// `spec.codec.bitround` is kept, because it loses digits: only the caller can want that. The other
+/// stages of `spec.codec`, its kind and its fill value are not looked at.
+/// Shape    `values` are broadcast to `spec.shape`; elements are converted to `spec.dtype`
+/// Cost     evaluates the sample, which reads whole tiles of sources, and whole operands of
+///          reductions; then about 50 MiB are compressed, on the calling thread
+/// Throws   as `eval`; invalid_argument (a shape that does not fit, a bitround that the dtype
+///          cannot have, a chunk shape of another rank or with an extent below 1)
+codec_choice choose_codec(const expr& values, const array_spec& spec);
+
+}  // namespace shale

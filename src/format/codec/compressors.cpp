@@ -1,0 +1,100 @@
+#include "format/codec/compressors.hpp"
+
+#include <fmt/format.h>
+#include <lz4.h>
+#include <lz4hc.h>
+#include <zstd.h>
+
+#include <cstdlib>
+#include <limits>
+#include <string>
+
+#include "format/codec/corrupt_chunk.hpp"
+#include "shale/error.hpp"
+
+namespace shale::format {
+
+namespace {
+
+[[noreturn]] void throw_no_context(const char* library) {
+  throw error(errc::out_of_memory, fmt::format("no memory for a context of {}", library));
+}
+
+// The library's own division of levels: those below 3 use the fast compressor, and those below 0
+// make it look for fewer matches.
+constexpr int lz4_level_of_high = LZ4HC_CLEVEL_MIN;
+
+constexpr int lz4_acceleration(int level) noexcept { return level < 0 ? 1 - level : 1; }
+
+// Decodes one zstd frame.
+void unpack_zstd(bytes_view stored, bytes_span into, ZSTD_DCtx* context) {
+  const std::size_t frame = ZSTD_findFrameCompressedSize(stored.data(), stored.size());
+  if (ZSTD_isError(frame) || frame != stored.size())
+    throw_corrupt_chunk("its stored bytes are not one zstd frame");
+  const std::size_t got =
+      ZSTD_decompressDCtx(context, into.data(), into.size(), stored.data(), stored.size());
+  if (ZSTD_isError(got)) throw_corrupt_chunk(fmt::format("zstd: {}", ZSTD_getErrorName(got)));
+  if (got != into.size())
+    throw_corrupt_chunk(fmt::format("wanted {} bytes, its frame holds {}", into.size(), got));
+}
+
+// Decodes one lz4 block. A block does not say how much it holds: that is known from the chunk.
+void unpack_lz4(bytes_view stored, bytes_span into) {
+  if (stored.size() > std::size_t{std::numeric_limits<int>::max()})
+    throw_corrupt_chunk(fmt::format("{} bytes are no lz4 block", stored.size()));
+  const int got = LZ4_decompress_safe(
+      reinterpret_cast<const char*>(stored.data()), reinterpret_cast<char*>(into.data()),
+      static_cast<int>(stored.size()), static_cast<int>(into.size()));
+  if (got < 0) throw_corrupt_chunk("its stored bytes are not one lz4 block");
+  if (static_cast<std::size_t>(got) != into.size())
+    throw_corrupt_chunk(fmt::format("wanted {} bytes, its block holds {}", into.size(), got));
+}
+
+}  // namespace
+
+void compressors::free_zstd::operator()(ZSTD_CCtx* context) const noexcept {
+  ZSTD_freeCCtx(context);
+}
+void compressors::free_zstd::operator()(ZSTD_DCtx* context) const noexcept {
+  ZSTD_freeDCtx(context);
+}
+void compressors::free_lz4::operator()(void* state) const noexcept { std::free(state); }
+
+compressors::compressors() noexcept = default;
+compressors::~compressors() = default;
+
+std::size_t compressors::pack(const codec_stage& stage, bytes_view from, bytes_span to) {
+  if (stage.kind == stage_kind::zstd) {
+    if (!zstd_packer_) zstd_packer_.reset(ZSTD_createCCtx());
+    if (!zstd_packer_) throw_no_context("zstd");
+    const std::size_t written = ZSTD_compressCCtx(zstd_packer_.get(), to.data(), to.size(),
+                                                  from.data(), from.size(), stage.parameter);
+    return ZSTD_isError(written) ? 0 : written;
+  }
+  const bool high = stage.parameter >= lz4_level_of_high;
+  std::unique_ptr<void, free_lz4>& state = high ? lz4_high_ : lz4_fast_;
+  if (!state)
+    state.reset(
+        std::malloc(static_cast<std::size_t>(high ? LZ4_sizeofStateHC() : LZ4_sizeofState())));
+  if (!state) throw_no_context("lz4");
+  const auto* const source = reinterpret_cast<const char*>(from.data());
+  auto* const target = reinterpret_cast<char*>(to.data());
+  const int given = static_cast<int>(from.size()), room = static_cast<int>(to.size());
+  const int written =
+      high ? LZ4_compress_HC_extStateHC(state.get(), source, target, given, room, stage.parameter)
+           : LZ4_compress_fast_extState(state.get(), source, target, given, room,
+                                        lz4_acceleration(stage.parameter));
+  return written < 0 ? 0 : static_cast<std::size_t>(written);
+}
+
+void compressors::unpack(stage_kind kind, bytes_view stored, bytes_span into) {
+  if (kind == stage_kind::lz4) {
+    unpack_lz4(stored, into);
+    return;
+  }
+  if (!zstd_unpacker_) zstd_unpacker_.reset(ZSTD_createDCtx());
+  if (!zstd_unpacker_) throw_no_context("zstd");
+  unpack_zstd(stored, into, zstd_unpacker_.get());
+}
+
+}  // namespace shale::format

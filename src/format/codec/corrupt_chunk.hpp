@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "shale/error.hpp"
+
+namespace shale::format {
+
+[[noreturn]] inline void throw_corrupt_chunk(const std::string& why) {
+  throw error(errc::corrupt, "a chunk does not decode", {why});
+}
+
+}  // namespace shale::format
