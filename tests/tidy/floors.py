@@ -37,6 +37,7 @@ ROOMS = {
     "src/format": ["bytes", "os", "codec", "pages", "space", "catalog", "chunks", "generations",
                    "transaction", "container"],
     "src/ops": ["kernels", "linalg", "passes", "graph", "leaves", "evaluation", "sorting", "functions"],
+    "src/ops/functions": ["expressions", "operands", "indexing", "ordering", "linear_algebra", "random"],
     "src/ops/kernels": ["operations", "strided", "dispatch", "elementwise", "elementary", "folds", "random"],
     "src/parallel": ["threads", "executor", "plan", "blocks", "sources", "mapped", "windows", "fold",
                      "operands", "kept", "stores", "ways", "pass"],

@@ -219,7 +219,7 @@ class Rename(Copy):
             self.assertTrue((self.root / f"{new}.hpp").exists())
             if test:
                 self.assertTrue((self.root / test).exists(), text)
-        status, text = self.rename("src/ops/functions/ops", "src/ops/evaluation/ops")
+        status, text = self.rename("src/ops/functions/expressions/ops", "src/ops/evaluation/ops")
         self.assertEqual(status, 0, text)
         self.assertTrue((self.root / "src/ops/evaluation/ops.cpp").exists())
         self.git("add", "-A")

@@ -85,7 +85,7 @@ THROUGH = {
         "indexed_generator": ("tests/ops/take_test.cpp", "take and its kind"),
         "generate": ("tests/ops/expr_test.cpp", "arange, tile and repeat"),
     },
-    "src/ops/functions": {
+    "src/ops/functions/indexing": {
         "indexing": ("tests/ops/indexing_test.cpp", "expr::index with arrays"),
     },
     "src/ops/evaluation": {

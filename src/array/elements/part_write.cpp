@@ -5,7 +5,7 @@
 #include "array/elements/chunk_places.hpp"
 #include "ops/evaluation/computed_stages.hpp"
 #include "ops/evaluation/source_reads.hpp"
-#include "ops/functions/slabs.hpp"
+#include "ops/functions/operands/slabs.hpp"
 #include "shale/evaluate.hpp"
 #include "shale/layout.hpp"
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/grid.hpp"
-#include "ops/functions/held_operand.hpp"
+#include "ops/functions/operands/held_operand.hpp"
 #include "ops/linalg/matrix_batch.hpp"
 #include "parallel/executor/executor_state.hpp"
 #include "parallel/operands/bytes_read_once.hpp"

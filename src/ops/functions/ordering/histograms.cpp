@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/allocating.hpp"
-#include "ops/functions/held_operand.hpp"
-#include "ops/functions/slabs.hpp"
+#include "ops/functions/operands/held_operand.hpp"
+#include "ops/functions/operands/slabs.hpp"
 #include "ops/sorting/row_shape.hpp"
 #include "ops/sorting/row_sort.hpp"
 #include "shale/elementwise.hpp"

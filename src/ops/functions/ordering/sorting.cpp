@@ -1,7 +1,7 @@
 #include "shale/sorting.hpp"
 
 #include "core/allocating.hpp"
-#include "ops/functions/held_operand.hpp"
+#include "ops/functions/operands/held_operand.hpp"
 #include "ops/sorting/row_sort.hpp"
 
 namespace shale {

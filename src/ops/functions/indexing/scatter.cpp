@@ -11,7 +11,7 @@
 
 #include "core/allocating.hpp"
 #include "core/grid.hpp"
-#include "ops/functions/held_operand.hpp"
+#include "ops/functions/operands/held_operand.hpp"
 #include "ops/graph/node_access.hpp"
 #include "ops/leaves/indices.hpp"
 #include "ops/leaves/row_walk.hpp"

@@ -4,7 +4,7 @@
 
 #include "core/allocating.hpp"
 #include "core/enumerator.hpp"
-#include "ops/functions/held_operand.hpp"
+#include "ops/functions/operands/held_operand.hpp"
 #include "ops/leaves/indices.hpp"
 #include "ops/sorting/key_search.hpp"
 #include "ops/sorting/row_sort.hpp"

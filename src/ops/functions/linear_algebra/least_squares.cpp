@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "core/allocating.hpp"
-#include "ops/functions/matrix_operands.hpp"
+#include "ops/functions/linear_algebra/matrix_operands.hpp"
 #include "ops/linalg/lapack.hpp"
 #include "ops/linalg/matrix_batch.hpp"
 #include "shale/creation.hpp"
