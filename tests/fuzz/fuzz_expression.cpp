@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "fuzz/require.hpp"
-#include "language/expression.hpp"
-#include "language/tokens.hpp"
+#include "language/parsing/expression.hpp"
+#include "language/tokens/tokens.hpp"
 #include "notation/address.hpp"
 #include "notation/attribute.hpp"
 #include "notation/codec_text.hpp"

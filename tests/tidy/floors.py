@@ -44,6 +44,7 @@ ROOMS = {
     "src/storage": ["system", "pool", "blocks", "files", "faults", "mapped", "shared"],
     "src/storage/pool": ["heap", "caches", "pools"],
     "tools": ["terminal", "notation", "language", "picture", "data", "doctor", "commands"],
+    "tools/language": ["tokens", "values", "functions", "parsing"],
     "tools/doctor": ["system", "facts", "verdicts"],
 }
 

@@ -11,7 +11,7 @@
 #include "data/array_form.hpp"
 #include "data/container_change.hpp"
 #include "data/json_value.hpp"
-#include "language/expression.hpp"
+#include "language/parsing/expression.hpp"
 #include "notation/address.hpp"
 #include "notation/attribute.hpp"
 #include "notation/shape_text.hpp"

@@ -1,4 +1,4 @@
-#include "language/expression.hpp"
+#include "language/parsing/expression.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "language/functions.hpp"
-#include "language/tokens.hpp"
+#include "language/functions/functions.hpp"
+#include "language/tokens/tokens.hpp"
 #include "shale/error.hpp"
 #include "shale/tensor.hpp"
 

@@ -1,4 +1,4 @@
-#include "language/tokens.hpp"
+#include "language/tokens/tokens.hpp"
 
 #include <gtest/gtest.h>
 

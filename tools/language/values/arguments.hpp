@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "language/value.hpp"
+#include "language/values/value.hpp"
 
 namespace shale::tools {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "language/value.hpp"
+#include "language/values/value.hpp"
 
 namespace shale::tools {
 

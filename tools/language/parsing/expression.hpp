@@ -15,8 +15,8 @@
 #include <cstddef>
 #include <string_view>
 
-#include "language/scope.hpp"
-#include "language/value.hpp"
+#include "language/parsing/scope.hpp"
+#include "language/values/value.hpp"
 #include "shale/functions.hpp"
 
 namespace shale::tools {

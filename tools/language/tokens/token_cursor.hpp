@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "language/tokens.hpp"
+#include "language/tokens/tokens.hpp"
 #include "notation/text_error.hpp"
 
 namespace shale::tools {

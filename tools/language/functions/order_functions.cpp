@@ -3,9 +3,9 @@
 #include <optional>
 #include <string>
 
-#include "language/arguments.hpp"
-#include "language/function_tables.hpp"
-#include "language/value.hpp"
+#include "language/functions/function_tables.hpp"
+#include "language/values/arguments.hpp"
+#include "language/values/value.hpp"
 #include "shale/histograms.hpp"
 #include "shale/order_statistics.hpp"
 #include "shale/searching.hpp"

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "language/value.hpp"
+#include "language/values/value.hpp"
 
 namespace shale::tools {
 

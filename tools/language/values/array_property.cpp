@@ -1,4 +1,4 @@
-#include "language/array_property.hpp"
+#include "language/values/array_property.hpp"
 
 #include <cstdint>
 #include <vector>

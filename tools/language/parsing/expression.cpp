@@ -1,4 +1,4 @@
-#include "language/expression.hpp"
+#include "language/parsing/expression.hpp"
 
 #include <fmt/format.h>
 
@@ -11,15 +11,15 @@
 #include <utility>
 #include <vector>
 
-#include "language/arguments.hpp"
-#include "language/array_property.hpp"
-#include "language/functions.hpp"
-#include "language/indexing.hpp"
-#include "language/operators.hpp"
-#include "language/scope.hpp"
-#include "language/token_cursor.hpp"
-#include "language/tokens.hpp"
-#include "language/value.hpp"
+#include "language/functions/functions.hpp"
+#include "language/parsing/scope.hpp"
+#include "language/tokens/token_cursor.hpp"
+#include "language/tokens/tokens.hpp"
+#include "language/values/arguments.hpp"
+#include "language/values/array_property.hpp"
+#include "language/values/indexing.hpp"
+#include "language/values/operators.hpp"
+#include "language/values/value.hpp"
 #include "terminal/interrupt.hpp"
 
 namespace shale::tools {

@@ -1,4 +1,4 @@
-#include "language/value.hpp"
+#include "language/values/value.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "language/arguments.hpp"
+#include "language/values/arguments.hpp"
 
 #include <fmt/format.h>
 

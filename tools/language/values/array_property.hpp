@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "language/value.hpp"
+#include "language/values/value.hpp"
 
 namespace shale::tools {
 

@@ -1,4 +1,4 @@
-#include "language/scope.hpp"
+#include "language/parsing/scope.hpp"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "language/value.hpp"
+#include "language/values/value.hpp"
 
 namespace shale::tools {
 

@@ -1,6 +1,6 @@
-#include "language/functions.hpp"
+#include "language/functions/functions.hpp"
 
-#include "language/function_tables.hpp"
+#include "language/functions/function_tables.hpp"
 
 namespace shale::tools {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "language/functions.hpp"
+#include "language/functions/functions.hpp"
 
 namespace shale::tools {
 

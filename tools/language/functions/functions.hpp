@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "language/arguments.hpp"
+#include "language/values/arguments.hpp"
 
 namespace shale::tools {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "language/arguments.hpp"
-#include "language/function_tables.hpp"
-#include "language/value.hpp"
+#include "language/functions/function_tables.hpp"
+#include "language/values/arguments.hpp"
+#include "language/values/value.hpp"
 #include "shale/error.hpp"
 #include "shale/least_squares.hpp"
 #include "shale/linear_systems.hpp"

@@ -1,4 +1,4 @@
-#include "language/indexing.hpp"
+#include "language/values/indexing.hpp"
 
 #include <fmt/format.h>
 

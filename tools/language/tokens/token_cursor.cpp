@@ -1,4 +1,4 @@
-#include "language/token_cursor.hpp"
+#include "language/tokens/token_cursor.hpp"
 
 #include <fmt/format.h>
 

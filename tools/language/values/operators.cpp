@@ -1,4 +1,4 @@
-#include "language/operators.hpp"
+#include "language/values/operators.hpp"
 
 #include <fmt/format.h>
 

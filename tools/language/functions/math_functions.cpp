@@ -4,10 +4,10 @@
 #include <numbers>
 #include <optional>
 
-#include "language/arguments.hpp"
-#include "language/function_tables.hpp"
-#include "language/operators.hpp"
-#include "language/value.hpp"
+#include "language/functions/function_tables.hpp"
+#include "language/values/arguments.hpp"
+#include "language/values/operators.hpp"
+#include "language/values/value.hpp"
 #include "shale/functions.hpp"
 
 namespace shale::tools {
