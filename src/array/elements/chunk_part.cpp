@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "array/elements/chunk_places.hpp"
 #include "parallel/blocks/block_copy.hpp"
 #include "tensor/parts.hpp"
 

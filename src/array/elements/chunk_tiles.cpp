@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "array/elements/chunk_places.hpp"
 #include "array/elements/prefetch.hpp"
 #include "core/allocating.hpp"
 #include "core/grid.hpp"

@@ -14,7 +14,6 @@
 #include <span>
 #include <string>
 
-#include "array/elements/chunk_places.hpp"
 #include "array/elements/chunk_store.hpp"
 #include "format/catalog/array_record.hpp"
 #include "format/codec/codec.hpp"
@@ -22,6 +21,8 @@
 #include "shale/tile_source.hpp"
 
 namespace shale::arrays {
+
+class chunk_places;
 
 class chunk_tiles final : public tile_source {
  public:

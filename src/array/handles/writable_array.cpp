@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "array/elements/chunk_places.hpp"
 #include "array/elements/part_write.hpp"
 #include "array/handles/array_implementation.hpp"
 #include "core/allocating.hpp"

@@ -6,7 +6,7 @@
 // `...`, None, arrays and lists, calls with keyword arguments, methods (a.sum(axis=0)), a.T, a.shape,
 // a.size, a.ndim, a.dtype, tuples, dtypes by name, pi, e, inf and nan. An assignment `name = …;`
 // names a part; the last part is the result. `np.` may precede a function. Parsing computes no
-// elements, except of masks and of the functions in order_functions.cpp.
+// elements, except of masks and of the functions in order_functions.cpp and linear_functions.cpp.
 //
 // The language has no and / or / not (write & | ~), no chained comparisons, no if / else
 // (write where).

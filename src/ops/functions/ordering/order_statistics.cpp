@@ -36,8 +36,8 @@ ranked_elements empty_ranked(const dims& shape, dtype type, executor& on) {
   return {tensor::empty(shape, type, &on.pool()), tensor::empty(shape, dtype::int64, &on.pool())};
 }
 
-// The lanes of a slab, by their row-major numbers among all lanes.
-std::vector<index_t> lanes_of(const region& box, const dims& shape, index_t axis) {
+// The rows of a slab, which lie along the axis, by their row-major numbers among all rows.
+std::vector<index_t> rows_of(const region& box, const dims& shape, index_t axis) {
   const dims start = without(box.start, axis), extent = without(box.shape, axis);
   const dims all = without(shape, axis);
   std::vector<index_t> numbers;
@@ -51,12 +51,12 @@ std::vector<index_t> lanes_of(const region& box, const dims& shape, index_t axis
 }
 
 // The operand with its axis as the last one, in memory without gaps, and the shape of the results.
-struct held_lanes {
+struct held_rows {
   tensor elements;
   dims result;
   index_t length;
 
-  held_lanes(const expr& x, index_t axis, const char* function) {
+  held_rows(const expr& x, index_t axis, const char* function) {
     const index_t along = normalize_axis(axis, x.rank());
     result = without(x.shape(), along);
     length = x.shape(along);
@@ -109,31 +109,30 @@ tensor quantiles(const expr& whole, const std::vector<double>& q, std::optional<
       throw error(errc::invalid_argument, std::string(function) + " needs quantiles from 0 to 1",
                   {"got " + std::to_string(one)});
   executor& on = executor::current();
-  const held_lanes lanes(x, axis.value_or(0), function);
+  const held_rows rows(x, axis.value_or(0), function);
   const auto count = static_cast<index_t>(q.size());
-  const index_t rows = element_count(lanes.result);
+  const index_t row_count = element_count(rows.result);
   const dtype type = kind(x.dtype()) == dtype_kind::floating ? x.dtype() : dtype::float64;
   dims shape{count};
-  for (const index_t extent : lanes.result) shape.push_back(extent);
-  const tensor out = tensor::empty({count, rows}, dtype::float64, &on.pool());
+  for (const index_t extent : rows.result) shape.push_back(extent);
+  const tensor out = tensor::empty({count, row_count}, dtype::float64, &on.pool());
   if (out.size() > 0) {
     // The last rank is there to see NaN.
-    std::vector<index_t> ranks{lanes.length - 1};
+    std::vector<index_t> ranks{rows.length - 1};
     std::vector<double> shares;
     for (const double one : q) {
-      const rank_position at = position_of(one, lanes.length, method);
+      const rank_position at = position_of(one, rows.length, method);
       ranks.push_back(at.low);
       ranks.push_back(at.high);
       shares.push_back(at.share);
     }
-    const tensor found =
-        eval(astype(expr(select_ranks(lanes.elements, ranks, on)), dtype::float64));
+    const tensor found = eval(astype(expr(select_ranks(rows.elements, ranks, on)), dtype::float64));
     const double* values = reinterpret_cast<const double*>(found.data());
     auto* const to = reinterpret_cast<double*>(out.data());
-    for (index_t row = 0; row < rows; ++row, values += ranks.size())
+    for (index_t row = 0; row < row_count; ++row, values += ranks.size())
       for (index_t i = 0; i < count; ++i) {
         const double* const own = values + 1 + 2 * i;
-        to[i * rows + row] =
+        to[i * row_count + row] =
             std::isnan(values[0])
                 ? values[0]
                 : between(own[0], own[1], shares[static_cast<std::size_t>(i)], method);
@@ -169,7 +168,7 @@ ranked_elements topk(const expr& x, index_t k, index_t axis, largest end) {
       const dims slab = whole ? x.shape() : slab_shape(x.shape(), slab_elements);
       for_each_slab_of(x.shape(), slab, [&](const region& box) {
         const tensor part = held_contiguous(part_of(x, box).moveaxis(along, -1));
-        select_first(part, whole ? std::vector<index_t>{} : lanes_of(box, x.shape(), along),
+        select_first(part, whole ? std::vector<index_t>{} : rows_of(box, x.shape(), along),
                      box.start[along], k, descends, found.values, found.indices, on);
       });
     }
@@ -187,9 +186,9 @@ ranked_elements kthvalue(const expr& x, index_t k, index_t axis) {
     if (k < 1 || k > length)
       throw error(errc::invalid_argument, "kthvalue needs a k from 1 to the length of the axis",
                   {"got k " + std::to_string(k) + " for length " + std::to_string(length)});
-    const held_lanes lanes(x, axis, "kthvalue");
-    const ranked_elements found = empty_ranked(lanes.result, x.dtype(), on);
-    select_ranked(lanes.elements, k - 1, found.values, found.indices, on);
+    const held_rows rows(x, axis, "kthvalue");
+    const ranked_elements found = empty_ranked(rows.result, x.dtype(), on);
+    select_ranked(rows.elements, k - 1, found.values, found.indices, on);
     return found;
   });
 }
@@ -198,12 +197,12 @@ ranked_elements mode(const expr& x, index_t axis) {
   return allocating([&] {
     require_order(x.dtype(), "mode");
     executor& on = executor::current();
-    const held_lanes lanes(x, axis, "mode");
-    const ranked_elements found = empty_ranked(lanes.result, x.dtype(), on);
+    const held_rows rows(x, axis, "mode");
+    const ranked_elements found = empty_ranked(rows.result, x.dtype(), on);
     if (found.values.size() == 0) return found;
-    const ranked_elements ordered = empty_ranked(lanes.elements.shape(), x.dtype(), on);
-    sort_rows(lanes.elements, ordered.values, false, on);
-    argsort_rows(lanes.elements, ordered.indices, false, on);
+    const ranked_elements ordered = empty_ranked(rows.elements.shape(), x.dtype(), on);
+    sort_rows(rows.elements, ordered.values, false, on);
+    argsort_rows(rows.elements, ordered.indices, false, on);
     select_modes(ordered.values, ordered.indices, found.values, found.indices, on);
     return found;
   });
