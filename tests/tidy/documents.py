@@ -44,6 +44,17 @@ def check_readme(house):
             house.add("README.md", "its C++ is in no example: " + block.strip().splitlines()[0])
 
 
+def check_ancestors(house):
+    """docs/from-torch.md answers every name of the ancestors, in the first column of a table."""
+    page = "docs/from-torch.md"
+    cells = re.findall(r"^\|(.*?)(?<!\\)\|", house.text(page), re.M)
+    answered = {word for cell in cells for word in re.findall(r"\w+", cell)}
+    for number, line in house.lines("tests/ancestors/names.txt"):
+        for name in () if line.startswith("#") else line.split():
+            if name not in answered:
+                house.add(f"tests/ancestors/names.txt:{number}", f"{page} has no row for {name}")
+
+
 def check_invariants(house):
     """Numbered invariants of a source (`commit.3  …` in an opening comment) are cited by a test,
     and nobody cites what no source states."""

@@ -11,7 +11,8 @@ sys.dont_write_bytecode = True
 
 from commits import check_subjects
 from contracts import check_contracts
-from documents import check_documents, check_invariants, check_named_tests, check_readme
+from documents import (check_ancestors, check_documents, check_invariants, check_named_tests,
+                       check_readme)
 from floors import check_floors
 from headers import check_headers
 from house import House
@@ -30,6 +31,7 @@ CHECKS = {
     "named": check_named_tests,
     "mutations": check_mutations,
     "readme": check_readme,
+    "ancestors": check_ancestors,
     "invariants": check_invariants,
     "subjects": check_subjects,
 }

@@ -90,7 +90,7 @@ class Tree(Copy):
 
     def test_unchanged_tree_passes(self):
         status, lines = self.tidy(
-            "floors,tested,references,contracts,documents,readme,invariants,skips,subjects")
+            "floors,tested,references,contracts,documents,readme,ancestors,invariants,skips,subjects")
         self.assertEqual((status, lines), (0, []))
 
     # ---- floors ------------------------------------------------------------------------------
@@ -367,6 +367,11 @@ struct options {
     def test_code_in_the_readme_that_is_not_compiled(self):
         with self.planted("README.md", "\n```cpp\nplanted();\n```\n"):
             self.expect("readme", ("README.md", "its C++ is in no example: planted();"))
+
+    def test_name_of_an_ancestor_without_an_answer(self):
+        with self.planted("tests/ancestors/names.txt", "cumsum plantedAll\n"):
+            self.expect("ancestors", ("tests/ancestors/names.txt",
+                                      "docs/from-torch.md has no row for plantedAll"))
 
     def test_invariant_without_test(self):
         with self.planted("src/core/layout.cpp", "//   layout.77  a rule that no test cites\n"):
