@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Reads Shale's containers. It is written from docs/container-format.md alone and shares no code with
 the library, so it shows that the document is enough to write a reader. Numbers in parentheses are
-sections of the document. It uses NumPy and the C libraries of XXH3 and Zstandard.
+sections of the document. It uses NumPy and the C libraries of XXH3, Zstandard and LZ4.
 
     with Container("survey.shale") as file:
         file.arrays["dem"].read(), file.arrays["dem"].attributes, file.verify()
@@ -29,7 +29,7 @@ ROOT, CATALOG, CHUNKS, SPACE, RETAINED = range(5)
 NEVER = 2**64 - 1
 DTYPES = [None, "?", "i1", "<i2", "<i4", "<i8", "u1", "<u2", "<u4", "<u8", "<f2", "<u2", "<f4", "<f8",
           "<c8", "<c16", "u1", "u1"]
-BITROUND, DELTA, BYTE_SHUFFLE, BIT_SHUFFLE, ZSTD = range(1, 6)
+BITROUND, DELTA, BYTE_SHUFFLE, BIT_SHUFFLE, ZSTD, LZ4 = range(1, 7)
 
 
 class Damaged(Exception):
@@ -50,11 +50,12 @@ def function(library, name, result, *arguments):
     return found
 
 
-SIZE, BYTES = ctypes.c_size_t, ctypes.c_char_p
+SIZE, BYTES, INT = ctypes.c_size_t, ctypes.c_char_p, ctypes.c_int
 xxh3_64 = function("libxxhash.so.0", "XXH3_64bits", ctypes.c_uint64, BYTES, SIZE)
 xxh3_128 = function("libxxhash.so.0", "XXH3_128bits", Hash128, BYTES, SIZE)
 zstd_frame = function("libzstd.so.1", "ZSTD_findFrameCompressedSize", SIZE, BYTES, SIZE)
 zstd_decompress = function("libzstd.so.1", "ZSTD_decompress", SIZE, ctypes.c_void_p, SIZE, BYTES, SIZE)
+lz4_decompress = function("liblz4.so.1", "LZ4_decompress_safe", INT, BYTES, ctypes.c_void_p, INT, INT)
 
 
 def checksum64(data):
@@ -401,9 +402,10 @@ class Array:
                 f"{self.place}: malformed grid")
         stages = [(s.get(0, "<B", 0), s.get(1, "<i", 0)) for s in self.chunked.tables(2)]
         kinds = [kind for kind, _ in stages]
-        if not set(kinds) <= set(range(1, 6)):
+        if not set(kinds) <= set(range(1, 7)):
             raise Unsupported(f"{self.place}: stages {kinds}")
-        require(kinds == sorted(set(kinds)) and {BYTE_SHUFFLE, BIT_SHUFFLE} - set(kinds),
+        require(kinds == sorted(set(kinds)) and {BYTE_SHUFFLE, BIT_SHUFFLE} - set(kinds)
+                and {ZSTD, LZ4} - set(kinds),
                 f"{self.place}: stages {kinds}")
         result = np.full(self.shape, np.frombuffer(self.fill, self.dtype)[0], self.dtype)
         index = self.chunked.get(3, "<QQQ", (0, 0, 0))
@@ -436,9 +438,13 @@ class Array:
         if flags & 1:
             require(size == full, f"{place}: {size} raw bytes")
             return np.frombuffer(data, self.dtype), size
-        require(ZSTD in kinds and zstd_frame(data, size) == size, f"{place}: not one frame of zstd")
         plain = ctypes.create_string_buffer(full)
-        require(zstd_decompress(plain, full, data, size) == full, f"{place}: does not decompress")
+        if LZ4 in kinds:
+            decoded = lz4_decompress(data, plain, size, full)
+        else:
+            require(ZSTD in kinds and zstd_frame(data, size) == size, f"{place}: not one frame of zstd")
+            decoded = zstd_decompress(plain, full, data, size)
+        require(decoded == full, f"{place}: does not decompress")
         plain = np.frombuffer(plain, np.uint8)
         if BYTE_SHUFFLE in kinds:
             plain = plain.reshape(width, count).T.reshape(-1)

@@ -134,6 +134,8 @@ class Reader(ShaleCase):
                           "bits": ["--codec", "bitshuffle,zstd:5", "--chunk", "3,11"],
                           "plain": ["--codec", "zstd:9", "--chunk", "40,3"],
                           "raw": ["--codec", "raw"],
+                          "quick": ["--codec", "shuffle,lz4:1", "--chunk", "6,8"],
+                          "high": ["--codec", "bitshuffle,lz4:12"],
                           "delta": ["--codec", "delta,bitshuffle,zstd:1", "--chunk", "9,9"],
                           "steps": ["--codec", "delta,zstd:1", "--chunk", "5,31"]}.items():
             held = {name: array for name, array in values.items()
