@@ -1,4 +1,4 @@
-// Expressions that repeat or join others. (Views are members of `expr`.)
+// Expressions that repeat, turn or join others. (Other views are members of `expr`.)
 //
 // The evaluation reads operands that are tensors in place; `concat` and `stack` only if they have
 // the dtype of the result. Any other operand, also a tile source, is first computed as a whole into
@@ -8,8 +8,10 @@
 //          2^63 - 1 elements), out_of_memory
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "shale/expr.hpp"
 
@@ -18,6 +20,23 @@ namespace [[gnu::visibility("default")]] shale {
 /// Moves the elements of each axis of `axes` by `shift` places towards higher indices; those that
 /// leave at the end come in at the beginning. Without axes, the elements move in row-major order.
 expr roll(const expr& a, index_t shift, const std::optional<dims>& axes = std::nullopt);
+
+/// Turns the plane of two axes by 90 degrees, `times` times, from the first axis towards the second,
+/// as NumPy's rot90. A negative number turns the other way. The result is a view.
+expr rot90(const expr& a, index_t times = 1, index_t axis_a = 0, index_t axis_b = 1);
+
+/// Which axes of a grid its first two arrays vary along.
+enum class grid_indexing : std::uint8_t {
+  xy,  ///< the first along axis 1, the second along axis 0, as columns and rows of an image
+  ij,  ///< each along the axis of its number
+};
+
+/// The coordinates of a grid, as NumPy's meshgrid: for each of the arrays, which have one axis or
+/// none, its elements broadcast to the whole grid.
+/// Shape    one axis for each array, as long as the array; dtypes as given
+/// Cost     views
+std::vector<expr> meshgrid(std::span<const expr> arrays,
+                           grid_indexing indexing = grid_indexing::xy);
 
 /// Repeats the whole of `a` `times[i]` times along axis i, as NumPy's tile. If one of them has
 /// fewer axes, axes of length 1 or repetitions of 1 are added in front.

@@ -84,6 +84,7 @@ THROUGH = {
         "indices": ("tests/ops/take_test.cpp", "the indices of take"),
         "indexed_generator": ("tests/ops/take_test.cpp", "take and its kind"),
         "generate": ("tests/ops/expr_test.cpp", "arange, tile and repeat"),
+        "rearranged": ("tests/ops/expr_test.cpp", "tile and repeat"),
     },
     "src/ops/functions/indexing": {
         "indexing": ("tests/ops/indexing_test.cpp", "expr::index with arrays"),

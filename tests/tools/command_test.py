@@ -716,6 +716,12 @@ class Command(ShaleCase):
                         "'fro' 'nuc' 1 -1 2 -2 inf -inf".split())],
         "matrix_power": ["{}(i[:, :4], 3)", "{}(i[:, :4], 0)", "{}(s, -2)"],
         "expm": ["{}(f[:, :4] / 4)"],
+        "pad": ["{}(f, 2)", "{}(i, (1, 3), constant_values=7)", "{}(f, ((0, 0), (2, 1)), mode='edge')",
+                "{}(f, ((2, 3), (5, 1)), mode='reflect')", "{}(i.T, 3, 'symmetric')", "{}(h, (2, 3), 'wrap')"],
+        "rot90": ["{}(f)", "{}(i, 2)", "{}(f, -1)", "{}(f.reshape(2, 3, 4), k=1, axes=(2, 0))"],
+        "meshgrid": ["{}(f[0], i[:, 0])[0]", "{}(f[0], i[:, 0])[1]", "{}(f[0], h, i[0], indexing='ij')[2]"],
+        "kron": ["{}(f, i)", "{}(f[0], i[:2])", "{}(2, i)"],
+        "cross": ["{}(f[:, :3], i[:, 3:])", "{}(f[:3], i[1:], axis=0)", "{}(f[0, :3], i[:, :3])"],
         "flip": ["{}(f)", "{}(f, axis=0)"], "broadcast_to": ["{}(f[0], (3, 6))"],
     }
     # What NumPy has under no name.

@@ -22,6 +22,12 @@ std::vector<function> order_functions();
 /// Linear algebra of matrices. They evaluate at once.
 std::vector<function> linear_functions();
 
+/// Functions that pad, turn and spread arrays.
+std::vector<function> arrangement_functions();
+
+/// Products of arrays of any rank.
+std::vector<function> product_functions();
+
 /// Functions that create, join and rearrange arrays.
 std::vector<function> array_functions();
 

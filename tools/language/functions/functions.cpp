@@ -9,7 +9,8 @@ namespace {
 std::vector<function> all_functions() {
   std::vector<function> all = math_functions();
   for (const std::vector<function>& table :
-       {reductions(), order_functions(), linear_functions(), array_functions(), random_functions()})
+       {reductions(), order_functions(), linear_functions(), product_functions(), array_functions(),
+        arrangement_functions(), random_functions()})
     all.insert(all.end(), table.begin(), table.end());
   return all;
 }

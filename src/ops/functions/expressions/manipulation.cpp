@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "core/allocating.hpp"
+#include "core/enumerator.hpp"
 #include "ops/graph/node_access.hpp"
+#include "ops/leaves/rearranged.hpp"
 #include "shale/error.hpp"
 
 namespace shale {
@@ -14,18 +16,6 @@ using namespace ops;
 using detail::allocating;
 
 namespace {
-
-// The elements of `a` at rearranged positions, see gather_leaf.
-expr gathered(const expr& a, const dims& shape, const dims& modulus, const dims& divisor) {
-  return allocating([&] {
-    if (const auto* constant = std::get_if<detail::constant_leaf>(&node_of(a)->content))
-      return expr_of(make_constant(constant->value, shape, a.dtype(), false));
-    auto input = make_staged(node_of(a));
-    return expr_of(make_node(
-        a.dtype(), shape,
-        detail::gather_leaf{std::move(input), axis_map::identity(shape), modulus, divisor}));
-  });
-}
 
 // The length of an axis whose elements are repeated.
 index_t checked_extent(index_t extent, index_t times, const char* function) {
@@ -50,7 +40,8 @@ expr tile(const expr& a, const dims& times) {
     if (repeats[axis] == 1) modulus[axis] = 0;
   }
   element_count(shape);
-  return gathered(base, shape, modulus, dims::filled(shape.size(), 1));
+  return allocating(
+      [&] { return rearranged(base, shape, modulus, dims::filled(shape.size(), 1)); });
 }
 
 expr repeat(const expr& a, index_t times, index_t axis) {
@@ -60,7 +51,7 @@ expr repeat(const expr& a, index_t times, index_t axis) {
   element_count(shape);
   dims divisor = dims::filled(shape.size(), 1);
   divisor[along] = std::max<index_t>(times, 1);
-  return gathered(a, shape, dims::filled(shape.size(), 0), divisor);
+  return allocating([&] { return rearranged(a, shape, dims::filled(shape.size(), 0), divisor); });
 }
 
 expr concat(std::span<const expr> parts, index_t axis) {
@@ -105,6 +96,49 @@ expr stack(std::span<const expr> parts, index_t axis) {
       deeper.push_back(part.expand_dims(along));
     }
     return concat(deeper, along);
+  });
+}
+
+expr rot90(const expr& a, index_t times, index_t axis_a, index_t axis_b) {
+  return allocating([&] {
+    const index_t from = normalize_axis(axis_a, a.rank()), to = normalize_axis(axis_b, a.rank());
+    if (from == to)
+      throw error(errc::invalid_argument, "rot90 turns the plane of two different axes",
+                  {"got axis " + std::to_string(from) + " twice"});
+    switch ((times % 4 + 4) % 4) {
+      case 1:
+        return a.flip({to}).swapaxes(from, to);
+      case 2:
+        return a.flip({from, to});
+      case 3:
+        return a.flip({from}).swapaxes(from, to);
+      default:
+        return a;
+    }
+  });
+}
+
+std::vector<expr> meshgrid(std::span<const expr> arrays, grid_indexing indexing) {
+  return allocating([&] {
+    detail::require_enumerator(indexing, grid_indexing::ij, "grid_indexing");
+    dims shape;
+    for (const expr& array : arrays) {
+      if (array.rank() > 1)
+        throw error(errc::invalid_argument, "meshgrid needs arrays with one axis",
+                    {"got shape " + to_string(array.shape())});
+      shape.push_back(array.size());
+    }
+    element_count(shape);
+    std::vector<expr> grids;
+    for (const expr& array : arrays) {
+      const auto axis = static_cast<index_t>(grids.size());
+      expr line = array.reshape({array.size()});
+      for (index_t k = axis + 1; k < shape.size(); ++k) line = line.expand_dims(1);
+      const expr grid = line.broadcast_to(shape);
+      const bool swaps = indexing == grid_indexing::xy && shape.size() > 1;
+      grids.push_back(swaps ? grid.swapaxes(0, 1) : grid);
+    }
+    return grids;
   });
 }
 
