@@ -212,7 +212,7 @@ class writable_array {
   const dims& chunk_shape() const;
 
   /// The new elements of a dense array, mapped for writing. Commit makes the tensor read-only.
-  /// Abort separates it from the file, and it reports `failed`.
+  /// After an abort it no longer belongs to the file, and its storage is `failed()`.
   /// Cost     O(1)
   /// Throws   invalid_argument (a chunked array, the transaction has ended), out_of_memory,
   ///          out_of_space, unsupported (the file cannot be mapped for writing), io
@@ -236,7 +236,7 @@ class writable_array {
   ///          one that it covers only in part is read first. An expression that reads the array
   ///          itself at other places than it is stored at (`transaction::find`) is first computed
   ///          into memory as a whole
-  /// Throws   as the other one, as `eval`, and exceptions of the caller's tile sources
+  /// Throws   as for a tensor, as `eval`, and exceptions of the caller's tile sources
   void write(const region& part, const expr& values) const;
 
   /// Evaluates an expression into the elements that `index(entries)` of a tensor would show, block
@@ -250,7 +250,7 @@ class writable_array {
   /// Evaluates an expression into the whole array, block by block. It is converted to the array's
   /// dtype and broadcast to its shape. A tensor or an array is an expression too.
   /// Cost     as `eval` of the expression, and each chunk is compressed once
-  /// Throws   as the other one, as `eval`, and exceptions of the caller's tile sources
+  /// Throws   as for a region, as `eval`, and exceptions of the caller's tile sources
   void write(const expr& values) const;
 
   /// The chunks of the array as writable tiles. Null for dense arrays. Between the `load` and the

@@ -25,17 +25,17 @@ struct codec_choice {
   std::vector<codec_trial> trials;
 };
 
-/// Chooses the pipeline for an array of `spec` that will hold `values`. The sample are up to four
+/// Chooses the pipeline for an array of `spec` that will hold `values`. The sample is up to four
 /// blocks of at most 1 MiB, spread evenly over the array. Pipelines are tried in the order of their
 /// speed: no compression, lz4:1, zstd:1 and zstd:6, the compressors with each shuffle and, for
 /// integers, with delta. A slower one is chosen only if it stores at least a tenth less than the
 /// fastest one so far. The choice depends on the elements alone, not on the machine's speed.
 ///
-/// `spec.codec.bitround` is kept, because it loses digits: only the caller can want that. The other
-/// stages of `spec.codec`, its kind and its fill value are not looked at.
+/// `spec.codec.bitround` is kept, and never added, because it loses digits. The other stages of
+/// `spec.codec`, `spec.kind` and `spec.fill_value` are ignored.
 /// Shape    `values` are broadcast to `spec.shape`; elements are converted to `spec.dtype`
 /// Cost     evaluates the sample, which reads whole tiles of sources, and whole operands of
-///          reductions; then about 50 MiB are compressed, on the calling thread
+///          reductions; then up to 72 MiB are compressed, on the calling thread
 /// Throws   as `eval`; invalid_argument (a shape that does not fit, a bitround that the dtype
 ///          cannot have, a chunk shape of another rank or with an extent below 1)
 codec_choice choose_codec(const expr& values, const array_spec& spec);

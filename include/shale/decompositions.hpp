@@ -57,10 +57,10 @@ struct qr_result {
 };
 
 /// The QR factorization by reflections.
-/// Cost     twice that of qr_r
+/// Cost     reduced: twice that of qr_r; complete: O(m^2 n)
 qr_result qr(const expr& a, qr_columns columns = qr_columns::reduced);
 
-/// r alone, of shape (…, min(m, n), n), which costs half as much.
+/// r alone, of shape (…, min(m, n), n).
 tensor qr_r(const expr& a);
 
 /// q as a product of reflections, as LAPACK has it: q is applied without being computed.
@@ -83,15 +83,15 @@ tensor apply_q(const qr_factors& factors, const expr& c, matrix_use use = matrix
                q_side side = q_side::left);
 
 /// The Cholesky factorization of positive semidefinite matrices, with the largest pivot first:
-/// l l^H (or u^H u) is a[pivots, pivots].
+/// l l^H (or u^H u) is a with its rows and columns in the order of the pivots.
 struct pivoted_cholesky_result {
   tensor factor;  ///< (…, n, n): the columns of l (rows of u) from the rank on are 0
   tensor pivots;  ///< (…, n), int64
   tensor rank;    ///< that of the batch, int64
 };
 
-/// It stops when no pivot left is larger than `tolerance`. If that is negative, it is n epsilon times
-/// the largest element of the diagonal.
+/// It stops when no pivot left is larger than `tolerance`, an absolute number. A negative tolerance
+/// stands for n epsilon times the largest element of the diagonal.
 /// Throws   invalid_argument also for matrices that are not square
 pivoted_cholesky_result pivoted_cholesky(const expr& a, triangle part = triangle::lower,
                                          double tolerance = -1);

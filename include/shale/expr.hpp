@@ -47,7 +47,7 @@ class expr_index_entry {
   expr_index_entry(const tensor& array);
   expr_index_entry(const expr& array);
 
-  /// Whether the entry is an array. The functions below have a meaning for one answer only.
+  /// Whether the entry is an array. Then `array()` may be called, and otherwise `basic()`.
   bool is_array() const noexcept { return array_ != nullptr; }
   const index_entry& basic() const noexcept { return basic_; }  ///< of an entry that is no array
   expr array() const;                                           ///< of an entry that is an array
@@ -62,7 +62,8 @@ class expr_index_entry {
 /// Types    dtypes are promoted as by `promote`. A number adapts to the dtype of the tensor, unless
 ///          the number's kind is higher: a tensor of 32- or 64-bit integers + 0.5 computes in
 ///          float64
-/// Cost     O(rank) for a leaf or an operation. A view copies the graph below it, up to 2,000 nodes
+/// Cost     O(rank) for a leaf or an operation. A view copies the graph below it, up to 2,000 nodes;
+///          a larger graph is computed into memory first
 /// Threads  an expression never changes. Copies share the graph
 /// Lifetime keeps its tensors and sources alive
 class expr {

@@ -1,4 +1,5 @@
-// The entries of `tensor::index` and `expr::index`, which are NumPy's basic indexing.
+// The entries of `tensor::index`, which are NumPy's basic indexing. `expr::index` also takes arrays
+// (shale/expr.hpp).
 #pragma once
 
 #include <cstdint>
@@ -34,7 +35,7 @@ class index_entry {
   index_entry(newaxis_t) noexcept : kind_(index_entry_kind::new_axis) {}
   index_entry(ellipsis_t) noexcept : kind_(index_entry_kind::rest) {}
 
-  /// The kind of this entry. The functions below have a meaning for one kind only.
+  /// The kind of this entry. Each function below may be called for one kind only.
   index_entry_kind kind() const noexcept { return kind_; }
   index_t position() const noexcept { return position_; }        ///< for index_entry_kind::position
   const shale::slice& slice() const noexcept { return slice_; }  ///< for index_entry_kind::range

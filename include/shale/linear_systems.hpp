@@ -20,8 +20,10 @@
 //          with a column-major copy of it as work memory. Results have the same bits for any number
 //          of threads on one CPU
 // Throws   invalid_argument (fewer than two axes, a matrix that is not square, extents that do not
-//          fit, float8, a singular matrix: the error names the first one), out_of_memory, cancelled,
-//          unsupported (more than 2^31 - 1 rows; as blas_name), and as `eval`
+//          fit, float8, a singular matrix, with a pivot that is exactly zero: the error names
+//          the first one), out_of_memory, cancelled,
+//          unsupported (more than 2^31 - 1 rows; kernels that
+//          this CPU cannot run, see blas_name in linalg.hpp), and as `eval`
 // Threads  as `eval`
 #pragma once
 
@@ -31,8 +33,7 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// The part of a matrix that holds its elements: with the diagonal, what is below or above it. The
-/// other elements are not used.
+/// The triangle of a matrix that is used. It includes the diagonal; the other elements are ignored.
 enum class triangle : std::uint8_t { lower, upper };
 
 /// What is done to a matrix before it is used.
@@ -42,15 +43,14 @@ enum class matrix_use : std::uint8_t { as_is, transposed, conjugate_transposed }
 enum class unit_diagonal : bool { no, yes };
 
 /// x of a x = b, by an LU factorization with row exchanges. If `b` has rank 1, it is one vector for
-/// all matrices of the batch; otherwise its columns are right sides.
+/// all matrices of the batch; otherwise its columns are
+/// right-hand sides.
 /// Shape    (…, n, k) from (…, n, n) and (…, n, k); (…, n) from (…, n, n) and (n)
 /// Cost     each matrix of `a` is factored once, also where it broadcasts, into memory of the pool
-/// Throws   invalid_argument also for a singular matrix: a pivot is exactly zero
 tensor solve(const expr& a, const expr& b);
 
 /// The inverses of matrices. To solve equations, `solve` is faster and rounds less.
 /// Shape    as `a`
-/// Throws   invalid_argument also for a singular matrix
 tensor inv(const expr& a);
 
 /// The determinants of matrices: the product of the pivots, which overflows only if the result does.

@@ -14,7 +14,7 @@
 // Throws   invalid_argument (shapes that do not broadcast, rank 0 where axes are needed),
 //          out_of_memory (a result exceeds the
 //          pool's limit, or the system has no memory), io (a mask in shared memory, or from a file,
-//          had fewer true elements when it was used than when it was counted), and as `eval`
+//          had another number of true elements when it was used than when it was counted), and as `eval`
 // Threads  as `eval`
 #pragma once
 
@@ -32,8 +32,7 @@ tensor masked_select(const expr& a, const expr& mask);
 /// Shape    [number of them] each; `a` has at least one axis
 std::vector<tensor> nonzero(const expr& a);
 
-/// The same coordinates in the rows of one matrix, as gather_nd takes them. Takes the memory of the
-/// result twice.
+/// The same coordinates in the rows of one matrix, as gather_nd takes them.
 /// Shape    [number of them, rank of `a`]
 tensor argwhere(const expr& a);
 

@@ -1,4 +1,5 @@
-// Random numbers as expressions. None of them holds elements in memory.
+// Random numbers. Distributions are expressions, which hold no elements in memory; permutations and
+// their kind are evaluated at once.
 //
 //   generator source(42);
 //   tensor noise = eval(normal(source, {1000, 1000}) * 0.1);

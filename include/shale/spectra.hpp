@@ -54,7 +54,7 @@ enum class svd_vectors : std::uint8_t {
   reduced,  ///< those of the min(m, n) singular values
 };
 
-/// a = (u * s) vh, with the first columns of u and rows of vh if those are more.
+/// a = (u * s) vh. With `full`, only the first k columns of u and rows of vh take part.
 struct svd_result {
   tensor u;   ///< (…, m, m) or (…, m, k): columns, orthonormal
   tensor s;   ///< (…, k) with k = min(m, n), real, descending

@@ -1,4 +1,4 @@
-// Expressions of the elements of another one at positions that integers name.
+// The elements of an expression at positions that integers name.
 //
 //   tensor some = eval(take(a, indices, 0));              // some rows of a matrix
 //   tensor sorted = eval(take_along_axis(x, indices));   // every row in an order of its own

@@ -831,6 +831,19 @@ class Command(ShaleCase):
             self.shale("eval", text, "-o", "got.npy", "-f", env={**os.environ, "SHALE_ISA": "baseline"})
             self.assert_same(np.load(self.path / "got.npy"), wanted)
 
+    def test_optional_numbers_may_be_none_but_nothing_else(self):
+        wanted = self.shale("eval", "var(a)", "--let", "a=dem.npz:dem").out
+        self.assertEqual(self.shale("eval", "var(a, ddof=None)", "--let", "a=dem.npz:dem").out, wanted)
+        self.assertEqual(self.shale("eval", "matrix_rank(eye(3), rtol=None)").out, "3\n")
+        for text, reason in (("var(arange(3), ddof='x')", "must be a number"),
+                             ("pinv(eye(3), rtol='x')", "must be a number"),
+                             ("pinv(eye(3), rtol=-1)", "tolerance of 0 or more"),
+                             ("uniform((2,), 0, 1, float64, 7)", "the seed must be named")):
+            with self.subTest(text):
+                err = self.shale("eval", text, code=2).err
+                self.assertIn(reason, err)
+                self.assertIn("^", err)
+
     def test_scalar_results_are_printed(self):
         self.assertEqual(self.shale("eval", "2 + 3 * 4").out, "14\n")
         done = self.shale("eval", "sum(a)", "--let", "a=dem.npz:dem")

@@ -1,4 +1,5 @@
-// Presents a part of a chunked array as a tile source, for writing expressions into that part.
+// Presents a part of a chunked array as a tile source, so that `append` can evaluate expressions into
+// it. (part_write writes parts with steps.)
 #pragma once
 
 #include <memory>

@@ -4,12 +4,18 @@
 
 namespace shale::arrays {
 
-void chunk_store::put(std::uint64_t, const format::encoded_chunk&) {
+namespace {
+
+[[noreturn]] void throw_read_only() {
   throw error(errc::access_denied, "an array of a snapshot cannot be written",
-              {"container::begin, then transaction::update"});
+              {"to write it, call container::begin, then transaction::update"});
 }
 
-void chunk_store::erase(std::uint64_t) { put(0, {}); }
+}  // namespace
+
+void chunk_store::put(std::uint64_t, const format::encoded_chunk&) { throw_read_only(); }
+
+void chunk_store::erase(std::uint64_t) { throw_read_only(); }
 
 std::optional<format::chunk_entry> generation_chunks::find(std::uint64_t number) const {
   return view_.find_chunk(record_, number);

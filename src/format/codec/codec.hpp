@@ -1,7 +1,7 @@
 // Codes chunks: a pipeline of stages turns elements into stored bytes, and back. Stages run in the
 // order of their numbers.
 //
-//   elements -> bitround -> delta -> byte or bit shuffle -> zstd -> stored bytes
+//   elements -> bitround -> delta -> byte or bit shuffle -> zstd or lz4 -> stored bytes
 //
 // Invariants
 //   codec.1  decode(encode(x)) == x, unless bitround rounds x; coding the rounded elements again

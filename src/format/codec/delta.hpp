@@ -1,4 +1,4 @@
-// The stage `delta`: each element becomes its difference to the one before, modulo 2^bits.
+// The stage `delta`: each element becomes its difference from the one before, modulo 2^bits.
 #pragma once
 
 #include <cstddef>

@@ -335,7 +335,7 @@ integer pstrf(part stored, integer n, T* a, integer* pivots, real_of<T> toleranc
 
 template <class T>
 work_sizes eigh_work(vectors wanted, integer n) {
-  // The sizes that LAPACK states as least ones; it takes more only for its blocks.
+  // The minimum sizes of LAPACK's documentation, and room for blocks of 64 columns.
   const index_t m = std::max<integer>(n, 1);
   const bool values_only = wanted == vectors::none;
   const index_t square = values_only ? 0 : 2 * m * m;

@@ -54,7 +54,7 @@ enum class side : char { left = 'L', right = 'R' };
 
 // ---- systems of equations -----------------------------------------------------------------------
 
-// Each function returns LAPACK's `info`: 0, or what the comment says.
+// Functions that return an `integer` return LAPACK's `info`: 0, or what the comment says.
 
 /// a = p l u, packed into `a`. Pivots count from 1. Returns the number, from 1, of the first pivot
 /// that is zero.
@@ -111,7 +111,7 @@ template <class T>
 void ormqr(side where, operation how, integer rows, integer columns, integer reflections,
            const T* a, const T* scales, T* c, T* work, integer work_count);
 
-/// The Cholesky factor of a[pivots, pivots], with the largest pivot first. It stops when all pivots
+/// The Cholesky factor of `a` with rows and columns in the order of the pivots, the largest first. It stops when all pivots
 /// left are at most `tolerance`; negative: n epsilon times the largest element of the diagonal.
 /// `work` has 2 n elements. Returns the rank.
 template <class T>

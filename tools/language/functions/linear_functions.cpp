@@ -34,10 +34,9 @@ value of_triangle(arguments& from) {
 }
 
 template <tensor (*function)(const expr&, std::optional<double>)>
-value of_rank(arguments& from) {
+value with_tolerance(arguments& from) {
   const expr a = from.array("a");
-  const double tolerance = from.real("rtol", -1);
-  return {expr(function(a, tolerance < 0 ? std::nullopt : std::optional(tolerance)))};
+  return {expr(function(a, from.optional_real("rtol")))};
 }
 
 value solve(arguments& from) {
@@ -91,8 +90,8 @@ std::vector<function> linear_functions() {
       {"inv", of_matrix<shale::inv>, "inv(a)"},
       {"det", of_matrix<shale::det>, "det(a)"},
       {"cholesky", of_triangle<shale::cholesky>, "cholesky(a, upper=False)"},
-      {"pinv", of_rank<shale::pinv>, "pinv(a, rtol=-1)"},
-      {"matrix_rank", of_rank<shale::matrix_rank>, "matrix_rank(a, rtol=-1)"},
+      {"pinv", with_tolerance<shale::pinv>, "pinv(a, rtol=None)"},
+      {"matrix_rank", with_tolerance<shale::matrix_rank>, "matrix_rank(a, rtol=None)"},
       {"cond", of_matrix<shale::cond>, "cond(a)"},
       {"svdvals", of_matrix<shale::svdvals>, "svdvals(a)"},
       {"eigvalsh", of_triangle<shale::eigvalsh>, "eigvalsh(a, upper=False)"},

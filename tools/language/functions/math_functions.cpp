@@ -220,7 +220,7 @@ std::vector<function> math_functions() {
       {"logical_not", unary_array<shale::logical_not>, "logical_not(x)"},
       {"matmul", binary<shale::matmul>, "matmul(x1, x2)"},
       {"dot", dot, "dot(a, b)", true},
-      {"clip", clip, "clip(a, a_min, a_max)", true},
+      {"clip", clip, "clip(a, a_min=None, a_max=None)", true},
       {"where", where, "where(condition, x, y)"},
       {"isclose", isclose, "isclose(a, b, rtol=1e-5, atol=1e-8)"},
       {"astype", astype, "astype(x, dtype)", true},

@@ -12,9 +12,12 @@ namespace shale::tools {
 
 namespace {
 
-// The same command gives the same numbers, so there is no seed that is not asked for. Two calls of
-// one seed give the same words.
+// The same command gives the same numbers, so the seed must be given. Two calls with one seed give
+// the same numbers.
 generator seeded(arguments& from) {
+  if (from.positional_left() > 0)
+    throw error(errc::invalid_argument,
+                fmt::format("{}: the seed must be named, as in seed=1", from.function()));
   const index_t seed = from.index("seed");
   if (seed < 0)
     throw error(errc::invalid_argument, fmt::format("{}: 'seed' is negative", from.function()),

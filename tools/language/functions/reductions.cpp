@@ -26,8 +26,8 @@ value reduce_moment(arguments& from) {
   const expr a = from.array("a");
   const axes_option axes = from.axes("axis");
   const keepdims keep = from.flag("keepdims", false) ? keepdims::yes : keepdims::no;
-  const std::optional<value> ddof = from.optional("ddof");
-  const double correction = ddof ? to_double(*ddof) : from.real("correction", 0);
+  const std::optional<double> ddof = from.optional_real("ddof");
+  const double correction = ddof ? *ddof : from.real("correction", 0);
   return {fold(a, axes, keep, correction)};
 }
 

@@ -87,7 +87,8 @@ class parser : private token_cursor {
     return at(at_byte, std::forward<Body>(body));
   }
 
-  // A function that joins the arrays of a tuple does one operation for each of them.
+  // A function that joins the arrays of a tuple does one operation for each of them. Other tuples,
+  // such as shapes, are short and counted alike.
   void count_arrays(const value& argument, std::size_t at_byte) {
     if (argument.is<value::tuple>())
       count_operations(argument.as<value::tuple>().elements().size(), at_byte);

@@ -22,8 +22,8 @@
 namespace shale::tools {
 
 /// The deepest nesting of brackets, calls, operators and tuples, and the most operations of one
-/// expression. An array that is joined to others counts as one operation. These limits bound the
-/// recursion over the graph.
+/// expression. Each element of a tuple that is an argument counts as an operation too, since it may
+/// be an array that is joined to others. These limits bound the recursion over the graph.
 inline constexpr int expression_depth_max = 100;
 inline constexpr std::size_t expression_operations_max = 2000;
 

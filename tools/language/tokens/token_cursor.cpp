@@ -30,9 +30,6 @@ void token_cursor::fail_at_token(std::string_view wanted) const {
          "write & | ~ instead, with brackets around comparisons: (a > 0) & (a < 1)");
   if (found.text == "if")
     fail("'if' does not work on arrays", found.at, "write where(condition, a, b)");
-  if (found.is("<<") || found.is(">>"))
-    fail(fmt::format("'{}' is not supported", found.text), found.at,
-         "multiply by a power of 2, or floor_divide by one");
   if (found.is("="))
     fail("only a name at the start can be given a value", found.at,
          "as in: slope = a / b; atan(slope). Comparisons are written ==");

@@ -58,10 +58,19 @@ bool arguments::flag(std::string_view parameter, bool otherwise) {
 
 double arguments::real(std::string_view parameter, double otherwise) {
   const std::optional<value> found = optional(parameter);
-  if (!found) return otherwise;
-  if (found->is_number()) return to_double(*found);
-  throw error(errc::invalid_argument, fmt::format("{} must be a number, got {}",
-                                                  describe(parameter), found->description()));
+  return found ? real_of(*found, parameter) : otherwise;
+}
+
+std::optional<double> arguments::optional_real(std::string_view parameter) {
+  const std::optional<value> found = optional(parameter);
+  if (!found || found->is<none_t>()) return std::nullopt;
+  return real_of(*found, parameter);
+}
+
+double arguments::real_of(const value& found, std::string_view parameter) const {
+  if (found.is_number()) return to_double(found);
+  throw error(errc::invalid_argument,
+              fmt::format("{} must be a number, got {}", describe(parameter), found.description()));
 }
 
 scalar arguments::number(std::string_view parameter) {

@@ -35,6 +35,7 @@ class arguments {
   dims shape(std::string_view parameter);
   bool flag(std::string_view parameter, bool otherwise);
   double real(std::string_view parameter, double otherwise);
+  std::optional<double> optional_real(std::string_view parameter);  ///< nothing for None too
 
   /// An argument that must be a plain number.
   scalar number(std::string_view parameter);
@@ -55,6 +56,7 @@ class arguments {
 
  private:
   std::string describe(std::string_view parameter) const;
+  double real_of(const value& found, std::string_view parameter) const;
 
   std::string_view function_;
   std::vector<value> positional_;

@@ -47,8 +47,8 @@ expr finite_max(const expr& a, const axes_option& axes) {
 // Exponentials of integers are floats, and so are their sums.
 expr as_float(const expr& a) {
   if (kind(a.dtype()) == dtype_kind::complex)
-    throw error(errc::invalid_argument, "complex numbers have no order",
-                {"the largest exponent is needed; take the real part"});
+    throw error(errc::invalid_argument, "logsumexp and softmax need real numbers",
+                {"got " + std::string(name(a.dtype()))});
   return has_nan(a.dtype()) ? a : astype(a, exp(a).dtype());
 }
 

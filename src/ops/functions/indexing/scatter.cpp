@@ -130,8 +130,8 @@ using unit_function = void (*)(const scatter_unit&, const scatter_shape&, index_
 
 unit_function unit_for(scatter_kind kind, dtype type) {
   if (kind == scatter_kind::add && !computes(type))
-    throw error(errc::invalid_argument, "elements of this dtype cannot be added",
-                {"got " + std::string(name(type))});
+    throw error(errc::invalid_argument, "scatter does not add in float8",
+                {"got " + std::string(name(type)) + ": convert it to float32 first"});
   return visit(type, all_types{}, [&]<class T>(std::type_identity<T>) -> unit_function {
     if constexpr (!std::is_same_v<T, float8_e4m3fn> && !std::is_same_v<T, float8_e5m2>)
       if (kind == scatter_kind::add) return run_unit<add_at<T>>;

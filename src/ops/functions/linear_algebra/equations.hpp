@@ -59,7 +59,7 @@ prepared_matrices prepared(const held_matrices& a, executor& on, double multipli
   return made;
 }
 
-/// The right sides of a system of equations.
+/// The right-hand sides of a system of equations.
 struct right_sides {
   tensor elements;  // (…, n, k)
   bool vector;      // it was (n)
@@ -70,7 +70,8 @@ struct right_sides {
     const index_t rows = b.rank() == 0 ? -1 : vector ? b.shape(0) : b.shape(-2);
     if (rows != a.shape(-1))
       throw error(errc::invalid_argument,
-                  std::string(function) + ": the right sides do not have the matrix's extent",
+                  std::string(function) +
+                      ": the right-hand sides have another number of rows than the matrix",
                   {"got shapes " + to_string(a.shape()) + " and " + to_string(b.shape()) + ": " +
                    std::to_string(a.shape(-1)) + " rows are wanted"});
     broadcast_shapes(batch_of(a.shape()), vector ? dims() : batch_of(b.shape()));

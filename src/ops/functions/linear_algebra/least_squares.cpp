@@ -113,7 +113,7 @@ tensor pseudo_inverse_times(const svd_result& factors, double tolerance, const t
   return out;
 }
 
-void require_no_nan(const std::optional<double>& tolerance, const char* function) {
+void require_tolerance(const std::optional<double>& tolerance, const char* function) {
   if (tolerance && !(*tolerance >= 0))
     throw error(errc::invalid_argument, std::string(function) + " needs a tolerance of 0 or more",
                 {"got " + std::to_string(*tolerance)});
@@ -123,12 +123,13 @@ void require_no_nan(const std::optional<double>& tolerance, const char* function
 
 lstsq_result lstsq(const expr& a, const expr& b, std::optional<double> tolerance) {
   return allocating([&] {
-    require_no_nan(tolerance, "lstsq");
+    require_tolerance(tolerance, "lstsq");
     require_matrices(a.shape(), "lstsq");
     const bool vector = b.rank() == 1;
     const dtype type = promote(matrix_dtype(a.dtype(), "lstsq"), matrix_dtype(b.dtype(), "lstsq"));
     if (b.rank() == 0 || (vector ? b.shape(0) : b.shape(-2)) != a.shape(-2))
-      throw error(errc::invalid_argument, "lstsq: the right sides do not have the matrix's rows",
+      throw error(errc::invalid_argument,
+                  "lstsq: the right-hand sides have another number of rows than the matrix",
                   {"got shapes " + to_string(a.shape()) + " and " + to_string(b.shape())});
     if (!vector) broadcast_shapes(batch_of(a.shape()), batch_of(b.shape()));
     executor& on = executor::current();
@@ -150,7 +151,7 @@ lstsq_result lstsq(const expr& a, const expr& b, std::optional<double> tolerance
 
 tensor pinv(const expr& a, std::optional<double> tolerance) {
   return allocating([&] {
-    require_no_nan(tolerance, "pinv");
+    require_tolerance(tolerance, "pinv");
     require_matrices(a.shape(), "pinv");
     const dtype type = matrix_dtype(a.dtype(), "pinv");
     executor& on = executor::current();
@@ -164,7 +165,7 @@ tensor pinv(const expr& a, std::optional<double> tolerance) {
 
 tensor matrix_rank(const expr& a, std::optional<double> tolerance) {
   return allocating([&] {
-    require_no_nan(tolerance, "matrix_rank");
+    require_tolerance(tolerance, "matrix_rank");
     require_matrices(a.shape(), "matrix_rank");
     const dtype computed = computed_as(matrix_dtype(a.dtype(), "matrix_rank"));
     const double smallest = tolerance_of(tolerance, a.shape(), computed);

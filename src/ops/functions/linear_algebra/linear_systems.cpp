@@ -147,8 +147,8 @@ class scaled_product {
 template <class T>
 using wide_of = std::conditional_t<lapack::is_complex<T>, std::complex<double>, double>;
 
-/// Calls `take(number, pivots..., exchanges)` with the LU factors of every matrix: the column-major
-/// factors and whether an odd number of rows were exchanged.
+/// Calls `take(number, factors, singular, odd)` for every matrix, with its column-major LU factors,
+/// whether a pivot is zero, and whether an odd number of rows were exchanged.
 template <class T, class Take>
 void for_each_factored(const held_matrices& a, executor& on, Take take) {
   const matrix_batch from(a.elements);

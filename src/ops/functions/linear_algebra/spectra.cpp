@@ -33,7 +33,7 @@ void require_success(const std::optional<failed_matrix>& failed, const held_matr
     a.throw_about(*failed, "a matrix has an element that is NaN or infinite",
                   "the iteration would not end");
   a.throw_about(*failed, "no convergence",
-                "LAPACK reports " + std::to_string(failed->info) + " values that were not found");
+                "LAPACK gave up (its info is " + std::to_string(failed->info) + ")");
 }
 
 template <class T>
@@ -123,8 +123,8 @@ dtype complex_dtype(dtype type) {
   return type == dtype::float64 || type == dtype::complex128 ? dtype::complex128 : dtype::complex64;
 }
 
-/// The vectors as LAPACK stores those of real matrices: a pair of conjugate eigenvalues has the real
-/// parts in one column and the imaginary parts in the next.
+/// Makes complex vectors of those that LAPACK stores for real matrices: a pair of conjugate
+/// eigenvalues has the real parts in one column and the imaginary parts in the next.
 template <class R>
 void join_pairs(integer n, const R* imaginary, const R* columns, std::complex<R>* vectors) {
   for (index_t j = 0; j < n; ++j) {

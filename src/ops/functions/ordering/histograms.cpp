@@ -203,15 +203,14 @@ value_range range_of(const expr& x, const std::optional<value_range>& given) {
                 {"got " + std::to_string(range.low) + " to " + std::to_string(range.high),
                  "give options.range if some elements are NaN or infinite"});
   if (range.low > range.high)
-    throw error(errc::invalid_argument,
-                "histogram needs a range whose low end is not the higher one",
+    throw error(errc::invalid_argument, "histogram: range.low must not exceed range.high",
                 {"got " + std::to_string(range.low) + " to " + std::to_string(range.high)});
   if (range.low == range.high) range = {range.low - 0.5, range.high + 0.5};
   return range;
 }
 
-// The number that an integer counts for; -1 if it is negative, and the largest one if int64 has it
-// not.
+// The number that an integer counts for; -1 if it is negative, and the largest one if it does not fit
+// in int64.
 template <class T>
 index_t number_at(const std::byte* elements, index_t i) {
   if constexpr (std::is_same_v<T, bool>) {

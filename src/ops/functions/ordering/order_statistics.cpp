@@ -102,8 +102,8 @@ tensor quantiles(const expr& whole, const std::vector<double>& q, std::optional<
   const expr x = axis ? whole : whole.ravel();
   require_order(x.dtype(), function);
   if (!computes(x.dtype()))
-    throw error(errc::invalid_argument, std::string(function) + " needs elements that compute",
-                {"got " + std::string(name(x.dtype())) + ": convert them to float32 first"});
+    throw error(errc::invalid_argument, std::string(function) + " does not compute in float8",
+                {"got " + std::string(name(x.dtype())) + ": convert it to float32 first"});
   for (const double one : q)
     if (!(one >= 0 && one <= 1))
       throw error(errc::invalid_argument, std::string(function) + " needs quantiles from 0 to 1",
