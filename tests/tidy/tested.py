@@ -190,6 +190,9 @@ THROUGH = {
         "mapped_block": ("tests/storage/mapped_file_test.cpp", "every mapping"),
         "mapped_paging": ("tests/storage/mapped_file_test.cpp", "every request to a mapping"),
     },
+    "src/storage/pool/caches": {
+        "cache_exchange": ("tests/storage/memory_pool_test.cpp", "blocks that threads keep and give back"),
+    },
     "src/storage/pool/pools": {
         "pool_list": ("tests/storage/fork_test.cpp", "pools of forked children"),
         "own_caches": ("tests/storage/thread_cache_test.cpp", "blocks that threads keep"),

@@ -1,5 +1,5 @@
-// Counts the bytes that a pool holds from the system or has set aside, and compares them with its
-// limit.
+// Counts the bytes that a pool holds from the system, and those that are reserved for others, and
+// compares them with its limit.
 #pragma once
 
 #include <algorithm>
@@ -24,20 +24,31 @@ class memory_quota {
     return true;
   }
 
-  /// Counts as many of `bytes` as fit in the limit and returns that number. Without a limit, half
-  /// of the largest countable number is the limit, which is more than any machine's memory.
-  std::size_t take_up_to(std::size_t bytes) noexcept {
+  void give(std::size_t bytes) noexcept { held_bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
+
+  /// Reserves as many of `bytes` as fit in the limit and returns that number. They count as held.
+  /// Without a limit, half of the largest countable number is the limit, which is more than any
+  /// machine's memory.
+  std::size_t reserve_up_to(std::size_t bytes) noexcept {
     const std::size_t limit = limit_or(std::numeric_limits<std::size_t>::max() / 2);
     std::size_t held = held_bytes_.load(std::memory_order_relaxed);
     std::size_t taken = 0;
     do {
       taken = std::min(bytes, limit - std::min(held, limit));
     } while (!held_bytes_.compare_exchange_weak(held, held + taken, std::memory_order_relaxed));
+    reserved_bytes_.fetch_add(taken, std::memory_order_relaxed);
     return taken;
   }
-  void give(std::size_t bytes) noexcept { held_bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
+  void end_reservation(std::size_t bytes) noexcept {
+    reserved_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+    give(bytes);
+  }
 
+  /// With the reserved bytes.
   std::size_t held_bytes() const noexcept { return held_bytes_.load(std::memory_order_relaxed); }
+  std::size_t reserved_bytes() const noexcept {
+    return reserved_bytes_.load(std::memory_order_relaxed);
+  }
 
   /// The limit; 0 means none.
   std::size_t limit_bytes() const noexcept { return limit_bytes_.load(std::memory_order_relaxed); }
@@ -53,6 +64,7 @@ class memory_quota {
 
   std::atomic<std::size_t> limit_bytes_;
   std::atomic<std::size_t> held_bytes_ = 0;
+  std::atomic<std::size_t> reserved_bytes_ = 0;
 };
 
 }  // namespace shale::detail

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "shale/error.hpp"
+#include "storage/pool/caches/cache_exchange.hpp"
 #include "storage/pool/heap/poison.hpp"
 #include "storage/pool/heap/small_block.hpp"
 #include "storage/pool/pools/housekeeper.hpp"
@@ -64,9 +65,9 @@ void pool_state::throw_out_of_memory(std::size_t wanted_bytes) const {
 
 void* pool_state::try_allocate(const block_request& wanted) noexcept {
   if (wanted.kind == block_kind::small) return allocate_small(wanted);
-  if (wanted.kind == block_kind::whole_mapping) return allocate_from(mappings_, wanted);
+  if (wanted.kind == block_kind::whole_mapping) return allocate_uncached(wanted);
   thread_cache* const mine = cache_of_this_thread(*this, id_);
-  if (mine == nullptr) return allocate_from(segments_, wanted);
+  if (mine == nullptr) return allocate_uncached(wanted);
   {
     const std::lock_guard lock(mine->lock);
     if (void* const kept = mine->take(wanted)) {
@@ -94,9 +95,10 @@ void* pool_state::allocate_small(const block_request& wanted) noexcept {
   return nullptr;
 }
 
-void* pool_state::allocate_from(segment_heap& heap, const block_request& wanted) noexcept {
-  const std::lock_guard lock(central_);
-  const auto [found, mapped] = heap.allocate(wanted.bytes, wanted.alignment, pool_clock::now());
+void* pool_state::allocate_uncached(const block_request& wanted) noexcept {
+  const shared_heaps::hold heaps(heaps_);
+  const auto [found, mapped] =
+      heaps.of(wanted.kind).allocate(wanted.bytes, wanted.alignment, pool_clock::now());
   if (found == nullptr) return nullptr;
   if (mapped) counts_.count_miss();
   else counts_.count_hit();
@@ -104,31 +106,22 @@ void* pool_state::allocate_from(segment_heap& heap, const block_request& wanted)
   return found->address;
 }
 
-// Gets one block for the caller. For a size class it also gets extra blocks for the cache, more
-// with each miss, as long as they need no new memory. Before that, the thread gives back what it
-// keeps too much of, because this may free the needed memory.
+// Gets one block for the caller, and for a size class extra blocks for the cache.
 void* pool_state::fetch(thread_cache& cache, const block_request& wanted,
                         memory_wanted memory) noexcept {
-  const std::lock_guard lock(central_);
-  if (wanted.kind == block_kind::large) give_large_back(cache);
-  if (cache.class_block_bytes() > thread_bytes_kept) shrink(cache, thread_bytes_kept);
-  auto* first = segments_.reuse_dirty(wanted.bytes, wanted.alignment);
+  const shared_heaps::hold heaps(heaps_);
+  give_surplus_back(cache, wanted, heaps);
+  auto* first = heaps.segments().reuse_dirty(wanted.bytes, wanted.alignment);
   bool mapped = false;
   if (first == nullptr && memory == memory_wanted::any) {
-    const auto got = segments_.allocate(wanted.bytes, wanted.alignment, pool_clock::now());
+    const auto got = heaps.segments().allocate(wanted.bytes, wanted.alignment, pool_clock::now());
     first = got.found;
     mapped = got.mapped;
   }
   if (first == nullptr) return nullptr;
   if (mapped) counts_.count_miss();
   else ++cache.hits;
-  if (wanted.kind == block_kind::of_class)
-    for (auto ahead = cache.blocks_ahead(wanted.size_class); ahead > 0; --ahead) {
-      if (cache.class_block_bytes() + wanted.bytes > thread_bytes_kept) break;
-      auto* const more = segments_.reuse_dirty(wanted.bytes, natural_alignment);
-      if (more == nullptr) break;
-      cache.keep(more->address, wanted);
-    }
+  keep_blocks_ahead(cache, wanted, heaps);
   counts_.report_cached_bytes(cache);
   counts_.count(cache, 1, wanted.bytes);
   return first->address;
@@ -153,57 +146,26 @@ void pool_state::deallocate(void* address, std::size_t bytes, std::size_t alignm
     const std::lock_guard lock(mine->lock);
     counts_.count(*mine, -1, freed.bytes);
     if (!mine->has_place(freed) || mine->class_block_bytes() + freed.bytes > thread_bytes_max)
-      make_room(*mine, freed);
+      make_room(*mine, freed, shared_heaps::hold(heaps_));
     mine->keep(address, freed);
     counts_.report_cached_bytes(*mine);
   } else {
     counts_.count_out(freed.bytes);
-    const std::lock_guard lock(central_);
-    auto& to = freed.kind == block_kind::whole_mapping ? mappings_ : segments_;
+    const shared_heaps::hold heaps(heaps_);
+    segment_heap& to = heaps.of(freed.kind);
     to.free(to.find(address), memory_state::dirty, pool_clock::now());
   }
   if (who_ages_ == aged_by::housekeeper) announce_idle_memory();
 }
 
-// ---- the caches of threads ----------------------------------------------------------------------
-
-void pool_state::make_room(thread_cache& cache, const block_request& freed) noexcept {
-  const std::lock_guard lock(central_);
-  if (freed.kind == block_kind::large) return give_large_back(cache);
-  if (!cache.has_place(freed)) give_half_back(cache, freed.size_class);
-  shrink(cache, thread_bytes_kept);
-}
-
-// Gives back blocks of the class with the most kept bytes, until at most `bytes` are kept in all.
-void pool_state::shrink(thread_cache& cache, std::size_t bytes) noexcept {
-  while (cache.class_block_bytes() > bytes) give_half_back(cache, cache.fullest_class());
-}
-
-void pool_state::give_half_back(thread_cache& cache, std::size_t size_class) noexcept {
-  const auto now = pool_clock::now();
-  cache.drop(size_class, (cache.blocks_of(size_class) + 1) / 2,
-             [&](void* block) { give_back(block, now); });
-}
-
-void pool_state::give_large_back(thread_cache& cache) noexcept {
-  if (void* const block = cache.drop_large()) give_back(block, pool_clock::now());
-}
-
-void pool_state::give_back(void* block, pool_clock::time_point now) noexcept {
-  segments_.free(segments_.find(block), memory_state::dirty, now);
-}
+// ---- threads ------------------------------------------------------------------------------------
 
 void pool_state::empty_cache(thread_cache& cache, cached_blocks blocks) noexcept {
-  const std::lock_guard lock(central_);
-  cache.drop_unused([&, now = pool_clock::now()](void* block) { give_back(block, now); });
-  if (blocks == cached_blocks::all) {
-    give_large_back(cache);
-    shrink(cache, 0);
-  }
+  const shared_heaps::hold heaps(heaps_);
+  if (blocks == cached_blocks::all) give_all_back(cache, heaps);
+  else give_unused_back(cache, heaps);
   counts_.report_cached_bytes(cache);
 }
-
-// ---- threads ------------------------------------------------------------------------------------
 
 void pool_state::remove_thread(thread_cache& gone) noexcept {
   thread_caches::hold all(caches_);
@@ -226,8 +188,7 @@ void pool_state::empty_caches(cached_blocks blocks) noexcept {
 std::size_t pool_state::trim() noexcept {
   const std::lock_guard maintenance(maintenance_lock_);
   empty_caches(cached_blocks::all);
-  const std::lock_guard lock(central_);
-  return segments_.trim() + mappings_.trim();
+  return shared_heaps::hold(heaps_).trim();
 }
 
 void pool_state::set_limit_bytes(std::size_t bytes) noexcept {
@@ -236,18 +197,10 @@ void pool_state::set_limit_bytes(std::size_t bytes) noexcept {
 }
 
 std::size_t pool_state::reserve(std::size_t bytes) noexcept {
-  std::size_t taken = quota_.take_up_to(bytes);
-  if (taken < bytes) {
-    trim();
-    taken += quota_.take_up_to(bytes - taken);
-  }
-  reserved_bytes_.fetch_add(taken, std::memory_order_relaxed);
-  return taken;
-}
-
-void pool_state::end_reservation(std::size_t bytes) noexcept {
-  reserved_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
-  quota_.give(bytes);
+  const std::size_t reserved = quota_.reserve_up_to(bytes);
+  if (reserved == bytes) return reserved;
+  trim();
+  return reserved + quota_.reserve_up_to(bytes - reserved);
 }
 
 std::size_t pool_state::allowed_bytes() const noexcept {
@@ -256,36 +209,22 @@ std::size_t pool_state::allowed_bytes() const noexcept {
 
 std::size_t pool_state::idle_bytes() const {
   const std::size_t in_caches = count_all().cached_bytes;
-  const std::lock_guard lock(central_);
-  return segments_.dirty_bytes() + mappings_.dirty_bytes() + in_caches;
+  return shared_heaps::hold(heaps_).dirty_bytes() + in_caches;
 }
 
 // Empties the caches of threads, then ages the oldest blocks first, until no more memory is idle
 // than allowed.
 void pool_state::lower_idle_bytes() noexcept {
   empty_caches(cached_blocks::all);
-  for (segment_heap* const heap : {&mappings_, &segments_}) {
-    while (idle_bytes() > allowed_bytes()) {
-      const std::lock_guard lock(central_);
-      if (!heap->age_oldest()) break;
-    }
-  }
+  heaps_.age_oldest_while([&] { return idle_bytes() > allowed_bytes(); });
 }
 
 bool pool_state::age_idle_memory(pool_clock::time_point now) noexcept {
   const std::lock_guard maintenance(maintenance_lock_);
   empty_caches(cached_blocks::unused);
-  for (segment_heap* const heap : {&segments_, &mappings_}) {
-    std::byte* cursor = nullptr;
-    for (bool more = true; more;) {
-      const std::lock_guard lock(central_);
-      more = heap->age(cursor, now, ages_);
-    }
-  }
+  heaps_.age(now, ages_);
   if (excess_.lasts(idle_bytes(), allowed_bytes(), now)) lower_idle_bytes();
-  if (count_all().cached_bytes > 0) return true;
-  const std::lock_guard lock(central_);
-  return segments_.is_ageing() || mappings_.is_ageing();
+  return count_all().cached_bytes > 0 || shared_heaps::hold(heaps_).is_ageing();
 }
 
 // ---- looking ------------------------------------------------------------------------------------
@@ -295,23 +234,23 @@ pool_statistics pool_state::statistics() const {
     return static_cast<std::size_t>(std::max<std::int64_t>(count, 0));
   };
   const pool_counts::totals all = count_all();
-  const std::lock_guard lock(central_);
+  const shared_heaps::hold heaps(heaps_);
   pool_statistics now;
   now.live_bytes = bytes(all.live_bytes);
   now.live_blocks = bytes(all.live_blocks);
   now.peak_live_bytes = std::max(bytes(all.peak_live_bytes), now.live_bytes);
   // A block that another thread is allocating or freeing may be counted on one side only, so the
   // values are clamped.
-  now.reserved_bytes = reserved_bytes_.load(std::memory_order_relaxed);
+  now.reserved_bytes = quota_.reserved_bytes();
   const std::size_t held = quota_.held_bytes();
   now.mapped_bytes = std::max(held - std::min(now.reserved_bytes, held), now.live_bytes);
   now.cached_bytes = now.mapped_bytes - now.live_bytes;
-  now.idle_bytes = segments_.dirty_bytes() + mappings_.dirty_bytes() + all.cached_bytes;
-  now.largest_free_bytes = std::max(segments_.largest_free_bytes(), mappings_.largest_free_bytes());
+  now.idle_bytes = heaps.dirty_bytes() + all.cached_bytes;
+  now.largest_free_bytes = heaps.largest_free_bytes();
   now.hits = all.hits;
   now.misses = all.misses;
-  now.splits = segments_.splits();
-  now.coalesces = segments_.coalesces();
+  now.splits = heaps.segments().splits();
+  now.coalesces = heaps.segments().coalesces();
   return now;
 }
 
@@ -319,23 +258,12 @@ bool pool_state::all_clear() const noexcept { return count_all().live_bytes == 0
 
 void pool_state::reset_peak() noexcept { counts_.reset_peak(thread_caches::hold(caches_)); }
 
-bool pool_state::is_consistent() const {
-  const std::lock_guard lock(central_);
-  return segments_.is_consistent() && mappings_.is_consistent();
-}
+bool pool_state::is_consistent() const { return shared_heaps::hold(heaps_).is_consistent(); }
 
 // ---- fork ---------------------------------------------------------------------------------------
 
-void pool_state::lock_all() noexcept {
-  maintenance_lock_.lock();
-  held_for_fork_.emplace(caches_);
-  central_.lock();
-}
+void pool_state::lock_all() noexcept { held_for_fork_.emplace(*this); }
 
-void pool_state::unlock_all() noexcept {
-  central_.unlock();
-  held_for_fork_.reset();
-  maintenance_lock_.unlock();
-}
+void pool_state::unlock_all() noexcept { held_for_fork_.reset(); }
 
 }  // namespace shale::detail

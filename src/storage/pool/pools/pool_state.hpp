@@ -1,30 +1,24 @@
-// Implements memory_pool. It combines the system allocator for small blocks, a heap of segments
-// with a cache for each thread in front of it, and whole mappings for large blocks. One quota
-// limits all of them.
+// Implements memory_pool. It combines the system allocator for small blocks, the heaps
+// (shared_heaps.hpp), and a cache for each thread in front of them. One quota limits all of them.
 //
 // idle_memory.hpp has the rule by which idle memory goes back to the system. `age_idle_memory`
 // applies it, twice a second; `trim` gives everything back at once.
 //
 // Locks are taken in this order: the list of pools (pool_list.hpp), `maintenance_lock_`, the hold
-// of all caches, `central_`. A thread that holds its own cache takes only `central_`.
+// of all caches, the hold of the heaps. A thread that holds its own cache takes only the last.
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <optional>
-#include <vector>
 
 #include "shale/memory_pool.hpp"
 #include "storage/pool/caches/thread_caches.hpp"
 #include "storage/pool/heap/idle_memory.hpp"
 #include "storage/pool/heap/memory_quota.hpp"
-#include "storage/pool/heap/segment_heap.hpp"
+#include "storage/pool/heap/shared_heaps.hpp"
 #include "storage/pool/heap/size_classes.hpp"
-#include "storage/pool/heap/spinning_mutex.hpp"
 #include "storage/pool/pools/pool_counts.hpp"
 
 namespace shale::detail {
@@ -54,7 +48,7 @@ class pool_state {
   /// Counts bytes that do not belong to the pool towards its limit; returns how many of them fit in
   /// the limit.
   std::size_t reserve(std::size_t bytes) noexcept;
-  void end_reservation(std::size_t bytes) noexcept;
+  void end_reservation(std::size_t bytes) noexcept { quota_.end_reservation(bytes); }
 
   /// One tick of the rule in idle_memory.hpp: gives back memory that has been idle long enough, and
   /// more if the pool has had too much idle memory for a second. Returns whether further ticks can
@@ -80,16 +74,10 @@ class pool_state {
  private:
   void* try_allocate(const block_request& wanted) noexcept;
   void* allocate_small(const block_request& wanted) noexcept;
-  void* allocate_from(segment_heap& heap, const block_request& wanted) noexcept;
+  void* allocate_uncached(const block_request& wanted) noexcept;
   enum class memory_wanted : std::uint8_t { resident, any };
   void* fetch(thread_cache& cache, const block_request& wanted, memory_wanted memory) noexcept;
   [[noreturn]] void throw_out_of_memory(std::size_t wanted_bytes) const;
-
-  void make_room(thread_cache& cache, const block_request& freed) noexcept;
-  void shrink(thread_cache& cache, std::size_t bytes) noexcept;
-  void give_half_back(thread_cache& cache, std::size_t size_class) noexcept;
-  void give_large_back(thread_cache& cache) noexcept;
-  void give_back(void* block, pool_clock::time_point now) noexcept;
 
   pool_counts::totals count_all() const noexcept;
   enum class cached_blocks : std::uint8_t { all, unused };  // unused since the last tick
@@ -98,21 +86,27 @@ class pool_state {
   std::size_t allowed_bytes() const noexcept;
   void lower_idle_bytes() noexcept;
 
+  // Everything that fork() must find unused, in the order of the locks.
+  struct everything_held {
+    explicit everything_held(pool_state& pool)
+        : maintenance(pool.maintenance_lock_), caches(pool.caches_), heaps(pool.heaps_) {}
+
+    const std::lock_guard<std::mutex> maintenance;
+    const thread_caches::hold caches;
+    const shared_heaps::hold heaps;
+  };
+
   const std::uint64_t id_;
   const aged_by who_ages_;
   const decay_ages ages_;
   memory_quota quota_;
 
   std::mutex maintenance_lock_;  // guards ticks and trims: one at a time
+  idle_excess excess_;           // under maintenance_lock_
   mutable thread_caches caches_;
-  std::optional<thread_caches::hold> held_for_fork_;
-  mutable spinning_mutex central_;  // guards the heaps
-  segment_heap segments_{quota_, segment_heap::cutting::to_size};
-  segment_heap mappings_{quota_, segment_heap::cutting::never};
-  idle_excess excess_;  // under maintenance_lock_
-
+  mutable shared_heaps heaps_{quota_};
   pool_counts counts_;
-  std::atomic<std::size_t> reserved_bytes_ = 0;
+  std::optional<everything_held> held_for_fork_;
 };
 
 }  // namespace shale::detail
