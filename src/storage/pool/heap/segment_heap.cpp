@@ -65,7 +65,7 @@ std::size_t huge_pages_bytes(const segment_heap::block& in) noexcept {
 
 segment_heap::~segment_heap() {
   // A block that is still live breaks the pool's contract; its memory is unmapped too.
-  for (const block* part = first_; part != nullptr; part = part->after) {
+  for (const block* part = blocks_.first(); part != nullptr; part = part->after) {
     unmap_memory(part->address, part->bytes);
     quota_.give(part->bytes);
   }
@@ -87,7 +87,7 @@ segment_heap::block* segment_heap::reuse(std::size_t bytes, std::size_t alignmen
 }
 
 segment_heap::block* segment_heap::reuse_dirty(std::size_t bytes, std::size_t alignment) noexcept {
-  if (dirty_bytes_ < bytes) return nullptr;
+  if (free_.dirty_bytes() < bytes) return nullptr;
   return reuse_where(bytes, alignment, [](const block& idle, std::size_t touched) {
     return touched <= idle.dirty_bytes();
   });
@@ -107,10 +107,10 @@ segment_heap::block* segment_heap::reuse_where(std::size_t bytes, std::size_t al
     if (how_ == cutting::never && (lead > 0 || idle.bytes > bytes + bytes / 8)) return false;
     return lead <= idle.bytes && bytes <= idle.bytes - lead && suits(idle, lead + bytes);
   };
-  block* found = bins_.good_fit(bytes, fits);
+  block* found = free_.by_size().good_fit(bytes, fits);
   // A block of this size contains an aligned part that is large enough, wherever it begins.
   if (found == nullptr && alignment > granule_bytes)
-    found = bins_.good_fit(bytes + (alignment - granule_bytes), fits);
+    found = free_.by_size().good_fit(bytes + (alignment - granule_bytes), fits);
   if (found == nullptr || !live_.reserve()) return nullptr;
   return take(*found, bytes, alignment);
 }
@@ -123,12 +123,12 @@ segment_heap::block* segment_heap::take(block& found, std::size_t bytes,
   block* taken = &found;
   if (const std::size_t lead = lead_bytes(found, alignment); lead > 0) {
     taken = cut(found, lead);
-    enlist(found);
+    free_.insert(found);
     if (taken == nullptr) return nullptr;
   }
   // If there is no memory for a descriptor of the rest, the block stays larger than necessary.
   if (how_ == cutting::to_size && taken->bytes > bytes)
-    if (block* const rest = cut(*taken, bytes)) enlist(*rest);
+    if (block* const rest = cut(*taken, bytes)) free_.insert(*rest);
   live_.insert(*taken);
   return taken;
 }
@@ -152,8 +152,8 @@ segment_heap::block* segment_heap::map_segment(std::size_t bytes, std::size_t al
     }
     *fresh = {.address = address, .bytes = size, .since = now, .leads = true};
     poison(address, size);
-    link(*fresh, last_);
-    enlist(*fresh);
+    blocks_.insert_after(blocks_.last(), *fresh);
+    free_.insert(*fresh);
     return fresh;
   }
   supply_.put(*fresh);
@@ -173,37 +173,19 @@ segment_heap::block* segment_heap::cut(block& whole, std::size_t bytes) noexcept
            .dirty_granules = dirty - whole.dirty_granules,
            .memory = whole.memory};
   whole.bytes = bytes;
-  link(*rest, &whole);
+  blocks_.insert_after(&whole, *rest);
   ++splits_;
   return rest;
 }
 
-void segment_heap::link(block& fresh, block* before) noexcept {
-  fresh.before = before;
-  fresh.after = before != nullptr ? before->after : nullptr;
-  (before != nullptr ? before->after : first_) = &fresh;
-  (fresh.after != nullptr ? fresh.after->before : last_) = &fresh;
-}
-
-void segment_heap::unlink(block& gone) noexcept {
-  (gone.before != nullptr ? gone.before->after : first_) = gone.after;
-  (gone.after != nullptr ? gone.after->before : last_) = gone.before;
+void segment_heap::remove(block& gone) noexcept {
+  blocks_.erase(gone);
   if (sweep_.next == &gone) sweep_.next = gone.after;
   supply_.put(gone);
 }
 
-void segment_heap::enlist(block& idle) noexcept {
-  idle.free = true;
-  bins_.insert(idle);
-  free_bytes_ += idle.bytes;
-  dirty_bytes_ += idle.dirty_bytes();
-}
-
 void segment_heap::delist(block& idle) noexcept {
-  idle.free = false;
-  bins_.erase(idle);
-  free_bytes_ -= idle.bytes;
-  dirty_bytes_ -= idle.dirty_bytes();
+  free_.erase(idle);
   if (sweep_.part == &idle) sweep_.part = nullptr;
 }
 
@@ -234,7 +216,7 @@ void segment_heap::enlist_coalesced(block& idle) noexcept {
       whole = before;
     }
   }
-  enlist(*whole);
+  free_.insert(*whole);
 }
 
 void segment_heap::absorb(block& into, block& next) noexcept {
@@ -242,7 +224,7 @@ void segment_heap::absorb(block& into, block& next) noexcept {
   into.memory = std::min(into.memory, next.memory);
   into.bytes += next.bytes;
   into.estimate_dirty(std::size_t{into.dirty_granules} + next.dirty_granules);
-  unlink(next);
+  remove(next);
   ++coalesces_;
 }
 
@@ -262,8 +244,7 @@ void segment_heap::lose_memory(block& idle, std::size_t first, std::size_t bytes
   if (!lazily) ::madvise(begin, bytes, MADV_DONTNEED);
   if (first + bytes < idle.bytes) return;
   idle.memory = idle.memory == memory_state::dirty ? memory_state::lazy : memory_state::none;
-  dirty_bytes_ -= idle.dirty_bytes();
-  idle.dirty_granules = 0;
+  free_.set_clean(idle);
 }
 
 // Only whole huge pages are unmapped: a mapping full of small holes costs the system more than it
@@ -283,7 +264,7 @@ std::byte* segment_heap::unmap_first(block& idle) noexcept {
     const std::size_t bytes = std::min(huge_pages_bytes(idle), step_bytes);
     if (lead > 0) {
       middle = cut(idle, lead);
-      enlist(idle);
+      free_.insert(idle);
       if (middle == nullptr) return idle.end();
     }
     if (middle->bytes > bytes) {
@@ -292,7 +273,7 @@ std::byte* segment_heap::unmap_first(block& idle) noexcept {
         enlist_coalesced(*middle);
         return idle.end();
       }
-      enlist(*rest);
+      free_.insert(*rest);
     }
   }
   std::byte* const end = middle->end();
@@ -306,15 +287,15 @@ std::byte* segment_heap::unmap_first(block& idle) noexcept {
 void segment_heap::forget(block& unmapped) noexcept {
   quota_.give(unmapped.bytes);
   if (unmapped.after != nullptr) unmapped.after->leads = true;
-  unlink(unmapped);
+  remove(unmapped);
 }
 
 bool segment_heap::age(std::byte*& cursor, pool_clock::time_point now,
                        const decay_ages& ages) noexcept {
   // Goes along the list of blocks from the place where the last step ended. A step ends after one
   // system call, or after `step_blocks` blocks without work. `sweep_` remembers the place; `delist`
-  // and `unlink` correct it when the owner uses that block between two steps.
-  if (cursor == nullptr) sweep_ = {nullptr, 0, first_};
+  // and `remove` correct it when the owner uses that block between two steps.
+  if (cursor == nullptr) sweep_ = {nullptr, 0, blocks_.first()};
   int looks = step_blocks;
   block* visited = sweep_.part != nullptr ? sweep_.part : sweep_.next;
   for (; visited != nullptr; visited = visited->after) {
@@ -347,7 +328,7 @@ bool segment_heap::age(std::byte*& cursor, pool_clock::time_point now,
 
 bool segment_heap::age_oldest() noexcept {
   block* oldest = nullptr;
-  bins_.for_each([&oldest](block& idle) {
+  free_.by_size().for_each([&oldest](block& idle) {
     if (idle.memory == memory_state::dirty && (oldest == nullptr || idle.since < oldest->since))
       oldest = &idle;
   });
@@ -358,7 +339,7 @@ bool segment_heap::age_oldest() noexcept {
 
 std::size_t segment_heap::trim() noexcept {
   std::size_t unmapped = 0;
-  bins_.for_each([this, &unmapped](block& idle) {
+  free_.by_size().for_each([this, &unmapped](block& idle) {
     if (!unmap_memory(idle.address, idle.bytes)) return;
     unmapped += idle.bytes;
     delist(idle);
@@ -368,7 +349,7 @@ std::size_t segment_heap::trim() noexcept {
 }
 
 bool segment_heap::is_ageing() const noexcept {
-  return bins_.any_of(
+  return free_.by_size().any_of(
       [this](const block& idle) { return idle.memory != memory_state::none || can_unmap(idle); });
 }
 
@@ -379,7 +360,7 @@ bool segment_heap::is_consistent() const noexcept {
   std::size_t live_blocks = 0;
   std::size_t idle_blocks = 0;
   const block* before = nullptr;
-  for (const block* part = first_; part != nullptr; before = part, part = part->after) {
+  for (const block* part = blocks_.first(); part != nullptr; before = part, part = part->after) {
     if (part->before != before) return false;
     if (!part->leads) {
       if (before == nullptr || before->end() != part->address) return false;
@@ -398,8 +379,8 @@ bool segment_heap::is_consistent() const noexcept {
     if (part->dirty_bytes() > (part->memory == memory_state::dirty ? part->bytes : 0)) return false;
   }
   std::size_t in_bins = 0;
-  bins_.for_each([&in_bins](const block& binned) { in_bins += binned.free ? 1 : 0; });
-  return before == last_ && idle == free_bytes_ && dirty == dirty_bytes_ &&
+  free_.by_size().for_each([&in_bins](const block& binned) { in_bins += binned.free ? 1 : 0; });
+  return before == blocks_.last() && idle == free_.bytes() && dirty == free_.dirty_bytes() &&
          live_blocks == live_.size() && idle_blocks == in_bins && all <= quota_.held_bytes();
 }
 

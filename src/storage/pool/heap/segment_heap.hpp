@@ -18,11 +18,12 @@
 #include <cstdint>
 
 #include "storage/pool/heap/block.hpp"
+#include "storage/pool/heap/block_list.hpp"
 #include "storage/pool/heap/block_supply.hpp"
 #include "storage/pool/heap/block_table.hpp"
+#include "storage/pool/heap/free_blocks.hpp"
 #include "storage/pool/heap/idle_memory.hpp"
 #include "storage/pool/heap/memory_quota.hpp"
-#include "storage/pool/heap/size_bins.hpp"
 
 namespace shale::detail {
 
@@ -85,10 +86,10 @@ class alignas(64) segment_heap {
   /// Whether ageing can still change something.
   bool is_ageing() const noexcept;
 
-  std::size_t free_bytes() const noexcept { return free_bytes_; }
+  std::size_t free_bytes() const noexcept { return free_.bytes(); }
   /// The dirty bytes of free blocks, as estimated by the blocks.
-  std::size_t dirty_bytes() const noexcept { return dirty_bytes_; }
-  std::size_t largest_free_bytes() const noexcept { return bins_.largest_bytes(); }
+  std::size_t dirty_bytes() const noexcept { return free_.dirty_bytes(); }
+  std::size_t largest_free_bytes() const noexcept { return free_.by_size().largest_bytes(); }
   std::uint64_t splits() const noexcept { return splits_; }
   std::uint64_t coalesces() const noexcept { return coalesces_; }
 
@@ -98,7 +99,7 @@ class alignas(64) segment_heap {
  private:
   // The place where a sweep continues: in `part`, of which `part_bytes` are done, or, if `part` is
   // null, at the block `next`. Other calls between two steps may use or remove these blocks:
-  // `delist` then clears `part`, and `unlink` moves `next` on.
+  // `delist` then clears `part`, and `remove` moves `next` on.
   struct sweep {
     block* part = nullptr;
     std::size_t part_bytes = 0;
@@ -110,7 +111,6 @@ class alignas(64) segment_heap {
   block* take(block& found, std::size_t bytes, std::size_t alignment) noexcept;
   block* map_segment(std::size_t bytes, std::size_t alignment, pool_clock::time_point now) noexcept;
   block* cut(block& whole, std::size_t bytes) noexcept;
-  void enlist(block& idle) noexcept;
   void delist(block& idle) noexcept;
   void enlist_coalesced(block& idle) noexcept;
   void absorb(block& into, block& next) noexcept;
@@ -118,21 +118,17 @@ class alignas(64) segment_heap {
   bool can_unmap(const block& idle) const noexcept;
   std::byte* unmap_first(block& idle) noexcept;
   void forget(block& unmapped) noexcept;
-  void link(block& fresh, block* before) noexcept;
-  void unlink(block& gone) noexcept;
+  void remove(block& gone) noexcept;
 
   memory_quota& quota_;
   const cutting how_;
-  block* first_ = nullptr;  // mapping by mapping, in the order in which they were made
-  block* last_ = nullptr;
-  std::size_t free_bytes_ = 0;
-  std::size_t dirty_bytes_ = 0;
+  block_list blocks_;  // mappings are in the order in which they were made
   std::uint64_t splits_ = 0;
   std::uint64_t coalesces_ = 0;
   sweep sweep_;
   block_supply supply_;
   block_table live_;
-  size_bins bins_;
+  free_blocks free_;
 };
 
 }  // namespace shale::detail
