@@ -189,6 +189,7 @@ THROUGH = {
         "address_reservation": ("tests/storage/mapped_file_test.cpp", "growth of mappings"),
         "mapped_block": ("tests/storage/mapped_file_test.cpp", "every mapping"),
         "mapped_paging": ("tests/storage/mapped_file_test.cpp", "every request to a mapping"),
+        "mapped_parts": ("tests/storage/mapped_extents_test.cpp", "extents side by side"),
     },
     "src/storage/pool/caches": {
         "cache_exchange": ("tests/storage/memory_pool_test.cpp", "blocks that threads keep and give back"),

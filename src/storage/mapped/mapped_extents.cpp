@@ -49,7 +49,7 @@ void check_whole(std::span<const file_extent> extents, const std::string& path) 
 bool can_be_mapped(int descriptor, std::span<const file_extent> extents,
                    const extent_options& options) {
   if (must_be_copied(descriptor, options.access, options.path)) return false;
-  if (mapped_block::lie_on_pages(extents)) return true;
+  if (mapped_parts::lie_on_pages(extents)) return true;
   if (options.access == access::read_write)
     throw error(
         errc::unsupported, "these extents cannot be mapped for writing on this machine",

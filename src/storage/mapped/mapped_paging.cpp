@@ -52,72 +52,25 @@ __attribute__((no_sanitize("address", "thread"))) void touch(std::byte* address,
 
 }  // namespace
 
-// ---- positions ----------------------------------------------------------------------------------
-
-// The part that contains this position of the map, or the last part. The caller holds layout_;
-// parts_ is not empty.
-const mapped_block::part* mapped_block::part_at(std::size_t map_position) const noexcept {
-  const auto after = std::upper_bound(
-      parts_.begin() + 1, parts_.end(), map_position,
-      [](std::size_t position, const part& mapped) { return position < mapped.map_offset; });
-  return &*(after - 1);
-}
-
-// The bytes from `map_position` up to `last`, but at most to the end of the part.
-mapped_block::piece mapped_block::piece_at(std::size_t map_position,
-                                           std::size_t last) const noexcept {
-  const std::lock_guard lock(layout_);
-  const part* const in = part_at(map_position);
-  return {reserved_.address() + map_position,
-          std::min(last, in->map_offset + in->bytes) - map_position,
-          in->file_offset + (map_position - in->map_offset)};
-}
-
-template <class Visit>
-void mapped_block::for_each_piece(byte_range range, Visit visit) const {
-  const std::size_t last = skew_ + range.offset + range.bytes;
-  for (std::size_t position = skew_ + range.offset; position < last;) {
-    const piece next = piece_at(position, last);
-    visit(next);
-    position += next.bytes;
-  }
-}
-
-mapped_block::page_run mapped_block::pages_of(const piece& bytes_inside) noexcept {
+mapped_block::page_run mapped_block::pages_of(const mapped_piece& bytes_inside) noexcept {
   const auto first = reinterpret_cast<std::uintptr_t>(bytes_inside.address);
   const std::size_t before = first % system_page_bytes();
   return {bytes_inside.address - before,
           align_up(before + bytes_inside.bytes, system_page_bytes())};
 }
 
-std::optional<std::uint64_t> mapped_block::file_offset(std::size_t offset) const noexcept {
-  const std::lock_guard lock(layout_);
-  if (parts_.empty()) return std::nullopt;
-  const part* const in = part_at(skew_ + offset);
-  return in->file_offset + (skew_ + offset - in->map_offset);
-}
-
-file_extent mapped_block::extent_at(std::size_t offset) const noexcept {
-  const std::lock_guard lock(layout_);
-  const part* const in = part_at(skew_ + offset);
-  const std::size_t inside = skew_ + offset - in->map_offset;
-  return {in->file_offset + inside, in->bytes - inside};
-}
-
-// ---- pages --------------------------------------------------------------------------------------
-
 void mapped_block::advise(access_pattern pattern, byte_range range) const noexcept {
   const int advice = pattern == access_pattern::sequential ? MADV_SEQUENTIAL
                      : pattern == access_pattern::random   ? MADV_RANDOM
                                                            : MADV_NORMAL;
-  for_each_piece(range, [&](const piece& part_of_range) {
+  parts_.for_each_piece(range, [&](const mapped_piece& part_of_range) {
     const auto pages = pages_of(part_of_range);
     ::madvise(pages.address, pages.bytes, advice);
   });
 }
 
 void mapped_block::prefetch(byte_range range) const noexcept {
-  for_each_piece(range, [](const piece& found) {
+  parts_.for_each_piece(range, [](const mapped_piece& found) {
     const auto pages = pages_of(found);
     for (std::size_t offset = 0; offset < pages.bytes; offset += will_need_bytes_max)
       ::madvise(pages.address + offset, std::min(will_need_bytes_max, pages.bytes - offset),
@@ -127,7 +80,7 @@ void mapped_block::prefetch(byte_range range) const noexcept {
 
 void mapped_block::populate(byte_range range, populate_for use) const {
   check_mark();
-  for_each_piece(range, [&](const piece& found) {
+  parts_.for_each_piece(range, [&](const mapped_piece& found) {
     const auto pages = pages_of(found);
     int failure = 0;
     if (populate_run(pages.address, pages.bytes, use, failure)) return;
@@ -154,7 +107,7 @@ void mapped_block::throw_unpopulated(page_run pages, std::uint64_t file_offset, 
   const std::uint64_t lost = file_offset + std::min(offset, pages.bytes - system_page_bytes());
   if (failure == ENOMEM)
     throw error::from_errno(errc::out_of_memory, "a mapped range could not be brought into memory",
-                            failure, {place_in_file(lost)});
+                            failure, {source_.place(lost)});
   // If the device is gone, even the file's size is unknown.
   struct stat about {};
   const bool known = ::fstat(source_.descriptor, &about) == 0;
@@ -166,15 +119,15 @@ void mapped_block::throw_unpopulated(page_run pages, std::uint64_t file_offset, 
       (errno == ENOSPC || errno == EDQUOT))
     throw error::from_errno(
         errc::out_of_space, "a mapped range has no space on the device", errno,
-        {place_in_file(lost), "the file is sparse there: free space, or create it with its space"});
+        {source_.place(lost), "the file is sparse there: free space, or create it with its space"});
   throw error::from_errno(errc::io, "the device could not read a mapped range", failure,
-                          {place_in_file(lost), "its bytes are lost or damaged there"});
+                          {source_.place(lost), "its bytes are lost or damaged there"});
 }
 
 void mapped_block::evict(byte_range range, eviction how) const noexcept {
   // Stores into private pages exist nowhere else: such pages may be swapped, but not dropped.
-  const bool shared = made_for_ != access::copy_on_write;
-  for_each_piece(range, [&](const piece& found) {
+  const bool shared = source_.access != access::copy_on_write;
+  parts_.for_each_piece(range, [&](const mapped_piece& found) {
     const auto pages = pages_of(found);
     ::madvise(pages.address, pages.bytes, shared ? MADV_DONTNEED : MADV_PAGEOUT);
     // The kernel rounds the range inwards to whole pages, and keeps dirty pages.
@@ -186,7 +139,7 @@ void mapped_block::evict(byte_range range, eviction how) const noexcept {
 
 void mapped_block::start_writeback(byte_range range) const noexcept {
   if (!stores_reach_the_file()) return;
-  for_each_piece(range, [&](const piece& found) {
+  parts_.for_each_piece(range, [&](const mapped_piece& found) {
     if (::sync_file_range(source_.descriptor, static_cast<off_t>(found.file_offset),
                           static_cast<off_t>(found.bytes), SYNC_FILE_RANGE_WRITE) != 0)
       report_unwritten(found, errno);
@@ -194,12 +147,12 @@ void mapped_block::start_writeback(byte_range range) const noexcept {
 }
 
 // The system does not say which bytes were not written, so the whole piece is reported.
-void mapped_block::report_unwritten(const piece& unwritten, int failure) const noexcept {
+void mapped_block::report_unwritten(const mapped_piece& unwritten, int failure) const noexcept {
   source_.write_back->report(
       {.error_number = failure, .offset = unwritten.file_offset, .bytes = unwritten.bytes});
 }
 
-void mapped_block::throw_unwritten(const piece& unwritten, int failure) const {
+void mapped_block::throw_unwritten(const mapped_piece& unwritten, int failure) const {
   report_unwritten(unwritten, failure);
   source_.write_back->throw_error(source_.path);
 }
@@ -207,7 +160,7 @@ void mapped_block::throw_unwritten(const piece& unwritten, int failure) const {
 void mapped_block::finish_writeback(byte_range range) const {
   if (!stores_reach_the_file()) return;
   check_mark();
-  for_each_piece(range, [&](const piece& found) {
+  parts_.for_each_piece(range, [&](const mapped_piece& found) {
     if (::sync_file_range(
             source_.descriptor, static_cast<off_t>(found.file_offset),
             static_cast<off_t>(found.bytes),
@@ -222,7 +175,7 @@ void mapped_block::flush(byte_range range, flush_mode mode) const {
   if (!stores_reach_the_file()) return;
   check_mark();
   if (mode == flush_mode::async) return start_writeback(range);
-  for_each_piece(range, [&](const piece& found) {
+  parts_.for_each_piece(range, [&](const mapped_piece& found) {
     const auto pages = pages_of(found);
     if (::msync(pages.address, pages.bytes, MS_SYNC) == 0) return;
     throw_unwritten(found, errno);
@@ -234,7 +187,7 @@ std::size_t mapped_block::resident_bytes(byte_range range) const {
   constexpr std::size_t pages_max = std::size_t{1} << 16;
   std::vector<unsigned char> in_memory;
   std::size_t resident = 0;
-  for_each_piece(range, [&](const piece& found) {
+  parts_.for_each_piece(range, [&](const mapped_piece& found) {
     const auto pages = pages_of(found);
     const std::size_t page = system_page_bytes();
     for (std::size_t offset = 0; offset < pages.bytes; offset += pages_max * page) {
@@ -242,7 +195,7 @@ std::size_t mapped_block::resident_bytes(byte_range range) const {
       in_memory.resize(bytes / page);
       if (::mincore(pages.address + offset, bytes, in_memory.data()) != 0)
         throw error::from_errno(errc::io, "residency could not be read", errno,
-                                {place_in_file(found.file_offset)});
+                                {source_.place(found.file_offset)});
       resident += page * static_cast<std::size_t>(std::count_if(in_memory.begin(), in_memory.end(),
                                                                 [](auto p) { return p & 1; }));
       // Of the first and the last page, count only the bytes that the range covers.
