@@ -329,6 +329,80 @@ TEST_F(FailingCalls, OfOperatorNewAndACommitAllTheSame) {
   EXPECT_GT(refused, 10);
 }
 
+// A change of an array in a transaction, which fails for want of memory.
+struct failing_change {
+  const char* description;
+  bool updated;  // whether the transaction has updated the array before
+  void (*make)(transaction& change, const std::string& name);
+};
+
+const failing_change failing_changes[] = {
+    {"update", false, [](transaction& change, const std::string& name) { change.update(name); }},
+    {"remove", true, [](transaction& change, const std::string& name) { change.remove(name); }},
+    // The new name is too long to be kept without an allocation.
+    {"rename", true,
+     [](transaction& change, const std::string& name) {
+       change.rename(name, std::string(100, 'n'));
+     }},
+};
+
+// Makes the change fail at an allocation. Then the array takes values and they are committed, unless
+// the commit says what has failed. Returns false if the change made fewer allocations.
+bool goes_on_after(const failing_change& failed, const std::string& path, const std::string& name,
+                   std::uint64_t allocation, int& committed) {
+  const tensor wanted = test::counting({300}, dtype::float32);
+  container file = container::open(path, open_mode::write);
+  transaction change = file.begin();
+  std::optional<writable_array> array;
+  if (failed.updated) array = change.update(name);
+  if (failed.updated && name == "dense") array->map();
+  test::fail_calls(failing::allocation, allocation);
+  const outcome went = outcome_of([&] { failed.make(change, name); });
+  test::stop_failing();
+  if (test::failed_call().empty()) return false;
+  if (!went.code) return true;
+  EXPECT_EQ(went.code, errc::out_of_memory) << went.text;
+  const outcome end = outcome_of([&] {
+    if (!array) array = change.update(name);
+    array->write(wanted);
+    change.commit();
+  });
+  if (end.code) {
+    EXPECT_EQ(end.code, errc::out_of_memory) << end.text;
+    EXPECT_NE(end.text.find("one of its changes or writes has failed"), std::string::npos)
+        << end.text;
+    return true;
+  }
+  ++committed;
+  EXPECT_TRUE(equal_bits(file.latest().at(name).read(), wanted));
+  EXPECT_EQ(test::findings_of(file), "");
+  return true;
+}
+
+TEST(ChangesWithoutMemory, LeaveTheirArrayAsItWasOrRefuseToBeCommitted) {
+  const test::scratch_directory directory;
+  const std::string path = directory / "a.shale";
+  {
+    container file = container::create(path);
+    transaction change = file.begin();
+    for (const array_kind kind : {array_kind::dense, array_kind::chunked})
+      change
+          .create(kind == array_kind::dense ? "dense" : "chunked",
+                  {.dtype = dtype::float32, .shape = {300}, .kind = kind})
+          .write(expr(2));
+    change.commit();
+  }
+  for (const failing_change& failed : failing_changes)
+    for (const std::string name : {"dense", "chunked"}) {
+      int committed = 0;
+      for (std::uint64_t call = 0;; ++call) {
+        SCOPED_TRACE(failed.description + (" " + name) + ", allocation " + std::to_string(call));
+        if (!goes_on_after(failed, path, name, call, committed)) break;
+      }
+      EXPECT_GT(committed, 0);
+    }
+}
+
 // commit.3: if a mapping loses bytes while the data is synced, this is noticed before the
 // superblock is written.
 class LostMapping : public testing::Test {

@@ -666,6 +666,23 @@ MUTATIONS = [
              "an array that was removed can still be written through its handle",
              "if (⟦removed⟧)\n    throw", "false",
              "Transaction.RemovesAndMakesAnew"),
+    mutation("handle-ends-before-its-array", "array/transaction/shared_transaction.cpp", "remove",
+             "a removal that fails takes the array's mapping and handles away, and leaves the array",
+             "if (!inner_->erase(name)) throw_no_array(name);",
+             "if (const auto early = written_.find(name); early != written_.end()) {\n"
+             "    early->second->removed = true;\n    early->second->detach_from_file();\n"
+             "    early->second->tiles.reset();\n    written_.erase(early);\n  }\n"
+             "  if (!inner_->erase(name)) throw_no_array(name);",
+             "ChangesWithoutMemory.*"),
+    mutation("key-made-after-the-catalog", "array/transaction/shared_transaction.cpp", "rename",
+             "a renaming that runs out of memory is made, and loses what the transaction has of the array",
+             "std::move(key)", "std::string(to)",
+             "ChangesWithoutMemory.*"),
+    mutation("array-without-tiles-stays", "array/transaction/shared_transaction.cpp", "enlist",
+             "a chunked array that could not be opened is given out without its chunks",
+             "if (⟦!array->record.is_dense()⟧)",
+             "(written_[array->name] = array, !array->record.is_dense())",
+             "ChangesWithoutMemory.*"),
     mutation("end-does-not-wait", "array/transaction/shared_transaction.cpp", "end_operations",
              "a chunk may be written after its transaction has ended",
              "chunks_.wait_for_visits();", "",

@@ -84,13 +84,16 @@ std::shared_ptr<chunk_tiles> shared_transaction::tiles_of(const written_array& a
 
 // ---- arrays -----------------------------------------------------------------------------------
 
-// Enters an array that is written from now on. The caller holds `state_lock_`.
+// Enters an array that is written from now on, or throws and changes nothing. The caller holds
+// `state_lock_`.
 void shared_transaction::enlist(const std::shared_ptr<written_array>& array) {
-  written_[array->name] = array;
+  std::shared_ptr<chunk_tiles> tiles;
   if (!array->record.is_dense())
-    array->tiles = std::make_shared<chunk_tiles>(
+    tiles = std::make_shared<chunk_tiles>(
         label(array->name), array->record,
         std::make_shared<transaction_chunks>(shared_from_this(), array, true));
+  written_[array->name] = array;
+  array->tiles = std::move(tiles);
 }
 
 std::shared_ptr<written_array> shared_transaction::create(format::array_record record) {
@@ -197,14 +200,16 @@ void shared_transaction::remove(std::string_view name) {
   const auto state = lock(state_lock_);
   require_active();
   require_shape_at_rest(name);
-  // The mapping goes first, because its space may be given to something else at once.
+  // The catalog comes first: it alone can fail, and then the array is as it was. Its space is free
+  // from here on, but nothing else gets it before the mapping is detached, because that needs
+  // `state_lock_`.
+  if (!inner_->erase(name)) throw_no_array(name);
   if (const auto known = written_.find(name); known != written_.end()) {
     known->second->removed = true;
     known->second->detach_from_file();
     known->second->tiles.reset();  // the tiles and the transaction own each other
     written_.erase(known);
   }
-  if (!inner_->erase(name)) throw_no_array(name);
 }
 
 void shared_transaction::rename(std::string_view from, std::string_view to) {
@@ -214,11 +219,12 @@ void shared_transaction::rename(std::string_view from, std::string_view to) {
   require_new_name(to);
   if (!inner_->find(from)) throw_no_array(from);
   require_shape_at_rest(from);
+  std::string key(to), name(to);  // nothing that can fail comes after the catalog
   inner_->rename(from, to);
   if (const auto known = written_.find(from); known != written_.end()) {
     auto moved = written_.extract(known);
-    moved.key() = to;
-    moved.mapped()->name = to;
+    moved.key() = std::move(key);
+    moved.mapped()->name = std::move(name);
     written_.insert(std::move(moved));
   }
 }
