@@ -2,6 +2,8 @@
 // public function of storages, arrays and foreign files that takes one: they are refused, and
 // nothing is made.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <functional>
@@ -39,6 +41,10 @@ class OddValue : public testing::Test {
     EXPECT_EQ(test::read_file(directory_ / "x.npy"), bytes);
   }
 
+  // A segment of an odd lifetime, if it were made, could be removed in no other way.
+  ~OddValue() override { ::shm_unlink(("/shale." + segment_).c_str()); }
+
+  const std::string segment_ = "odd-values-" + std::to_string(::getpid());
   test::scratch_directory directory_;
   const tensor values_ = tensor::of<float>({1, 2, 3, 4});
 };
@@ -162,14 +168,14 @@ TEST_F(OddValue, OfAnyEnumerationIsRefused) {
   });
   expect_refused("adopt_owner", [&] { storage::adopt_owner(bytes, 8, nullptr, access_7); });
 
-  const std::string segment = "odd-values-" + std::to_string(::getpid());
-  expect_refused("create_shared",
-                 [&] { create_shared(segment, 8, {.lifetime = static_cast<shared_lifetime>(7)}); });
-  EXPECT_FALSE(remove_shared(segment));
-  const storage shared = create_shared(segment, 8);
-  expect_refused("open_shared", [&] { open_shared(segment, {.access = access_7}); });
+  expect_refused("create_shared", [&] {
+    create_shared(segment_, 8, {.lifetime = static_cast<shared_lifetime>(7)});
+  });
+  EXPECT_FALSE(remove_shared(segment_));
+  const storage shared = create_shared(segment_, 8);
+  expect_refused("open_shared", [&] { open_shared(segment_, {.access = access_7}); });
   expect_refused("open_shared, owner",
-                 [&] { open_shared(segment, {.owner = static_cast<shared_owner>(7)}); });
+                 [&] { open_shared(segment_, {.owner = static_cast<shared_owner>(7)}); });
 
   const auto mode = static_cast<open_mode>(7);
   const std::string file = directory_ / "x.shale";

@@ -33,12 +33,6 @@ namespace {
 
 class UnfinishedFile : public testing::Test {
  protected:
-  UnfinishedFile() {
-    char pattern[] = "/tmp/shale-unfinished-XXXXXX";
-    directory_ = ::mkdtemp(pattern);
-  }
-  ~UnfinishedFile() override { std::filesystem::remove_all(directory_); }
-
   std::string target() const { return directory_ + "/x.png"; }
   static void write(const std::string& path, const std::string& text) {
     std::ofstream(path) << text;
@@ -51,7 +45,8 @@ class UnfinishedFile : public testing::Test {
     return std::distance(std::filesystem::directory_iterator(directory_), {});
   }
 
-  std::string directory_;
+  const test::scratch_directory scratch_;
+  const std::string directory_ = scratch_.path();
 };
 
 // Set-ID bits of the replaced file are not copied.

@@ -1,6 +1,8 @@
 // A directory for the files of one test.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -12,12 +14,46 @@
 
 namespace shale::test {
 
-/// A new directory under TMPDIR or under the given folder. The destructor removes it with its
+/// The folder of all scratch directories of a test program and of the processes that it starts. It
+/// is removed at the program's end, with what is left of processes that ended without destructors.
+class scratch_root {
+ public:
+  /// The program's own, in TMPDIR; or that of the program that has started this one.
+  static const std::string& path() {
+    static const scratch_root root;
+    return root.path_;
+  }
+
+ private:
+  static constexpr const char* variable = "SHALE_SCRATCH_ROOT";
+
+  scratch_root() {
+    if (const char* const inherited = std::getenv(variable)) {
+      path_ = inherited;
+      return;
+    }
+    path_ = (std::filesystem::temp_directory_path() / "shale-tests-XXXXXX").string();
+    if (::mkdtemp(path_.data()) == nullptr || ::setenv(variable, path_.c_str(), 1) != 0)
+      throw std::runtime_error("no folder for scratch directories");
+    // As for /tmp: some tests act as another user.
+    std::filesystem::permissions(path_,
+                                 std::filesystem::perms::all | std::filesystem::perms::sticky_bit);
+    maker_ = ::getpid();
+  }
+  ~scratch_root() {
+    std::error_code ignored;
+    if (maker_ == ::getpid()) std::filesystem::remove_all(path_, ignored);
+  }
+
+  std::string path_;
+  pid_t maker_ = 0;
+};
+
+/// A new directory in the program's folder or in the given one. The destructor removes it with its
 /// contents.
 class scratch_directory {
  public:
-  explicit scratch_directory(
-      const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
+  explicit scratch_directory(const std::filesystem::path& parent = scratch_root::path()) {
     path_ = (parent / "shale-test-XXXXXX").string();
     if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("no scratch directory");
   }
