@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <complex>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "shale/creation.hpp"
@@ -116,6 +118,111 @@ TYPED_TEST(TensorProducts, CrossHasDifferencesOfTwoProducts) {
   }
 }
 
+/// Random numbers for the axes of a tensordot: which axes of both are summed.
+struct summed_axes {
+  dims a, b;
+};
+
+TYPED_TEST(TensorProducts, TensordotSumsOverPairsOfAxes) {
+  using T = TypeParam;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    random_choices choose(seed);
+    const dims left = test::random_shape(choose, {.axes_max = 4, .longest = 4});
+    dims right = test::random_shape(choose, {.axes_max = 4, .longest = 4});
+    const index_t count = choose(0, std::min(left.size(), right.size()));
+    summed_axes axes;
+    while (axes.a.size() < count) {
+      const index_t i = choose(0, left.size() - 1), j = choose(0, right.size() - 1);
+      if (std::find(axes.a.begin(), axes.a.end(), i) != axes.a.end()) continue;
+      if (std::find(axes.b.begin(), axes.b.end(), j) != axes.b.end()) continue;
+      axes.a.push_back(i);
+      axes.b.push_back(j);
+      right[j] = left[i];
+    }
+    const tensor a = test::random_tensor<T>(choose, left),
+                 b = test::random_tensor<T>(choose, right);
+    const auto ea = elements_of<T>(a), eb = elements_of<T>(b);
+    index_list shape;
+    for (index_t k = 0; k < left.size(); ++k)
+      if (std::find(axes.a.begin(), axes.a.end(), k) == axes.a.end()) shape.push_back(left[k]);
+    for (index_t k = 0; k < right.size(); ++k)
+      if (std::find(axes.b.begin(), axes.b.end(), k) == axes.b.end()) shape.push_back(right[k]);
+    std::vector<T> wanted(static_cast<std::size_t>(count_of(shape)), T(0));
+    for (index_t i = 0; i < count_of(as_list(left)); ++i) {
+      for (index_t j = 0; j < count_of(as_list(right)); ++j) {
+        const index_list at_a = coordinates_of(i, as_list(left));
+        const index_list at_b = coordinates_of(j, as_list(right));
+        index_list at;
+        bool meets = true;
+        for (index_t k = 0; k < left.size(); ++k) {
+          const auto place = std::find(axes.a.begin(), axes.a.end(), k) - axes.a.begin();
+          const index_t own = at_a[static_cast<std::size_t>(k)];
+          if (place == count) at.push_back(own);
+          else meets = meets && own == at_b[static_cast<std::size_t>(axes.b[place])];
+        }
+        if (!meets) continue;
+        for (index_t k = 0; k < right.size(); ++k)
+          if (std::find(axes.b.begin(), axes.b.end(), k) == axes.b.end())
+            at.push_back(at_b[static_cast<std::size_t>(k)]);
+        T& sum = wanted[number_of(at, shape)];
+        sum = static_cast<T>(
+            sum + product_of(ea[static_cast<std::size_t>(i)], eb[static_cast<std::size_t>(j)]));
+      }
+    }
+    const expr made = tensordot(a, b, axes.a, axes.b);
+    ASSERT_EQ(as_list(made.shape()), shape);
+    ASSERT_EQ(made.dtype(), a.dtype());
+    ASSERT_EQ(elements_of<T>(eval(made)), wanted);
+  }
+}
+
+TYPED_TEST(TensorProducts, VecdotConjugatesTheLeftVector) {
+  using T = TypeParam;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    random_choices choose(seed);
+    const dims batch = test::random_shape(choose, {.axes_max = 3, .longest = 4});
+    const index_t axis = choose(0, batch.size()), length = choose(0, 9);
+    dims shape = batch, few = batch;
+    for (auto& extent : few)
+      if (choose(0, 2) == 0) extent = 1;
+    shape.insert(axis, length);
+    few.insert(axis, length);
+    const tensor a = test::random_tensor<T>(choose, few), b = test::random_tensor<T>(choose, shape);
+    expr left = a;
+    if constexpr (std::is_same_v<T, std::complex<double>>) left = left * std::complex<double>(2, 3);
+    const auto ea = elements_of<T>(eval(left)), eb = elements_of<T>(b);
+    std::vector<T> wanted;
+    for (index_t number = 0; number < count_of(as_list(batch)); ++number) {
+      T sum(0);
+      for (index_t k = 0; k < length; ++k) {
+        index_list at = coordinates_of(number, as_list(batch));
+        at.insert(at.begin() + axis, k);
+        index_list at_few = at;
+        for (index_t j = 0; j < few.size(); ++j)
+          if (few[j] == 1) at_few[static_cast<std::size_t>(j)] = 0;
+        T factor = ea[number_of(at_few, as_list(few))];
+        if constexpr (std::is_same_v<T, std::complex<double>>) factor = std::conj(factor);
+        sum = static_cast<T>(sum + product_of(factor, eb[number_of(at, as_list(shape))]));
+      }
+      wanted.push_back(sum);
+    }
+    const expr made = vecdot(left, b, axis);
+    ASSERT_EQ(made.shape(), batch);
+    ASSERT_EQ(elements_of<T>(eval(made)), wanted);
+  }
+}
+
+TEST(TensorProductSums, OfFloatsAreRoundedOnce) {
+  // In float32, 2^24 + 1 is 2^24, and the products of the first elements cancel.
+  const tensor a = tensor::of({4096.f, 1.f, -4096.f}), b = tensor::of({4096.f, 1.f, 4096.f});
+  EXPECT_EQ(eval(vecdot(a, b)).item().as<float>(), 1);
+  EXPECT_EQ(eval(tensordot(a, b, 1)).item().as<float>(), 1);
+  EXPECT_EQ(vecdot(tensor::zeros({3}, dtype::boolean), tensor::zeros({3}, dtype::boolean)).dtype(),
+            dtype::boolean);
+}
+
 TEST(TensorProductErrors, NameShapes) {
   EXPECT_NE(text_of([] {
               cross(zeros({2, 3}), zeros({2, 2}));
@@ -129,6 +236,19 @@ TEST(TensorProductErrors, NameShapes) {
   EXPECT_EQ(code_of([&] { kron(broad, broad); }), errc::invalid_argument);
   EXPECT_EQ(code_of([&] { kron(zeros({2}, dtype::uint64), zeros({2}, dtype::int64)); }),
             errc::invalid_argument);
+  EXPECT_EQ(code_of([] { vecdot(zeros({2, 3}), zeros({2, 1})); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([] { vecdot(expr(1), zeros({2})); }), errc::invalid_argument);
+  EXPECT_NE(text_of([] {
+              tensordot(zeros({2, 3}), zeros({2, 3}), {1}, {0});
+            }).find("axes (1,) of shape (2, 3) and axes (0,) of shape (2, 3)"),
+            std::string::npos);
+  EXPECT_EQ(code_of([] {
+              tensordot(zeros({2, 2}), zeros({2, 2}), {0, -2}, {0, 1});
+            }),
+            errc::invalid_argument);
+  EXPECT_EQ(code_of([] { tensordot(zeros({2}), zeros({2}), {0}, {}); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([] { tensordot(zeros({2}), zeros({2, 2})); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([] { tensordot(zeros({2}), zeros({2}), -1); }), errc::invalid_argument);
   EXPECT_EQ(kron(zeros({2}, dtype::int16), zeros({3}, dtype::float32)).dtype(),
             promote(dtype::int16, dtype::float32));
 }

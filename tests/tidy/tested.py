@@ -86,6 +86,10 @@ THROUGH = {
         "generate": ("tests/ops/expr_test.cpp", "arange, tile and repeat"),
         "rearranged": ("tests/ops/expr_test.cpp", "tile and repeat"),
     },
+    "src/ops/functions/linear_algebra": {
+        "contraction": ("tests/ops/einsum_test.cpp", "einsum, tensordot and addbmm"),
+        "subscripts": ("tests/ops/einsum_test.cpp", "random subscripts, and those that are refused"),
+    },
     "src/ops/functions/indexing": {
         "indexing": ("tests/ops/indexing_test.cpp", "expr::index with arrays"),
     },

@@ -720,6 +720,10 @@ class Command(ShaleCase):
                 "{}(f, ((2, 3), (5, 1)), mode='reflect')", "{}(i.T, 3, 'symmetric')", "{}(h, (2, 3), 'wrap')"],
         "rot90": ["{}(f)", "{}(i, 2)", "{}(f, -1)", "{}(f.reshape(2, 3, 4), k=1, axes=(2, 0))"],
         "meshgrid": ["{}(f[0], i[:, 0])[0]", "{}(f[0], i[:, 0])[1]", "{}(f[0], h, i[0], indexing='ij')[2]"],
+        "vecdot": ["{}(f, i)", "{}(f[0], f, axis=-1)", "{}(f, i[:, :1] + 0 * f, 0)"],
+        "tensordot": ["{}(f, i)", "{}(f, i.T, 1)", "{}(f, i, axes=(1, 1))", "{}(f, i, ((0, 1), [0, 1]))", "{}(f, h, 0)"],
+        "einsum": ["{}('ij,kj', f, i)", "{}('ij, jk -> ki', f, f.T)", "{}('ii->i', s)", "{}('ij->', i)",
+                   "{}('...j,jk,k->...', f.reshape(2, 2, 6), f.T, i[:, 0])", "{}('ij,ij,ij->j', f, i, f[:1])"],
         "kron": ["{}(f, i)", "{}(f[0], i[:2])", "{}(2, i)"],
         "cross": ["{}(f[:, :3], i[:, 3:])", "{}(f[:3], i[1:], axis=0)", "{}(f[0, :3], i[:, :3])"],
         "flip": ["{}(f)", "{}(f, axis=0)"], "broadcast_to": ["{}(f[0], (3, 6))"],
@@ -732,6 +736,7 @@ class Command(ShaleCase):
             np.sum(np.exp(d), axis, keepdims=True)),
         "vector_norm": lambda x, axis=None, keepdims=False, ord=2: np.linalg.norm(
             x.ravel() if axis is None else x, ord, axis, keepdims),
+        "vecdot": lambda a, b, axis=-1: np.sum(a * b, axis),
         **{name: getattr(np.linalg, name) for name in "solve inv det cond matrix_power".split()},
         "triangular_solve": lambda a, b, upper=False: np.linalg.solve((np.tril, np.triu)[upper](a), b),
         "cholesky": lambda a, upper=False: (lambda l: l.T if upper else l)(np.linalg.cholesky(a)),

@@ -4,7 +4,9 @@
 #include <string>
 
 #include "core/allocating.hpp"
+#include "ops/functions/linear_algebra/contraction.hpp"
 #include "ops/leaves/rearranged.hpp"
+#include "shale/elementwise.hpp"
 #include "shale/error.hpp"
 #include "shale/manipulation.hpp"
 
@@ -41,7 +43,65 @@ expr vectors_of(const expr& a, index_t axis) {
   return a.moveaxis(along, -1);
 }
 
+// The axes of `a`, each once, counted from the front.
+dims axes_of(const expr& a, const dims& given) {
+  dims axes;
+  for (const index_t entry : given) {
+    const index_t axis = normalize_axis(entry, a.rank());
+    if (std::find(axes.begin(), axes.end(), axis) != axes.end())
+      throw error(errc::invalid_argument, "tensordot: an axis is summed twice",
+                  {"axis " + std::to_string(axis) + " of shape " + to_string(a.shape())});
+    axes.push_back(axis);
+  }
+  return axes;
+}
+
 }  // namespace
+
+expr vecdot(const expr& a, const expr& b, index_t axis) {
+  return allocating([&] {
+    const expr left = a.moveaxis(axis, -1), right = b.moveaxis(axis, -1);
+    if (left.shape(-1) != right.shape(-1))
+      throw error(errc::invalid_argument, "vecdot needs vectors of one length",
+                  {"got shapes " + to_string(a.shape()) + " and " + to_string(b.shape()) +
+                   ", axis " + std::to_string(axis)});
+    return sum_of_products(conj(left), right, 1);
+  });
+}
+
+expr tensordot(const expr& a, const expr& b, const dims& axes_a, const dims& axes_b) {
+  return allocating([&] {
+    const dims of_a = axes_of(a, axes_a), of_b = axes_of(b, axes_b);
+    bool fits = of_a.size() == of_b.size();
+    for (index_t k = 0; fits && k < of_a.size(); ++k) fits = a.shape(of_a[k]) == b.shape(of_b[k]);
+    if (!fits)
+      throw error(errc::invalid_argument, "tensordot: the summed axes have other extents",
+                  {"got axes " + to_string(axes_a) + " of shape " + to_string(a.shape()) +
+                   " and axes " + to_string(axes_b) + " of shape " + to_string(b.shape())});
+    // The axes of `a` are named by their numbers. Those of `b` that are summed have the same names.
+    named_array left{a, {}}, right{b, {}};
+    for (index_t axis = 0; axis < a.rank(); ++axis) left.names.push_back(axis);
+    for (index_t axis = 0; axis < b.rank(); ++axis) right.names.push_back(rank_max + axis);
+    for (index_t k = 0; k < of_b.size(); ++k) right.names[of_b[k]] = of_a[k];
+    const name_set kept = (names_of(left) | names_of(right)) & ~(names_of(left) & names_of(right));
+    return contracted(left, right, kept).values;
+  });
+}
+
+expr tensordot(const expr& a, const expr& b, index_t count) {
+  return allocating([&] {
+    if (count < 0 || count > a.rank() || count > b.rank())
+      throw error(errc::invalid_argument, "tensordot: the operands have too few axes",
+                  {"got shapes " + to_string(a.shape()) + " and " + to_string(b.shape()) +
+                   ", and " + std::to_string(count) + " axes to sum"});
+    dims last, first;
+    for (index_t k = 0; k < count; ++k) {
+      last.push_back(a.rank() - count + k);
+      first.push_back(k);
+    }
+    return tensordot(a, b, last, first);
+  });
+}
 
 expr kron(const expr& a, const expr& b) {
   return allocating([&] {

@@ -1,0 +1,175 @@
+// Each operand first loses repeated names, by diagonals, and axes of length 1, which are broadcast by
+// leaving them out. Then pairs are contracted until one array is left.
+#include "shale/einsum.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/allocating.hpp"
+#include "ops/functions/linear_algebra/contraction.hpp"
+#include "ops/functions/linear_algebra/subscripts.hpp"
+#include "shale/elementwise.hpp"
+#include "shale/error.hpp"
+
+namespace shale {
+
+using namespace ops;
+using detail::allocating;
+
+namespace {
+
+/// The extents of names. Those that no operand has are -1.
+class name_extents {
+ public:
+  name_extents() { extents_.fill(-1); }
+
+  index_t operator[](index_t name) const { return extents_[static_cast<std::size_t>(name)]; }
+
+  /// Adds the axes of an operand. An extent of 1 fits every other one, except in the same operand.
+  void add(const subscripts& text, std::size_t number, const dims& names, const dims& shape) {
+    for (index_t axis = 0; axis < names.size(); ++axis) {
+      index_t& extent = extents_[static_cast<std::size_t>(names[axis])];
+      const auto first = std::find(names.begin(), names.begin() + axis, names[axis]);
+      const index_t own = shape[first - names.begin()];
+      if (own != shape[axis]) differ(text, number, names[axis], own, shape[axis]);
+      if (extent >= 0 && extent != 1 && own != 1 && own != extent)
+        differ(text, number, names[axis], extent, own);
+      if (extent < 0 || extent == 1) extent = own;
+    }
+  }
+
+ private:
+  [[noreturn]] static void differ(const subscripts& text, std::size_t number, index_t name,
+                                  index_t one, index_t other) {
+    text.fail("'" + name_text(name) + "' has extents " + std::to_string(one) + " and " +
+                  std::to_string(other) + " in operand " + std::to_string(number),
+              text.operands[number].begin);
+  }
+
+  std::array<index_t, axis_names_max> extents_{};
+};
+
+/// The operand with different names, and without its axes of length 1.
+named_array simplified(named_array a) {
+  for (index_t axis = 0; axis < a.names.size();) {
+    const auto again =
+        std::find(a.names.begin() + axis + 1, a.names.end(), a.names[axis]) - a.names.begin();
+    if (again == a.names.size()) {
+      ++axis;
+      continue;
+    }
+    const index_t name = a.names[axis];
+    a.values = a.values.diagonal(0, axis, again);
+    a.names.erase(again);
+    a.names.erase(axis);
+    a.names.push_back(name);
+  }
+  for (index_t axis = a.names.size(); axis-- > 0;) {
+    if (a.values.shape(axis) != 1) continue;
+    a.values = a.values.squeeze(axis);
+    a.names.erase(axis);
+  }
+  return a;
+}
+
+/// The elements of an array with these names.
+double size_of(const name_set& names, const name_extents& extents) {
+  double size = 1;
+  for (index_t name = 0; name < axis_names_max; ++name)
+    if (names[static_cast<std::size_t>(name)]) size *= static_cast<double>(extents[name]);
+  return size;
+}
+
+/// The operands that are still to be multiplied.
+class open_product {
+ public:
+  open_product(std::vector<named_array> operands, const name_extents& extents,
+               const name_set& wanted)
+      : operands_(std::move(operands)), extents_(extents), wanted_(wanted) {}
+
+  named_array result() {
+    while (operands_.size() > 1) multiply(cheapest());
+    return summed(operands_.front(), wanted_);
+  }
+
+ private:
+  using pair = std::pair<std::size_t, std::size_t>;
+
+  /// The names that the result needs, or an operand other than these two.
+  name_set needed_without(const pair& multiplied) const {
+    name_set needed = wanted_;
+    for (std::size_t k = 0; k < operands_.size(); ++k)
+      if (k != multiplied.first && k != multiplied.second) needed |= names_of(operands_[k]);
+    return needed;
+  }
+
+  /// The first pair with the smallest product; of several, the one with the fewest multiplications.
+  pair cheapest() const {
+    pair best{0, 1};
+    std::pair<double, double> least{-1, -1};
+    for (std::size_t i = 0; i < operands_.size(); ++i) {
+      for (std::size_t j = i + 1; j < operands_.size(); ++j) {
+        const name_set both = names_of(operands_[i]) | names_of(operands_[j]);
+        const std::pair<double, double> costs{size_of(both & needed_without({i, j}), extents_),
+                                              size_of(both, extents_)};
+        if (least.first >= 0 && !(costs < least)) continue;
+        least = costs;
+        best = {i, j};
+      }
+    }
+    return best;
+  }
+
+  void multiply(const pair& of) {
+    operands_[of.first] = contracted(operands_[of.first], operands_[of.second], needed_without(of));
+    operands_.erase(operands_.begin() + static_cast<std::ptrdiff_t>(of.second));
+  }
+
+  std::vector<named_array> operands_;
+  const name_extents& extents_;
+  name_set wanted_;
+};
+
+expr einsum_of(const subscripts& text, std::span<const expr> operands) {
+  if (operands.size() != text.operands.size())
+    throw error(errc::invalid_argument, "einsum needs an operand for each term",
+                {"got " + std::to_string(operands.size()) + " operands for '" +
+                 std::string(text.text) + "'"});
+  name_extents extents;
+  std::vector<named_array> arrays;
+  dtype type = operands[0].dtype();
+  index_t ellipsis_axes = 0;
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    const dims names = text.names_of_operand(k, operands[k].shape());
+    extents.add(text, k, names, operands[k].shape());
+    ellipsis_axes = std::max(ellipsis_axes, names.size() - text.operands[k].names.size());
+    arrays.push_back({operands[k], names});
+    type = promote(type, operands[k].dtype());
+  }
+  const dims names = text.names_of_result(ellipsis_axes);
+  for (named_array& array : arrays) array = simplified({astype(array.values, type), array.names});
+
+  // Only names of more than one position are left.
+  dims left;
+  name_set wanted;
+  for (const index_t name : names) {
+    if (extents[name] == 1) continue;
+    left.push_back(name);
+    wanted.set(static_cast<std::size_t>(name));
+  }
+  expr result = arranged(open_product(std::move(arrays), extents, wanted).result(), left);
+  for (index_t axis = 0; axis < names.size(); ++axis)
+    if (extents[names[axis]] == 1) result = result.expand_dims(axis);
+  return result;
+}
+
+}  // namespace
+
+expr einsum(std::string_view text, std::span<const expr> operands) {
+  return allocating([&] { return einsum_of(subscripts::read(text), operands); });
+}
+
+}  // namespace shale
