@@ -2,6 +2,7 @@
 #pragma once
 
 #include "shale/creation.hpp"
+#include "shale/distances.hpp"
 #include "shale/einsum.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/expr.hpp"

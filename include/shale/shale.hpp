@@ -7,6 +7,7 @@
 #include "shale/container.hpp"
 #include "shale/convert.hpp"
 #include "shale/decompositions.hpp"
+#include "shale/distances.hpp"
 #include "shale/einsum.hpp"
 #include "shale/executor.hpp"
 #include "shale/functions.hpp"

@@ -726,6 +726,9 @@ class Command(ShaleCase):
                    "{}('...j,jk,k->...', f.reshape(2, 2, 6), f.T, i[:, 0])", "{}('ij,ij,ij->j', f, i, f[:1])"],
         "kron": ["{}(f, i)", "{}(f[0], i[:2])", "{}(2, i)"],
         "cross": ["{}(f[:, :3], i[:, 3:])", "{}(f[:3], i[1:], axis=0)", "{}(f[0, :3], i[:, :3])"],
+        "cdist": ["{}(f, i)", "{}(f, f[:2], 1)", "{}(i, i, p=inf)", "{}(f, p, p=3.5)"],
+        "dist": ["{}(f, i)", "{}(f, 2, 1)", "{}(f, p, p=inf)"],
+        "renorm": ["{}(f, 2, 0, 5)", "{}(f, 1, axis=1, maxnorm=4.5)", "{}(i, inf, -1, 3)"],
         "flip": ["{}(f)", "{}(f, axis=0)"], "broadcast_to": ["{}(f[0], (3, 6))"],
     }
     # What NumPy has under no name.
@@ -736,6 +739,10 @@ class Command(ShaleCase):
             np.sum(np.exp(d), axis, keepdims=True)),
         "vector_norm": lambda x, axis=None, keepdims=False, ord=2: np.linalg.norm(
             x.ravel() if axis is None else x, ord, axis, keepdims),
+        "cdist": lambda a, b, p=2: np.linalg.norm(a[:, None] - b, p, -1),
+        "dist": lambda a, b, p=2: np.linalg.norm((a - b).ravel(), p),
+        "renorm": lambda a, p, axis, maxnorm: a * np.minimum(1, maxnorm / np.linalg.norm(
+            a, p, (axis + 1) % 2, keepdims=True)),
         "vecdot": lambda a, b, axis=-1: np.sum(a * b, axis),
         **{name: getattr(np.linalg, name) for name in "solve inv det cond matrix_power".split()},
         "triangular_solve": lambda a, b, upper=False: np.linalg.solve((np.tril, np.triu)[upper](a), b),

@@ -53,6 +53,25 @@ value einsum(arguments& from) {
   return {shale::einsum(subscripts.as<std::string>(), operands)};
 }
 
+value cdist(arguments& from) {
+  const expr a = from.array("XA");
+  const expr b = from.array("XB");
+  return {shale::cdist(a, b, from.real("p", 2))};
+}
+
+value dist(arguments& from) {
+  const expr a = from.array("a");
+  const expr b = from.array("b");
+  return {shale::dist(a, b, from.real("p", 2))};
+}
+
+value renorm(arguments& from) {
+  const expr a = from.array("a");
+  const double order = from.real("p", 2);
+  const index_t axis = from.index("axis", 0);
+  return {shale::renorm(a, axis, from.real("maxnorm", 1), order)};
+}
+
 }  // namespace
 
 std::vector<function> product_functions() {
@@ -61,6 +80,9 @@ std::vector<function> product_functions() {
       {"tensordot", tensordot, "tensordot(a, b, axes=2)"},
       {"einsum", einsum, "einsum(subscripts, a1, a2, …)"},
       {"kron", kron, "kron(a, b)"},
+      {"cdist", cdist, "cdist(XA, XB, p=2)"},
+      {"dist", dist, "dist(a, b, p=2)"},
+      {"renorm", renorm, "renorm(a, p=2, axis=0, maxnorm=1)"},
       {"cross", cross, "cross(a, b, axis=-1)"},
   };
 }

@@ -1,0 +1,73 @@
+#include "shale/distances.hpp"
+
+#include <string>
+
+#include "core/allocating.hpp"
+#include "ops/linalg/products.hpp"
+#include "shale/elementwise.hpp"
+#include "shale/error.hpp"
+#include "shale/linalg.hpp"
+
+namespace shale {
+
+using namespace ops;
+using detail::allocating;
+
+namespace {
+
+// The dtypes in which distances are returned and computed.
+struct distance_dtypes {
+  dtype result;
+  dtype compute;  // of the differences
+
+  distance_dtypes(const expr& a, const expr& b) {
+    // product_dtype refuses what does not compute. An integer becomes the float of its square root.
+    const dtype differences = sqrt(zeros_of(product_dtype(a.dtype(), b.dtype()))).dtype();
+    compute = multiplied_as(differences);
+    result = abs(zeros_of(differences)).dtype();
+  }
+
+ private:
+  static expr zeros_of(dtype type) { return astype(expr(0), type); }
+};
+
+}  // namespace
+
+expr cdist(const expr& a, const expr& b, double order) {
+  return allocating([&] {
+    if (a.rank() < 2 || b.rank() < 2 || a.shape(-1) != b.shape(-1))
+      throw error(errc::invalid_argument, "cdist needs two matrices with rows of one length",
+                  {"got shapes " + to_string(a.shape()) + " and " + to_string(b.shape())});
+    const distance_dtypes types(a, b);
+    const expr from = astype(a, types.compute).expand_dims(a.rank() - 1);
+    const expr to = astype(b, types.compute).expand_dims(b.rank() - 2);
+    return astype(vector_norm(from - to, order, {-1}), types.result);
+  });
+}
+
+expr dist(const expr& a, const expr& b, double order) {
+  return allocating([&] {
+    const distance_dtypes types(a, b);
+    return astype(vector_norm(astype(a, types.compute) - astype(b, types.compute), order),
+                  types.result);
+  });
+}
+
+expr renorm(const expr& a, index_t axis, double norm_max, double order) {
+  return allocating([&] {
+    if (!(norm_max >= 0))
+      throw error(errc::invalid_argument, "renorm needs a largest norm of 0 or more",
+                  {"got " + std::to_string(norm_max)});
+    const index_t along = normalize_axis(axis, a.rank());
+    const dtype result = sqrt(astype(expr(0), product_dtype(a.dtype(), a.dtype()))).dtype();
+    const expr values = astype(a, multiplied_as(result));
+    dims others;
+    for (index_t k = 0; k < a.rank(); ++k)
+      if (k != along) others.push_back(k);
+    const expr norms = vector_norm(values, order, others, keepdims::yes);
+    const expr factors = where(norms > norm_max, norm_max / norms, 1);
+    return astype(values * factors, result);
+  });
+}
+
+}  // namespace shale
