@@ -6,6 +6,7 @@
 #include "shale/einsum.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/expr.hpp"
+#include "shale/gradient.hpp"
 #include "shale/linalg.hpp"
 #include "shale/manipulation.hpp"
 #include "shale/padding.hpp"

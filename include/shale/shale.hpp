@@ -11,6 +11,7 @@
 #include "shale/einsum.hpp"
 #include "shale/executor.hpp"
 #include "shale/functions.hpp"
+#include "shale/gradient.hpp"
 #include "shale/histograms.hpp"
 #include "shale/least_squares.hpp"
 #include "shale/linalg.hpp"

@@ -729,6 +729,11 @@ class Command(ShaleCase):
         "cdist": ["{}(f, i)", "{}(f, f[:2], 1)", "{}(i, i, p=inf)", "{}(f, p, p=3.5)"],
         "dist": ["{}(f, i)", "{}(f, 2, 1)", "{}(f, p, p=inf)"],
         "renorm": ["{}(f, 2, 0, 5)", "{}(f, 1, axis=1, maxnorm=4.5)", "{}(i, inf, -1, 3)"],
+        "gradient": ["{}(f[0])", "{}(h)", "{}(f, 0.5, axis=1)", "{}(f)[0]", "{}(i, 3)[1]"],
+        "topk": ["{}(f, 2)[0]", "{}(i, 3, axis=0)[1]", "{}(g, 2, -1, False)[1]"],
+        "kthvalue": ["{}(f, 2)[0]", "{}(i, 3, axis=0)[1]"], "mode": ["{}(i)[0]", "{}(i > 0, 0)[1]"],
+        "histogram": ["{}(f)[0]", "{}(f, 4)[1]", "{}(i, 5, range=(-2, 3))[0]", "{}(f, linspace(-5, 5, 7))[0]",
+                      "{}(f, 4, density=True)[0]", "{}(f, 3, weights=p)[0]"],
         "flip": ["{}(f)", "{}(f, axis=0)"], "broadcast_to": ["{}(f[0], (3, 6))"],
     }
     # What NumPy has under no name.
@@ -743,6 +748,14 @@ class Command(ShaleCase):
         "dist": lambda a, b, p=2: np.linalg.norm((a - b).ravel(), p),
         "renorm": lambda a, p, axis, maxnorm: a * np.minimum(1, maxnorm / np.linalg.norm(
             a, p, (axis + 1) % 2, keepdims=True)),
+        "topk": lambda x, k, axis=-1, largest=True: (
+            order := np.argsort(-x if largest else x, axis, kind="stable").take(range(k), axis),
+            )[:0] or (np.take_along_axis(x, order, axis), order),
+        "kthvalue": lambda x, k, axis=-1: (np.sort(x, axis).take(k - 1, axis),
+                                           np.argsort(x, axis, kind="stable").take(k - 1, axis)),
+        "mode": lambda x, axis=-1: tuple(np.array(part) for part in zip(*(
+            max(((row == value).sum(), -value, value, np.argmax(row == value)) for value in row.astype(int))[2:]
+            for row in np.moveaxis(x, axis, -1)))),
         "vecdot": lambda a, b, axis=-1: np.sum(a * b, axis),
         **{name: getattr(np.linalg, name) for name in "solve inv det cond matrix_power".split()},
         "triangular_solve": lambda a, b, upper=False: np.linalg.solve((np.tril, np.triu)[upper](a), b),

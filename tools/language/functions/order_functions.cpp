@@ -61,6 +61,53 @@ value bincount(arguments& from) {
   return {expr(shale::bincount(x, each, from.index("minlength", 0)))};
 }
 
+value pair_of(const tensor& first, const tensor& second) {
+  return {value::tuple({value(expr(first)), value(expr(second))})};
+}
+
+value pair_of(const ranked_elements& found) { return pair_of(found.values, found.indices); }
+
+value topk(arguments& from) {
+  const expr x = from.array("x");
+  const index_t k = from.index("k");
+  const index_t axis = from.index("axis", -1);
+  return pair_of(shale::topk(x, k, axis, from.flag("largest", true) ? largest::yes : largest::no));
+}
+
+value kthvalue(arguments& from) {
+  const expr x = from.array("x");
+  const index_t k = from.index("k");
+  return pair_of(shale::kthvalue(x, k, from.index("axis", -1)));
+}
+
+value mode(arguments& from) {
+  const expr x = from.array("x");
+  return pair_of(shale::mode(x, from.index("axis", -1)));
+}
+
+// `bins` is a number of equal bins, or an array of edges.
+value histogram(arguments& from) {
+  const expr a = from.array("a");
+  const value bins = from.optional("bins").value_or(value(std::int64_t{10}));
+  histogram_options options;
+  if (const std::optional<value> range = from.optional("range"); range && !range->is<none_t>()) {
+    if (!range->is<value::tuple>() || range->as<value::tuple>().elements().size() != 2 ||
+        !range->as<value::tuple>().elements().front().is_number() ||
+        !range->as<value::tuple>().elements().back().is_number())
+      throw error(errc::invalid_argument, "histogram: 'range' must be two numbers");
+    const auto& ends = range->as<value::tuple>().elements();
+    options.range = value_range{to_double(ends.front()), to_double(ends.back())};
+  }
+  options.density = from.flag("density", false);
+  if (const std::optional<value> weights = from.optional("weights");
+      weights && !weights->is<none_t>())
+    options.weights = to_expr(*weights);
+  const binned_counts found =
+      bins.is_integer() ? shale::histogram(a, to_index(bins, "histogram: 'bins'"), options)
+                        : shale::histogram(a, to_expr(bins), options);
+  return pair_of(found.counts, found.edges);
+}
+
 }  // namespace
 
 // They are evaluated where they are parsed, because the results of some have shapes that depend on
@@ -71,9 +118,13 @@ std::vector<function> order_functions() {
       {"argsort", ordered<shale::argsort>, "argsort(a, axis=-1, descending=False)"},
       {"median", median, "median(a, axis=None)"},
       {"quantile", quantile, "quantile(a, q, axis=None)"},
+      {"topk", topk, "topk(x, k, axis=-1, largest=True)"},
+      {"kthvalue", kthvalue, "kthvalue(x, k, axis=-1)"},
+      {"mode", mode, "mode(x, axis=-1)"},
       {"searchsorted", searchsorted, "searchsorted(a, v, side='left')"},
       {"digitize", digitize, "digitize(x, bins, right=False)"},
       {"unique_values", unique_values, "unique_values(x)"},
+      {"histogram", histogram, "histogram(a, bins=10, range=None, density=False, weights=None)"},
       {"bincount", bincount, "bincount(x, weights=None, minlength=0)"},
   };
 }

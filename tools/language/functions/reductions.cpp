@@ -78,6 +78,19 @@ value diff(arguments& from) {
   return {shale::diff(a, times, from.index("axis", -1))};
 }
 
+// Without an axis, the derivatives along all axes, as a tuple if there are several.
+value gradient(arguments& from) {
+  const expr f = from.array("f");
+  const double spacing = from.real("spacing", 1);
+  if (const std::optional<index_t> axis = from.axis("axis"))
+    return {shale::gradient(f, spacing, *axis)};
+  if (f.rank() == 1) return {shale::gradient(f, spacing)};
+  std::vector<value> all;
+  for (index_t axis = 0; axis < f.rank(); ++axis)
+    all.emplace_back(shale::gradient(f, spacing, axis));
+  return {value::tuple(std::move(all))};
+}
+
 }  // namespace
 
 std::vector<function> reductions() {
@@ -111,6 +124,7 @@ std::vector<function> reductions() {
       {"cummin", scan_axis<shale::cummin>, "cummin(a, axis=None)"},
       {"cummax", scan_axis<shale::cummax>, "cummax(a, axis=None)"},
       {"diff", diff, "diff(a, n=1, axis=-1)"},
+      {"gradient", gradient, "gradient(f, spacing=1, axis=None)"},
   };
 }
 

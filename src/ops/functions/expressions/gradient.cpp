@@ -1,0 +1,35 @@
+#include "shale/gradient.hpp"
+
+#include <string>
+#include <vector>
+
+#include "core/allocating.hpp"
+#include "shale/creation.hpp"
+#include "shale/elementwise.hpp"
+#include "shale/error.hpp"
+#include "shale/padding.hpp"
+
+namespace shale {
+
+expr gradient(const expr& a, double spacing, index_t axis) {
+  return detail::allocating([&] {
+    const index_t along = normalize_axis(axis, a.rank()), extent = a.shape(along);
+    if (extent < 2)
+      throw error(errc::invalid_argument, "gradient needs at least two positions along the axis",
+                  {"axis " + std::to_string(along) + " of shape " + to_string(a.shape())});
+    const bool is_fractional =
+        kind(a.dtype()) == dtype_kind::floating || kind(a.dtype()) == dtype_kind::complex;
+    // An end is its own neighbour, so that the difference there is between two positions, not three.
+    std::vector<pad_width> widths(static_cast<std::size_t>(a.rank()));
+    widths[static_cast<std::size_t>(along)] = {1, 1};
+    const expr wider =
+        pad(is_fractional ? a : astype(a, dtype::float64), widths, {.mode = pad_mode::edge});
+    const expr difference = wider.narrow(along, 2, extent) - wider.narrow(along, 0, extent);
+    const expr position = arange(extent);
+    expr distance = where((position == 0) | (position == extent - 1), spacing, 2 * spacing);
+    for (index_t k = along + 1; k < a.rank(); ++k) distance = distance.expand_dims(1);
+    return astype(difference / distance, difference.dtype());
+  });
+}
+
+}  // namespace shale
