@@ -94,6 +94,21 @@ TEST(ExprProducts, AreSumsOfProducts) {
   }
 }
 
+// Their operands have no memory, so there is no address that strides may be added to.
+TEST(ExprProducts, OverAnEmptyAxisAreZeros) {
+  for (const dtype type : {dtype::float32, dtype::complex128, dtype::int16, dtype::boolean})
+    for (const dims& batch : {dims{}, dims{3}, dims{2, 3}})
+      for (const index_t extent : {2, 600}) {  // one tile, and several
+        dims rows = batch, columns = batch, shape = batch;
+        for (const index_t each : {extent, index_t{0}}) rows.push_back(each);
+        for (const index_t each : {index_t{0}, extent}) columns.push_back(each);
+        for (int i = 0; i < 2; ++i) shape.push_back(extent);
+        const tensor product =
+            eval(matmul(expr(tensor::zeros(rows, type)), expr(tensor::zeros(columns, type))));
+        EXPECT_TRUE(equal_bits(product, tensor::zeros(shape, type))) << to_string(rows);
+      }
+}
+
 TEST(ExprProducts, OfVectorsDropTheirAxis) {
   const tensor v = numbers({3}, 1), w = numbers({3}, 2), a = numbers({2, 3}, 3);
   const auto ev = elements_of<double>(v), ew = elements_of<double>(w), ea = elements_of<double>(a);

@@ -32,8 +32,10 @@ constexpr index_t tile_work = index_t{1} << 20;
 constexpr std::size_t block_room_min = std::size_t{1} << 20;
 
 /// Matrix `number` of a batch. Matrices are counted row-major over the axes before the last two.
+/// Those without elements may have no address, and get no strides: nothing is added to it.
 matrix matrix_of_batch(const tensor& batch, index_t number) {
   const index_t axes = batch.rank() - 2;
+  if (batch.size() == 0) return {batch.data(), batch.shape()[axes], batch.shape()[axes + 1], 0, 0};
   index_t offset = 0;
   detail::for_each_coordinate(number, batch.shape(), axes, [&](index_t axis, index_t position) {
     offset += position * batch.strides()[axis];
