@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "language/values/arguments.hpp"
 #include "language/functions/function_tables.hpp"
+#include "language/values/arguments.hpp"
 #include "language/values/value.hpp"
 #include "shale/functions.hpp"
 

@@ -50,7 +50,8 @@ struct sum_in_double {
     lane_array first_sums = spread(0), second_sums = spread(0);
     for (index_t i = 0; i < run_parts; i += lanes) {
       for (int k = 0; k < vectors; ++k) first_sums.part[k] += load(first + i + k * vector_doubles);
-      for (int k = 0; k < vectors; ++k) second_sums.part[k] += load(second + i + k * vector_doubles);
+      for (int k = 0; k < vectors; ++k)
+        second_sums.part[k] += load(second + i + k * vector_doubles);
     }
     double totals[lanes];
     first_sums.store(totals);
