@@ -2,6 +2,7 @@
 // (in compressed tiles).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -18,6 +19,7 @@
 #include "shale/index_entry.hpp"
 #include "shale/region.hpp"
 #include "shale/scalar.hpp"
+#include "shale/stored_chunk.hpp"
 #include "shale/tensor.hpp"
 
 namespace [[gnu::visibility("default")]] shale {
@@ -179,6 +181,22 @@ class array {
 
   /// The chunks of the array as tiles. Null for dense arrays.
   std::shared_ptr<const tile_source> tiles() const;
+
+  /// Up to `limit` chunks that the file stores, in row-major order of the grid: the first ones, or
+  /// those after the chunk `after`. Chunks that are missing read as the fill value.
+  /// Cost     reads the pages of the index that list them (about 90 chunks each), and no element
+  /// Throws   invalid_argument (a dense array; one that the running transaction has changed; `after`
+  ///          lies outside of the grid), corrupt (damaged metadata), io, out_of_memory
+  /// Lifetime the bytes stay at these places for as long as the array, or another handle of its
+  ///          generation, lives
+  std::vector<stored_chunk> stored_chunks(const std::optional<dims>& after = std::nullopt,
+                                          std::size_t limit = SIZE_MAX) const;
+
+  /// The bytes of a chunk as the file stores them, compared with their checksum. There are none if
+  /// the file does not store the chunk.
+  /// Cost     one path of the index, and a read of the bytes
+  /// Throws   as stored_chunks; corrupt also for another checksum
+  std::vector<std::byte> read_stored_chunk(const dims& index) const;
 
  private:
   friend class snapshot;

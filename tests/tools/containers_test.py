@@ -736,6 +736,50 @@ class Containers(ShaleCase):
         self.assertEqual(self.shale("info", "survey.shale", "--json").json()["generation"],
                          generation)
 
+    # ---- places in the file ----------------------------------------------------------------------
+
+    def test_chunks_are_listed_with_their_places(self):
+        values = np.arange(40, dtype=np.int16).reshape(8, 5)
+        np.save(self.path / "x.npy", values)
+        self.shale("create", "c.shale:x", "--shape", "12,5", "--dtype", "int16", "--fill", "-1",
+                   "--chunk", "3,4", "--codec", "raw")
+        self.shale("eval", "x", "--let", "x=x.npy", "-o", "c.shale:x[:8]")
+        self.shale("create", "c.shale:zeros", "--shape", "5000", "--chunk", "5000")
+        self.shale("eval", "a + 3", "--let", "a=c.shale:zeros", "-o", "c.shale:threes", "--chunk", "5000")
+        self.shale("create", "c.shale:dense", "--shape", "4")
+        whole = np.full((12, 8), -1, np.int16)
+        whole[:8, :5] = values
+        raw = (self.path / "c.shale").read_bytes()
+        listed = {a["name"]: a for a in self.shale("ls", "--chunks", "--json", "c.shale").json()}
+        self.assertEqual([chunk["index"] for chunk in listed["x"]["stored_chunks"]],
+                         [[0, 0], [0, 1], [1, 0], [1, 1], [2, 0], [2, 1]])
+        for chunk in listed["x"]["stored_chunks"]:
+            (i, j), at = chunk["index"], chunk["offset"]
+            wanted = np.ascontiguousarray(whole[3 * i:3 * i + 3, 4 * j:4 * j + 4])
+            self.assertEqual(raw[at:at + chunk["stored_bytes"]], wanted.tobytes())
+            self.assertEqual((chunk["raw"], chunk["start"], chunk["shape"]),
+                             (True, [3 * i, 4 * j], [3, 4 if j == 0 else 1]))
+        self.assertEqual(listed["zeros"]["stored_chunks"], [])
+        threes, = listed["threes"]["stored_chunks"]
+        self.assertEqual((threes["raw"], threes["stored_bytes"]),
+                         (False, listed["threes"]["stored_bytes"]))
+        self.assertNotIn("stored_chunks", listed["dense"])
+
+        text = self.shale("ls", "--chunks", "c.shale:x").out.splitlines()
+        self.assertEqual(text[0], "c.shale:x:")
+        self.assertEqual(text[1].split(), ["offset", "stored", "checksum", "form", "chunk", "elements"])
+        first = listed["x"]["stored_chunks"][0]
+        self.assertEqual(text[2].split()[:4], [str(first["offset"]), "24", first["checksum"], "raw"])
+        self.assertTrue(text[2].endswith("(0, 0)  [0:3, 0:4]"), text[2])
+        self.assertEqual(len(text), 8)
+        all_text = self.shale("ls", "--chunks", "c.shale").out
+        self.assertEqual([line for line in all_text.splitlines() if line.startswith("c.shale")],
+                         ["c.shale:threes:", "c.shale:x:", "c.shale:zeros:"])
+        self.refused(USAGE, "ls", "--chunks", "c.shale:dense", says="has no chunks")
+        self.refused(USAGE, "ls", "--chunks", "x.npy", says="only arrays of containers")
+        self.refused(USAGE, "ls", "--chunks", "--json", "x.npy", says="only arrays of containers")
+        self.refused(USAGE, "ls", "--chunks", "-l", "c.shale")
+
     # ---- names -----------------------------------------------------------------------------------
 
     def test_odd_names_are_not_given(self):

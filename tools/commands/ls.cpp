@@ -1,9 +1,11 @@
 // shale ls: lists the names of arrays in files, as addresses write them.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "commands/command_line.hpp"
@@ -21,6 +23,7 @@ namespace {
 struct ls_options {
   std::vector<std::string> sources;
   bool detailed = false;
+  bool chunks = false;
   bool json = false;
 };
 
@@ -28,7 +31,7 @@ struct ls_options {
 // before and after it. A file with one nameless array is a single line.
 class separator {
  public:
-  explicit separator(const ls_options& options) : is_needed_(options.sources.size() > 1) {}
+  explicit separator(bool is_needed) : is_needed_(is_needed) {}
 
   // Call it after `file` has been opened, so that a file that cannot be opened prints nothing here.
   void before_list(const std::string& file) {
@@ -121,12 +124,90 @@ int list_file(const std::string& text, bool detailed, separator& between) {
   return note_problems(arrays);
 }
 
-// Describes the arrays of a file as JSON. Returns the exit code.
-int describe_file(const std::string& text, nlohmann::json& list) {
+// Calls `body` for each chunk that the file stores, in the order of the grid. A part of the list is
+// in memory at a time.
+template <class Body>
+void for_each_stored_chunk(const array& stored, Body&& body) {
+  std::optional<dims> after;
+  while (true) {
+    const std::vector<stored_chunk> chunks = stored.stored_chunks(after, 4096);
+    if (chunks.empty()) return;
+    for (const stored_chunk& chunk : chunks) body(chunk);
+    after = chunks.back().index;
+  }
+}
+
+void print_chunks(const array& stored) {
+  const auto& extents = stored.chunk_shape();
+  dims last = extents;
+  for (index_t axis = 0; axis < stored.rank(); ++axis)
+    last[axis] = (stored.shape()[axis] - 1) / extents[axis];
+  const std::size_t width = std::max<std::size_t>(to_string(last).size(), 5);
+  const auto print = [&](const auto& offset, const auto& bytes, const std::string& checksum,
+                         const char* form, const std::string& chunk, const std::string& part) {
+    print_data(fmt::format("{:>14}  {:>10}  {:16}  {:5}  {:{}}  {}\n", offset, bytes, checksum,
+                           form, chunk, width, part));
+  };
+  print("offset", "stored", "checksum", "form", "chunk", "elements");
+  for_each_stored_chunk(stored, [&](const stored_chunk& chunk) {
+    print(chunk.offset, chunk.stored_bytes, fmt::format("{:016x}", chunk.checksum),
+          chunk.raw ? "raw" : "coded", to_string(chunk.index), to_string(chunk.part));
+  });
+}
+
+nlohmann::json chunks_json(const array& stored) {
+  nlohmann::json list = nlohmann::json::array();
+  const auto json_of = [](const dims& extents) {
+    return nlohmann::json(std::vector<index_t>(extents.begin(), extents.end()));
+  };
+  for_each_stored_chunk(stored, [&](const stored_chunk& chunk) {
+    list.push_back({{"index", json_of(chunk.index)},
+                    {"start", json_of(chunk.part.start)},
+                    {"shape", json_of(chunk.part.shape)},
+                    {"offset", chunk.offset},
+                    {"stored_bytes", chunk.stored_bytes},
+                    {"checksum", fmt::format("{:016x}", chunk.checksum)},
+                    {"raw", chunk.raw}});
+  });
+  return list;
+}
+
+void require_container(const address& source) {
+  if (source.format != file_format::shale)
+    throw error(errc::invalid_argument, "ls: only arrays of containers have chunks",
+                {"got " + source.file});
+}
+
+// Lists the chunks of the array that `text` names, or of every chunked array of the file. Returns
+// the exit code.
+int list_chunks(const std::string& text, separator& between) {
   input_files files;
-  const std::vector<array_facts> arrays = files.describe(parse_whole_address(text));
+  const address source = parse_whole_address(text);
+  require_container(source);
+  const snapshot& generation = files.generation_of(source.file);
+  const std::vector<array_facts> arrays = files.describe(source);
+  for (const array_facts& array : arrays) {
+    if (source.array.empty() && array.kind != "chunked") continue;
+    const auto stored = generation.at(array.name);
+    between.before_list(source.array.empty() ? source.file + ":" + name_in_address(array.name)
+                                             : text);
+    print_chunks(stored);
+  }
+  return note_problems(arrays);
+}
+
+// Describes the arrays of a file as JSON. Returns the exit code.
+int describe_file(const std::string& text, bool with_chunks, nlohmann::json& list) {
+  input_files files;
+  const address source = parse_whole_address(text);
+  if (with_chunks) require_container(source);
+  const std::vector<array_facts> arrays = files.describe(source);
   list = nlohmann::json::array();
-  for (const array_facts& array : arrays) list.push_back(array.to_json());
+  for (const array_facts& array : arrays) {
+    list.push_back(array.to_json());
+    if (with_chunks && array.kind == "chunked")
+      list.back()["stored_chunks"] = chunks_json(files.generation_of(source.file).at(array.name));
+  }
   return note_problems(arrays);
 }
 
@@ -144,11 +225,13 @@ int note_if_it_fails(Body&& body) {
 }
 
 int list_files(const ls_options& options) {
-  separator between(options);
+  separator between(options.sources.size() > 1 || options.chunks);
   int code = exit_yes;
   for (const std::string& source : options.sources) {
-    const int result =
-        note_if_it_fails([&] { return list_file(source, options.detailed, between); });
+    const int result = note_if_it_fails([&] {
+      return options.chunks ? list_chunks(source, between)
+                            : list_file(source, options.detailed, between);
+    });
     if (code == exit_yes) code = result;
   }
   return code;
@@ -160,7 +243,8 @@ int describe_files(const ls_options& options) {
   nlohmann::json all = nlohmann::json::array();
   for (const std::string& source : options.sources) {
     nlohmann::json arrays;
-    const int result = note_if_it_fails([&] { return describe_file(source, arrays); });
+    const int result =
+        note_if_it_fails([&] { return describe_file(source, options.chunks, arrays); });
     if (code == exit_yes) code = result;
     all.push_back({{"file", source}, {"arrays", std::move(arrays)}});
   }
@@ -172,7 +256,7 @@ int run(const ls_options& options) {
   if (!options.json) return list_files(options);
   if (options.sources.size() > 1) return describe_files(options);
   nlohmann::json arrays;
-  const int code = describe_file(options.sources.front(), arrays);
+  const int code = describe_file(options.sources.front(), options.chunks, arrays);
   print_json(arrays);
   return code;
 }
@@ -189,15 +273,25 @@ void add_ls(command_line& line) {
       ->type_name("FILE");
   CLI::Option* detailed =
       command->add_flag("-l,--long", options->detailed, "With dtype, shape, codec and sizes");
+  command
+      ->add_flag("--chunks", options->chunks,
+                 "List the chunks that a container stores, with their places in the file")
+      ->excludes(detailed);
   command->add_flag("--json", options->json, "Print JSON")->excludes(detailed);
   command->footer(
       "Names are shown as they are typed: with '[[' for a '['. JSON shows them as they are\n"
       "stored, and adds their addresses.\n"
       "\n"
+      "--chunks reads the index, and no element. Chunks that are not listed take no space and\n"
+      "read as the fill value. Checksums are XXH3-64 of the stored bytes. Raw chunks are stored\n"
+      "as their elements. Dense arrays have no chunks.\n"
+      "\n"
       "Examples:\n"
       "  shale ls survey.shale\n"
       "  shale ls *.shale\n"
-      "  shale ls -l dem.npz");
+      "  shale ls -l dem.npz\n"
+      "  shale ls --chunks survey.shale:dem\n"
+      "  shale ls --chunks --json survey.shale:dem | jq '.[0].stored_chunks | length'");
   command->callback([&line, options] { line.chosen = [options] { return run(*options); }; });
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "array/elements/dense_bytes.hpp"
 #include "array/elements/dense_sums.hpp"
 #include "array/handles/array_implementation.hpp"
@@ -9,6 +11,7 @@
 #include "core/allocating.hpp"
 #include "core/held.hpp"
 #include "core/printable.hpp"
+#include "format/chunks/chunk_numbers.hpp"
 #include "parallel/executor/executor_state.hpp"
 #include "parallel/operands/loop_operand.hpp"
 #include "parallel/pass/copy.hpp"
@@ -31,6 +34,26 @@ std::optional<byte_range> contiguous_range(const region& where, const dims& shap
                     static_cast<std::size_t>(view.size()) * item};
 }
 
+// Throws   corrupt: the shape does not need the chunk
+stored_chunk described(const format::array_record& record, const format::numbered_chunk& chunk) {
+  if (!format::is_in_grid(record, chunk.number))
+    throw error(errc::corrupt, "a chunk index is damaged",
+                {fmt::format("chunk {} is outside the grid", chunk.number)});
+  const format::chunked_layout& layout = record.chunked();
+  stored_chunk result{.index = format::chunk_index(layout, chunk.number),
+                      .part = region::all(layout.chunk_shape),
+                      .offset = chunk.entry.offset,
+                      .stored_bytes = chunk.entry.stored_bytes,
+                      .checksum = chunk.entry.checksum,
+                      .raw = (chunk.entry.flags & format::chunk_flag_raw) != 0};
+  for (index_t axis = 0; axis < record.shape.size(); ++axis) {
+    result.part.start[axis] = result.index[axis] * layout.chunk_shape[axis];
+    result.part.shape[axis] =
+        std::min(layout.chunk_shape[axis], record.shape[axis] - result.part.start[axis]);
+  }
+  return result;
+}
+
 std::string label_of(const std::string& name, const std::string& path) {
   return fmt::format("{} in {}", detail::in_quotes(name), path);
 }
@@ -39,22 +62,20 @@ std::string label_of(const std::string& name, const std::string& path) {
 
 array::implementation::implementation(std::string file, format::array_record found,
                                       format::generation_view pinned)
-    : path(std::move(file)), record(std::move(found)) {
-  if (record.is_dense()) view = std::move(pinned);
-  else
+    : path(std::move(file)), record(std::move(found)), view(std::move(pinned)) {
+  if (!record.is_dense())
     tiles = std::make_shared<arrays::chunk_tiles>(
-        label(), record, std::make_shared<arrays::generation_chunks>(std::move(pinned), record));
+        label(), record, std::make_shared<arrays::generation_chunks>(*view, record));
 }
 
 array::implementation::implementation(arrays::shared_transaction& owner,
                                       arrays::shared_transaction::found_array found)
     : path(owner.path()), record(std::move(found.record)) {
   if (!found.written) {
-    if (record.is_dense()) view = std::move(found.base);
-    else
+    view = std::move(found.base);
+    if (!record.is_dense())
       tiles = std::make_shared<arrays::chunk_tiles>(
-          label(), record,
-          std::make_shared<arrays::generation_chunks>(std::move(*found.base), record));
+          label(), record, std::make_shared<arrays::generation_chunks>(*view, record));
   } else if (record.is_dense()) {
     mapped = owner.bytes_of(*found.written).as_read_only();
   } else {
@@ -81,6 +102,25 @@ tensor array::implementation::dense() {
     with_context([&] { return "map " + label(); },
                  [&] { mapped = arrays::map_dense(*view, record, path, sums); });
   return tensor(mapped, record.dtype, layout(record.shape));
+}
+
+void array::implementation::require_stored_chunks() const {
+  if (record.is_dense())
+    throw error(errc::invalid_argument, "a dense array has no chunks", {label()});
+  if (!view)
+    throw error(errc::invalid_argument, "the chunks have no place before the commit",
+                {label(), "the running transaction has changed the array"});
+}
+
+void array::implementation::require_in_grid(const dims& index) const {
+  const dims grid = format::chunk_grid(record);
+  bool inside = index.size() == grid.size();
+  for (index_t axis = 0; inside && axis < grid.size(); ++axis)
+    inside = index[axis] >= 0 && index[axis] < grid[axis];
+  if (!inside)
+    throw error(errc::invalid_argument, "no such chunk",
+                {label(), fmt::format("got {}, the grid of chunks is {}", to_string(index),
+                                      to_string(grid))});
 }
 
 array::array(std::shared_ptr<implementation> made) noexcept : implementation_(std::move(made)) {}
@@ -205,5 +245,40 @@ tensor array::read_at(std::span<const index_entry> entries) const {
 array::operator expr() const { return kind() == array_kind::dense ? expr(map()) : expr(tiles()); }
 
 std::shared_ptr<const tile_source> array::tiles() const { return state().tiles; }
+
+std::vector<stored_chunk> array::stored_chunks(const std::optional<dims>& after,
+                                               std::size_t limit) const {
+  const auto& self = state();
+  return detail::reporting([&] { return "list the chunks of " + self.label(); },
+                           [&] {
+                             self.require_stored_chunks();
+                             std::uint64_t first = 0;
+                             if (after) {
+                               self.require_in_grid(*after);
+                               first = format::chunk_number(self.record.chunked(), *after) + 1;
+                             }
+                             std::vector<stored_chunk> result;
+                             for (const auto& chunk : self.view->chunks(self.record, first, limit))
+                               result.push_back(described(self.record, chunk));
+                             return result;
+                           });
+}
+
+std::vector<std::byte> array::read_stored_chunk(const dims& index) const {
+  const auto& self = state();
+  return detail::reporting(
+      [&] { return fmt::format("read chunk {} of {}", to_string(index), self.label()); },
+      [&] {
+        self.require_stored_chunks();
+        self.require_in_grid(index);
+        std::vector<std::byte> bytes;
+        const std::uint64_t number = format::chunk_number(self.record.chunked(), index);
+        if (const auto entry = self.view->find_chunk(self.record, number)) {
+          bytes.resize(static_cast<std::size_t>(entry->stored_bytes));
+          self.view->read_chunk(*entry, bytes);
+        }
+        return bytes;
+      });
+}
 
 }  // namespace shale

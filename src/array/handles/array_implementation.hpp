@@ -29,14 +29,21 @@ struct array::implementation {
   // Reads the chunks of a chunked array; null for a dense one.
   std::shared_ptr<const arrays::chunk_tiles> tiles;
 
-  // The bytes of a dense array. An array of a generation has a `view`, and is mapped at the first
-  // use. An array that a transaction writes has no `view`, and is mapped from the beginning.
+  // The generation that the array belongs to; nothing if a transaction writes it.
   std::optional<format::generation_view> view;
+
+  // The bytes of a dense array. That of a generation is mapped at the first use, that of a
+  // transaction from the beginning.
   detail::fork_safe_mutex mapping;
   std::shared_ptr<detail::stored_sums> sums;
   storage mapped;
 
   std::string label() const;
+
+  /// Throws   invalid_argument: it has no chunks, or a transaction writes it, or `index` lies outside
+  ///          of its grid
+  void require_stored_chunks() const;
+  void require_in_grid(const dims& index) const;
 
   /// All elements of a dense array, over the file's own bytes.
   tensor dense();
