@@ -148,7 +148,9 @@ class transaction {
   /// Cost     reads written dense arrays for their checksums, in parallel; two syncs of the device
   /// Throws   io (also if another file took the name: the message says which file has the
   ///          generation, if any), out_of_space, out_of_memory, cancelled: the transaction is
-  ///          aborted, and after a failed sync the container refuses further ones.
+  ///          aborted, and after a failed sync the container refuses further ones. If the last sync
+  ///          failed, the generation may exist all the same, and the message says so: open the
+  ///          container anew, and look at `latest` before you make the changes again.
   ///          invalid_argument: it has ended, or the call came from inside one of its own writes
   std::uint64_t commit();
 

@@ -329,6 +329,31 @@ TEST_F(FailingCalls, OfOperatorNewAndACommitAllTheSame) {
   EXPECT_GT(refused, 10);
 }
 
+// A caller that makes the changes again after a failed commit must know that they may exist
+// already.
+TEST_F(FailingCalls, ToSyncTheSuperblockSayThatTheGenerationMayExist) {
+  int published = 0;
+  for (std::uint64_t call = 0;; ++call) {
+    SCOPED_TRACE("call " + std::to_string(call));
+    prepare(test::array_steps);
+    container file = container::open(path_, open_mode::write);
+    const std::uint64_t before = file.latest().generation();
+    transaction change = file.begin();
+    change.create("more", {.dtype = dtype::float32, .shape = {100}}).write(expr(9));
+    test::fail_calls(failing::once, call, EIO);
+    const outcome went = outcome_of([&] { change.commit(); });
+    test::stop_failing();
+    if (test::failed_call().empty()) break;
+    const bool told = went.text.find("generation " + std::to_string(before + 1) +
+                                     " may exist all the same") != std::string::npos;
+    const bool exists = container::open(path_).latest().generation() > before;
+    if (test::failed_call() != "fdatasync") continue;
+    EXPECT_EQ(told, exists) << went.text;
+    published += exists;
+  }
+  EXPECT_EQ(published, 1);
+}
+
 // A change of an array in a transaction, which fails for want of memory.
 struct failing_change {
   const char* description;
@@ -346,8 +371,8 @@ const failing_change failing_changes[] = {
      }},
 };
 
-// Makes the change fail at an allocation. Then the array takes values and they are committed, unless
-// the commit says what has failed. Returns false if the change made fewer allocations.
+// Makes the change fail at an allocation. Then the array takes values and they are committed,
+// unless the commit says what has failed. Returns false if the change made fewer allocations.
 bool goes_on_after(const failing_change& failed, const std::string& path, const std::string& name,
                    std::uint64_t allocation, int& committed) {
   const tensor wanted = test::counting({300}, dtype::float32);

@@ -95,8 +95,18 @@ void writer::publish(const superblock& next) {
     throw *std::move(gone);
   if (auto gone = overwritten()) throw *std::move(gone);
   check_written();
-  write_superblock(next);
-  sync_data();
+  try {
+    write_superblock(next);
+    sync_data();
+  } catch (error& failed) {
+    // Everything else is durable, so whoever finds the superblock reads the whole generation.
+    if (lock_ != nullptr)
+      failed.add_detail(
+          fmt::format("generation {} may exist all the same: open the container anew to see which "
+                      "is the newest",
+                      next.generation));
+    throw;
+  }
   metadata_bytes_ += superblock_bytes;
 }
 
