@@ -17,6 +17,7 @@
 
 #include "shale/array.hpp"
 #include "shale/snapshot.hpp"
+#include "shale/space_report.hpp"
 #include "shale/verification.hpp"
 
 namespace [[gnu::visibility("default")]] shale {
@@ -236,6 +237,12 @@ class container {
   /// Cost     reads all bytes of the generation, in parallel
   /// Throws   as latest; cancelled
   verification verify() const;
+
+  /// Tells what takes the bytes of the file: the arrays of the newest generation, its metadata, older
+  /// generations that are held, and free space.
+  /// Cost     reads all metadata, and no element
+  /// Throws   as latest; corrupt also for damaged metadata of any array
+  space_report space() const;
 
   /// Closes the file for all copies of this handle: their calls, except `path` and `uuid`, throw
   /// invalid_argument then. Snapshots, arrays, tensors and a running transaction stay valid. Never

@@ -62,6 +62,11 @@ def golden():
     return {"dtypes": dtypes, "chunks": chunks}
 
 
+def space_of(used):
+    """The bytes of extents in whole granules."""
+    return sum(-(-size // granule) * granule for _, size, granule in used)
+
+
 class Reader(ShaleCase):
     def open(self, name, generation=None):
         file = Container(self.path / name, generation)
@@ -252,6 +257,39 @@ class Reader(ShaleCase):
         self.assertEqual(self.open("survey.shale").arrays["dem"].read()[0, 0], 5)
         self.shale("verify", "survey.shale")
 
+    def test_du_tells_the_space_that_this_reader_meets(self):
+        for name in golden():
+            told = self.shale("du", self.unpacked(name), "--json").json()
+            used = {}  # space of extents by who refers to them
+            with Container(self.path / f"{name}.shale") as file:
+                file.verify()
+                for array in file.arrays.values():
+                    file.used = []
+                    array.read()
+                    used[array.name] = space_of(file.used)
+                file.verify()
+                live = 53248 + space_of(file.used)
+            self.assertEqual({a["name"]: a["data_bytes"] + a["index_bytes"] for a in told["arrays"]}, used)
+            self.assertEqual(told["metadata_bytes"], live - sum(used.values()))
+            self.assertEqual(told["file_bytes"], (self.path / f"{name}.shale").stat().st_size)
+            unused = told["held_by_readers_bytes"] + told["retained_bytes"] + told["previous_bytes"]
+            self.assertEqual(live + unused + told["free_bytes"], told["file_bytes"])
+
+    def test_du_tells_what_this_reader_holds(self):
+        self.survey()
+        with Container(self.path / "survey.shale") as file:
+            for step in range(4):
+                self.shale("eval", f"a * 0 + {step}", "--let", "a=dem.npz:dem", "-f", "-o",
+                           "survey.shale:dem", "-q")
+            told = self.shale("du", "survey.shale", "--json").json()
+            self.assertEqual(told["oldest_read"], file.superblock.generation)
+            self.assertGreaterEqual(told["held_by_readers_bytes"], self.dem.nbytes)
+            self.assertIn(f"held by readers of generation {told['oldest_read']} and later",
+                          self.shale("du", "survey.shale").out)
+        after = self.shale("du", "survey.shale", "--json").json()
+        self.assertEqual((after["oldest_read"], after["held_by_readers_bytes"]), (None, 0))
+        self.assertEqual(after["free_bytes"], told["free_bytes"] + told["held_by_readers_bytes"])
+
     def test_retained_generations_are_found_in_their_tree(self):
         """No writer retains generations yet; this file gets the tree by hand."""
         self.survey()
@@ -278,6 +316,9 @@ class Reader(ShaleCase):
         old = struct.unpack_from("<Q", kept)[0]
         self.assertEqual([s.generation for s in self.open("kept.shale").retained()], [old])
         self.assertNotIn("dem", self.open("kept.shale").arrays)
+        told = self.shale("du", "kept.shale", "--json").json()
+        self.assertGreaterEqual(told["retained_bytes"], self.dem.nbytes)
+        self.assertEqual((told["previous_bytes"], told["held_by_readers_bytes"]), (0, 0))
         self.assert_same(self.open("kept.shale", old).arrays["dem"].read(), wanted)
         with self.assertRaisesRegex(LookupError, "generation 77 is not kept"):
             self.open("kept.shale", 77)

@@ -48,6 +48,9 @@ THROUGH = {
         "compressors": ("tests/format/codec_test.cpp", "pipelines that compress"),
         "delta": ("tests/format/codec_test.cpp", "every pipeline"),
     },
+    "src/format/container": {
+        "space_use": ("tests/array/space_report_test.cpp", "what container::space counts"),
+    },
     "src/format/generations": {
         "generation_view": ("tests/format/container_file_test.cpp", "what latest returns"),
         "replaced_file": ("tests/format/names_test.cpp", "names that lead to other files"),

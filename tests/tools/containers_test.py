@@ -780,6 +780,33 @@ class Containers(ShaleCase):
         self.refused(USAGE, "ls", "--chunks", "--json", "x.npy", says="only arrays of containers")
         self.refused(USAGE, "ls", "--chunks", "-l", "c.shale")
 
+    def test_du_adds_up_to_the_file(self):
+        self.forms()
+        self.shale("rm", "forms.shale:dense", "forms.shale:wide")
+        told = self.shale("du", "forms.shale", "--json").json()
+        kinds = ("metadata", "held_by_readers", "retained", "previous", "free")
+        arrays = sum(a["data_bytes"] + a["index_bytes"] for a in told["arrays"])
+        self.assertEqual(arrays + sum(told[f"{kind}_bytes"] for kind in kinds), told["file_bytes"])
+        self.assertEqual(told["file_bytes"], (self.path / "forms.shale").stat().st_size)
+        self.assertEqual([a["name"] for a in told["arrays"]], self.names("forms.shale"))
+        for array in told["arrays"]:
+            stored, = self.facts(array["address"], "stored_bytes")
+            self.assertGreaterEqual(array["data_bytes"], stored)
+        self.assertGreater(told["previous_bytes"], self.dem.nbytes)
+        self.assertIsNone(told["oldest_read"])
+
+        first, second = self.shale("du", "forms.shale").out.split("\n\n")
+        self.assertEqual(sorted(line.split()[-1] for line in first.splitlines()[1:]),
+                         self.names("forms.shale"))
+        rows = {line.split("  ")[0]: line for line in second.splitlines()}
+        self.assertEqual(list(rows), ["space", "arrays", "metadata", "the generation before", "free",
+                                      "file"])
+        self.assertIn(f"{told['previous_bytes']:,}", rows["the generation before"])
+        self.assertTrue(rows["file"].endswith("100.0 %"))
+        self.refused(USAGE, "du", "forms.shale:raw", says="only whole .shale containers")
+        self.refused(USAGE, "du", "dem.npz", says="only whole .shale containers")
+        self.refused(FAILED, "du", "nosuch.shale", says="[not_found]")
+
     # ---- names -----------------------------------------------------------------------------------
 
     def test_odd_names_are_not_given(self):

@@ -27,6 +27,7 @@ void add_set(command_line& line);
 void add_mv(command_line& line);
 void add_rm(command_line& line);
 void add_verify(command_line& line);
+void add_du(command_line& line);
 void add_doctor(command_line& line);
 void add_version(command_line& line);
 

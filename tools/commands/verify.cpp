@@ -56,12 +56,6 @@ nlohmann::json to_json(const std::string& file, const verification& found, doubl
           {"findings", std::move(findings)}};
 }
 
-std::string share(std::uint64_t part, std::uint64_t whole) {
-  return whole == 0 ? std::string("-")
-                    : fmt::format("{:.1f} %",
-                                  100 * static_cast<double>(part) / static_cast<double>(whole));
-}
-
 void print(const std::string& file, const verification& found) {
   facts list;
   list.add("file", file);
@@ -78,7 +72,7 @@ void print(const std::string& file, const verification& found) {
                  {"", alignment::right},
                  {"share", alignment::right}});
     const auto add = [&](const char* use, std::uint64_t bytes) {
-      space.add({use, format_count(bytes), format_bytes(bytes), share(bytes, total)});
+      space.add({use, format_count(bytes), format_bytes(bytes), format_share(bytes, total)});
     };
     add("live", found.live_bytes);
     add("freed", found.freed_bytes);

@@ -91,6 +91,11 @@ std::string format_count(std::uint64_t count) {
   return text;
 }
 
+std::string format_share(std::uint64_t part, std::uint64_t whole) {
+  if (whole == 0) return "-";
+  return fmt::format("{:.1f} %", 100 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
 std::string format_seconds(double seconds) {
   if (!(seconds >= 0)) return "-";
   if (seconds < 0.9995) return fmt::format("{:.3f} s", seconds);

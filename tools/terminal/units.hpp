@@ -19,6 +19,9 @@ std::string format_bytes(std::uint64_t bytes);
 /// "1,234,567".
 std::string format_count(std::uint64_t count);
 
+/// "12.5 %": the share that `part` has of `whole`; "-" of nothing.
+std::string format_share(std::uint64_t part, std::uint64_t whole);
+
 /// "0.042 s", "3.1 s", "2:05 min", "1:02:03 h".
 std::string format_seconds(double seconds);
 

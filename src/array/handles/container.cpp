@@ -11,6 +11,7 @@
 #include "core/allocating.hpp"
 #include "core/enumerator.hpp"
 #include "core/held.hpp"
+#include "format/container/space_use.hpp"
 #include "format/transaction/writer_lock_wait.hpp"
 #include "parallel/executor/executor_state.hpp"
 #include "shale/error.hpp"
@@ -187,6 +188,16 @@ verification container::verify() const {
   return detail::reporting(
       [&] { return "verify " + self.path; },
       [&] { return arrays::verify(self.reading()->latest(), executor::current()); });
+}
+
+space_report container::space() const {
+  const auto& self = state();
+  return detail::reporting([&] { return "measure " + self.path; },
+                           [&] {
+                             const auto readers = self.reading();
+                             const auto view = readers->latest();
+                             return format::space_use(view, readers->pinned());
+                           });
 }
 
 void container::close() {

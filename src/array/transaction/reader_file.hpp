@@ -26,6 +26,12 @@ class reader_file {
     return file_.wait_newer(seen, timeout);
   }
 
+  /// The generations that readers in all processes hold.
+  std::vector<format::generation_range> pinned() {
+    const std::lock_guard lock(mutex_);
+    return file_.pinned();
+  }
+
   const std::string& path() const noexcept { return file_.path(); }
   const format::uuid& id() const noexcept { return file_.id(); }
 

@@ -53,6 +53,12 @@ TEST(Units, PrintsTimes) {
   EXPECT_EQ(format_seconds(3723), "1:02:03 h");
 }
 
+TEST(Units, PrintsShares) {
+  EXPECT_EQ(format_share(1, 8), "12.5 %");
+  EXPECT_EQ(format_share(7, 7), "100.0 %");
+  EXPECT_EQ(format_share(0, 0), "-");
+}
+
 TEST(Units, PrintsRates) {
   EXPECT_EQ(format_rate(1'300'000'000, 1), "1.30 GB/s");
   EXPECT_EQ(format_rate(840'000'000, 1), "840 MB/s");

@@ -1,0 +1,39 @@
+// What takes the bytes of a container's file.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace [[gnu::visibility("default")]] shale {
+
+/// The bytes that an array takes, in the whole pages or granules that it occupies.
+struct array_space {
+  std::string name;
+  std::uint64_t data_bytes = 0;   ///< its chunks, or the extents of a dense array
+  std::uint64_t index_bytes = 0;  ///< the pages of its index, or a dense array's checksums
+};
+
+/// What takes the bytes of a file, as the newest generation tells it. Every byte is counted once, so
+/// the members that count bytes, of all arrays too, add up to `file_bytes`.
+struct space_report {
+  std::uint64_t generation = 0;
+  std::uint64_t file_bytes = 0;
+  std::vector<array_space> arrays;   ///< sorted by the bytes of their names
+  std::uint64_t metadata_bytes = 0;  ///< fixed pages, names, descriptors, attributes, space map
+
+  /// Bytes that only older generations refer to, and that no writer may use: because a reader, also
+  /// of another process, holds such a generation; because one is retained; because it is the one
+  /// before the newest, and a crash may lead back to it. Bytes of several kinds count as the first.
+  std::uint64_t held_by_readers_bytes = 0;
+  std::uint64_t retained_bytes = 0;
+  std::uint64_t previous_bytes = 0;
+
+  std::uint64_t free_bytes = 0;  ///< bytes that the next transaction may use
+
+  /// The oldest generation that a reader holds, if it is not the newest one.
+  std::optional<std::uint64_t> oldest_read;
+};
+
+}  // namespace shale

@@ -1,0 +1,113 @@
+#include "format/container/space_use.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "format/bytes/file_layout.hpp"
+#include "format/catalog/catalog.hpp"
+#include "format/chunks/chunk_index.hpp"
+#include "format/generations/generation_state.hpp"
+#include "format/generations/retained_generations.hpp"
+#include "format/generations/superblock_slots.hpp"
+#include "format/os/file_io.hpp"
+#include "format/space/space_map.hpp"
+#include "shale/error.hpp"
+
+namespace shale::format {
+namespace {
+
+// The number of names, and of chunks, that are listed at a time.
+constexpr std::size_t entries_per_step = 4096;
+
+// The pages and long values of a tree.
+std::uint64_t bytes_of(const tree& counted) {
+  std::uint64_t bytes = 0;
+  counted.for_each_extent([&](const extent& range) { bytes += page_space(range.bytes); });
+  return bytes;
+}
+
+array_space space_of(page_reader& reader, const array_record& record) {
+  array_space space{.name = record.name};
+  if (record.is_dense()) {
+    for (const extent& piece : record.dense().extents) space.data_bytes += page_space(piece.bytes);
+    space.index_bytes = page_space(record.dense().checksums.bytes);
+    return space;
+  }
+  const tree index(tree_kind::chunks, reader, record.chunked().index);
+  space.index_bytes = bytes_of(index);
+  std::uint64_t next = 0;
+  while (true) {
+    const auto chunks = list_chunks(index, record, next, entries_per_step, reader.end_of_file());
+    for (const auto& chunk : chunks) space.data_bytes += chunk_space(chunk.entry.stored_bytes);
+    if (chunks.size() < entries_per_step || chunks.back().number == UINT64_MAX) return space;
+    next = chunks.back().number + 1;
+  }
+}
+
+std::vector<array_space> space_of_arrays(page_reader& reader, const tree& catalog) {
+  std::vector<array_space> arrays;
+  std::vector<std::string> names;
+  do {
+    names =
+        list_arrays(catalog, {}, names.empty() ? std::string() : names.back(), entries_per_step);
+    for (const std::string& name : names)
+      if (const auto record = find_array(catalog, name, reader.end_of_file()))
+        arrays.push_back(space_of(reader, *record));
+  } while (!names.empty());
+  return arrays;
+}
+
+// The generations that are in a valid superblock.
+std::vector<generation_range> published(const shared_file& file) {
+  std::vector<generation_range> generations;
+  for (const slot& one : read_slots(*file.data, file.id, file.path))
+    if (one.fields) generations.push_back({one.fields->generation, one.fields->generation});
+  return generations;
+}
+
+// Counts the ranges of the map that the generation does not use.
+void count_unused(space_report& report, const tree& map, std::uint64_t end_of_file,
+                  const std::vector<generation_range>& pins,
+                  const std::vector<generation_range>& retained,
+                  const std::vector<generation_range>& published) {
+  for (auto cursor = map.seek(space_key(space_section::unused, 0)); cursor.valid(); cursor.next()) {
+    const auto record = decode_space_record(cursor.key(), cursor.short_value(), end_of_file);
+    if (!record)
+      throw error(errc::corrupt, "the space map is damaged", {"it holds an impossible entry"});
+    const auto& [bytes, born, freed] = record->entry;
+    if (lives_in(born, freed, pins)) report.held_by_readers_bytes += bytes;
+    else if (lives_in(born, freed, retained)) report.retained_bytes += bytes;
+    else if (lives_in(born, freed, published)) report.previous_bytes += bytes;
+    else report.free_bytes += bytes;
+  }
+}
+
+}  // namespace
+
+space_report space_use(const generation_view& view, const std::vector<generation_range>& pins) {
+  const generation_view::state& base = view.shared();
+  page_reader& reader = base.reader;
+  const tree retained(tree_kind::retained, reader, base.root.retained);
+  const tree map(tree_kind::space, reader, base.root.space);
+
+  space_report report;
+  report.generation = view.generation();
+  report.arrays = space_of_arrays(reader, base.catalog);
+  report.metadata_bytes = first_extent_offset + page_bytes + bytes_of(base.catalog) +
+                          bytes_of(retained) + bytes_of(map);
+  std::vector<generation_range> kept;
+  for (const std::uint64_t generation : list_retained(retained))
+    kept.push_back({generation, generation});
+  count_unused(report, map, view.end_of_file(), pins, kept, published(*base.file));
+  for (const generation_range& pin : pins)
+    if (pin.first < report.generation)
+      report.oldest_read = std::min(pin.first, report.oldest_read.value_or(pin.first));
+
+  report.file_bytes = size_bytes(*base.file->data, base.file->path);
+  // Bytes after the generation's end belong to a transaction that runs, or that never committed.
+  if (report.file_bytes > view.end_of_file())
+    report.free_bytes += report.file_bytes - view.end_of_file();
+  return report;
+}
+
+}  // namespace shale::format
