@@ -775,7 +775,9 @@ class Containers(ShaleCase):
         all_text = self.shale("ls", "--chunks", "c.shale").out
         self.assertEqual([line for line in all_text.splitlines() if line.startswith("c.shale")],
                          ["c.shale:threes:", "c.shale:x:", "c.shale:zeros:"])
-        self.refused(USAGE, "ls", "--chunks", "c.shale:dense", says="has no chunks")
+        self.shale("create", "c.shale:none", "--shape", "0,3")
+        for name in ("dense", "none"):
+            self.refused(USAGE, "ls", "--chunks", f"c.shale:{name}", says="has no chunks")
         self.refused(USAGE, "ls", "--chunks", "x.npy", says="only arrays of containers")
         self.refused(USAGE, "ls", "--chunks", "--json", "x.npy", says="only arrays of containers")
         self.refused(USAGE, "ls", "--chunks", "-l", "c.shale")

@@ -187,7 +187,10 @@ int list_chunks(const std::string& text, separator& between) {
   const snapshot& generation = files.generation_of(source.file);
   const std::vector<array_facts> arrays = files.describe(source);
   for (const array_facts& array : arrays) {
-    if (source.array.empty() && array.kind != "chunked") continue;
+    if (array.kind != "chunked") {
+      if (source.array.empty()) continue;
+      throw error(errc::invalid_argument, "ls: a dense array has no chunks", {"got " + text});
+    }
     const auto stored = generation.at(array.name);
     between.before_list(source.array.empty() ? source.file + ":" + name_in_address(array.name)
                                              : text);
