@@ -41,7 +41,7 @@ class SpaceReport : public test::fresh_container {
             .shape = shape,
             .kind = array_kind::chunked,
             .chunk_shape = chunk,
-            .codec = {.zstd_level = std::nullopt}};
+            .codec = {.compression = std::nullopt}};
   }
 };
 

@@ -32,7 +32,7 @@ class StoredChunk : public test::fresh_container {
     return {first, first + static_cast<std::ptrdiff_t>(chunk.stored_bytes)};
   }
 
-  static constexpr codec_spec raw{.shuffle = shuffle_mode::none, .zstd_level = std::nullopt};
+  static constexpr codec_spec raw{.shuffle = shuffle_mode::none, .compression = std::nullopt};
 };
 
 // The first index of the chunk's elements, without the library's arithmetic.
