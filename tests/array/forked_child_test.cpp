@@ -30,6 +30,7 @@
 #include "shale/tile_source.hpp"
 #include "support/allocation_turns.hpp"
 #include "support/bounded.hpp"
+#include "support/child_threads.hpp"
 
 namespace shale {
 namespace {
@@ -93,6 +94,7 @@ TEST_F(ForkedChild, LeavesATransactionAloneThatAnotherThreadEnds) {
 
   const pid_t child = ::fork();
   if (child == 0) {
+    test::start_no_housekeeper();
     const test::hang_alarm limit;  // the child may wait for a thread that it does not have
     change.reset();
     ::_exit(0);
@@ -158,6 +160,7 @@ TEST_F(ForkedChild, UsesWhatOtherThreadsOfItsParentUse) {
     const pid_t child = ::fork();
     turn = {};
     if (child == 0) {
+      test::start_no_housekeeper();
       const test::hang_alarm limit;  // the child may wait for a thread that it does not have
       const bool same = equal_bits(pinned.at("chunked").read(), values) &&
                         equal_bits(pinned.at("dense").map(), values);
@@ -196,6 +199,7 @@ TEST_F(ForkedChild, ComputesWithoutTheHelpersOfItsParent) {
     const pid_t child = ::fork();
     turn = {};
     if (child == 0) {
+      test::start_no_housekeeper();
       const test::hang_alarm limit;
       bool same = total(several) == right;
       for (int threads = 2; threads < 6; ++threads)
@@ -251,6 +255,7 @@ TEST_F(ForkedChild, HasNoWayIntoATransactionThatAnotherThreadChanges) {
     const pid_t child = ::fork();
     turn = {};
     if (child == 0) {
+      test::start_no_housekeeper();
       const test::hang_alarm limit;
       executor one({.threads = 1});
       const executor::scope within(one);
@@ -284,6 +289,7 @@ void expect_refused_in_children(const std::vector<way>& ways, errc code, const s
   for (const way& tried : ways) {
     const pid_t child = ::fork();
     if (child == 0) {
+      test::start_no_housekeeper();
       executor one({.threads = 1});
       const executor::scope within(one);
       const test::outcome ended = test::outcome_of([&] { tried.go(); });

@@ -7,6 +7,7 @@
 
 #include "array/test_support.hpp"
 #include "shale/container.hpp"
+#include "support/child_threads.hpp"
 #include "support/instrumented.hpp"
 
 namespace shale {
@@ -130,6 +131,7 @@ TEST_F(Processes, AForkedChildCanNeitherCommitNorHarmATransaction) {
   change.create("a", {.shape = {600, 700}, .kind = array_kind::chunked}).write(expr(2.0));
   const pid_t child = ::fork();
   if (child == 0) {
+    test::start_no_housekeeper();
     bool refused = false;
     try {
       change.commit();
