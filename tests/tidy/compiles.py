@@ -8,6 +8,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -20,16 +21,31 @@ from changed import changed
 SOURCES_MAX = 24  # of each compiler; one takes 2 to 5 seconds
 
 
-def commands_of(build, touched):
-    """(folder, words) of each changed source that the build compiles, without what makes files."""
-    entries = {pathlib.Path(entry["file"]): entry
-               for entry in json.loads((build / "compile_commands.json").read_text())}
-    for path in touched:
-        if entry := entries.get(path):
-            words = shlex.split(entry["command"])
-            at = words.index("-o")
-            del words[at:at + 2]
-            yield entry["directory"], words + ["-fsyntax-only"]
+def written_for(unit, build, root):
+    """The source that a unit made by the build includes, as those of the kernels do, or None."""
+    if not unit.is_relative_to(build) or not unit.exists():
+        return None
+    included = re.fullmatch(r'#include "(.*[.]cpp)"\n', unit.read_text())
+    return root / "src" / included[1] if included else None
+
+
+def commands_of(build, root, touched):
+    """(folder, words) of each changed source that the build compiles, without what makes files. A source
+    that is compiled once per instruction set is read once for each."""
+    entries = {}
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        file = pathlib.Path(entry["file"])
+        source = written_for(file, build, root)
+        entries.setdefault(source or file, []).append(entry)
+        if source:
+            for header in source.parent.glob("*.hpp"):  # no other unit may read it
+                entries.setdefault(header, []).append(entry)
+    chosen = {entry["file"]: entry for path in touched for entry in entries.get(path, ())}
+    for entry in chosen.values():
+        words = shlex.split(entry["command"])
+        at = words.index("-o")
+        del words[at:at + 2]
+        yield entry["directory"], words + ["-fsyntax-only"]
 
 
 def main():
@@ -40,11 +56,11 @@ def main():
     parser.add_argument("--all", action="store_true", help="the builds do this")
     arguments = parser.parse_args()
     root = arguments.root.resolve()
-    touched = [path for path in changed(root, arguments.since) if path.suffix == ".cpp"]
+    touched = changed(root, arguments.since)
 
     chosen = []
     for build in arguments.build:
-        commands = list(commands_of(build.resolve(), touched))
+        commands = list(commands_of(build.resolve(), root, touched))
         chosen += commands[:SOURCES_MAX]
         compiler = os.path.basename(commands[0][1][0]) if commands else build.name
         print(f"{compiler}: {min(len(commands), SOURCES_MAX)} of {len(commands)} sources that changed",
