@@ -369,9 +369,18 @@ struct options {
             self.expect("readme", ("README.md", "its C++ is in no example: planted();"))
 
     def test_name_of_an_ancestor_without_an_answer(self):
-        with self.planted("tests/ancestors/names.txt", "cumsum plantedAll\n"):
+        with self.planted("tests/ancestors/names.txt", "plantedAll\n"):
             self.expect("ancestors", ("tests/ancestors/names.txt",
                                       "docs/from-torch.md has no row for plantedAll"))
+
+    def test_name_of_an_ancestor_that_is_missing_without_being_listed(self):
+        with self.planted("docs/from-torch.md", "| `plantedOne` | Not yet |\n"):
+            with self.planted("tests/ancestors/names.txt", "# Others\nplantedOne\n"):
+                self.expect("ancestors", ("tests/ancestors/names.txt", "'not yet' for plantedOne"))
+
+    def test_name_of_an_ancestor_that_is_no_longer_missing(self):
+        with self.planted("tests/ancestors/names.txt", "cumsum\n"):
+            self.expect("ancestors", ("tests/ancestors/names.txt", "'not yet' for cumsum"))
 
     def test_invariant_without_test(self):
         with self.planted("src/core/layout.cpp", "//   layout.77  a rule that no test cites\n"):
