@@ -39,7 +39,7 @@ enum class shuffle_mode : std::uint8_t { none, byte, bit };
 /// How chunks are compressed.
 enum class compressor : std::uint8_t {
   zstd,  ///< packs well, at every level
-  lz4,   ///< packs less, and decodes several times faster
+  lz4,   ///< packs less, and decodes most data about twice as fast
 };
 
 /// A compressor and how hard it tries. Levels are the compressor's own: higher ones pack more and

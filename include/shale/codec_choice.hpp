@@ -21,15 +21,16 @@ struct codec_choice {
   /// The bytes of the sample's elements.
   std::uint64_t sample_bytes = 0;
 
-  /// What was tried, in order: pipelines that decode faster come first. Empty without elements.
+  /// What was tried, in order. Empty without elements.
   std::vector<codec_trial> trials;
 };
 
 /// Chooses the pipeline for an array of `spec` that will hold `values`. The sample is up to four
-/// blocks of at most 1 MiB, spread evenly over the array. Pipelines are tried in the order of their
-/// speed: no compression, lz4:1, zstd:1 and zstd:6, the compressors with each shuffle and, for
-/// integers, with delta. A slower one is chosen only if it stores at least a tenth less than the
-/// fastest one so far. The choice depends on the elements alone, not on the machine's speed.
+/// blocks of at most 1 MiB, spread evenly over the array. Pipelines are tried in the order in
+/// which most data is decoded, the fastest first: no compression, lz4:1, zstd:1 and zstd:6, the
+/// compressors with each shuffle and, for integers, with delta. A later one is chosen only if it
+/// stores at least a tenth less than the chosen one so far. The choice depends on the elements
+/// alone, not on the machine's speed.
 ///
 /// `spec.codec.bitround` is kept, and never added, because it loses digits. The other stages of
 /// `spec.codec`, `spec.kind` and `spec.fill_value` are ignored.

@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t block_bytes_max = std::size_t{1} << 20;
 constexpr index_t blocks_max = 4;
 
-/// A slower pipeline has to store less than this share of what a faster one stores.
+/// A later pipeline has to store less than this share of what the chosen one stores.
 constexpr double worthwhile = 0.9;
 
 // Parts of chunks that lie at equal distances in the order of the file.
@@ -59,7 +59,7 @@ std::vector<expr> sample_of(const expr& values, const array_spec& spec) {
   return sample;
 }
 
-// Pipelines in the order of the time that they take to decode.
+// Pipelines in the order of the time that they take to decode most data (decision 0169).
 std::vector<codec_spec> candidates(dtype type, std::optional<int> bitround) {
   const bool is_integer =
       kind(type) == dtype_kind::signed_integer || kind(type) == dtype_kind::unsigned_integer;
