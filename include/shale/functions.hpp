@@ -16,3 +16,4 @@
 #include "shale/statistics.hpp"
 #include "shale/take.hpp"
 #include "shale/tensor_products.hpp"
+#include "shale/windows.hpp"

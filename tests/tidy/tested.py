@@ -88,6 +88,7 @@ THROUGH = {
         "indexed_generator": ("tests/ops/take_test.cpp", "take and its kind"),
         "generate": ("tests/ops/expr_test.cpp", "arange, tile and repeat"),
         "rearranged": ("tests/ops/expr_test.cpp", "tile and repeat"),
+        "window_generator": ("tests/ops/windows_test.cpp", "correlate and convolve"),
     },
     "src/ops/functions/linear_algebra": {
         "contraction": ("tests/ops/einsum_test.cpp", "einsum, tensordot and addbmm"),
@@ -130,6 +131,9 @@ THROUGH = {
     },
     "src/ops/kernels/operations": {
         "operations": ("tests/ops/kernels/arithmetic_test.cpp", "through the table of kernels"),
+    },
+    "src/ops/kernels/windows": {
+        "windows": ("tests/ops/kernels/windows_test.cpp", "through the table of kernels"),
     },
     "src/ops/kernels/strided": {
         "reduce_strided": ("tests/ops/kernels/reducers_test.cpp", "through the table of kernels"),

@@ -681,6 +681,10 @@ class Command(ShaleCase):
         **{name: ["{}((f, p))", "{}((f, i), axis=1)"] for name in "concatenate concat".split()},
         "take": ["{}(f, i)", "{}(f, abs(i), axis=1)", "{}(i.T, i[0] % 4, -1)", "{}(f * 2, 3, 0)"],
         "take_along_axis": ["{}(f, i % 4, axis=0)", "{}(f, i, 1)", "{}(f, i[:1], axis=1)"],
+        **{name: ["{}(f[0], p[1, :3])", "{}(i[0], i[1, :2], mode='same')", "{}(f[0], i[1], mode='full')",
+                  "{}(f[0, :3], p.ravel(), mode='valid')", "{}(f[0, :4], p[1], mode='same')",
+                  "{}(f.T[2, ::-1], i[0, :1])", "{}(i.ravel() > 0, i[0, :3] > 0, mode='same')"]
+           for name in "correlate convolve".split()},
         "stack": ["{}((f, p))", "{}((f, p), axis=2)"],
         "reshape": ["{}(f, (6, 4))", "{}(f, (2, -1))"], "ravel": ["{}(f.T)"],
         "expand_dims": ["{}(f, axis=1)"], "squeeze": ["{}(f[:, None])", "{}(f[None], axis=0)"],

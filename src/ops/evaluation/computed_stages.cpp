@@ -83,6 +83,12 @@ class graph_copy {
     return make_node(value->type, value->shape, std::move(content));
   }
 
+  node_ref copy(const node_ref& value, window_leaf content) {
+    content.input = leaf_of(content.input);
+    content.weights = leaf_of(content.weights);
+    return make_node(value->type, value->shape, std::move(content));
+  }
+
   node_ref leaf_of(const node_ref& value) const { return make_leaf(tensor_of(*value, values_)); }
 
   const staged_values& values_;

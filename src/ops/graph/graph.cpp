@@ -64,6 +64,9 @@ void take_inputs(node& from, node_ref& chain) noexcept {
   } else if (auto* indexed = std::get_if<indexed_leaf>(&from.content)) {
     take(indexed->input);
     for (auto& index : indexed->indices) take(index);
+  } else if (auto* window = std::get_if<window_leaf>(&from.content)) {
+    take(window->input);
+    take(window->weights);
   } else if (auto* staged = std::get_if<staged_leaf>(&from.content)) {
     // If no other leaf refers to the stage, its inputs are moved out, too.
     if (!is_last(staged->from)) return;
@@ -252,6 +255,8 @@ std::vector<node_ref> generator_inputs(const node& leaf) {
     inputs.insert(inputs.end(), indexed->indices.begin(), indexed->indices.end());
     return inputs;
   }
+  if (const auto* window = std::get_if<window_leaf>(&leaf.content))
+    return {window->input, window->weights};
   return {};
 }
 
@@ -372,13 +377,29 @@ node_ref make_operation(operation op, operation_inputs inputs) {
   return make_node(result, shape, operation_node{op, std::move(inputs)});
 }
 
+namespace {
+
+node_ref staged(const node_ref& input) {
+  auto from = std::make_shared<const stage>(
+      stage{.input = input, .shape = input->shape, .type = input->type});
+  return make_node(input->type, input->shape, staged_leaf{std::move(from)});
+}
+
+}  // namespace
+
 node_ref make_staged(const node_ref& input) {
   if (std::holds_alternative<tensor_leaf>(input->content) ||
       std::holds_alternative<staged_leaf>(input->content))
     return input;
-  auto from = std::make_shared<const stage>(
-      stage{.input = input, .shape = input->shape, .type = input->type});
-  return make_node(input->type, input->shape, staged_leaf{std::move(from)});
+  return staged(input);
+}
+
+node_ref make_contiguous(const node_ref& input) {
+  const auto* own = std::get_if<tensor_leaf>(&input->content);
+  const auto* viewed = std::get_if<staged_leaf>(&input->content);
+  const bool is_contiguous =
+      own ? own->values.is_contiguous() : viewed && !viewed->map && !viewed->under;
+  return is_contiguous ? input : staged(input);
 }
 
 node_ref make_reduction(const node_ref& input, reduction kind, const dims& axes, bool keep_axes,

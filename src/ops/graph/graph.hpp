@@ -124,6 +124,15 @@ struct indexed_leaf {
   boxed<parallel::axis_map> map;
 };
 
+/// Sums of products: the element at p is the sum over t of weights[t] * input[p - before + t], over
+/// the positions t of `weights` for which that position lies inside the input.
+struct window_leaf {
+  node_ref input;                 // a tensor leaf or a staged node
+  node_ref weights;               // likewise; contiguous, of the dtype in which sums are computed
+  dims before;                    // by axis
+  boxed<parallel::axis_map> map;  // moves along every axis by itself and by 1; other views stage
+};
+
 /// The inputs of an operation, at most three, without memory of their own.
 class operation_inputs {
  public:
@@ -187,7 +196,7 @@ struct staged_leaf {
 struct node {
   using any_content =
       std::variant<tensor_leaf, source_leaf, constant_leaf, range_leaf, random_leaf, gather_leaf,
-                   concat_leaf, indexed_leaf, operation_node, cast_node, staged_leaf>;
+                   concat_leaf, indexed_leaf, window_leaf, operation_node, cast_node, staged_leaf>;
 
   template <class Content, class... Parts>
   node(dtype element_type, const dims& extents, std::in_place_type_t<Content> kind,
@@ -230,6 +239,10 @@ node_ref make_cast(const node_ref& input, dtype to);
 
 /// Makes a staged node of the input. Returns tensor leaves and staged nodes unchanged.
 node_ref make_staged(const node_ref& input);
+
+/// The same, but row-major without gaps: tensor leaves and staged nodes are staged again if they are
+/// not.
+node_ref make_contiguous(const node_ref& input);
 node_ref make_reduction(const node_ref& input, reduction kind, const dims& axes, bool keep_axes,
                         double parameter);
 

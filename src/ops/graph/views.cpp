@@ -1,5 +1,7 @@
 #include "ops/graph/views.hpp"
 
+#include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <optional>
 
@@ -14,6 +16,31 @@ namespace {
 // A view is pushed through a graph by copying the graph. A loop over `x = x.flip(axes) + x` would
 // so double the graph each time. Graphs with more nodes are staged.
 constexpr std::size_t viewed_nodes_max = 2000;
+
+// Whether a map keeps all axes of its input, and steps along each by 1.
+bool only_narrows(const axis_map& map, index_t input_rank) {
+  bool narrows = map.rank() == input_rank;
+  for (index_t axis = 0; narrows && axis < input_rank; ++axis)
+    narrows = map.from[axis] == axis && (map.step[axis] == 1 || map.shape[axis] <= 1);
+  return narrows;
+}
+
+struct positions {
+  index_t first;
+  index_t count;
+};
+
+// The positions from the lowest to the highest one along an input axis, of a view that is not empty.
+positions touched(const axis_map& map, index_t input_axis) {
+  positions result{map.base[input_axis], 1};
+  for (index_t axis = 0; axis < map.rank(); ++axis) {
+    if (map.from[axis] != input_axis) continue;
+    const index_t distance = (map.shape[axis] - 1) * map.step[axis];
+    result.first += std::min<index_t>(distance, 0);
+    result.count += std::abs(distance);
+  }
+  return result;
+}
 
 // Pushes one map down to the leaves. A node that is reached on several ways is copied once.
 class view_maker {
@@ -64,6 +91,22 @@ class view_maker {
       leaf.map = map.after(*leaf.map);
       return make_node(value->type, map.shape, std::move(leaf));
     }
+    node_ref operator()(const window_leaf& leaf) const {
+      if (const auto narrowed = map.after(*leaf.map); only_narrows(narrowed, leaf.before.size()))
+        return window(leaf, narrowed);
+      if (element_count(map.shape) == 0)
+        return make_constant(scalar(0), map.shape, value->type, false);
+      // The part that the view touches is computed once.
+      axis_map part = axis_map::identity(value->shape), rest = map;
+      for (index_t axis = 0; axis < part.rank(); ++axis) {
+        const auto [first, count] = touched(map, axis);
+        part = part.narrow(axis, first, count);
+        rest.base[axis] -= first;
+      }
+      auto from = std::make_shared<const stage>(stage{
+          .input = window(leaf, part.after(*leaf.map)), .shape = part.shape, .type = value->type});
+      return make_node(value->type, map.shape, staged_leaf{std::move(from), std::move(rest)});
+    }
     node_ref operator()(const operation_node& operation) const {
       operation_node viewed{operation.op, {}};
       for (const auto& input : operation.inputs) viewed.inputs.push_back(maker.view(input));
@@ -75,6 +118,11 @@ class view_maker {
     node_ref operator()(const staged_leaf& leaf) const {
       return make_node(value->type, map.shape,
                        staged_leaf{leaf.from, leaf.map ? map.after(**leaf.map) : map, leaf.under});
+    }
+
+    node_ref window(window_leaf leaf, const axis_map& seen) const {
+      leaf.map = seen;
+      return make_node(value->type, seen.shape, std::move(leaf));
     }
   };
 

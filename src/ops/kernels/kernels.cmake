@@ -3,11 +3,12 @@
 # included by src/ops.
 
 # The families, by room.
-set(SHALE_KERNEL_ROOMS elementwise elementary folds random)
+set(SHALE_KERNEL_ROOMS elementwise elementary folds random windows)
 set(SHALE_KERNELS_OF_elementwise arithmetic casts comparison)
 set(SHALE_KERNELS_OF_elementary elementary)
 set(SHALE_KERNELS_OF_folds arg_extrema extrema moments scans sums)
 set(SHALE_KERNELS_OF_random random)
+set(SHALE_KERNELS_OF_windows windows)
 
 set(SHALE_KERNEL_SOURCES
   kernels/dispatch/dispatch.cpp

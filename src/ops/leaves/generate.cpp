@@ -8,6 +8,7 @@
 #include "ops/kernels/dispatch/dispatch.hpp"
 #include "ops/leaves/indexed_generator.hpp"
 #include "ops/leaves/row_walk.hpp"
+#include "ops/leaves/window_generator.hpp"
 
 namespace shale::ops {
 
@@ -249,6 +250,8 @@ std::unique_ptr<leaf_generator> make_generator(const node& leaf, std::vector<ten
     return by_width<concat_generator>(width, *concat, inputs);
   if (const auto* indexed = std::get_if<indexed_leaf>(&leaf.content))
     return make_indexed_generator(*indexed, inputs);
+  if (const auto* window = std::get_if<window_leaf>(&leaf.content))
+    return make_window_generator(*window, inputs[0], inputs[1], leaf.type);
   return nullptr;
 }
 

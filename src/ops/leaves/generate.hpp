@@ -1,5 +1,5 @@
 // Makes generators for leaves whose elements are computed from coordinates: ranges, random numbers,
-// tilings, repetitions, concatenations and indexed elements.
+// tilings, repetitions, concatenations, indexed elements and sums of windows.
 #pragma once
 
 #include <memory>

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "language/functions/function_tables.hpp"
 #include "language/values/arguments.hpp"
@@ -132,6 +133,25 @@ value stack(arguments& from) {
   return {shale::stack(parts, from.index("axis", 0))};
 }
 
+// A function of windows. NumPy's two functions have different defaults.
+template <expr (*function)(const expr&, const expr&, window_mode)>
+value of_windows(arguments& from, window_mode otherwise) {
+  const expr a = from.array("a");
+  const expr by = from.array("v");
+  const std::optional<value> mode = from.optional("mode");
+  if (!mode) return {function(a, by, otherwise)};
+  const std::string name = mode->is<std::string>() ? mode->as<std::string>() : "";
+  if (name == "valid") return {function(a, by, window_mode::valid)};
+  if (name == "same") return {function(a, by, window_mode::same)};
+  if (name == "full") return {function(a, by, window_mode::full)};
+  throw error(errc::invalid_argument,
+              fmt::format("{}: 'mode' must be 'valid', 'same' or 'full'", from.function()));
+}
+
+value correlate(arguments& from) { return of_windows<shale::correlate>(from, window_mode::valid); }
+
+value convolve(arguments& from) { return of_windows<shale::convolve>(from, window_mode::full); }
+
 value reshape(arguments& from) {
   const expr a = from.array("a");
   return {a.reshape(from.rest_or_shape("shape"))};
@@ -217,6 +237,8 @@ std::vector<function> array_functions() {
       {"take_along_axis", take_along_axis, "take_along_axis(arr, indices, axis=-1)"},
       {"concat", concat, "concat((a1, a2, …), axis=0)"},
       {"stack", stack, "stack((a1, a2, …), axis=0)"},
+      {"correlate", correlate, "correlate(a, v, mode='valid')"},
+      {"convolve", convolve, "convolve(a, v, mode='full')"},
       {"reshape", reshape, "reshape(a, shape)", true},
       {"ravel", ravel, "ravel(a)", true},
       {"expand_dims", expand_dims, "expand_dims(a, axis)"},

@@ -71,6 +71,16 @@ kernels::kernel_table make_table(isa set) {
   return table;
 }
 
+kernels::window_table make_window_table(isa set) {
+  kernels::window_table table{};
+#ifdef SHALE_WIDE_KERNELS
+  if (set == isa::avx2) kernels::avx2::fill_windows(table);
+  if (set == isa::avx512) kernels::avx512::fill_windows(table);
+#endif
+  if (set == isa::baseline) kernels::baseline::fill_windows(table);
+  return table;
+}
+
 isa best_isa() noexcept {
   isa best = isa::baseline;
   for (const isa set : all_isas)
@@ -98,6 +108,11 @@ const choice& chosen() noexcept {
 
 const kernels::kernel_table& active() noexcept {
   static const kernels::kernel_table& table = kernels_for(active_isa());
+  return table;
+}
+
+const kernels::window_table& active_windows() noexcept {
+  static const kernels::window_table& table = window_kernels_for(active_isa());
   return table;
 }
 
@@ -142,6 +157,15 @@ const kernels::kernel_table& kernels_for(isa set) noexcept {
   return avx512;
 }
 
+const kernels::window_table& window_kernels_for(isa set) noexcept {
+  static const kernels::window_table baseline = make_window_table(isa::baseline);
+  if (set == isa::baseline) return baseline;
+  static const kernels::window_table avx2 = make_window_table(isa::avx2);
+  if (set == isa::avx2) return avx2;
+  static const kernels::window_table avx512 = make_window_table(isa::avx512);
+  return avx512;
+}
+
 isa choose_isa(const char* wanted) {
   if (wanted == nullptr || *wanted == '\0') return best_isa();
   std::string known, usable;
@@ -179,6 +203,10 @@ const reducer* find_reducer(reduction kind, dtype type) noexcept {
 
 const random_kernel& find_random_kernel(distribution kind, dtype type) noexcept {
   return active().random[number(kind)][number(type)];
+}
+
+window_kernel find_window_kernel(dtype type) noexcept {
+  return active_windows().sums[number(type)];
 }
 
 const scanner* find_scanner(scan kind, dtype type) noexcept {

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "ops/kernels/dispatch/table.hpp"
+#include "ops/kernels/dispatch/window_table.hpp"
 
 namespace shale::ops {
 
@@ -24,6 +25,10 @@ const scanner* find_scanner(scan kind, dtype type) noexcept;
 /// The kernels that draw from a distribution in a dtype that random_draw.hpp lists for it.
 const random_kernel& find_random_kernel(distribution kind, dtype type) noexcept;
 
+/// The kernel of the sums of `correlate` in a dtype; null if there is none. float16 and bfloat16 have
+/// none: they are computed in float32.
+window_kernel find_window_kernel(dtype type) noexcept;
+
 /// Instruction sets that kernels are built for.
 enum class isa : std::uint8_t { baseline, avx2, avx512 };
 
@@ -39,6 +44,7 @@ bool supports(isa set) noexcept;
 
 /// The kernels for a supported instruction set, which need not be the one in use.
 const kernels::kernel_table& kernels_for(isa set) noexcept;
+const kernels::window_table& window_kernels_for(isa set) noexcept;
 
 /// Throws if SHALE_ISA has a value that `active_isa` had to ignore. Every engine call does this
 /// once.

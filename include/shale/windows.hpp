@@ -1,0 +1,47 @@
+// Expressions of sums over windows: correlation and convolution with a kernel.
+//
+//   tensor smooth = eval(convolve(image, full({5, 5}, 0.04f), window_mode::same));
+//
+// Operands have the same number of axes, at least one, and no empty axis. Dtypes promote as those of
+// operators. Floats are summed in their dtype, float16 and bfloat16 in float32; integers wrap; for
+// bool, the product is "and" and the sum "or", as in NumPy. Elements outside of `a` add nothing to a
+// sum. Each sum takes its products in the row-major order of the elements of `kernel` (for
+// `convolve`: of its elements in reverse), so that it has the same bits for any number of threads,
+// any budget and any CPU.
+//
+// If `a` is a tensor, it is read in place; any other operand, also a tile source, is first computed
+// as a whole into memory of the executor's pool, and held until everything that reads it is
+// computed. So is a kernel that is not a row-major tensor of the dtype of the sums. Pages of mapped
+// tensors stay resident after these functions have read them.
+// Shape    by axis, of extents n of `a` and k of `kernel`: n - k + 1 (valid), n (same), n + k - 1
+//          (full). Along an only axis with n < k, as in NumPy: k - n + 1 (valid), k (same)
+// Cost     a node of the expression. Then each element takes as many products as the kernel has
+//          elements, in every pass that reads it: evaluate it first if several passes do. Slices
+//          with steps of 1 compute their elements alone; any other view is computed as a whole
+//          between its ends, and held. Rows of `a` without gaps, of the dtype of the sums, are read
+//          in place; others are copied part by part
+// Throws   invalid_argument (other ranks, empty operands, dtypes that only store, and in mode
+//          `valid`, with two axes or more, a kernel that is longer than `a` along an axis),
+//          out_of_memory
+#pragma once
+
+#include "shale/expr.hpp"
+
+namespace [[gnu::visibility("default")]] shale {
+
+/// Which positions of the kernel count.
+enum class window_mode : std::uint8_t {
+  valid,  ///< those where it lies inside `a`
+  same,   ///< as many as `a` has elements, from the middle of `full`
+  full,   ///< those where it meets `a`
+};
+
+/// At each position p, the sum over t of a[p + t] times the conjugate of kernel[t], as NumPy's
+/// correlate. In mode `full`, positions begin at 1 - k along an axis of extent k of the kernel; in
+/// mode `same`, at -(k / 2).
+expr correlate(const expr& a, const expr& kernel, window_mode mode = window_mode::valid);
+
+/// The same with the kernel reversed along all axes and not conjugated, as NumPy's convolve.
+expr convolve(const expr& a, const expr& kernel, window_mode mode = window_mode::full);
+
+}  // namespace shale

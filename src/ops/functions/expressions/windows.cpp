@@ -1,0 +1,119 @@
+#include "shale/windows.hpp"
+
+#include <string>
+#include <utility>
+
+#include "core/allocating.hpp"
+#include "core/enumerator.hpp"
+#include "ops/graph/node_access.hpp"
+#include "shale/elementwise.hpp"
+#include "shale/error.hpp"
+
+namespace shale {
+
+using namespace ops;
+using detail::allocating;
+
+namespace {
+
+// The positions of the kernel along one axis: how far it reaches beyond the start of `a` at the
+// first of them, and their number.
+struct kernel_positions {
+  index_t before;
+  index_t count;
+};
+
+kernel_positions positions_along(index_t extent, index_t taps, window_mode mode) {
+  switch (mode) {
+    case window_mode::valid:
+      return {0, extent - taps + 1};
+    case window_mode::same:
+      return {taps / 2, extent};
+    default:
+      return {taps - 1, *checked_add(extent, taps - 1)};
+  }
+}
+
+// NumPy exchanges operands of one axis if the kernel is the longer one, and reverses the result of
+// a correlation afterwards. That gives the positions at which `a` lies inside the kernel. In mode
+// `same`, the rounding of a middle depends on whether the result was reversed.
+kernel_positions positions_of_shorter(index_t extent, index_t taps, window_mode mode,
+                                      bool reversed) {
+  switch (mode) {
+    case window_mode::valid:
+      return {taps - extent, taps - extent + 1};
+    case window_mode::same:
+      return {taps - 1 - (reversed ? extent / 2 : (extent - 1) / 2), taps};
+    default:
+      return positions_along(extent, taps, mode);
+  }
+}
+
+[[noreturn]] void throw_long_kernel(const expr& a, const expr& kernel, index_t axis) {
+  throw error(errc::invalid_argument, "no position of the kernel lies inside the operand",
+              {"along axis " + std::to_string(axis) + ", the kernel has " +
+                   std::to_string(kernel.shape(axis)) + " elements, the operand " +
+                   std::to_string(a.shape(axis)),
+               "got shapes " + to_string(a.shape()) + " and " + to_string(kernel.shape()) +
+                   "; mode same or full takes them"});
+}
+
+void check_operands(const expr& a, const expr& kernel, const char* function) {
+  const std::string got =
+      "got shapes " + to_string(a.shape()) + " and " + to_string(kernel.shape());
+  if (a.rank() == 0 || kernel.rank() != a.rank())
+    throw error(errc::invalid_argument,
+                std::string(function) + " needs a kernel with as many axes as the operand",
+                {got + "; both need at least one axis"});
+  if (a.size() == 0 || kernel.size() == 0)
+    throw error(errc::invalid_argument, std::string(function) + " needs operands with elements",
+                {got});
+}
+
+expr windows(const expr& a, const expr& kernel, window_mode mode, bool reversed) {
+  dims shape, before;
+  for (index_t axis = 0; axis < a.rank(); ++axis) {
+    const index_t extent = a.shape(axis), taps = kernel.shape(axis);
+    if (mode == window_mode::valid && taps > extent && a.rank() > 1)
+      throw_long_kernel(a, kernel, axis);
+    const kernel_positions along = a.rank() == 1 && taps > extent
+                                       ? positions_of_shorter(extent, taps, mode, reversed)
+                                       : positions_along(extent, taps, mode);
+    shape.push_back(along.count);
+    before.push_back(along.before);
+  }
+  const dtype type = promote(a.dtype(), kernel.dtype());
+  const bool half = type == dtype::float16 || type == dtype::bfloat16;
+  const dtype sums = half ? dtype::float32 : type;
+  if (!computes(type))
+    throw error(errc::invalid_argument, "windows of " + std::string(name(type)) + " have no sums",
+                {"this dtype only stores and converts: cast it to float32 first"});
+  // The generator converts the input to the dtype of the sums, which would skip the rounding to a
+  // narrower result.
+  const node_ref input = half ? make_cast(node_of(a), type) : node_of(a);
+  const node_ref weights = make_cast(make_cast(node_of(kernel), type), sums);
+  return expr_of(make_node(type, shape,
+                           detail::window_leaf{make_staged(input), make_contiguous(weights), before,
+                                               axis_map::identity(shape)}));
+}
+
+}  // namespace
+
+expr correlate(const expr& a, const expr& kernel, window_mode mode) {
+  detail::require_enumerator(mode, window_mode::full, "window_mode");
+  return allocating([&] {
+    check_operands(a, kernel, "correlate");
+    const bool is_complex = kind(kernel.dtype()) == dtype_kind::complex;
+    return windows(a, is_complex ? conj(kernel) : kernel, mode, true);
+  });
+}
+
+expr convolve(const expr& a, const expr& kernel, window_mode mode) {
+  detail::require_enumerator(mode, window_mode::full, "window_mode");
+  return allocating([&] {
+    check_operands(a, kernel, "convolve");
+    return windows(a, kernel.flip(), mode, false);
+  });
+}
+
+}  // namespace shale
