@@ -63,6 +63,12 @@ std::size_t item_bytes(dtype type);
 /// The kind of a dtype. It decides promotion, and which operations the dtype has.
 dtype_kind kind(dtype type);
 
+/// Whether the elements are integers. A bool is none.
+bool is_integer(dtype type);
+
+/// Whether the elements are floats, real or complex, and may be NaN.
+bool is_inexact(dtype type);
+
 /// False for the float8 types, which can only be stored and converted.
 bool computes(dtype type);
 

@@ -121,6 +121,12 @@ std::size_t item_bytes(dtype type) { return traits_of(type).bytes; }
 
 dtype_kind kind(dtype type) { return traits_of(type).kind; }
 
+bool is_integer(dtype type) {
+  return kind(type) == signed_integer || kind(type) == unsigned_integer;
+}
+
+bool is_inexact(dtype type) { return kind(type) == floating || kind(type) == dtype_kind::complex; }
+
 bool computes(dtype type) {
   return traits_of(type).type != dtype::float8_e4m3fn && type != dtype::float8_e5m2;
 }
@@ -132,9 +138,6 @@ dtype promote(dtype a, dtype b) {
         a, b, "float8 types support only storage and conversion: cast to float16 or float32");
   if (kind(a) == boolean) return b;
   if (kind(b) == boolean) return a;
-  const auto is_integer = [](dtype type) {
-    return kind(type) == signed_integer || kind(type) == unsigned_integer;
-  };
   if (is_integer(a) && is_integer(b)) return promote_integers(a, b);
   if (is_integer(a)) return b;
   if (is_integer(b)) return a;

@@ -73,6 +73,8 @@ TEST(Dtype, SizesAndKindsAreThoseOfTheirTypes) {
                                 : std::is_signed_v<T>    ? dtype_kind::signed_integer
                                                          : dtype_kind::unsigned_integer;
       EXPECT_EQ(kind(type), wanted) << name(type);
+      EXPECT_EQ(is_integer(type), std::is_integral_v<T> && !std::is_same_v<T, bool>) << name(type);
+      EXPECT_EQ(is_inexact(type), !std::is_integral_v<T>) << name(type);
       EXPECT_EQ(computes(type), sizeof(T) > 1 || std::is_integral_v<T>) << name(type);
     });
   }
@@ -230,6 +232,8 @@ TEST(Dtype, ValuesThatAreNoneAreRefused) {
     EXPECT_EQ(name(none), "no dtype");
     EXPECT_EQ(code_of([&] { static_cast<void>(item_bytes(none)); }), errc::invalid_argument);
     EXPECT_EQ(code_of([&] { static_cast<void>(kind(none)); }), errc::invalid_argument);
+    EXPECT_EQ(code_of([&] { static_cast<void>(is_integer(none)); }), errc::invalid_argument);
+    EXPECT_EQ(code_of([&] { static_cast<void>(is_inexact(none)); }), errc::invalid_argument);
     EXPECT_EQ(code_of([&] { static_cast<void>(computes(none)); }), errc::invalid_argument);
     EXPECT_EQ(code_of([&] { promote(none, none); }), errc::invalid_argument);
     EXPECT_EQ(code_of([&] { promote(none, dtype::int8); }), errc::invalid_argument);

@@ -37,10 +37,6 @@ struct statistics {
   std::optional<scalar> min, max, mean, std;
 };
 
-bool may_hold_nan(dtype type) {
-  return kind(type) == dtype_kind::floating || kind(type) == dtype_kind::complex;
-}
-
 // A NaN makes every other statistic NaN. Therefore these are computed again without NaNs, which
 // takes three passes. The common case without NaNs takes one pass.
 void leave_nan_out(statistics& result, const expr& values, const expr& wide) {
@@ -73,7 +69,7 @@ statistics compute(expr values) {
   // rounding error.
   const expr wide = astype(values, dtype::float64);
   std::vector<expr> wanted{min(values), max(values), mean(wide), stddev(wide)};
-  const bool counts_nan = may_hold_nan(values.dtype());
+  const bool counts_nan = is_inexact(values.dtype());
   if (counts_nan) wanted.push_back(count_nonzero(isnan(values)));
   const std::vector<tensor> found = eval_all(wanted);
   result.min = found[0].item();
@@ -124,7 +120,7 @@ int run(const stats_options& options) {
   list.add("count", format_count(found.count));
   if (found.nan_count > 0)
     list.add("nan", fmt::format("{} (left out below)", format_count(found.nan_count)));
-  else if (may_hold_nan(source.values.dtype())) list.add("nan", "0");
+  else if (is_inexact(source.values.dtype())) list.add("nan", "0");
   list.add("min", to_text(found.min));
   list.add("max", to_text(found.max));
   list.add("mean", to_text(found.mean));

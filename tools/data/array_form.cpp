@@ -54,10 +54,7 @@ void keep_chunks(chosen_form& form, const array_spec& model) {
 
 void keep_codec(chosen_form& form, codec_spec codec) {
   const dtype type = form.spec.dtype;
-  const dtype_kind number_kind = kind(type);
-  const bool is_integer =
-      number_kind == dtype_kind::signed_integer || number_kind == dtype_kind::unsigned_integer;
-  if (codec.delta && !is_integer) {
+  if (codec.delta && !is_integer(type)) {
     codec.delta = false;
     form.not_kept.push_back(
         fmt::format("codec stage delta: {} is not an integer type", name(type)));

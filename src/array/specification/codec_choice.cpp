@@ -61,13 +61,11 @@ std::vector<expr> sample_of(const expr& values, const array_spec& spec) {
 
 // Pipelines in the order of the time that they take to decode most data (decision 0169).
 std::vector<codec_spec> candidates(dtype type, std::optional<int> bitround) {
-  const bool is_integer =
-      kind(type) == dtype_kind::signed_integer || kind(type) == dtype_kind::unsigned_integer;
   std::vector<codec_spec> all{
       {.bitround = bitround, .shuffle = shuffle_mode::none, .compression = std::nullopt}};
   for (const compression packs : {lz4(1), zstd(1), zstd(6)}) {
     for (const bool delta : {false, true}) {
-      if (delta && !is_integer) continue;
+      if (delta && !is_integer(type)) continue;
       for (const shuffle_mode shuffle :
            {shuffle_mode::none, shuffle_mode::byte, shuffle_mode::bit}) {
         if (shuffle == shuffle_mode::byte && item_bytes(type) == 1) continue;

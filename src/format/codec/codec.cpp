@@ -50,10 +50,6 @@ class buffer {
   std::size_t capacity_ = 0;
 };
 
-bool is_integer(dtype type) noexcept {
-  return kind(type) == dtype_kind::signed_integer || kind(type) == dtype_kind::unsigned_integer;
-}
-
 [[noreturn]] void refuse(const std::string& why) {
   throw error(errc::invalid_argument, "not a codec pipeline", {why});
 }

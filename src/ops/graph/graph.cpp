@@ -105,7 +105,7 @@ bool is_weak(const node& value) {
 
 // The floating dtype in which a function with fractional results computes for operands of `type`.
 dtype floating_for(dtype type) {
-  if (kind(type) == dtype_kind::floating || kind(type) == dtype_kind::complex) return type;
+  if (is_inexact(type)) return type;
   return item_bytes(type) <= 2 ? dtype::float32 : dtype::float64;
 }
 
@@ -351,9 +351,7 @@ node_ref make_operation(operation op, operation_inputs inputs) {
   } else {
     type = operand_dtype(op, promote_inputs(inputs));
   }
-  if (facts_of(op).operands == operand_rule::rounding && kind(type) != dtype_kind::floating &&
-      kind(type) != dtype_kind::complex)
-    return inputs[0];
+  if (facts_of(op).operands == operand_rule::rounding && !is_inexact(type)) return inputs[0];
   const dtype computed_in = computing_dtype(op, type);
   if (!find_kernel(op, computed_in)) throw_no_kernel(op, type);
 

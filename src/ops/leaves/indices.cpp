@@ -14,7 +14,7 @@ namespace shale::ops {
 
 expr as_positions(const expr& indices, const char* function) {
   const dtype type = indices.dtype();
-  if (kind(type) != dtype_kind::signed_integer && kind(type) != dtype_kind::unsigned_integer)
+  if (!is_integer(type))
     throw error(
         errc::invalid_argument, std::string(function) + " needs indices of an integer dtype",
         {"got " + std::string(name(type)),

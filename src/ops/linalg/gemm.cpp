@@ -125,7 +125,7 @@ void multiply(dtype type, const matrix& out, const matrix& a, const matrix& b, p
   using wrapping_types = type_list<bool, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
                                    std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>;
   const std::size_t item = item_bytes(type);
-  const bool floats = kind(type) == dtype_kind::floating || kind(type) == dtype_kind::complex;
+  const bool floats = is_inexact(type);
   if (how == product::replaces && (!floats || a.columns == 0)) clear(out, item);
   if (a.columns == 0) return;
   if (!floats) {

@@ -165,8 +165,7 @@ class parser : private token_cursor {
   // Whether & | ^ accept the operand: they accept bools and integers.
   static bool is_logical(const value& operand) {
     if (!operand.is<expr>()) return !operand.is<double>();
-    const dtype_kind number_kind = kind(operand.as<expr>().dtype());
-    return number_kind != dtype_kind::floating && number_kind != dtype_kind::complex;
+    return !is_inexact(operand.as<expr>().dtype());
   }
 
   // Whether the tokens from `begin` on are an operand of a comparison that no brackets enclose.

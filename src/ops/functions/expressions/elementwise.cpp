@@ -66,26 +66,21 @@ expr ceil(const expr& a) { return operated(operation::ceiling, a); }
 expr trunc(const expr& a) { return operated(operation::truncate, a); }
 expr round(const expr& a) { return operated(operation::round, a); }
 expr isnan(const expr& a) {
-  if (kind(a.dtype()) != dtype_kind::floating && kind(a.dtype()) != dtype_kind::complex)
-    return full(a.shape(), false);
+  if (!is_inexact(a.dtype())) return full(a.shape(), false);
   return operated(operation::is_nan, a);
 }
 expr isinf(const expr& a) {
-  if (kind(a.dtype()) != dtype_kind::floating && kind(a.dtype()) != dtype_kind::complex)
-    return full(a.shape(), false);
+  if (!is_inexact(a.dtype())) return full(a.shape(), false);
   return operated(operation::is_infinite, a);
 }
 expr isfinite(const expr& a) {
-  if (kind(a.dtype()) != dtype_kind::floating && kind(a.dtype()) != dtype_kind::complex)
-    return full(a.shape(), true);
+  if (!is_inexact(a.dtype())) return full(a.shape(), true);
   return operated(operation::is_finite, a);
 }
 expr signbit(const expr& a) {
-  const dtype_kind kind = shale::kind(a.dtype());
-  if (kind == dtype_kind::signed_integer) return a < 0;
-  if (kind == dtype_kind::unsigned_integer || kind == dtype_kind::boolean)
-    return full(a.shape(), false);
-  return operated(operation::sign_bit, a);
+  if (is_inexact(a.dtype())) return operated(operation::sign_bit, a);
+  if (kind(a.dtype()) == dtype_kind::signed_integer) return a < 0;
+  return full(a.shape(), false);
 }
 expr logical_not(const expr& a) { return operated(operation::logical_not, a); }
 expr logical_and(const expr& a, const expr& b) {
@@ -128,9 +123,7 @@ bool is_small(const expr& a) { return a.dtype() == dtype::float16 || a.dtype() =
 expr widened(const expr& a) { return is_small(a) ? astype(a, dtype::float32) : a; }
 
 // Floating and complex operands stay; integers become floats.
-expr in_fractions(const expr& a) {
-  return kind(a.dtype()) == dtype_kind::floating || has_complex_numbers(a) ? a : a * 1.0;
-}
+expr in_fractions(const expr& a) { return is_inexact(a.dtype()) ? a : a * 1.0; }
 
 }  // namespace
 
@@ -184,9 +177,7 @@ expr addcdiv(const expr& a, const expr& b, const expr& c, const expr& value) {
 expr isclose(const expr& a, const expr& b, double relative, double absolute) {
   return detail::allocating([&] {
     const auto in_floats = [](const expr& x) {
-      const dtype_kind kind = shale::kind(x.dtype());
-      const bool is_float = kind == dtype_kind::floating || kind == dtype_kind::complex;
-      return is_float ? x : astype(x, dtype::float64);
+      return is_inexact(x.dtype()) ? x : astype(x, dtype::float64);
     };
     const expr x = in_floats(a), y = in_floats(b);
     const expr near = abs(x - y) <= absolute + relative * abs(y);

@@ -17,13 +17,11 @@ expr gradient(const expr& a, double spacing, index_t axis) {
     if (extent < 2)
       throw error(errc::invalid_argument, "gradient needs at least two positions along the axis",
                   {"axis " + std::to_string(along) + " of shape " + to_string(a.shape())});
-    const bool is_fractional =
-        kind(a.dtype()) == dtype_kind::floating || kind(a.dtype()) == dtype_kind::complex;
     // An end is its own neighbour, so that the difference there is between two positions, not three.
     std::vector<pad_width> widths(static_cast<std::size_t>(a.rank()));
     widths[static_cast<std::size_t>(along)] = {1, 1};
-    const expr wider =
-        pad(is_fractional ? a : astype(a, dtype::float64), widths, {.mode = pad_mode::edge});
+    const expr wider = pad(is_inexact(a.dtype()) ? a : astype(a, dtype::float64), widths,
+                           {.mode = pad_mode::edge});
     const expr difference = wider.narrow(along, 2, extent) - wider.narrow(along, 0, extent);
     const expr position = arange(extent);
     expr distance = where((position == 0) | (position == extent - 1), spacing, 2 * spacing);

@@ -14,11 +14,6 @@ using detail::allocating;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// Whether the elements of a dtype may be NaN.
-bool has_nan(dtype type) {
-  return kind(type) == dtype_kind::floating || kind(type) == dtype_kind::complex;
-}
-
 // Calls `function` with float32 in the place of float16 and bfloat16, whose sums and counts may
 // exceed their range, and rounds its result.
 template <class Function>
@@ -30,7 +25,7 @@ expr in_wider_floats(const expr& a, Function function) {
 
 // `a` with a number in the place of every NaN.
 expr without_nan(const expr& a, double number) {
-  return has_nan(a.dtype()) ? where(isnan(a), number, a) : a;
+  return is_inexact(a.dtype()) ? where(isnan(a), number, a) : a;
 }
 
 // The number of elements that are not NaN, in the dtype of `like`.
@@ -49,14 +44,14 @@ expr as_float(const expr& a) {
   if (kind(a.dtype()) == dtype_kind::complex)
     throw error(errc::invalid_argument, "logsumexp and softmax need real numbers",
                 {"got " + std::string(name(a.dtype()))});
-  return has_nan(a.dtype()) ? a : astype(a, exp(a).dtype());
+  return is_inexact(a.dtype()) ? a : astype(a, exp(a).dtype());
 }
 
 expr extremum_of_numbers(const expr& a, const axes_option& axes, keepdims keep, bool largest) {
   const auto extremum = [largest](auto&&... arguments) {
     return largest ? max(arguments...) : min(arguments...);
   };
-  if (!has_nan(a.dtype())) return extremum(a, axes, keep);
+  if (!is_inexact(a.dtype())) return extremum(a, axes, keep);
   const expr found = extremum(without_nan(a, largest ? -infinity : infinity), axes, keep);
   return where(all(isnan(a), axes, keep), std::numeric_limits<double>::quiet_NaN(), found);
 }
@@ -73,7 +68,7 @@ expr nanprod(const expr& a, const axes_option& axes, keepdims keep) {
 
 expr nanmean(const expr& a, const axes_option& axes, keepdims keep) {
   return allocating([&] {
-    if (!has_nan(a.dtype())) return mean(a, axes, keep);
+    if (!is_inexact(a.dtype())) return mean(a, axes, keep);
     return in_wider_floats(a, [&](const expr& numbers) {
       const expr total = nansum(numbers, axes, keep);
       return total / count_of_numbers(numbers, axes, keep, total.dtype());
@@ -91,7 +86,7 @@ expr nanmax(const expr& a, const axes_option& axes, keepdims keep) {
 
 expr nanvar(const expr& a, const axes_option& axes, keepdims keep, double correction) {
   return allocating([&] {
-    if (!has_nan(a.dtype())) return var(a, axes, keep, correction);
+    if (!is_inexact(a.dtype())) return var(a, axes, keep, correction);
     return in_wider_floats(a, [&](const expr& numbers) {
       const expr distance = numbers - nanmean(numbers, axes, keepdims::yes);
       const expr squares = nansum(square(abs(distance)), axes, keep);

@@ -19,8 +19,7 @@ inline dtype matrix_dtype(dtype type, const char* function) {
   if (!computes(type))
     throw error(errc::invalid_argument, std::string(function) + " does not compute in float8",
                 {"got " + std::string(name(type)), "cast to float16 or wider first"});
-  const dtype_kind kind = shale::kind(type);
-  return kind == dtype_kind::floating || kind == dtype_kind::complex ? type : dtype::float64;
+  return is_inexact(type) ? type : dtype::float64;
 }
 
 /// The dtype that LAPACK computes results of `type` in.

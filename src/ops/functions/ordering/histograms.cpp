@@ -334,8 +334,7 @@ binned_counts histogram(const expr& x, const expr& edges, const histogram_option
 tensor bincount(const expr& x, const std::optional<expr>& weights, index_t length_min) {
   return allocating([&] {
     executor& on = executor::current();
-    const dtype_kind of = kind(x.dtype());
-    if (of == dtype_kind::floating || of == dtype_kind::complex)
+    if (is_inexact(x.dtype()))
       throw error(errc::invalid_argument, "bincount needs integers",
                   {"got " + std::string(name(x.dtype()))});
     if (length_min < 0)

@@ -239,9 +239,7 @@ expr cauchy(generator& from, const dims& shape, double median, double scale, dty
 expr geometric(generator& from, const dims& shape, double probability, dtype type) {
   return allocating([&] {
     check_probability("geometric", probability, false);
-    const dtype_kind sort = kind(type);
-    if (type != dtype::float64 && sort != dtype_kind::signed_integer &&
-        sort != dtype_kind::unsigned_integer)
+    if (type != dtype::float64 && !is_integer(type))
       throw_dtype("geometric", type, "float64 or an integer dtype");
     random_draw draw;
     draw.first = minus_log_of_failure(probability);
@@ -264,9 +262,7 @@ expr bernoulli(generator& from, const dims& shape, double probability, dtype typ
 expr integers(generator& from, const dims& shape, const scalar& low, const scalar& high,
               dtype type) {
   return allocating([&] {
-    const dtype_kind sort = kind(type);
-    if (sort != dtype_kind::signed_integer && sort != dtype_kind::unsigned_integer)
-      throw_dtype("integers", type, "an integer dtype");
+    if (!is_integer(type)) throw_dtype("integers", type, "an integer dtype");
     const wide first = integer_bound("low", low), end = integer_bound("high", high);
     const auto bounds = [&] { return low.to_string() + " to " + high.to_string(); };
     if (first >= end)
