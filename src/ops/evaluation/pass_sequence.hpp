@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/widened.hpp"
 #include "ops/evaluation/compile.hpp"
 #include "ops/evaluation/growing_passes.hpp"
 #include "ops/evaluation/stage_order.hpp"
@@ -41,7 +42,7 @@ inline dims with_folded_axes(const detail::stage& reduction) {
 /// The bytes of a product's result before it is rounded to a narrower dtype; 0 if it is not
 /// rounded.
 inline std::uint64_t wider_bytes(const detail::stage& product) {
-  const dtype wide = multiplied_as(product.type);
+  const dtype wide = detail::widened(product.type);
   return wide == product.type ? 0 : bytes_of(product.shape, wide);
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <type_traits>
 
+#include "core/widened.hpp"
 #include "ops/graph/views.hpp"
 #include "ops/kernels/dispatch/dispatch.hpp"
 #include "ops/kernels/operations/operation_facts.hpp"
@@ -184,8 +185,7 @@ dtype operand_dtype(operation op, dtype type) {
 // The dtype whose kernel computes an operation: float32 for float16 and bfloat16, unless they have
 // kernels of their own.
 dtype computing_dtype(operation op, dtype type) {
-  const bool is_half = type == dtype::float16 || type == dtype::bfloat16;
-  return is_half && !find_kernel(op, type) ? dtype::float32 : type;
+  return find_kernel(op, type) ? type : widened(type);
 }
 
 // Computes an operation on weak constants. The result is a weak constant again, so that (1.0 / 3) *

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/grid.hpp"
+#include "core/widened.hpp"
 #include "ops/kernels/dispatch/dispatch.hpp"
 #include "ops/linalg/gemm.hpp"
 #include "ops/linalg/matrix_batch.hpp"
@@ -303,10 +304,6 @@ void multiply_in_parts(const tensor& out, const operand& a, const operand& b, st
   });
 }
 
-dims batch_axes(const tensor& matrices) {
-  return dims(matrices.shape().begin(), matrices.shape().end() - 2);
-}
-
 /// Rounds the elements to `type`.
 tensor narrowed_to(dtype type, const tensor& wide, executor& on) {
   const tensor narrow = tensor::empty(wide.shape(), type, &on.pool());
@@ -343,10 +340,6 @@ dtype product_dtype(dtype a, dtype b) {
   return promote(a, b);
 }
 
-dtype multiplied_as(dtype type) noexcept {
-  return type == dtype::float16 || type == dtype::bfloat16 ? dtype::float32 : type;
-}
-
 void multiply_matrices(const tensor& out, const tensor& a, const tensor& b, executor& on) {
   const operand left(a, out.dtype()), right(b, out.dtype());
   const std::size_t room = std::max(on.memory_bytes() / 2, block_room_min);
@@ -363,10 +356,10 @@ tensor multiplied(const tensor& a, const tensor& b, executor& on) {
   const dtype type = product_dtype(a.dtype(), b.dtype());
   const tensor left = a.rank() == 1 ? a.expand_dims(0) : a;
   const tensor right = b.rank() == 1 ? b.expand_dims(1) : b;
-  const dims batch = broadcast_shapes(batch_axes(left), batch_axes(right));
+  const dims batch = broadcast_shapes(batch_of(left.shape()), batch_of(right.shape()));
   const index_t m = left.shape(-2), k = left.shape(-1), n = right.shape(-1);
 
-  const dtype compute = multiplied_as(type);
+  const dtype compute = detail::widened(type);
   tensor out = with_context(
       [&] {
         return "multiply " + to_string(a.shape()) + " by " + to_string(b.shape()) + " into " +

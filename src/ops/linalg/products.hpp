@@ -14,10 +14,6 @@ dims product_shape(const dims& a, const dims& b);
 /// Throws   invalid_argument (dtypes that do not promote, float8)
 dtype product_dtype(dtype a, dtype b);
 
-/// The dtype in which a product is computed whose result has `type`. The whole product is computed
-/// in it before it is rounded.
-dtype multiplied_as(dtype type) noexcept;
-
 /// out = a b for every matrix of a batch: (…, m, n) = (…, m, k) (…, k, n). The axes before the last
 /// two are equal. `out` is row-major, not empty, and of a dtype that `multiply` takes; operands of
 /// other dtypes are converted.

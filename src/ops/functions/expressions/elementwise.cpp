@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/allocating.hpp"
+#include "core/widened.hpp"
 #include "ops/graph/node_access.hpp"
 #include "shale/creation.hpp"
 #include "shale/error.hpp"
@@ -119,7 +120,7 @@ void refuse_complex(const expr& a, const char* function) {
 }
 
 // Operands of float16 and bfloat16 are computed in float32, and the result is rounded once.
-bool is_small(const expr& a) { return a.dtype() == dtype::float16 || a.dtype() == dtype::bfloat16; }
+bool is_small(const expr& a) { return detail::widened(a.dtype()) != a.dtype(); }
 expr widened(const expr& a) { return is_small(a) ? astype(a, dtype::float32) : a; }
 
 // Floating and complex operands stay; integers become floats.

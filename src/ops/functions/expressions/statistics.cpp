@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "core/allocating.hpp"
+#include "core/widened.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/error.hpp"
 
@@ -18,9 +19,8 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 // exceed their range, and rounds its result.
 template <class Function>
 expr in_wider_floats(const expr& a, Function function) {
-  const dtype type = a.dtype();
-  if (type != dtype::float16 && type != dtype::bfloat16) return function(a);
-  return astype(function(astype(a, dtype::float32)), type);
+  const dtype type = a.dtype(), wide = detail::widened(type);
+  return wide == type ? function(a) : astype(function(astype(a, wide)), type);
 }
 
 // `a` with a number in the place of every NaN.

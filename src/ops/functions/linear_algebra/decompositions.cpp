@@ -8,6 +8,7 @@
 
 #include "core/allocating.hpp"
 #include "core/enumerator.hpp"
+#include "core/widened.hpp"
 #include "ops/functions/linear_algebra/equations.hpp"
 #include "ops/functions/linear_algebra/matrix_operands.hpp"
 #include "ops/linalg/lapack.hpp"
@@ -370,7 +371,7 @@ tensor apply_q(const qr_factors& factors, const expr& c, matrix_use use, q_side 
                                               : lapack::operation::transpose;
     const auto where = side == q_side::left ? lapack::side::left : lapack::side::right;
     const tensor out =
-        visit(computed_as(type), lapack::types{}, [&]<class T>(std::type_identity<T>) {
+        visit(detail::widened(type), lapack::types{}, [&]<class T>(std::type_identity<T>) {
           return q_applied<T>(packed, scales, elements, extents, how, where, on);
         });
     for (const tensor* used : {&packed.elements, &scales, &elements}) used->storage().check();

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "core/allocating.hpp"
+#include "core/widened.hpp"
 #include "ops/linalg/products.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/error.hpp"
@@ -23,7 +24,7 @@ struct distance_dtypes {
   distance_dtypes(const expr& a, const expr& b) {
     // product_dtype refuses what does not compute. An integer becomes the float of its square root.
     const dtype differences = sqrt(zeros_of(product_dtype(a.dtype(), b.dtype()))).dtype();
-    compute = multiplied_as(differences);
+    compute = detail::widened(differences);
     result = abs(zeros_of(differences)).dtype();
   }
 
@@ -60,7 +61,7 @@ expr renorm(const expr& a, index_t axis, double norm_max, double order) {
                   {"got " + std::to_string(norm_max)});
     const index_t along = normalize_axis(axis, a.rank());
     const dtype result = sqrt(astype(expr(0), product_dtype(a.dtype(), a.dtype()))).dtype();
-    const expr values = astype(a, multiplied_as(result));
+    const expr values = astype(a, detail::widened(result));
     dims others;
     for (index_t k = 0; k < a.rank(); ++k)
       if (k != along) others.push_back(k);

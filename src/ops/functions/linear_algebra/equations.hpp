@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "core/enumerator.hpp"
+#include "core/widened.hpp"
 #include "ops/functions/linear_algebra/matrix_operands.hpp"
 #include "ops/linalg/lapack.hpp"
 #include "ops/linalg/matrix_batch.hpp"
@@ -119,7 +120,7 @@ tensor solve_with(const expr& a, const expr& b, const char* function, double mul
   executor& on = parallel::begin_call();
   const lapack::integer n = lapack::integer_of(a.shape(-1));
   const tensor result =
-      visit(computed_as(type), lapack::types{}, [&]<class T>(std::type_identity<T>) {
+      visit(detail::widened(type), lapack::types{}, [&]<class T>(std::type_identity<T>) {
         prepared_matrices ready = prepared<T>(
             matrices, on, multiplications_n3 * cube(n),
             [&](T* elements, lapack::integer* pivots) { return prepare(n, elements, pivots); },

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "core/allocating.hpp"
+#include "core/widened.hpp"
 #include "ops/functions/linear_algebra/matrix_operands.hpp"
 #include "ops/linalg/lapack.hpp"
 #include "ops/linalg/matrix_batch.hpp"
@@ -133,7 +134,7 @@ lstsq_result lstsq(const expr& a, const expr& b, std::optional<double> tolerance
                   {"got shapes " + to_string(a.shape()) + " and " + to_string(b.shape())});
     if (!vector) broadcast_shapes(batch_of(a.shape()), batch_of(b.shape()));
     executor& on = executor::current();
-    const dtype computed = computed_as(type);
+    const dtype computed = detail::widened(type);
     const double smallest = tolerance_of(tolerance, a.shape(), computed);
     const tensor matrices = held_operand(a);
     const tensor sides = held_operand(vector ? b.expand_dims(1) : b);
@@ -155,7 +156,7 @@ tensor pinv(const expr& a, std::optional<double> tolerance) {
     require_matrices(a.shape(), "pinv");
     const dtype type = matrix_dtype(a.dtype(), "pinv");
     executor& on = executor::current();
-    const dtype computed = computed_as(type);
+    const dtype computed = detail::widened(type);
     const double smallest = tolerance_of(tolerance, a.shape(), computed);
     const svd_result factors = wide_svd(a, computed);
     const tensor identity = eval(eye(a.shape(-2), {}, 0, computed));
@@ -167,7 +168,7 @@ tensor matrix_rank(const expr& a, std::optional<double> tolerance) {
   return allocating([&] {
     require_tolerance(tolerance, "matrix_rank");
     require_matrices(a.shape(), "matrix_rank");
-    const dtype computed = computed_as(matrix_dtype(a.dtype(), "matrix_rank"));
+    const dtype computed = detail::widened(matrix_dtype(a.dtype(), "matrix_rank"));
     const double smallest = tolerance_of(tolerance, a.shape(), computed);
     return ranks_of(svdvals(astype(a, computed)), smallest, executor::current());
   });
@@ -180,7 +181,7 @@ tensor cond(const expr& a) {
       throw error(errc::invalid_argument, "cond needs matrices with elements",
                   {"got shape " + to_string(a.shape())});
     const dtype type = matrix_dtype(a.dtype(), "cond");
-    const tensor values = svdvals(astype(a, computed_as(type)));
+    const tensor values = svdvals(astype(a, detail::widened(type)));
     const expr largest = expr(values).select(-1, 0), smallest = expr(values).select(-1, -1);
     const expr ratio =
         where(smallest == 0, expr(std::numeric_limits<double>::infinity()), largest / smallest);

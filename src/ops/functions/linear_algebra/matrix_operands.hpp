@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/grid.hpp"
+#include "core/widened.hpp"
 #include "ops/functions/operands/held_operand.hpp"
 #include "ops/linalg/matrix_batch.hpp"
 #include "parallel/executor/executor_state.hpp"
@@ -20,11 +21,6 @@ inline dtype matrix_dtype(dtype type, const char* function) {
     throw error(errc::invalid_argument, std::string(function) + " does not compute in float8",
                 {"got " + std::string(name(type)), "cast to float16 or wider first"});
   return is_inexact(type) ? type : dtype::float64;
-}
-
-/// The dtype that LAPACK computes results of `type` in.
-inline dtype computed_as(dtype type) noexcept {
-  return type == dtype::float16 || type == dtype::bfloat16 ? dtype::float32 : type;
 }
 
 /// The dtype of magnitudes of `type`.
@@ -61,7 +57,7 @@ struct held_matrices {
   held_matrices(const expr& value, const char* function_name)
       : shape(value.shape()),
         result(matrix_dtype(value.dtype(), function_name)),
-        compute(computed_as(result)),
+        compute(detail::widened(result)),
         function(function_name) {
     require_matrices(shape, function);
     elements = held_operand(value);

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "core/allocating.hpp"
+#include "core/widened.hpp"
 #include "ops/functions/linear_algebra/contraction.hpp"
 #include "ops/linalg/products.hpp"
 #include "shale/creation.hpp"
@@ -39,7 +40,7 @@ struct update_operands {
                   {"got products of " + std::string(shale::name(product)) + " for " +
                        std::string(shale::name(out.dtype())),
                    "cast the operands with astype, or update a wider tensor"});
-    compute = multiplied_as(out.dtype());
+    compute = detail::widened(out.dtype());
     a = astype(a, compute);
     b = astype(b, compute);
   }
