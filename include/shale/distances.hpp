@@ -8,8 +8,8 @@
 // before they are squared, so that those of close points are as accurate as those of others
 // (docs/numerics.md). Integers are converted to floats before they are subtracted; float16 and
 // bfloat16 compute in float32, and are rounded once.
-// Throws   invalid_argument (shapes that do not fit, a NaN as order, dtypes that do not promote,
-//          float8), out_of_memory
+// Throws   invalid_argument (shapes that do not fit, a NaN as order, an infinite order where a result
+//          is the norm of no elements, dtypes that do not promote, float8), out_of_memory
 #pragma once
 
 #include "shale/expr.hpp"
@@ -19,7 +19,7 @@ namespace [[gnu::visibility("default")]] shale {
 /// The distance of each row of `a` to each row of `b`. Axes in front of the last two are broadcast.
 /// Shape    (…, m, n) from (…, m, k) and (…, n, k); real
 /// Cost     a reduction over m * n * k differences, of which none is held in memory
-/// Throws   invalid_argument also for an infinite order if k is 0
+/// Throws   invalid_argument also for operands of 32 axes
 expr cdist(const expr& a, const expr& b, double order = 2);
 
 /// The distance of two arrays, whose elements together are one vector. They are broadcast.
@@ -27,7 +27,8 @@ expr cdist(const expr& a, const expr& b, double order = 2);
 expr dist(const expr& a, const expr& b, double order = 2);
 
 /// `a` with each part that has one position along `axis` scaled down to the norm `norm_max`, if its
-/// norm is larger. The elements of a part are one vector.
+/// norm is larger. The elements of a part are one vector. A norm whose squares overflow counts as
+/// infinite.
 /// Shape    that of `a`. Integers give floats, as by `sqrt`
 /// Cost     two passes
 /// Throws   invalid_argument also for a negative `norm_max`, or a NaN

@@ -26,8 +26,9 @@ namespace [[gnu::visibility("default")]] shale {
 ///          product if no axis of both is summed. More: the pair with the smallest product comes
 ///          first, again and again; intermediate products are held in memory
 /// Throws   invalid_argument (subscripts that cannot be read, with the position; other ranks; extents
-///          that differ; as many operands as terms are wanted; dtypes that do not promote, float8;
-///          more than 32 axes in an intermediate product), out_of_memory
+///          that differ; as many operands as terms are wanted; dtypes that do not promote; float8,
+///          if it is multiplied or summed; more than 32 axes in an intermediate product),
+///          out_of_memory
 expr einsum(std::string_view subscripts, std::span<const expr> operands);
 inline expr einsum(std::string_view subscripts, std::initializer_list<expr> operands) {
   return einsum(subscripts, std::span<const expr>(operands.begin(), operands.size()));

@@ -9,8 +9,7 @@ namespace [[gnu::visibility("default")]] shale {
 /// accurate to second order, and at the ends (second - first) / spacing and (last - last but one) /
 /// spacing. Integers and bool are converted to float64 before they are subtracted.
 /// Shape    that of `a`
-/// Cost     an elementwise expression, in one pass, which reads the operand as `pad` does. An operand
-///          that is no tensor is first computed as a whole
+/// Cost     an elementwise expression, which reads the operand as `pad` does
 /// Throws   invalid_argument (an axis that does not exist or has fewer than two positions, float8),
 ///          out_of_memory
 expr gradient(const expr& a, double spacing = 1, index_t axis = -1);

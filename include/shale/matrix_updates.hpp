@@ -9,7 +9,8 @@
 // Shape    that of `out` is exactly that of the product. The dtypes of the operands promote with that
 //          of `out` to that of `out`. The product is computed as by `matmul`, float16 and bfloat16 in
 //          float32, and then scaled and added in the same dtype
-// Cost     the product, which is held in memory, except by addr; then one pass over `out`
+// Cost     the product, which is held in memory, except by addr; then one pass over `out`. Operands
+//          of another dtype than that of the product are converted as a whole, and held
 // Throws   invalid_argument (shapes; dtypes; a weight that the dtype cannot hold), and as `eval_into`
 // Threads  no other thread may use the elements of `out` meanwhile
 #pragma once
@@ -31,7 +32,7 @@ void addmm(const tensor& out, const expr& a, const expr& b, const update_weights
 void addmv(const tensor& out, const expr& a, const expr& x, const update_weights& weights = {});
 
 /// The products of all pairs of elements of two vectors, as ger: (m, n) from (m) and (n).
-/// Cost     one pass; nothing else is held
+/// Cost     one pass
 void addr(const tensor& out, const expr& x, const expr& y, const update_weights& weights = {});
 
 /// The products of a batch of matrices: (b, m, n) from (b, m, k) and (b, k, n).

@@ -14,6 +14,7 @@
 #include "shale/creation.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/error.hpp"
+#include "shale/ops.hpp"
 #include "support/coordinates.hpp"
 #include "support/failures.hpp"
 #include "support/random_tensors.hpp"
@@ -173,6 +174,19 @@ TEST(DistanceRules, UnsignedAndHalfNumbersDoNotOverflow) {
   EXPECT_EQ(eval(dist(half.narrow(1, 0, 1), zero.narrow(1, 0, 1))).item().as<float>(), 3000);
   EXPECT_EQ(renorm(half, 0, 1).dtype(), dtype::float16);
   EXPECT_EQ(elements_of<bool>(eval(renorm(half, 0, 1) < 0.75f)), (std::vector<bool>{true, true}));
+}
+
+TEST(DistanceRules, NumbersAdaptToTensors) {
+  const expr x = full({3}, 2, dtype::float32), counts = full({4}, 5, dtype::uint64);
+  EXPECT_EQ(dist(x, 0.5).dtype(), dtype::float32);
+  EXPECT_EQ(eval(dist(counts, 3)).item().as<double>(), 4);
+}
+
+TEST(DistanceRules, PartsThatAreShortEnoughKeepTheirBits) {
+  using complex = std::complex<float>;
+  const float infinity = std::numeric_limits<float>::infinity();
+  const tensor a = tensor::of({complex(infinity, 0), complex(1, -2)}).reshape({1, 2});
+  EXPECT_TRUE(array_equal(renorm(a, 0, infinity), a));
 }
 
 TEST(DistanceRules, NaNStaysNaN) {

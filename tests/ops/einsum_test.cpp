@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <complex>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "shale/creation.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/error.hpp"
+#include "shale/linalg.hpp"
 #include "support/coordinates.hpp"
 #include "support/failures.hpp"
 #include "support/random_tensors.hpp"
@@ -201,6 +203,41 @@ TEST(EinsumPlans, OneOperandIsViewedOrSummed) {
   EXPECT_EQ(eval(einsum("iij", {a})).at({3}).as<double>(), 30);
 }
 
+TEST(EinsumPlans, MergedProductsAreNotCopied) {
+  const expr a = ones_of({20, 30, 40}), b = ones_of({40, 50});
+  const auto product = explain(matmul(a.reshape({600, 40}), b));
+  EXPECT_EQ(explain(einsum("bij,jk->bik", {a, b})).staged_bytes_max, product.staged_bytes_max);
+  EXPECT_EQ(explain(einsum("bij,jk->bik", {a, b})).passes, product.passes);
+}
+
+TEST(EinsumPlans, ManyOperandsAreMultipliedPairByPair) {
+  const std::vector<expr> operands(100, ones_of({2}));
+  std::string text = "i";
+  for (std::size_t k = 1; k < operands.size(); ++k) text += ",i";
+  EXPECT_EQ(eval(einsum(text + "->", operands)).item().as<double>(), 2);
+}
+
+TEST(EinsumSums, OfHalfFloatsMayExceedTheirRangeBeforeTheyAreMultiplied) {
+  for (const dtype type : {dtype::float16, dtype::bfloat16}) {
+    const expr a = full({2000}, 100, type), small = full({2}, 0.0009765625, type);
+    EXPECT_EQ(eval(einsum("i,j->j", {a, small})).at({0}).as<double>(),
+              eval(astype(full({}, 195.3125), type)).item().as<double>());
+    EXPECT_EQ(eval(einsum("j,i->", {small, a})).item().as<double>(),
+              eval(astype(full({}, 390.625), type)).item().as<double>());
+  }
+}
+
+// Zero, also beside an infinity, because there are no products.
+TEST(EinsumSums, OfNoProductsAreZero) {
+  const expr infinite = full({1}, std::numeric_limits<double>::infinity());
+  const expr none = zeros({0}, dtype::float64), wide = infinite.broadcast_to({3});
+  EXPECT_EQ(eval(einsum("i,j->", {infinite, none})).item().as<double>(), 0);
+  EXPECT_EQ(eval(einsum("i,i->", {infinite, none})).item().as<double>(), 0);
+  const tensor rows = eval(einsum("i,j->i", {wide, none}));
+  EXPECT_EQ(rows.shape(), (dims{3}));
+  EXPECT_EQ(rows.at({2}).as<double>(), 0);
+}
+
 TEST(EinsumDtypes, ArePromotedAndKept) {
   const expr f = tensor::ones({3, 2}, dtype::float32), i = tensor::ones({2, 3}, dtype::int16);
   EXPECT_EQ(einsum("ij,jk", {f, i}).dtype(), promote(dtype::float32, dtype::int16));
@@ -246,7 +283,7 @@ TEST(EinsumErrors, NameThePosition) {
   expect("ij->i->i", {x}, "at position 5 ");
   expect("ij,ijk", {x, y}, "operand 1 has shape (3, 4), but 3 letters");
   expect("ij,j", {x, y}, "at position 3 ");
-  expect("ij,ij", {x, y}, "'i' has extents 2 and 3 in operand 1");
+  expect("ij,ij", {x, y}, "'i' has extent 2 before, and 3 in operand 1");
   expect("ii", {x}, "'i' has extents 2 and 3 in operand 0");
   expect("...ij->ij", {zeros({2, 2, 2})}, "needs '...'");
   expect("ij,jk", {x}, "got 1 operands for 'ij,jk'");

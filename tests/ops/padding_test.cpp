@@ -183,6 +183,9 @@ TEST(Padding, RefusesWidthsThatDoNotFit) {
     EXPECT_EQ(code_of([&] { pad(x, widths); }), errc::invalid_argument) << widths.size();
   EXPECT_EQ(code_of([&] { pad(x, {{1, 1}}, {.value = 300}); }), errc::invalid_argument);
   EXPECT_EQ(code_of([&] { pad(x, {{1, 1}}, {.value = 0.5}); }), errc::invalid_argument);
+  // Also where nothing is padded.
+  EXPECT_EQ(code_of([&] { pad(x, {{0, 0}}, {.value = 0.5}); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { pad(zeros({}), {{-1, -1}}); }), errc::invalid_argument);
   EXPECT_EQ(code_of([&] {
               pad(x, {{1, 1}}, {.mode = static_cast<pad_mode>(9)});
             }),

@@ -215,12 +215,24 @@ node_ref with_ones_moved(const node_ref& value, const dims& shape) {
   return make_view(value, map);
 }
 
+// The layout of a leaf in the result of its stage. That is a row-major tensor, so it is known before
+// it is computed.
+layout layout_of(const staged_leaf& leaf) {
+  const layout whole = leaf.under ? **leaf.under : layout(leaf.from->shape);
+  return leaf.map ? (*leaf.map)->applied_to(whole) : whole;
+}
+
 node_ref try_reshape(const node_ref& value, const dims& shape) {
   if (value->shape == shape) return value;
-  return try_change(value,
-                    relayout(
-                        shape, [&](const layout& arrangement) { return arrangement.view(shape); },
-                        [&](const node_ref& leaf) { return with_ones_moved(leaf, shape); }));
+  const auto view_leaf = [&](const node_ref& leaf) {
+    if (auto moved = with_ones_moved(leaf, shape)) return moved;
+    const auto* staged = std::get_if<staged_leaf>(&leaf->content);
+    const auto viewed = staged ? layout_of(*staged).view(shape) : std::nullopt;
+    return viewed ? make_node(leaf->type, shape, staged_leaf{staged->from, std::nullopt, *viewed})
+                  : node_ref();
+  };
+  const auto view_layout = [&](const layout& arrangement) { return arrangement.view(shape); };
+  return try_change(value, relayout(shape, view_layout, view_leaf));
 }
 
 }  // namespace
@@ -253,15 +265,12 @@ node_ref make_reshape_view(const node_ref& value, const dims& wanted) {
 node_ref make_relayout(const node_ref& value, const std::function<layout(const layout&)>& change) {
   const layout row_major(value->shape);
   const layout after = change(row_major);
-  // The result of a stage is a row-major tensor, so its layout is known before it is computed.
-  // Other leaves have no layout, and the whole node is staged.
+  // Leaves that are neither tensors nor results of stages have no layout: the whole node is staged.
   const auto view_stage = [&](const node_ref& leaf) {
-    const auto* stage = std::get_if<staged_leaf>(&leaf->content);
-    if (!stage) return node_ref();
-    const layout whole = stage->under ? **stage->under : layout(stage->from->shape);
-    return make_node(leaf->type, after.shape(),
-                     staged_leaf{stage->from, std::nullopt,
-                                 change(stage->map ? (*stage->map)->applied_to(whole) : whole)});
+    const auto* staged = std::get_if<staged_leaf>(&leaf->content);
+    return staged ? make_node(leaf->type, after.shape(),
+                              staged_leaf{staged->from, std::nullopt, change(layout_of(*staged))})
+                  : node_ref();
   };
   if (auto viewed = try_change(value, relayout(after.shape(), change, view_stage))) return viewed;
   auto from = std::make_shared<const stage>(

@@ -20,8 +20,8 @@ expr gradient(const expr& a, double spacing, index_t axis) {
     // An end is its own neighbour, so that the difference there is between two positions, not three.
     std::vector<pad_width> widths(static_cast<std::size_t>(a.rank()));
     widths[static_cast<std::size_t>(along)] = {1, 1};
-    const expr wider = pad(is_inexact(a.dtype()) ? a : astype(a, dtype::float64), widths,
-                           {.mode = pad_mode::edge});
+    const expr padded = pad(a, widths, {.mode = pad_mode::edge});
+    const expr wider = is_inexact(a.dtype()) ? padded : astype(padded, dtype::float64);
     const expr difference = wider.narrow(along, 2, extent) - wider.narrow(along, 0, extent);
     const expr position = arange(extent);
     expr distance = where((position == 0) | (position == extent - 1), spacing, 2 * spacing);

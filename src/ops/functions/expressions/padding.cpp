@@ -24,11 +24,6 @@ namespace {
 constexpr index_t extent_max = (index_t{1} << 60) - 1;
 
 index_t padded_extent(index_t extent, const pad_width& width, index_t axis) {
-  if (width.before < 0 || width.after < 0)
-    throw error(errc::invalid_argument, "pad: a width is negative",
-                {"got " + std::to_string(width.before) + " before and " +
-                     std::to_string(width.after) + " after axis " + std::to_string(axis),
-                 "use narrow to remove positions"});
   const auto longer = checked_add(extent, width.before);
   const auto total = longer ? checked_add(*longer, width.after) : std::nullopt;
   if (!total || *total > extent_max)
@@ -67,6 +62,12 @@ expr positions_of(index_t extent, const pad_width& width, pad_mode mode) {
 
 std::vector<pad_width> widths_of_axes(const expr& a, const std::vector<pad_width>& widths) {
   const auto rank = static_cast<std::size_t>(a.rank());
+  for (std::size_t axis = 0; axis < widths.size(); ++axis)
+    if (const auto [before, after] = widths[axis]; before < 0 || after < 0)
+      throw error(errc::invalid_argument, "pad: a width is negative",
+                  {"got " + std::to_string(before) + " before and " + std::to_string(after) +
+                       " after axis " + std::to_string(axis),
+                   "use narrow to remove positions"});
   if (widths.size() == rank) return widths;
   if (widths.size() == 1) return std::vector<pad_width>(rank, widths.front());
   throw error(errc::invalid_argument, "pad needs one width, or one for each axis",
@@ -99,10 +100,11 @@ expr padded(const expr& a, const std::vector<pad_width>& widths, const pad_optio
     inside = inside & (number >= 0) & (number < extent);
   }
   element_count(shape);
+  const bool fills = options.mode == pad_mode::constant;
+  const expr value = full({}, fills ? options.value : 0, a.dtype());
   if (indices.empty()) return a;
-  if (options.mode != pad_mode::constant) return indexed(a, shape, std::move(axes), indices);
+  if (!fills) return indexed(a, shape, std::move(axes), indices);
   if (!has_elements) return full(shape, options.value, a.dtype());
-  const expr value = full({}, options.value, a.dtype());
   return where(inside, indexed(a, shape, std::move(axes), indices), value);
 }
 

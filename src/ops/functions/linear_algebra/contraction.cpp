@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/widened.hpp"
 #include "ops/linalg/products.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/linalg.hpp"
@@ -70,6 +71,32 @@ dtype wide_dtype(dtype type) {
   return kind(type) == dtype_kind::complex ? dtype::complex128 : type;
 }
 
+/// The array summed over the axes whose names are not kept, in a dtype. It is unchanged if there are
+/// none.
+named_array summed_as(dtype type, const named_array& a, const name_set& kept) {
+  dims axes, names;
+  for (index_t axis = 0; axis < a.names.size(); ++axis) {
+    if (kept[static_cast<std::size_t>(a.names[axis])]) names.push_back(a.names[axis]);
+    else axes.push_back(axis);
+  }
+  return axes.empty() ? a : named_array{sum_in_dtype(astype(a.values, type), axes), names};
+}
+
+/// The sums of products, with the axes of `of.result()`.
+expr product_of(const named_array& a, const named_array& b, const axis_roles& of) {
+  if (of.inner.empty())
+    return spread(a, joined(of.batch, of.rows), of.columns.size(), {}) *
+           spread(b, of.batch, of.rows.size(), of.columns);
+  if (of.rows.empty() && of.columns.empty()) {
+    const dims names = joined(of.batch, of.inner);
+    return sum_of_products(arranged(a, names), arranged(b, names), of.inner.size());
+  }
+  const expr product = matmul(matrices_of(a, of.batch, of.rows, of.inner),
+                              matrices_of(b, of.batch, of.inner, of.columns));
+  return product.reshape(
+      joined(joined(extents_of(a, of.batch), extents_of(a, of.rows)), extents_of(b, of.columns)));
+}
+
 }  // namespace
 
 name_set names_of(const named_array& a) {
@@ -98,33 +125,16 @@ expr sum_of_products(const expr& a, const expr& b, index_t axes) {
 }
 
 named_array summed(const named_array& a, const name_set& kept) {
-  dims axes, names;
-  for (index_t axis = 0; axis < a.names.size(); ++axis) {
-    if (kept[static_cast<std::size_t>(a.names[axis])]) names.push_back(a.names[axis]);
-    else axes.push_back(axis);
-  }
-  return {sum_in_dtype(a.values, axes), names};
+  return summed_as(a.values.dtype(), a, kept);
 }
 
 named_array contracted(const named_array& a, const named_array& b, const name_set& kept) {
-  const named_array left = summed(a, kept | names_of(b)), right = summed(b, kept | names_of(a));
+  const dtype type = product_dtype(a.values.dtype(), b.values.dtype());
+  // Sums of float16 and bfloat16 may exceed their range where the products do not.
+  const named_array left = summed_as(detail::widened(a.values.dtype()), a, kept | names_of(b));
+  const named_array right = summed_as(detail::widened(b.values.dtype()), b, kept | names_of(a));
   const axis_roles of(left, right, kept);
-  if (of.inner.empty()) {
-    const dims before = joined(of.batch, of.rows);
-    return {spread(left, before, of.columns.size(), {}) *
-                spread(right, of.batch, of.rows.size(), of.columns),
-            of.result()};
-  }
-  if (of.rows.empty() && of.columns.empty()) {
-    const dims names = joined(of.batch, of.inner);
-    return {sum_of_products(arranged(left, names), arranged(right, names), of.inner.size()),
-            of.batch};
-  }
-  const expr product = matmul(matrices_of(left, of.batch, of.rows, of.inner),
-                              matrices_of(right, of.batch, of.inner, of.columns));
-  const dims shape = joined(joined(extents_of(left, of.batch), extents_of(left, of.rows)),
-                            extents_of(right, of.columns));
-  return {product.reshape(shape), of.result()};
+  return {astype(product_of(left, right, of), type), of.result()};
 }
 
 }  // namespace shale::ops

@@ -16,17 +16,17 @@ using detail::allocating;
 
 namespace {
 
-// The dtypes in which distances are returned and computed.
+// The dtypes of distances, for differences of a dtype. An integer becomes the float of its square
+// root.
 struct distance_dtypes {
-  dtype result;
+  dtype differences;
   dtype compute;  // of the differences
+  dtype result;   // of their norms
 
-  distance_dtypes(const expr& a, const expr& b) {
-    // product_dtype refuses what does not compute. An integer becomes the float of its square root.
-    const dtype differences = sqrt(zeros_of(product_dtype(a.dtype(), b.dtype()))).dtype();
-    compute = detail::widened(differences);
-    result = abs(zeros_of(differences)).dtype();
-  }
+  explicit distance_dtypes(dtype subtracted)
+      : differences(sqrt(zeros_of(subtracted)).dtype()),
+        compute(detail::widened(differences)),
+        result(abs(zeros_of(differences)).dtype()) {}
 
  private:
   static expr zeros_of(dtype type) { return astype(expr(0), type); }
@@ -39,7 +39,7 @@ expr cdist(const expr& a, const expr& b, double order) {
     if (a.rank() < 2 || b.rank() < 2 || a.shape(-1) != b.shape(-1))
       throw error(errc::invalid_argument, "cdist needs two matrices with rows of one length",
                   {"got shapes " + to_string(a.shape()) + " and " + to_string(b.shape())});
-    const distance_dtypes types(a, b);
+    const distance_dtypes types(product_dtype(a.dtype(), b.dtype()));
     const expr from = astype(a, types.compute).expand_dims(a.rank() - 1);
     const expr to = astype(b, types.compute).expand_dims(b.rank() - 2);
     return astype(vector_norm(from - to, order, {-1}), types.result);
@@ -48,7 +48,7 @@ expr cdist(const expr& a, const expr& b, double order) {
 
 expr dist(const expr& a, const expr& b, double order) {
   return allocating([&] {
-    const distance_dtypes types(a, b);
+    const distance_dtypes types((a * b).dtype());  // in which numbers adapt to tensors
     return astype(vector_norm(astype(a, types.compute) - astype(b, types.compute), order),
                   types.result);
   });
@@ -60,14 +60,14 @@ expr renorm(const expr& a, index_t axis, double norm_max, double order) {
       throw error(errc::invalid_argument, "renorm needs a largest norm of 0 or more",
                   {"got " + std::to_string(norm_max)});
     const index_t along = normalize_axis(axis, a.rank());
-    const dtype result = sqrt(astype(expr(0), product_dtype(a.dtype(), a.dtype()))).dtype();
-    const expr values = astype(a, detail::widened(result));
+    const distance_dtypes types(product_dtype(a.dtype(), a.dtype()));
+    const expr values = astype(a, types.compute);
     dims others;
     for (index_t k = 0; k < a.rank(); ++k)
       if (k != along) others.push_back(k);
     const expr norms = vector_norm(values, order, others, keepdims::yes);
-    const expr factors = where(norms > norm_max, norm_max / norms, 1);
-    return astype(values * factors, result);
+    const expr scaled = values * (norm_max / norms);
+    return astype(where(norms > norm_max, scaled, values), types.differences);
   });
 }
 

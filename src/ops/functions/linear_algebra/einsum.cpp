@@ -11,6 +11,8 @@
 #include "core/allocating.hpp"
 #include "ops/functions/linear_algebra/contraction.hpp"
 #include "ops/functions/linear_algebra/subscripts.hpp"
+#include "ops/linalg/products.hpp"
+#include "shale/creation.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/error.hpp"
 
@@ -34,18 +36,19 @@ class name_extents {
       index_t& extent = extents_[static_cast<std::size_t>(names[axis])];
       const auto first = std::find(names.begin(), names.begin() + axis, names[axis]);
       const index_t own = shape[first - names.begin()];
-      if (own != shape[axis]) differ(text, number, names[axis], own, shape[axis]);
+      if (own != shape[axis])
+        differ(text, number, names[axis], "s " + std::to_string(own) + " and ", shape[axis]);
       if (extent >= 0 && extent != 1 && own != 1 && own != extent)
-        differ(text, number, names[axis], extent, own);
+        differ(text, number, names[axis], " " + std::to_string(extent) + " before, and ", own);
       if (extent < 0 || extent == 1) extent = own;
     }
   }
 
  private:
   [[noreturn]] static void differ(const subscripts& text, std::size_t number, index_t name,
-                                  index_t one, index_t other) {
-    text.fail("'" + name_text(name) + "' has extents " + std::to_string(one) + " and " +
-                  std::to_string(other) + " in operand " + std::to_string(number),
+                                  const std::string& one, index_t other) {
+    text.fail("'" + name_text(name) + "' has extent" + one + std::to_string(other) +
+                  " in operand " + std::to_string(number),
               text.operands[number].begin);
   }
 
@@ -83,6 +86,22 @@ double size_of(const name_set& names, const name_extents& extents) {
   return size;
 }
 
+/// Whether each sum has no products, because a name that the result does not have has no positions.
+bool sums_nothing(const std::vector<named_array>& operands, const dims& result,
+                  const name_extents& extents) {
+  for (const named_array& operand : operands)
+    for (const index_t name : operand.names)
+      if (extents[name] == 0 && std::find(result.begin(), result.end(), name) == result.end())
+        return true;
+  return false;
+}
+
+expr zeros_of(const dims& names, const name_extents& extents, dtype type) {
+  dims shape;
+  for (const index_t name : names) shape.push_back(extents[name]);
+  return full(shape, 0, product_dtype(type, type));
+}
+
 /// The operands that are still to be multiplied.
 class open_product {
  public:
@@ -98,23 +117,36 @@ class open_product {
  private:
   using pair = std::pair<std::size_t, std::size_t>;
 
-  /// The names that the result needs, or an operand other than these two.
-  name_set needed_without(const pair& multiplied) const {
-    name_set needed = wanted_;
-    for (std::size_t k = 0; k < operands_.size(); ++k)
-      if (k != multiplied.first && k != multiplied.second) needed |= names_of(operands_[k]);
-    return needed;
-  }
+  /// The names that at least one, two and three operands have.
+  struct shared_names {
+    name_set one, two, three;
+
+    explicit shared_names(const std::vector<named_array>& operands) {
+      for (const named_array& each : operands) {
+        const name_set own = names_of(each);
+        three |= two & own;
+        two |= one & own;
+        one |= own;
+      }
+    }
+
+    /// The names of operands other than two with these names.
+    name_set without(const name_set& a, const name_set& b) const {
+      return three | (two & ~(a & b)) | (one & ~(a | b));
+    }
+  };
 
   /// The first pair with the smallest product; of several, the one with the fewest multiplications.
   pair cheapest() const {
+    const shared_names shared(operands_);
     pair best{0, 1};
     std::pair<double, double> least{-1, -1};
     for (std::size_t i = 0; i < operands_.size(); ++i) {
+      const name_set of_i = names_of(operands_[i]);
       for (std::size_t j = i + 1; j < operands_.size(); ++j) {
-        const name_set both = names_of(operands_[i]) | names_of(operands_[j]);
-        const std::pair<double, double> costs{size_of(both & needed_without({i, j}), extents_),
-                                              size_of(both, extents_)};
+        const name_set of_j = names_of(operands_[j]), both = of_i | of_j;
+        const name_set kept = both & (wanted_ | shared.without(of_i, of_j));
+        const std::pair<double, double> costs{size_of(kept, extents_), size_of(both, extents_)};
         if (least.first >= 0 && !(costs < least)) continue;
         least = costs;
         best = {i, j};
@@ -124,7 +156,10 @@ class open_product {
   }
 
   void multiply(const pair& of) {
-    operands_[of.first] = contracted(operands_[of.first], operands_[of.second], needed_without(of));
+    named_array& a = operands_[of.first];
+    const named_array& b = operands_[of.second];
+    const name_set kept = shared_names(operands_).without(names_of(a), names_of(b)) | wanted_;
+    a = contracted(a, b, kept);
     operands_.erase(operands_.begin() + static_cast<std::ptrdiff_t>(of.second));
   }
 
@@ -150,6 +185,7 @@ expr einsum_of(const subscripts& text, std::span<const expr> operands) {
     type = promote(type, operands[k].dtype());
   }
   const dims names = text.names_of_result(ellipsis_axes);
+  if (sums_nothing(arrays, names, extents)) return zeros_of(names, extents, type);
   for (named_array& array : arrays) array = simplified({astype(array.values, type), array.names});
 
   // Only names of more than one position are left.
