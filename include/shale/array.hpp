@@ -43,7 +43,8 @@ enum class compressor : std::uint8_t {
 };
 
 /// A compressor and how hard it tries. Levels are the compressor's own: higher ones pack more and
-/// take longer to encode, but not to decode. zstd has levels from -100 to 22, lz4 from -100 to 12.
+/// take longer to encode, but not to decode. zstd has levels from -100 to 22, lz4 from -100 to 12,
+/// of which 0, 1 and 2 are one.
 struct compression {
   shale::compressor compressor = shale::compressor::zstd;
   int level = 1;

@@ -241,7 +241,8 @@ class container {
   /// Tells what takes the bytes of the file: the arrays of the newest generation, its metadata, older
   /// generations that are held, and free space.
   /// Cost     reads all metadata, and no element
-  /// Throws   as latest; corrupt also for damaged metadata of any array
+  /// Throws   as latest; corrupt also for damaged metadata of any array, unsupported (an array of a
+  ///          later version)
   space_report space() const;
 
   /// Closes the file for all copies of this handle: their calls, except `path` and `uuid`, throw

@@ -115,6 +115,19 @@ TEST_F(CodecChoice, SamplesFourBlocksFromAllOverTheArray) {
   EXPECT_LT(smallest.stored_bytes, (3u << 18) + (1u << 14));
 }
 
+TEST_F(CodecChoice, SamplesTheEndOfAnArrayThatFourDoesNotDivide) {
+  const index_t columns = 1 << 16;
+  for (index_t rows = 5; rows <= 11; ++rows) {
+    const tensor values = noise(rows * columns).reshape({rows, columns});
+    fill(values.sliced(0, {0, rows - rows / 4}), 0);
+    const codec_choice choice =
+        choose_codec(values, chunked(dtype::uint8, {rows, columns}, dims{1, columns}));
+    const auto raw = choice.trials.front().stored_bytes, packed = choice.trials.back().stored_bytes;
+    EXPECT_GT(packed, raw / 5) << rows;
+    EXPECT_LT(packed, raw / 3) << rows;
+  }
+}
+
 TEST_F(CodecChoice, ReadsOnlyTheTilesOfItsSample) {
   const tensor values = surface<std::int16_t>(256, 1024);
   write_new("a", chunked(dtype::int16, {256, 1024}, dims{4, 1024}), values);
@@ -154,7 +167,12 @@ TEST_F(CodecChoice, RefusesWhatNoArrayCanHave) {
   array_spec rounded = chunked(dtype::int16, {4});
   rounded.codec.bitround = 3;
   EXPECT_EQ(code(rounded), errc::invalid_argument);
+  array_spec empty = chunked(dtype::float32, {0});
+  empty.codec.bitround = 99;
+  EXPECT_EQ(code(empty), errc::invalid_argument);
   EXPECT_EQ(code(chunked(dtype::int16, {4}, dims{2, 2})), errc::invalid_argument);
+  const index_t huge = index_t{1} << 31;
+  EXPECT_EQ(code(chunked(dtype::uint8, {huge}, dims{huge})), errc::invalid_argument);
   EXPECT_EQ(code(chunked(dtype::int16, {4}, dims{0})), errc::invalid_argument);
   EXPECT_EQ(code_of([&] {
               choose_codec(surface<float>(3, 3), chunked(dtype::float32, {4, 4}));

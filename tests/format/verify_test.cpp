@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "format/chunks/chunk_index.hpp"
+#include "format/container/space_use.hpp"
 #include "format/pages/page.hpp"
 #include "format/pages/superblock.hpp"
 #include "format/small_history.hpp"
@@ -162,6 +163,24 @@ TEST_F(Contradiction, OfALiveRangeThatIsTooShort) {
 TEST_F(Contradiction, OfALiveRangeThatIsTooLong) {
   add(live_lengths().front(), 64);
   expect_finding("the space map counts bytes");
+}
+
+// Of a page at the end that nothing uses and that is not free either.
+TEST_F(Contradiction, EndsTheCountOfSpace) {
+  const auto count_space = [&] {
+    fuzz::content changed = bytes_;
+    checksums_->correct(changed);
+    recording_file_system files({{path, changed}});
+    container_file container = container_file::open(files, path, open_access::read);
+    return space_use(container.latest(), {}).file_bytes;
+  };
+  EXPECT_EQ(count_space(), bytes_.size());
+  const auto end = static_cast<std::size_t>(superblock_offsets[1] + superblock_bytes);
+  for (auto place = static_cast<std::size_t>(superblock_offsets[1]); place < end; place += 8)
+    if (fuzz::number_at<std::uint64_t>(bytes_, place) == end_of_file_) add(place, page_bytes);
+  bytes_.resize(bytes_.size() + page_bytes);
+  expect_finding("the space map says nothing about bytes");
+  EXPECT_EQ(test::code_of([&] { count_space(); }), errc::corrupt);
 }
 
 TEST_F(Contradiction, OfALiveRangeFromTheFuture) {

@@ -278,6 +278,13 @@ class Containers(ShaleCase):
         said = self.shale("convert", "none.npy", "a.shale", "--codec", "auto").err
         self.assertIn("no elements to try others on", said)
 
+    def test_archives_have_neither_chunks_nor_codecs(self):
+        self.forms()
+        for how in (["--codec", "auto"], ["--codec", "zstd"], ["--chunk", "3"], ["--chunked"]):
+            self.refused(USAGE, "convert", "forms.shale", "o.npz", *how,
+                         says="only .shale containers have chunks and codecs")
+        self.assertNotIn("o.npz", self.files())
+
     def test_a_codec_is_chosen_only_where_there_are_elements_and_chunks(self):
         self.refused(USAGE, "create", "a.shale:a", "--shape", "3", "--codec", "auto",
                      says="needs elements to try codecs on")
@@ -778,9 +785,33 @@ class Containers(ShaleCase):
         self.shale("create", "c.shale:none", "--shape", "0,3")
         for name in ("dense", "none"):
             self.refused(USAGE, "ls", "--chunks", f"c.shale:{name}", says="has no chunks")
+            self.refused(USAGE, "ls", "--chunks", "--json", f"c.shale:{name}", says="has no chunks")
         self.refused(USAGE, "ls", "--chunks", "x.npy", says="only arrays of containers")
         self.refused(USAGE, "ls", "--chunks", "--json", "x.npy", says="only arrays of containers")
         self.refused(USAGE, "ls", "--chunks", "-l", "c.shale")
+
+    def test_a_damaged_index_leaves_the_chunks_of_other_arrays_to_be_listed(self):
+        np.save(self.path / "x.npy", np.arange(40.0))
+        for name in "abc":
+            self.shale("convert", "x.npy", f"c.shale:{name}", "--chunk", "5")
+        raw = (self.path / "c.shale").read_bytes()
+        damaged = []
+        for page in range(8192, len(raw), 4096):
+            changed = bytearray(raw)
+            changed[page + 2000] ^= 1
+            (self.path / "c.shale").write_bytes(changed)
+            done = subprocess.run([self.command, "ls", "--chunks", "--json", "c.shale"], cwd=self.path,
+                                  text=True, capture_output=True, timeout=120)
+            if done.returncode != CORRUPT or not done.stdout:
+                continue
+            arrays = json.loads(done.stdout)
+            wrong = [a["name"] for a in arrays if "problem" in a]
+            self.assertEqual([a["name"] for a in arrays], ["a", "b", "c"])
+            self.assertEqual([a["name"] for a in arrays if len(a.get("stored_chunks", ())) != 8], wrong)
+            damaged += wrong
+            text = self.refused(CORRUPT, "ls", "--chunks", "c.shale", says="[corrupt]")
+            self.assertEqual(text.count("[corrupt]"), len(wrong))
+        self.assertEqual(sorted(damaged), ["a", "b", "c"])
 
     def test_du_adds_up_to_the_file(self):
         self.forms()

@@ -85,6 +85,7 @@ std::vector<conversion> into_archive(input_files& files, const address& source,
                                      const convert_options& options) {
   const existing_file existing =
       options.writing.force ? existing_file::replace : existing_file::refuse;
+  require_form(target, options.writing);
   require_replaceable(target.file, options.writing);
   npz_writer archive(target.file, {.existing = existing});
   std::vector<conversion> all;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "commands/command_line.hpp"
 #include "data/array_facts.hpp"
 #include "data/input_files.hpp"
+#include "data/json_value.hpp"
 #include "notation/address.hpp"
 #include "terminal/output.hpp"
 #include "terminal/table.hpp"
@@ -157,13 +159,10 @@ void print_chunks(const array& stored) {
 
 nlohmann::json chunks_json(const array& stored) {
   nlohmann::json list = nlohmann::json::array();
-  const auto json_of = [](const dims& extents) {
-    return nlohmann::json(std::vector<index_t>(extents.begin(), extents.end()));
-  };
   for_each_stored_chunk(stored, [&](const stored_chunk& chunk) {
-    list.push_back({{"index", json_of(chunk.index)},
-                    {"start", json_of(chunk.part.start)},
-                    {"shape", json_of(chunk.part.shape)},
+    list.push_back({{"index", to_json(chunk.index)},
+                    {"start", to_json(chunk.part.start)},
+                    {"shape", to_json(chunk.part.shape)},
                     {"offset", chunk.offset},
                     {"stored_bytes", chunk.stored_bytes},
                     {"checksum", fmt::format("{:016x}", chunk.checksum)},
@@ -172,46 +171,18 @@ nlohmann::json chunks_json(const array& stored) {
   return list;
 }
 
+// The chunks that --chunks lists are those of the array that an address names, or of all chunked
+// arrays of a file.
+void require_chunks(const address& source, const std::vector<array_facts>& arrays) {
+  if (!source.array.empty() && arrays.front().kind != "chunked")
+    throw error(errc::invalid_argument, "ls: a dense array has no chunks",
+                {"got " + source.label()});
+}
+
 void require_container(const address& source) {
   if (source.format != file_format::shale)
     throw error(errc::invalid_argument, "ls: only arrays of containers have chunks",
                 {"got " + source.file});
-}
-
-// Lists the chunks of the array that `text` names, or of every chunked array of the file. Returns
-// the exit code.
-int list_chunks(const std::string& text, separator& between) {
-  input_files files;
-  const address source = parse_whole_address(text);
-  require_container(source);
-  const snapshot& generation = files.generation_of(source.file);
-  const std::vector<array_facts> arrays = files.describe(source);
-  for (const array_facts& array : arrays) {
-    if (array.kind != "chunked") {
-      if (source.array.empty()) continue;
-      throw error(errc::invalid_argument, "ls: a dense array has no chunks", {"got " + text});
-    }
-    const auto stored = generation.at(array.name);
-    between.before_list(source.array.empty() ? source.file + ":" + name_in_address(array.name)
-                                             : text);
-    print_chunks(stored);
-  }
-  return note_problems(arrays);
-}
-
-// Describes the arrays of a file as JSON. Returns the exit code.
-int describe_file(const std::string& text, bool with_chunks, nlohmann::json& list) {
-  input_files files;
-  const address source = parse_whole_address(text);
-  if (with_chunks) require_container(source);
-  const std::vector<array_facts> arrays = files.describe(source);
-  list = nlohmann::json::array();
-  for (const array_facts& array : arrays) {
-    list.push_back(array.to_json());
-    if (with_chunks && array.kind == "chunked")
-      list.back()["stored_chunks"] = chunks_json(files.generation_of(source.file).at(array.name));
-  }
-  return note_problems(arrays);
 }
 
 // Runs `body` for one of several files. Its failure is printed, and the other files are still
@@ -225,6 +196,55 @@ int note_if_it_fails(Body&& body) {
     note_failure(failure);
     return code_of(failure);
   }
+}
+
+// The arrays of a container, and for each chunked one what `body` does with it. If that fails, the
+// array has a problem.
+template <class Body>
+std::vector<array_facts> for_each_chunked(input_files& files, const address& source, Body&& body) {
+  require_container(source);
+  const snapshot& generation = files.generation_of(source.file);
+  std::vector<array_facts> arrays = files.describe(source);
+  require_chunks(source, arrays);
+  for (array_facts& array : arrays) {
+    try {
+      if (array.kind == "chunked") body(array, generation.at(array.name));
+    } catch (const error& failure) {
+      if (failure.code() == errc::cancelled || std::ferror(stdout) != 0) throw;
+      array.problem = failure;
+    }
+  }
+  return arrays;
+}
+
+// Returns the exit code.
+int list_chunks(const std::string& text, separator& between) {
+  input_files files;
+  return note_problems(for_each_chunked(files, parse_whole_address(text),
+                                        [&](const array_facts& array, const shale::array& stored) {
+                                          between.before_list(array.address);
+                                          print_chunks(stored);
+                                        }));
+}
+
+// Describes the arrays of a file as JSON. Returns the exit code.
+int describe_file(const std::string& text, bool with_chunks, nlohmann::json& list) {
+  input_files files;
+  const address source = parse_whole_address(text);
+  std::map<std::string, nlohmann::json> chunks;
+  const std::vector<array_facts> arrays =
+      !with_chunks ? files.describe(source)
+                   : for_each_chunked(files, source,
+                                      [&](const array_facts& array, const shale::array& stored) {
+                                        chunks.emplace(array.name, chunks_json(stored));
+                                      });
+  list = nlohmann::json::array();
+  for (const array_facts& array : arrays) {
+    list.push_back(array.to_json());
+    if (const auto of_array = chunks.find(array.name); of_array != chunks.end())
+      list.back()["stored_chunks"] = std::move(of_array->second);
+  }
+  return note_problems(arrays);
 }
 
 int list_files(const ls_options& options) {

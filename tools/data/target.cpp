@@ -244,6 +244,12 @@ void add_details(nlohmann::json& to, const written& done) {
 }
 
 // This check precedes the work, so that a refusal does not cost the time of the work.
+void require_form(const address& target, const target_options& options) {
+  if (target.format != file_format::shale && options.form.wants_chunks())
+    throw error(errc::invalid_argument, "only .shale containers have chunks and codecs",
+                {"got " + target.text});
+}
+
 void require_replaceable(const std::string& file, const target_options& options) {
   if (!options.force && is_regular_file(file))
     throw error(errc::already_exists, fmt::format("'{}' exists", file), {"-f replaces it"});
@@ -284,9 +290,7 @@ written write_target(const address& target, const contents& source, const target
                 {fmt::format("the elements have {}", to_string(source.values.shape()))});
   if (wanted.type && *wanted.type != source.values.dtype())
     wanted.values = astype(source.values, *wanted.type);
-  if (target.format != file_format::shale && options.form.wants_chunks())
-    throw error(errc::invalid_argument, "only .shale containers have chunks and codecs",
-                {"got " + target.text});
+  require_form(target, options);
   switch (target.format) {
     case file_format::shale:
       return target.index ? write_part(target, wanted, options)

@@ -88,6 +88,9 @@ void require_no_other_members(const address& target);
 /// Throws   already_exists if the file exists and `options` do not allow to replace it
 void require_replaceable(const std::string& file, const target_options& options);
 
+/// Throws   invalid_argument (chunks or a codec for a file that has none)
+void require_form(const address& target, const target_options& options);
+
 /// A line that gives the reasons of the chosen codec, if one was chosen, and a line for each property
 /// that was not kept. They follow the line that says what was written.
 std::string detail_lines(const written& done);

@@ -109,7 +109,9 @@ void array::implementation::require_stored_chunks() const {
     throw error(errc::invalid_argument, "a dense array has no chunks", {label()});
   if (!view)
     throw error(errc::invalid_argument, "the chunks have no place before the commit",
-                {label(), "the running transaction has changed the array"});
+                {label(),
+                 "this is the array of a transaction that changed it: ask the array of a "
+                 "later snapshot"});
 }
 
 void array::implementation::require_in_grid(const dims& index) const {

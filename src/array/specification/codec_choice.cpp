@@ -36,8 +36,8 @@ std::vector<region> sample_blocks(const array_spec& spec) {
   const index_t count = std::min(chunks, blocks_max);
   std::vector<region> blocks;
   for (index_t number = 0; number < count; ++number) {
-    // The first block lies half a distance behind the start.
-    const index_t at = chunks / count * number + chunks / (2 * count);
+    // The first block lies half a distance behind the start. There are at most 2^59 chunks.
+    const index_t at = (2 * number + 1) * chunks / (2 * count);
     region part{dims::filled(shape.size(), 0), block};
     detail::for_each_coordinate(at, grid, grid.size(), [&](index_t axis, index_t position) {
       part.start[axis] = std::min(position * chunk[axis], shape[axis] - block[axis]);
@@ -95,7 +95,7 @@ codec_choice choose_codec(const expr& values, const array_spec& spec) {
     checked.kind = array_kind::chunked;
     checked.codec = {.bitround = spec.codec.bitround};
     checked.fill_value = 0;
-    static_cast<void>(arrays::make_record("sample", checked));
+    format::require_valid(arrays::make_record("sample", checked));
     return element_count(spec.shape) == 0 ? std::vector<expr>{} : sample_of(values, spec);
   });
   codec_choice choice{.codec = {.bitround = spec.codec.bitround}, .sample_bytes = 0, .trials = {}};

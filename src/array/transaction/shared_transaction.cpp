@@ -200,9 +200,9 @@ void shared_transaction::remove(std::string_view name) {
   const auto state = lock(state_lock_);
   require_active();
   require_shape_at_rest(name);
-  // The catalog comes first: it alone can fail, and then the array is as it was. Its space is free
-  // from here on, but nothing else gets it before the mapping is detached, because that needs
-  // `state_lock_`.
+  // The catalog comes first: it alone can fail. If it fails half-way, the transaction refuses every
+  // other use of its space, and the mapping stays. Otherwise the array's space is free from here on,
+  // but nothing else gets it before the mapping is detached, because that needs `state_lock_`.
   if (!inner_->erase(name)) throw_no_array(name);
   if (const auto known = written_.find(name); known != written_.end()) {
     known->second->removed = true;

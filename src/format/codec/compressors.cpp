@@ -4,6 +4,7 @@
 #include <lz4.h>
 #include <lz4hc.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <cstdlib>
 #include <limits>
@@ -16,13 +17,13 @@ namespace shale::format {
 
 namespace {
 
-[[noreturn]] void throw_no_context(const char* library) {
-  throw error(errc::out_of_memory, fmt::format("no memory for a context of {}", library));
+[[noreturn]] void throw_no_memory(const char* library) {
+  throw error(errc::out_of_memory, fmt::format("{} has no memory to work in", library));
 }
 
-// The library's own division of levels: those below 3 use the fast compressor, and those below 0
-// make it look for fewer matches.
-constexpr int lz4_level_of_high = LZ4HC_CLEVEL_MIN;
+// Levels from here on use the slow compressor; those below 0 make the fast one look for fewer
+// matches. The library's own limit differs between its versions.
+constexpr int lz4_level_of_high = 3;
 
 constexpr int lz4_acceleration(int level) noexcept { return level < 0 ? 1 - level : 1; }
 
@@ -66,17 +67,19 @@ compressors::~compressors() = default;
 std::size_t compressors::pack(const codec_stage& stage, bytes_view from, bytes_span to) {
   if (stage.kind == stage_kind::zstd) {
     if (!zstd_packer_) zstd_packer_.reset(ZSTD_createCCtx());
-    if (!zstd_packer_) throw_no_context("zstd");
+    if (!zstd_packer_) throw_no_memory("zstd");
     const std::size_t written = ZSTD_compressCCtx(zstd_packer_.get(), to.data(), to.size(),
                                                   from.data(), from.size(), stage.parameter);
-    return ZSTD_isError(written) ? 0 : written;
+    if (!ZSTD_isError(written)) return written;
+    if (ZSTD_getErrorCode(written) != ZSTD_error_dstSize_tooSmall) throw_no_memory("zstd");
+    return 0;
   }
   const bool high = stage.parameter >= lz4_level_of_high;
   std::unique_ptr<void, free_lz4>& state = high ? lz4_high_ : lz4_fast_;
   if (!state)
     state.reset(
         std::malloc(static_cast<std::size_t>(high ? LZ4_sizeofStateHC() : LZ4_sizeofState())));
-  if (!state) throw_no_context("lz4");
+  if (!state) throw_no_memory("lz4");
   const auto* const source = reinterpret_cast<const char*>(from.data());
   auto* const target = reinterpret_cast<char*>(to.data());
   const int given = static_cast<int>(from.size()), room = static_cast<int>(to.size());
@@ -93,7 +96,7 @@ void compressors::unpack(stage_kind kind, bytes_view stored, bytes_span into) {
     return;
   }
   if (!zstd_unpacker_) zstd_unpacker_.reset(ZSTD_createDCtx());
-  if (!zstd_unpacker_) throw_no_context("zstd");
+  if (!zstd_unpacker_) throw_no_memory("zstd");
   unpack_zstd(stored, into, zstd_unpacker_.get());
 }
 

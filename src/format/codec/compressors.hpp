@@ -19,8 +19,8 @@ struct ZSTD_DCtx_s;
 namespace shale::format {
 
 /// What the libraries need between calls. Each context is made when it is first needed.
-/// Cost     about 1.3 MiB for zstd at level 1, more at higher levels; 16 KiB for lz4, 256 KiB above
-///          its level 2
+/// Cost     about 1.3 MiB for zstd at level 1, more at higher levels; 16 KiB for lz4, 256 KiB from its
+///          level 3 on, and 64 KiB more during a call from level 10 on
 /// Threads  one at a time
 class compressors {
  public:
@@ -30,7 +30,8 @@ class compressors {
   ~compressors();
 
   /// Compresses by a stage that compresses. Returns the number of bytes written to the front of
-  /// `to`, or 0 if they do not fit there.
+  /// `to`, or 0 if they do not fit there. lz4 from level 10 on also gives 0 if its memory for the call
+  /// cannot be had: the library does not say which it was.
   /// Throws   out_of_memory
   std::size_t pack(const codec_stage& stage, bytes_view from, bytes_span to);
 

@@ -1,5 +1,7 @@
 #include "format/container/space_use.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 
@@ -82,6 +84,20 @@ void count_unused(space_report& report, const tree& map, std::uint64_t end_of_fi
   }
 }
 
+// Throws if bytes of the generation were counted twice, or not at all.
+void require_sum(const space_report& report, std::uint64_t end_of_file) {
+  std::uint64_t sum = report.metadata_bytes + report.held_by_readers_bytes + report.retained_bytes +
+                      report.previous_bytes + report.free_bytes;
+  for (const array_space& array : report.arrays) sum += array.data_bytes + array.index_bytes;
+  if (sum != end_of_file)
+    throw error(
+        errc::corrupt, "the metadata contradicts itself",
+        {fmt::format("arrays, metadata and unused space are {} bytes, the generation ends at "
+                     "byte {}",
+                     sum, end_of_file),
+         "shale verify tells what is wrong"});
+}
+
 }  // namespace
 
 space_report space_use(const generation_view& view, const std::vector<generation_range>& pins) {
@@ -103,6 +119,7 @@ space_report space_use(const generation_view& view, const std::vector<generation
     if (pin.first < report.generation)
       report.oldest_read = std::min(pin.first, report.oldest_read.value_or(pin.first));
 
+  require_sum(report, view.end_of_file());
   report.file_bytes = size_bytes(*base.file->data, base.file->path);
   // Bytes after the generation's end belong to a transaction that runs, or that never committed.
   if (report.file_bytes > view.end_of_file())

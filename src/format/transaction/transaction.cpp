@@ -174,12 +174,12 @@ void transaction::resize(std::string_view name, const dims& shape,
 // ---- space and bytes --------------------------------------------------------------------------
 
 extent transaction::allocate(std::uint64_t bytes) {
-  require_active();
+  require_consistent();
   return parts_->space.allocate(bytes);
 }
 
 extent transaction::allocate_chunk(std::uint64_t stored_bytes) {
-  require_active();
+  require_consistent();
   return parts_->space.allocate_chunk(stored_bytes);
 }
 
