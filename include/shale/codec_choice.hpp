@@ -29,8 +29,8 @@ struct codec_choice {
 /// blocks of at most 1 MiB, spread evenly over the array. Pipelines are tried in the order in
 /// which most data is decoded, the fastest first: no compression, lz4:1, zstd:1 and zstd:6, the
 /// compressors with each shuffle and, for integers, with delta. A later one is chosen only if it
-/// stores at least a tenth less than the chosen one so far. The choice depends on the elements
-/// alone, not on the machine's speed.
+/// stores less than nine tenths of what the chosen one so far does. The choice depends on the
+/// elements alone, not on the machine's speed.
 ///
 /// `spec.codec.bitround` is kept, and never added, because it loses digits. The other stages of
 /// `spec.codec`, `spec.kind` and `spec.fill_value` are ignored.

@@ -107,9 +107,9 @@ void add_du(command_line& line) {
   command->footer(
       "The second table adds up to the file. An array takes the bytes of its elements, and an\n"
       "index: the places of its chunks, or the checksums of a dense array.\n"
-      "Bytes of older generations cannot be used again while a reader holds one of them, or if\n"
-      "only the generation before the newest needs them: a crash may lead back to it. After the\n"
-      "next write they are free. The file itself gets shorter by `shale convert --replace`.\n"
+      "Bytes of an older generation cannot be used again while a reader holds it, while it is\n"
+      "retained, or while it is the one before the newest, because a crash may lead back to it.\n"
+      "The file itself gets shorter by `shale convert --replace`.\n"
       "\n"
       "Examples:\n"
       "  shale du survey.shale\n"

@@ -1,3 +1,4 @@
+// The error of a chunk that does not decode.
 #pragma once
 
 #include <string>

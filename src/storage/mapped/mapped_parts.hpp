@@ -4,8 +4,8 @@
 //   mapped.1  the map begins on a page boundary of the file, and the owner's first byte lies `skew`
 //             bytes after it; so byte p of the owner is byte `skew + p` of the map. The parts of
 //             the map follow each other from 0 on without gaps
-//   mapped.2  a page is guarded from before it is mapped until the owner is destroyed. The
-//             destructor removes the guards first and then the pages; nobody uses the bytes then
+//   mapped.2  a page is guarded from before it is mapped until the owner is destroyed. `unmap`
+//             removes the guards first and then the pages; nobody uses the bytes then
 #pragma once
 
 #include <atomic>
@@ -54,7 +54,8 @@ struct mapped_piece {
 };
 
 /// Positions count from the owner's first byte.
-/// Threads  `extend`, `make_read_only` and `replace_by_zeros` one at a time; others at any time
+/// Threads  `extend`, `make_read_only` and `replace_by_zeros` one at a time; `unmap` and
+///          `let_go_in_child` while no other call runs; others at any time
 class mapped_parts {
  public:
   /// Reserves addresses for `capacity_bytes` from the byte `first_offset` of the file on. Lost bytes

@@ -1,5 +1,5 @@
-// The functions that expressions can call: those of the public headers that return one array, under
-// their names in the array API standard and under NumPy's synonyms.
+// The functions that expressions can call: those of the public headers, under their names in the
+// array API standard and under NumPy's synonyms.
 #pragma once
 
 #include <string_view>

@@ -85,13 +85,11 @@ double to_radians(double angle) { return angle * (std::numbers::pi / 180); }
 
 value clip(arguments& from) {
   const expr a = from.array("a");
-  const std::optional<value> low = from.optional("a_min");
-  const std::optional<value> high = from.optional("a_max");
-  const bool has_low = low && !low->is<none_t>();
-  const bool has_high = high && !high->is<none_t>();
-  if (has_low && has_high) return {shale::clip(a, to_expr(*low), to_expr(*high))};
-  if (has_low) return {shale::maximum(a, to_expr(*low))};
-  if (has_high) return {shale::minimum(a, to_expr(*high))};
+  const std::optional<expr> low = from.optional_array("a_min");
+  const std::optional<expr> high = from.optional_array("a_max");
+  if (low && high) return {shale::clip(a, *low, *high)};
+  if (low) return {shale::maximum(a, *low)};
+  if (high) return {shale::minimum(a, *high)};
   return {a};
 }
 

@@ -55,10 +55,8 @@ value unique_values(arguments& from) { return {expr(shale::unique_values(from.ar
 
 value bincount(arguments& from) {
   const expr x = from.array("x");
-  const std::optional<value> weights = from.optional("weights");
-  std::optional<expr> each;
-  if (weights && !weights->is<none_t>()) each = to_expr(*weights);
-  return {expr(shale::bincount(x, each, from.index("minlength", 0)))};
+  const std::optional<expr> weights = from.optional_array("weights");
+  return {expr(shale::bincount(x, weights, from.index("minlength", 0)))};
 }
 
 value pair_of(const tensor& first, const tensor& second) {
@@ -99,12 +97,15 @@ value histogram(arguments& from) {
     options.range = value_range{to_double(ends.front()), to_double(ends.back())};
   }
   options.density = from.flag("density", false);
-  if (const std::optional<value> weights = from.optional("weights");
-      weights && !weights->is<none_t>())
-    options.weights = to_expr(*weights);
+  options.weights = from.optional_array("weights");
+  const auto of_edges = [&] {
+    const auto edges =
+        with_context([] { return "histogram: 'bins'"; }, [&] { return to_expr(bins); });
+    return shale::histogram(a, edges, options);
+  };
   const binned_counts found =
       bins.is_integer() ? shale::histogram(a, to_index(bins, "histogram: 'bins'"), options)
-                        : shale::histogram(a, to_expr(bins), options);
+                        : of_edges();
   return pair_of(found.counts, found.edges);
 }
 

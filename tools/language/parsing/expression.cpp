@@ -261,7 +261,7 @@ class parser : private token_cursor {
         // Every value that contains the string holds a copy of it.
         if (first.text.size() > string_bytes_max)
           fail(fmt::format("a string of more than {} bytes", string_bytes_max), first.at,
-               "strings name dtypes, as in 'float32'");
+               "strings name dtypes, modes and axes, as in 'float32' and 'ij,jk'");
         advance();
         return {std::string(first.text)};
       case token_kind::name:

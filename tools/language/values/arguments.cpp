@@ -31,8 +31,17 @@ value arguments::required(std::string_view parameter) {
 }
 
 expr arguments::array(std::string_view parameter) {
-  return with_context([&] { return describe(parameter); },
-                      [&] { return to_expr(required(parameter)); });
+  return array_of(required(parameter), parameter);
+}
+
+std::optional<expr> arguments::optional_array(std::string_view parameter) {
+  const std::optional<value> found = optional(parameter);
+  if (!found || found->is<none_t>()) return std::nullopt;
+  return array_of(*found, parameter);
+}
+
+expr arguments::array_of(const value& found, std::string_view parameter) const {
+  return with_context([&] { return describe(parameter); }, [&] { return to_expr(found); });
 }
 
 index_t arguments::index(std::string_view parameter) {

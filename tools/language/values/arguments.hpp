@@ -29,6 +29,7 @@ class arguments {
 
   /// An argument that must be an operand.
   expr array(std::string_view parameter);
+  std::optional<expr> optional_array(std::string_view parameter);  ///< nothing for None too
 
   index_t index(std::string_view parameter);
   index_t index(std::string_view parameter, index_t otherwise);
@@ -56,6 +57,7 @@ class arguments {
 
  private:
   std::string describe(std::string_view parameter) const;
+  expr array_of(const value& found, std::string_view parameter) const;
   double real_of(const value& found, std::string_view parameter) const;
 
   std::string_view function_;

@@ -1,6 +1,6 @@
 // Moves blocks between the cache of a thread and the heaps.
 //
-// Who calls holds both: the lock of the cache, and the heaps.
+// The caller holds the locks of the cache and of the heaps.
 #pragma once
 
 #include <cstddef>
