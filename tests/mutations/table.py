@@ -1218,4 +1218,33 @@ MUTATIONS = [
              "every thread adds all weights",
              "own >= first && own < last", "own >= 0",
              "HistogramRules.Weights*"),
+
+    # ---- sums of products ------------------------------------------------------------------------
+    mutation("zeros-beside-infinite-weights", "ops/leaves/window_generator.cpp", "add_packed",
+             "elements outside the input count as zeros, also beside weights that are not finite",
+             "!has_zeros || !are_finite_ || are_finite_(weights, taps)", "true",
+             "WindowsOfFloats.LeaveOut*"),
+    mutation("kernel-not-conjugated", "ops/functions/expressions/windows.cpp", "correlate",
+             "correlate does not conjugate its kernel",
+             "is_complex ? conj(kernel) : kernel", "kernel",
+             "WindowsOfComplexNumbers.*"),
+    mutation("half-sums-rounded", "ops/functions/linear_algebra/contraction.cpp", "contracted",
+             "sums of float16 are rounded before they are multiplied",
+             "detail::widened(a.values.dtype())", "a.values.dtype()",
+             "EinsumSums.OfHalf*"),
+    mutation("empty-sums-multiplied", "ops/functions/linear_algebra/einsum.cpp", "einsum_of",
+             "a sum of no products is a product of sums",
+             "if (sums_nothing(arrays, names, extents)) return zeros_of(names, extents, type);", "",
+             "EinsumSums.OfNoProducts*"),
+
+    # ---- what is told of files -------------------------------------------------------------------
+    mutation("space-not-added-up", "format/container/space_use.cpp", "space_use",
+             "a report of space need not be the whole file",
+             "require_sum(report, view.end_of_file());", "",
+             "Contradiction.EndsTheCount*"),
+    mutation("sample-without-the-end", "array/specification/codec_choice.cpp", "sample_blocks",
+             "the sample of a codec leaves out the end of the array",
+             "(2 * number + 1) * chunks / (2 * count)",
+             "chunks / count * number + chunks / (2 * count)",
+             "CodecChoice.SamplesTheEnd*"),
 ]

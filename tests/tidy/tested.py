@@ -49,7 +49,6 @@ THROUGH = {
         "delta": ("tests/format/codec_test.cpp", "every pipeline"),
     },
     "src/format/container": {
-        "space_use": ("tests/array/space_report_test.cpp", "what container::space counts"),
     },
     "src/format/generations": {
         "generation_view": ("tests/format/container_file_test.cpp", "what latest returns"),
@@ -131,9 +130,6 @@ THROUGH = {
     },
     "src/ops/kernels/operations": {
         "operations": ("tests/ops/kernels/arithmetic_test.cpp", "through the table of kernels"),
-    },
-    "src/ops/kernels/windows": {
-        "windows": ("tests/ops/kernels/windows_test.cpp", "through the table of kernels"),
     },
     "src/ops/kernels/strided": {
         "reduce_strided": ("tests/ops/kernels/reducers_test.cpp", "through the table of kernels"),

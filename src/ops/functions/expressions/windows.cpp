@@ -5,6 +5,7 @@
 
 #include "core/allocating.hpp"
 #include "core/enumerator.hpp"
+#include "core/widened.hpp"
 #include "ops/graph/node_access.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/error.hpp"
@@ -83,14 +84,13 @@ expr windows(const expr& a, const expr& kernel, window_mode mode, bool reversed)
     before.push_back(along.before);
   }
   const dtype type = promote(a.dtype(), kernel.dtype());
-  const bool half = type == dtype::float16 || type == dtype::bfloat16;
-  const dtype sums = half ? dtype::float32 : type;
+  const dtype sums = detail::widened(type);
   if (!computes(type))
     throw error(errc::invalid_argument, "windows of " + std::string(name(type)) + " have no sums",
                 {"this dtype only stores and converts: cast it to float32 first"});
   // The generator converts the input to the dtype of the sums, which would skip the rounding to a
   // narrower result.
-  const node_ref input = half ? make_cast(node_of(a), type) : node_of(a);
+  const node_ref input = sums == type ? node_of(a) : make_cast(node_of(a), type);
   const node_ref weights = make_cast(make_cast(node_of(kernel), type), sums);
   return expr_of(make_node(type, shape,
                            detail::window_leaf{make_staged(input), make_contiguous(weights), before,
