@@ -1,6 +1,6 @@
 // Expressions of sums over windows: correlation and convolution with a kernel.
 //
-//   tensor smooth = eval(convolve(image, full({5, 5}, 0.04f), window_mode::same));
+//   tensor smooth = eval(convolve(x, full({5, 5}, 0.04f), window_mode::same));
 //
 // Operands have the same number of axes, at least one, and no empty axis. Dtypes promote as those of
 // operators. Floats are summed in their dtype, float16 and bfloat16 in float32; integers wrap; for

@@ -73,7 +73,8 @@ TEST(Dtype, SizesAndKindsAreThoseOfTheirTypes) {
                                 : std::is_signed_v<T>    ? dtype_kind::signed_integer
                                                          : dtype_kind::unsigned_integer;
       EXPECT_EQ(kind(type), wanted) << name(type);
-      EXPECT_EQ(is_integer(type), std::is_integral_v<T> && !std::is_same_v<T, bool>) << name(type);
+      EXPECT_EQ(is_integer(type), (std::is_integral_v<T> && !std::is_same_v<T, bool>))
+          << name(type);
       EXPECT_EQ(is_inexact(type), !std::is_integral_v<T>) << name(type);
       EXPECT_EQ(computes(type), sizeof(T) > 1 || std::is_integral_v<T>) << name(type);
     });
