@@ -51,7 +51,7 @@ struct open_shared_options {
 /// Creates the segment `name` of `bytes` zeros and reserves its memory. A name has 1 to 200
 /// letters, digits, '.', '_' or '-'. A name whose owners were killed counts as free.
 /// Throws   already_exists, invalid_argument (name, mode), out_of_space (/dev/shm full),
-///          out_of_memory, access_denied, busy, io
+///          out_of_memory, access_denied, busy, io, unsupported (/dev/shm is no tmpfs)
 /// Threads  safe
 /// Lifetime a forked child does not inherit a writable mapping: open the segment there
 storage create_shared(const std::string& name, std::size_t bytes,
@@ -64,7 +64,8 @@ storage create_shared(const std::string& name, std::size_t bytes,
 storage open_shared(const std::string& name, const open_shared_options& options = {});
 
 /// Removes the name of a segment and returns whether it existed. Attached processes keep the bytes.
-/// Throws   access_denied, invalid_argument (name), corrupt (no segment of Shale), busy
+/// Throws   access_denied, invalid_argument (name), corrupt (no segment of Shale), busy, io,
+///          out_of_memory
 bool remove_shared(const std::string& name);
 
 /// The description of a segment.

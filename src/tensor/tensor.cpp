@@ -152,10 +152,9 @@ tensor tensor::zeros(const dims& shape, shale::dtype type, memory_pool* pool) {
 
 tensor tensor::full(const dims& shape, const scalar& value, shale::dtype type, memory_pool* pool) {
   const tensor made = empty(shape, type, pool);
-  if (made.size() == 0) return made;
   visit(type, all_types{}, [&]<class T>(std::type_identity<T>) {
-    const T element = value.to<T>();
-    std::memcpy(made.data(), &element, sizeof(T));
+    const T element = value.to<T>();  // throws, also where nothing is filled
+    if (made.size() > 0) std::memcpy(made.data(), &element, sizeof(T));
   });
   // Copy the filled part after itself, which doubles it each time.
   std::byte* const bytes = made.data();

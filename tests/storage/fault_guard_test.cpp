@@ -23,6 +23,7 @@
 #include "shale/mapped_file.hpp"
 #include "storage/mapped/mapped_extents.hpp"
 #include "storage/test_support.hpp"
+#include "support/bounded.hpp"
 #include "support/system_page.hpp"
 
 namespace shale {
@@ -143,6 +144,35 @@ TEST_F(FaultGuard, SinkMemoryIsBounded) {
   EXPECT_LT(resident(), before + (40 << 20));
   EXPECT_LT(test::mappings_of(""), lines + 300);
   EXPECT_TRUE(bytes.failed());
+}
+
+// guard.3. Each store lies before all that came before it. Patches must not overlap then: one of
+// them is taken back at last, and its pages have to fault into a new one.
+TEST_F(FaultGuard, PagesLostInFallingOrderStayAccessible) {
+  const test::hang_alarm limit;
+  constexpr std::size_t large = 4 << 20;
+  ASSERT_EQ(::truncate(path.c_str(), large), 0);
+  storage bytes = map_file(path, {.access = access::read_write});
+  truncate_by_another_process(0);
+  for (std::size_t k = 1; k <= large / page; ++k) put(bytes, large - k * page, 1);
+  for (std::size_t i = 0; i < large; i += page) EXPECT_LE(byte_at(bytes, i), 1);
+  EXPECT_TRUE(bytes.failed());
+}
+
+TEST_F(FaultGuard, FlushReportsATruncationThatNobodyTouched) {
+  storage bytes = map_file(path, {.access = access::read_write});
+  put(bytes, size - 1, 1);
+  truncate_by_another_process(10 * page);
+  EXPECT_EQ(code_of([&] { bytes.flush(); }), errc::io);
+  EXPECT_EQ(code_of([&] { bytes.finish_writeback({0, size}); }), errc::io);
+}
+
+TEST_F(FaultGuard, GrowthHidesNoTruncation) {
+  storage bytes = map_file(path, {.access = access::read_write, .reserve_bytes = 4 * size});
+  truncate_by_another_process(10 * page);
+  EXPECT_EQ(code_of([&] { bytes.grow(2 * size); }), errc::io);
+  EXPECT_EQ(test::file_size(path), 10 * page);
+  EXPECT_EQ(bytes.size_bytes(), size);
 }
 
 // storage.4
@@ -393,6 +423,15 @@ TEST_F(FaultGuard, ReturnsToTheFrontWithTheNextMapping) {
 TEST_F(FaultGuard, LeavesFatalFaultsFatal) {
   EXPECT_EQ(run_peer({"fault-foreign", path}), -SIGBUS);
   EXPECT_EQ(run_peer({"fault-sent", path}), -SIGBUS);
+}
+
+// guard.4
+TEST_F(FaultGuard, CallsAHandlerForOneFaultOnce) {
+  EXPECT_EQ(run_peer({"fault-once", path}), -SIGBUS);
+}
+
+TEST_F(FaultGuard, ReturnsToTheFrontOfAHandlerThatIsInstalledAgainAndAgain) {
+  EXPECT_EQ(run_peer({"fault-many-handlers", path}), 0);
 }
 
 TEST_F(FaultGuard, SurvivesATooLongListOfMappings) {

@@ -251,6 +251,9 @@ void foreign_in_child(const words& arguments) {
     require(bytes.failed(), "a mark");
     require(code_of([&] { bytes.check(); }) == errc::unsupported, "a check in the child throws");
     require(code_of([&] { bytes.populate({0, 1}); }) == errc::unsupported, "so does populating");
+    bytes.evict({0, file_bytes});
+    bytes.prefetch({0, file_bytes});
+    bytes.advise(access_pattern::random, {0, file_bytes});
     bytes = {};
     for (std::size_t offset = 0; offset < file_bytes; offset += page)
       require(wanted_in_child[offset] == std::byte{1},

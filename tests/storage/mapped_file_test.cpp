@@ -23,6 +23,7 @@
 #include "storage/files/file_copy.hpp"
 #include "storage/files/file_system_kind.hpp"
 #include "storage/test_support.hpp"
+#include "support/system_page.hpp"
 
 namespace shale {
 namespace {
@@ -519,6 +520,22 @@ TEST_F(MappedFile, ReadOnlyGrowthFollowsTheFile) {
   write_pattern(path, 20'000);
   bytes.grow(20'000);
   EXPECT_EQ(matching_bytes(bytes, 0), 20'000u);
+}
+
+// A store made the last page private, so it does not show what others append.
+TEST_F(MappedFile, CopyOnWriteGrowthShowsWhatOthersAppended) {
+  const std::size_t page = test::system_page_bytes();
+  for (const std::size_t offset : {std::size_t{0}, std::size_t{50}}) {
+    write_pattern(path, 100);
+    storage bytes = map_file(
+        path, {.offset = offset, .access = access::copy_on_write, .reserve_bytes = 3 * page});
+    bytes.data()[0] = std::byte{77};
+    write_pattern(path, 2 * page);
+    bytes.grow(page);
+    EXPECT_EQ(bytes.data()[0], std::byte{77});
+    for (std::size_t i = 1; i < page; ++i)
+      ASSERT_EQ(bytes.data()[i], std::byte{pattern(offset + i)}) << i;
+  }
 }
 
 TEST_F(MappedFile, GrowthStaysInTheReservation) {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
@@ -137,6 +138,40 @@ TEST_F(SharedMemory, CountedGoesWithItsLastUser) {
   EXPECT_TRUE(named());
   mine = {};
   EXPECT_FALSE(named());
+}
+
+// Also of one that only reads.
+TEST_F(SharedMemory, CountedGoesWithItsLastReader) {
+  for (const access allowed : {access::read_only, access::copy_on_write}) {
+    storage mine = create_shared(name, 100, {.lifetime = shared_lifetime::counted});
+    storage reader = open_shared(name, {.access = allowed});
+    mine = {};
+    EXPECT_TRUE(named());
+    reader = {};
+    EXPECT_FALSE(named());
+  }
+}
+
+TEST_F(SharedMemory, IsCreatedUnderAnyUmask) {
+  const auto create = [&] {
+    const mode_t before = ::umask(0777);
+    const storage mine = create_shared(name, 10);
+    ::umask(before);
+    return mine.size_bytes() == 10;
+  };
+  if (::geteuid() != 0) {
+    EXPECT_TRUE(create());
+    return;
+  }
+  const pid_t child = ::fork();  // root is refused nothing
+  if (child == 0) {
+    constexpr uid_t nobody = 65534;
+    const bool ready = ::setresuid(nobody, nobody, nobody) == 0 && ::prctl(PR_SET_DUMPABLE, 1) == 0;
+    ::_exit(ready && create() ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(SharedMemory, ManualStaysUntilItIsRemoved) {

@@ -160,6 +160,32 @@ int fault_after_again(const words& arguments) {
   return host_calls == calls + 2 ? 0 : 6;  // the chaining handler, then the one that jumps out
 }
 
+void host_returns(int) {
+  if (host_calls > 0) ::_exit(3);  // called again
+  host_calls = host_calls + 1;
+}
+
+// A handler that is to be called once, and returns, is followed by the default action.
+int fault_once(const words& arguments) {
+  struct sigaction once {};
+  once.sa_handler = host_returns;
+  once.sa_flags = SA_RESETHAND;
+  ::sigaction(SIGBUS, &once, nullptr);
+  const auto bytes = mapped_and_cut(arguments.at(0));
+  if (!reads_zero_and_fails(bytes) || host_calls != 0) return 1;
+  load(foreign_fault());
+  return 2;
+}
+
+int fault_many_handlers(const words& arguments) {
+  for (int k = 0; k < 20; ++k) {
+    install(host_escapes, nullptr);
+    const auto bytes = mapped_and_cut(arguments.at(0));
+    if (!reads_zero_and_fails(bytes) || host_calls != 0) return 1;
+  }
+  return escapes(foreign_fault()) ? 0 : 2;
+}
+
 // Sanitizers install their own handler; these two tests need a process without one.
 int fault_foreign(const words& arguments) {
   ::signal(SIGBUS, SIG_DFL);
@@ -327,6 +353,8 @@ int main(int count, char** arguments) {
       {"fault-after-again", fault_after_again},
       {"fault-foreign", fault_foreign},
       {"fault-sent", fault_sent},
+      {"fault-once", fault_once},
+      {"fault-many-handlers", fault_many_handlers},
       {"fault-many-mappings", fault_many_mappings},
       {"fault-closed-descriptors", fault_closed_descriptors},
       {"shared-create", shared_create},

@@ -17,6 +17,8 @@ namespace {
 // program, and ours was put in front of it again.
 constexpr std::size_t chain_max = 8;
 std::array<struct sigaction, chain_max> earlier;
+// Which of them were called and had asked to be called once (SA_RESETHAND).
+std::array<std::atomic<bool>, chain_max> spent;
 std::atomic<std::size_t> earlier_count = 0;
 
 // The fault that this thread is passing on, and the number of handlers that it was passed to. If
@@ -47,17 +49,32 @@ bool is_passing(const siginfo_t* about, const void* context, const void* frame) 
          reinterpret_cast<std::uintptr_t>(frame) < reinterpret_cast<std::uintptr_t>(passing.frame);
 }
 
+// Whether an access raised the signal, and not another process or the report of a damaged page that
+// nobody touched.
+bool is_raised_by_access(const siginfo_t* about) noexcept {
+  return about->si_code > 0 && about->si_code != BUS_MCEERR_AO;
+}
+
 void die_of(int number, const siginfo_t* about) noexcept {
   struct sigaction by_default {};
   by_default.sa_handler = SIG_DFL;
   sigaction(number, &by_default, nullptr);
-  // On return the access faults again and ends the process at the right place. A signal that was
-  // sent must be sent again.
-  if (about->si_code <= 0) raise(number);
+  // On return the access faults again and ends the process at the right place. A signal that no
+  // access raised must be sent again.
+  if (!is_raised_by_access(about)) raise(number);
 }
 
 bool are_equal(const struct sigaction& installed, signal_handler ours) noexcept {
   return (installed.sa_flags & SA_SIGINFO) != 0 && installed.sa_sigaction == ours;
+}
+
+bool are_equal(const struct sigaction& a, const struct sigaction& b) noexcept {
+  if (a.sa_flags != b.sa_flags) return false;
+  for (int signal_number = 1; signal_number < NSIG; ++signal_number)
+    if (sigismember(&a.sa_mask, signal_number) != sigismember(&b.sa_mask, signal_number))
+      return false;
+  return (a.sa_flags & SA_SIGINFO) != 0 ? a.sa_sigaction == b.sa_sigaction
+                                        : a.sa_handler == b.sa_handler;
 }
 
 }  // namespace
@@ -69,11 +86,13 @@ bool are_equal(const struct sigaction& installed, signal_handler ours) noexcept 
   const std::size_t index = count - 1 - std::min(passing.handlers, count - 1);
   const struct sigaction& next = earlier[index];
   const bool informed = (next.sa_flags & SA_SIGINFO) != 0;
-  if (!informed && next.sa_handler == SIG_DFL) return die_of(number, about);
+  const bool by_default = !informed && next.sa_handler == SIG_DFL;
+  if (by_default || spent[index].load(std::memory_order_relaxed)) return die_of(number, about);
   if (!informed && next.sa_handler == SIG_IGN) {
-    if (about->si_code > 0) die_of(number, about);  // a real fault cannot be ignored
+    if (is_raised_by_access(about)) die_of(number, about);  // a real fault cannot be ignored
     return;
   }
+  if ((next.sa_flags & SA_RESETHAND) != 0) spent[index].store(true, std::memory_order_relaxed);
   // The signal mask that the kernel would have set for that handler.
   sigset_t mask = static_cast<const ucontext_t*>(context)->uc_sigmask;
   for (int signal_number = 1; signal_number < NSIG; ++signal_number)
@@ -92,10 +111,15 @@ void install_in_front(signal_handler ours) noexcept {
   struct sigaction current {};
   sigaction(SIGBUS, nullptr, &current);
   const std::size_t count = earlier_count.load(std::memory_order_relaxed);
-  if (are_equal(current, ours) || count == chain_max) return;
-  // The entry must be there before our handler can run and use it.
-  earlier[count] = current;
-  earlier_count.store(count + 1, std::memory_order_release);
+  if (are_equal(current, ours)) return;
+  if (count > 0 && are_equal(current, earlier[count - 1])) {
+    spent[count - 1].store(false, std::memory_order_relaxed);  // it is installed anew
+  } else {
+    if (count == chain_max) return;
+    // The entry must be there before our handler can run and use it.
+    earlier[count] = current;
+    earlier_count.store(count + 1, std::memory_order_release);
+  }
   struct sigaction front {};
   front.sa_sigaction = ours;
   front.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;

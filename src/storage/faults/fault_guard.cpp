@@ -196,10 +196,16 @@ void take_back(patch& old) noexcept {
   old = {};
 }
 
+void forget_patches(std::uintptr_t begin, std::uintptr_t end) noexcept {
+  for (patch& opened : ring)
+    if (opened.end != 0 && begin < opened.end && opened.begin < end) opened = {};
+}
+
 // Gives memory to the patch around a faulting page. At the first fault it extends the void from
 // the page to the part that is already void. Then it maps private memory over one aligned patch of
 // 256 KiB and enters it in the ring; the patch that was in that place of the ring becomes void
-// again. The caller holds the sink.
+// again. Patches never overlap: else one could be taken back while another still claims its pages,
+// and an access there would fault for ever. The caller holds the sink.
 bool open_patch(slot& in, std::uintptr_t page, int protection) noexcept {
   const std::uintptr_t end = in.end.load(std::memory_order_relaxed);
   if (page < in.void_from) {
@@ -211,6 +217,7 @@ bool open_patch(slot& in, std::uintptr_t page, int protection) noexcept {
   // Another thread may have opened this patch first.
   for (const patch& opened : ring)
     if (opened.begin <= page && page < opened.end) return true;
+  forget_patches(fresh.begin, fresh.end);  // it began after this page and becomes a part of `fresh`
   take_back(ring[next_patch]);
   if (!map_zeros(fresh.begin, fresh.end, protection)) {
     // Too many mappings: take all patches back to make room, and try once more.
@@ -220,11 +227,6 @@ bool open_patch(slot& in, std::uintptr_t page, int protection) noexcept {
   ring[next_patch] = fresh;
   next_patch = (next_patch + 1) % ring_patches;
   return true;
-}
-
-void forget_patches(std::uintptr_t begin, std::uintptr_t end) noexcept {
-  for (patch& opened : ring)
-    if (opened.end != 0 && begin < opened.end && opened.begin < end) opened = {};
 }
 
 // ---- one fault ----------------------------------------------------------------------------------
@@ -421,6 +423,8 @@ void guarded_range::change(int protection, replacement how) noexcept {
   slot_->protection.store(protection, std::memory_order_relaxed);
   slot_->how.store(how, std::memory_order_seq_cst);
 }
+
+void guarded_range::note_replaced() noexcept { detail::note_replaced(*slot_, slot_->begin); }
 
 bool guarded_range::stands_in_for_parents() const noexcept {
   return slot_ != nullptr && slot_->stands_in;

@@ -73,6 +73,9 @@ class guarded_range {
   /// Sets the protection and kind of later replacements.
   void change(int protection, replacement how) noexcept;
 
+  /// Tells that memory which children inherit has replaced all pages of the range.
+  void note_replaced() noexcept;
+
   /// In a forked child, for a range of its parent: true if memory has replaced the pages (guard.5),
   /// which the owner of the range must unmap. False if something else may be mapped there.
   bool stands_in_for_parents() const noexcept;

@@ -6,11 +6,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
+#include <vector>
 
 #include "shale/error.hpp"
 #include "storage/blocks/heap_block.hpp"
 #include "storage/files/file_space.hpp"
+#include "storage/system/pages.hpp"
 
 namespace shale::detail {
 
@@ -81,6 +84,7 @@ void mapped_block::grow(std::size_t from, std::size_t to) {
   check_mark();
   const std::uint64_t wanted = first_offset_ + to;
   const std::uint64_t present = file_bytes(source_.descriptor, source_.path);
+  require_mapped_bytes(present);
   if (wanted > present) {
     if (!stores_reach_the_file())
       throw error(
@@ -92,7 +96,31 @@ void mapped_block::grow(std::size_t from, std::size_t to) {
   // If this fails, the file stays longer, because others may already have stored into the new
   // bytes.
   const file_extent more{first_offset_ + from, to - from};
+  if (from > 0 && access() == access::copy_on_write) refresh_last_page(more);
   extend({&more, 1});
+}
+
+// A store makes a page private, so that it does not show what others have appended to it since. The
+// new bytes in the last mapped page are therefore read from the file.
+void mapped_block::refresh_last_page(const file_extent& more) const {
+  const std::size_t page = system_page_bytes();
+  const std::uint64_t page_end = align_up(more.offset, std::uint64_t{page});
+  const auto count =
+      static_cast<std::size_t>(std::min(more.offset + more.bytes, page_end) - more.offset);
+  std::vector<std::byte> appended(count);
+  for (std::size_t done = 0; done < count;) {
+    const ssize_t got = ::pread(source_.descriptor, appended.data() + done, count - done,
+                                static_cast<off_t>(more.offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0)
+      throw error::from_errno(errc::io, "the file could not be read", errno,
+                              {source_.place(more.offset + done)});
+    if (got == 0) throw_shorter(more.offset + done, "its last page ends there");
+    done += static_cast<std::size_t>(got);
+  }
+  std::byte* const mapped = address() + (more.offset - first_offset_);
+  if (count > 0 && std::memcmp(mapped, appended.data(), count) != 0)
+    std::memcpy(mapped, appended.data(), count);
 }
 
 void mapped_block::append(std::span<const file_extent> extents) {
@@ -152,9 +180,12 @@ void mapped_block::throw_shorter(std::uint64_t offset, const std::string& sizes)
 
 void mapped_block::check() const {
   check_mark();
+  if (parts_.needed_file_bytes() != 0)
+    require_mapped_bytes(file_bytes(source_.descriptor, source_.path));
+}
+
+void mapped_block::require_mapped_bytes(std::uint64_t present) const {
   const std::uint64_t needed = parts_.needed_file_bytes();
-  if (needed == 0) return;
-  const std::uint64_t present = file_bytes(source_.descriptor, source_.path);
   if (present < needed) throw_shorter(present, fmt::format("the mapping needs {} bytes", needed));
 }
 

@@ -94,6 +94,8 @@ class mapped_block : public storage_block {
   bool belongs_to_parent() const noexcept;
   [[noreturn]] void throw_lost(std::uint64_t offset) const;
   [[noreturn]] void throw_shorter(std::uint64_t offset, const std::string& sizes) const;
+  void require_mapped_bytes(std::uint64_t present) const;
+  void refresh_last_page(const file_extent& more) const;
   void report_unwritten(const mapped_piece& unwritten, int failure) const noexcept;
   [[noreturn]] void throw_unwritten(const mapped_piece& unwritten, int failure) const;
   void check_mark() const;

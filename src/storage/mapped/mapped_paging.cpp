@@ -60,6 +60,7 @@ mapped_block::page_run mapped_block::pages_of(const mapped_piece& bytes_inside) 
 }
 
 void mapped_block::advise(access_pattern pattern, byte_range range) const noexcept {
+  if (belongs_to_parent()) return;  // something else may be mapped there
   const int advice = pattern == access_pattern::sequential ? MADV_SEQUENTIAL
                      : pattern == access_pattern::random   ? MADV_RANDOM
                                                            : MADV_NORMAL;
@@ -70,6 +71,7 @@ void mapped_block::advise(access_pattern pattern, byte_range range) const noexce
 }
 
 void mapped_block::prefetch(byte_range range) const noexcept {
+  if (belongs_to_parent()) return;  // something else may be mapped there
   parts_.for_each_piece(range, [](const mapped_piece& found) {
     const auto pages = pages_of(found);
     for (std::size_t offset = 0; offset < pages.bytes; offset += will_need_bytes_max)
@@ -125,6 +127,7 @@ void mapped_block::throw_unpopulated(page_run pages, std::uint64_t file_offset, 
 }
 
 void mapped_block::evict(byte_range range, eviction how) const noexcept {
+  if (belongs_to_parent()) return;  // something else may be mapped there
   // Stores into private pages exist nowhere else: such pages may be swapped, but not dropped.
   const bool shared = source_.access != access::copy_on_write;
   parts_.for_each_piece(range, [&](const mapped_piece& found) {
@@ -168,7 +171,7 @@ void mapped_block::finish_writeback(byte_range range) const {
       return;
     throw_unwritten(found, errno);
   });
-  check_mark();
+  check();
 }
 
 void mapped_block::flush(byte_range range, flush_mode mode) const {
@@ -180,7 +183,7 @@ void mapped_block::flush(byte_range range, flush_mode mode) const {
     if (::msync(pages.address, pages.bytes, MS_SYNC) == 0) return;
     throw_unwritten(found, errno);
   });
-  check_mark();  // msync reports nothing about pages that a fault replaced
+  check();  // msync reports nothing about pages that a fault or a truncation took away
 }
 
 std::size_t mapped_block::resident_bytes(byte_range range) const {

@@ -226,8 +226,9 @@ void mapped_parts::replace_by_zeros() noexcept {
     // This comes first, so that a fault that is being handled now leaves the same state.
     mapped.guard.change(protection(), replacement::zeros);
     if (::mmap(address, bytes, protection(),
-               MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED)
-      ::mprotect(address, bytes, PROT_READ);  // so that no store can reach the file
+               MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED)
+      mapped.guard.note_replaced();
+    else ::mprotect(address, bytes, PROT_READ);  // so that no store can reach the file
   }
 }
 

@@ -131,6 +131,14 @@ file_descriptor reopen(const file_descriptor& file, int flags, const std::string
   return again;
 }
 
+// A description that may write can take the lock under which the last user removes the name, also
+// where the pages are only read. Who has no permission to write gets one with `flags`.
+file_descriptor reopen_for_locks(const file_descriptor& file, int flags, const std::string& path) {
+  const std::string link = fmt::format("/proc/self/fd/{}", file.get());
+  if (file_descriptor writable = open_descriptor(link, O_RDWR | O_NONBLOCK)) return writable;
+  return reopen(file, flags, path);
+}
+
 [[noreturn]] void throw_unopened(const std::string& path, int failure) {
   // A symbolic link, a directory or a socket: Shale did not make it.
   const bool foreign = failure == ELOOP || failure == EISDIR || failure == ENXIO;
@@ -226,10 +234,11 @@ open_segment make_segment(const std::string& path, std::size_t bytes,
         "no segment could be made", failure,
         {fmt::format("directory {}", segment_directory), "it must be a tmpfs that can be written"});
   }
-  made.locks = reopen(made.pages, O_RDWR, path);
+  // The umask may have taken the permission to open it again.
   if (::fchmod(made.pages.get(), options.mode) != 0)
     throw error::from_errno(errc::io, "the segment's permissions could not be set", errno,
                             {fmt::format("file {}", path)});
+  made.locks = reopen(made.pages, O_RDWR, path);
   extend_file(made.pages.get(), 0, *total, path);
   segment_header header{};
   std::memcpy(header.magic, segment_magic, sizeof segment_magic);
@@ -277,7 +286,7 @@ std::optional<open_segment> attach_segment(const std::string& path, access allow
     if (!found.pages) throw_unopened(path, errno);
     if (owner == shared_owner::trusted) require_trusted(found.pages.get(), path);
     found.lifetime = checked_header(found.pages.get(), path);
-    found.locks = reopen(found.pages, flags, path);
+    found.locks = reopen_for_locks(found.pages, flags, path);
     const int locks = found.locks.get();
     lock(locks, lock_byte::gate, F_RDLCK, path);
     if (!leads_to(path, locks)) continue;  // the name was removed before the gate was locked
@@ -298,7 +307,7 @@ void leave_segment(open_segment& segment, const std::string& path, bool is_creat
   const int locks = segment.locks.get();
   const bool may_remove = (segment.lifetime == shared_lifetime::creator && is_creator) ||
                           segment.lifetime == shared_lifetime::counted;
-  // Locking the gate exclusively needs a description that may write. A user with read access leaves
+  // Locking the gate exclusively needs a description that may write. A user who may only read leaves
   // the name behind, and the next caller finds it dead.
   const bool gated = may_remove && lock_in_time(locks, lock_byte::gate, F_WRLCK);
   // The locks are released inside the gate, so that of two processes that leave together the second
