@@ -80,11 +80,11 @@ struct npz_file::implementation {
     }
   }
 
-  // The name without ".npy", unless another member has that name.
+  // The name without ".npy", unless another member has that name, or nothing would be left.
   std::string shown(const interop::zip_member& member) const {
     std::string_view name = member.name;
     if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
-    return by_name.count(name) != 0 ? member.name : std::string(name);
+    return name.empty() || by_name.count(name) != 0 ? member.name : std::string(name);
   }
 
   // As in NumPy: looks for the name itself, then for the name with ".npy".

@@ -62,6 +62,11 @@ class Command(ShaleCase):
                           ["convert", "dem.npz:dem", "x.npy", "--chunk", "3,3"],
                           ["convert", "dem.npz:dem", "x.npy", "--dtype", "int8"],
                           ["cat", "--csv", "dem.npz:dem[:, None, :]"],
+                          ["cat", "--csv", "--precision", "2", "dem.npz:dem"],
+                          ["cat", "--csv", "-a", "dem.npz:dem"],
+                          ["eval", "1 + 1", "--codec", "zstd"], ["eval", "1 + 1", "-f"],
+                          ["eval", "gradient(a, 2, 1)", "--let", "a=dem.npz:dem"],
+                          ["convert", "--salvage", "dem.npz", "x.shale"],
                           ["info", "dem.npz:dem", "--dtype", "int8"],
                           ["convert", "dem.npz:dem", "x.raw:int8", "--as", "int16"],
                           ["convert", "dem.npz:dem", "x.raw:int16(3,4)"],
@@ -189,6 +194,28 @@ class Command(ShaleCase):
         longest = "x" * 249 + ".shale"
         self.shale("convert", "dem.npz:dem", f"{longest}:a")
         self.assertEqual(self.shale("ls", longest).out, "a\n")
+
+    def test_what_exists_is_refused_before_sorting(self):
+        for target in ("x.npy", "x.npz:a", "x.raw", "x.shale:a"):
+            with self.subTest(target):
+                self.shale("eval", "1", "-o", target)
+                # This would take hours.
+                err = self.shale("eval", f"sort({self.ENDLESS})", "-o", target, code=3).err
+                self.assertIn("-f replaces it", err)
+
+    def test_pictures_of_narrow_arrays_stay_small(self):
+        for shape in ((4096, 1), (40960, 100), (3, 1), (1, 3)):
+            np.save(self.path / "x.npy", np.zeros(shape))
+            self.shale("plot", "x.npy", "-o", "x.png", "-f", "--width", "1000")
+            width, height = struct.unpack(">II", (self.path / "x.png").read_bytes()[16:24])
+            self.assertLessEqual(width, 1000)
+            self.assertLessEqual(height, 4096)
+
+    def test_members_without_a_name_are_called_by_their_suffix(self):
+        np.savez(self.path / "x.npz", **{"": self.dem, "b": self.wave})
+        self.assertEqual(self.shale("ls", "x.npz").out.splitlines(), [".npy", "b"])
+        self.assert_same(self.load("x.npz:.npy"), self.dem)
+        self.shale("convert", "x.npz", "y.shale")
 
     def test_empty_values_of_options_are_refused(self):
         for words in (["eval", "1+1", "-o", ""], ["stats", "dem.npz:dem", "--mem", ""],
@@ -664,13 +691,13 @@ class Command(ShaleCase):
         "logspace": ["{}(0, 2, 5)", "{}(-1, 3, num=4, base=2)"],
         "eye": ["{}(3)", "{}(3, 5, k=1)", "{}(4, 2, -1, dtype=int16)"],
         **{name: ["{}(f)", "{}(f, 1)", "{}(f.reshape(2, 3, 4), k=-1)"] for name in "tril triu".split()},
-        "trace": ["{}(f)", "{}(i, 2)", "{}(f, -1)"], "outer": ["{}(f, i[0])", "{}(h, h)"],
+        "trace": ["{}(f)", "{}(i, 2)", "{}(f, -1)", "{}(f.reshape(2, 3, 4))", "{}(f.reshape(2, 3, 4), 1)"], "outer": ["{}(f, i[0])", "{}(h, h)"],
         "roll": ["{}(f, 2)", "{}(f, -1, axis=1)", "{}(i, 7, axis=0)", "{}(f, 0)", "{}(f + 1, 3, 0)"],
         "isclose": ["{}(f, f + 0.00001)", "{}(f, i)", "{}(h, h)", "{}(f, p, 0.5, atol=1)"],
         "diff": ["{}(f)", "{}(i, 2)", "{}(f, axis=0)", "{}(i > 0, n=1)"],
         **{name: ["{}(f)", "{}(f, axis=0, ddof=1)"] for name in "var std".split()},
         "arange": ["{}(7)", "{}(2, 11, 3)", "{}(5, 0, -2)", "{}(0.0, 1.0, 0.25)",
-                   "{}(2, 9, dtype=float32)"],
+                   "{}(2, 9, dtype=float32)", "{}(0, 10, step=3)", "{}(2, stop=5)", "{}(stop=4)"],
         "full": ["{}((2, 3), 1.5)", "{}(4, 7, dtype=int16)"],
         **{name: ["{}((2, 3))", "{}(4, dtype=int16)"] for name in "zeros ones".split()},
         **{name: ["{}(f)", "{}(i, dtype=float32)"] for name in "zeros_like ones_like".split()},

@@ -110,15 +110,19 @@ void add_cat(command_line& line) {
   auto options = std::make_shared<cat_options>();
   CLI::App* command = line.app.add_subcommand("cat", "Print elements as text");
   command->add_option("source", options->source, address_help)->required();
-  command->add_flag("--csv", options->csv,
-                    "One row on a line, with commas between elements, with every digit");
-  command->add_flag("-a,--all", options->all, "Print every element, however many there are");
+  CLI::Option* csv = command->add_flag(
+      "--csv", options->csv, "One row on a line, with commas between elements, with every digit");
+  command->add_flag("-a,--all", options->all, "Print every element, however many there are")
+      ->excludes(csv);
   command->add_option("--precision", options->precision, "Digits after the point, 0 to 17 [4]")
-      ->check(CLI::Range(0, 17).description(""));
+      ->check(CLI::Range(0, 17).description(""))
+      ->excludes(csv);
   command->add_option("--edge", options->edge_items, "Elements shown at the ends of long axes [3]")
-      ->check(CLI::Range(1, 1000).description(""));
+      ->check(CLI::Range(1, 1000).description(""))
+      ->excludes(csv);
   command->add_option("--width", options->line_width, "Columns of text [80]")
-      ->check(CLI::Range(20, 100000).description(""));
+      ->check(CLI::Range(20, 100000).description(""))
+      ->excludes(csv);
   options->raw.add_to(*command);
   options->engine.add_to(*command);
   options->engine.add_check_to(*command);

@@ -179,6 +179,9 @@ int run(const convert_options& options) {
   if (options.replace && (source.format != file_format::shale || !source.array.empty()))
     throw error(errc::invalid_argument, "--replace is for whole .shale containers",
                 {"got " + options.source});
+  if (options.salvage && source.format != file_format::shale)
+    throw error(errc::invalid_argument, "--salvage is for .shale containers",
+                {"got " + options.source});
   const address target = options.replace ? source : parse_whole_address(options.target);
   engine_options checked = options.engine;
   checked.check = true;  // a copy of damaged bytes would get valid checksums

@@ -177,20 +177,25 @@ int run(const eval_options& options) {
       options.output.empty() ? std::nullopt : std::optional(parse_output(options.output));
   const std::optional<dtype> type =
       options.type.empty() ? std::nullopt : std::optional(parse_dtype_option(options.type));
-  if (output) require_no_other_members(*output);
+  if (output) require_room_for(*output, options.writing);
+  else if (options.writing.force || options.writing.form.dense ||
+           options.writing.form.wants_chunks())
+    throw error(errc::invalid_argument,
+                "eval: -f, --dense, --chunked, --chunk and --codec are for -o");
   engine work(options.engine, "eval");
   operands bound;
   bound.files = input_files(open_mode::read, options.engine.checksums());
   for (const std::string& let : options.lets) bind(let, bound);
+  std::vector<disk_speed> disks;
+  if (options.disk_speed && !options.plan) disks = measure_disks(bound.paths);
+  const stopwatch clock;
+  // This evaluates what sorts, what LAPACK computes, and masks that index.
   expr value = parse_expression(options.expression, bound.arrays);
   if (type) value = astype(value, *type);
   if (options.plan) {
     print_plan(value, options);
     return exit_yes;
   }
-  std::vector<disk_speed> disks;
-  if (options.disk_speed) disks = measure_disks(bound.paths);
-  const stopwatch clock;
   outcome result = compute(value, output, type, options);
   report cost = work.finish();
   cost.seconds = clock.seconds();
@@ -224,7 +229,9 @@ void add_eval(command_line& line) {
       ->type_name("TARGET");
   command->add_option("--dtype", options->type, "Convert the result [as computed]")
       ->type_name("DTYPE");
-  command->add_flag("--plan", options->plan, "Print what would be read and written, and stop");
+  command->add_flag("--plan", options->plan,
+                    "Print what would be read and written, and stop. Sorts, masks as indices and\n"
+                    "linear algebra are computed before, and not counted");
   command->add_flag("--functions", options->functions, "List the functions, and stop");
   command->add_flag("--json", options->json, "Print result (if scalar) and costs as JSON");
   command->add_flag("--disk-speed", options->disk_speed,

@@ -135,9 +135,11 @@ int run(const plot_options& options) {
   // The same step on both axes, so that squares stay squares.
   const index_t step = std::max({ceil_div(columns, options.width),
                                  ceil_div(values.shape()[0], 4 * options.width), index_t{1}});
-  const index_t zoom = options.width_given ? std::max<index_t>(options.width / columns, 1) : 1;
   const expr sampled = values.sliced(0, slice{.step = step}).sliced(1, slice{.step = step});
   const tensor sample = eval(astype(sampled, dtype::float64));
+  const index_t room = std::min(options.width / std::max<index_t>(sample.shape(1), 1),
+                                4 * options.width / std::max<index_t>(sample.shape(0), 1));
+  const index_t zoom = options.width_given ? std::max<index_t>(room, 1) : 1;
   const value_range range = find_range(sample.elements<const double>(), options);
   const image picture = paint(sample, range, colours, zoom);
   replace_target([&] { write_png(options.output, picture, existing); });

@@ -50,8 +50,8 @@ std::vector<std::string> copy_ownership(const std::string& from, const std::stri
     not_kept.push_back(
         fmt::format("group {}: the file is group {}'s now", old.st_gid, made.st_gid));
   // This comes last, because a change of the owner clears permissions. A failure leaves the new
-  // file's own permissions.
-  static_cast<void>(::chmod(to.c_str(), old.st_mode & 07777));
+  // file's own permissions. The other bits of the mode were meant for other bytes.
+  static_cast<void>(::chmod(to.c_str(), old.st_mode & 0777));
   return not_kept;
 }
 

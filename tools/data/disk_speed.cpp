@@ -46,7 +46,7 @@ std::optional<std::uint64_t> read_through(int file, std::byte* buffer, std::uint
     const ssize_t got = ::pread(file, buffer, piece_bytes, static_cast<off_t>(total));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EINVAL && total == 0) return std::nullopt;
-    if (got < 0) throw error::from_errno(errc::io, "no memory to measure the disk's speed", errno);
+    if (got < 0) throw error::from_errno(errc::io, "measure the disk's speed", errno);
     if (got == 0) break;
     total += static_cast<std::uint64_t>(got);
     // Only a read at the end of the file is short. The offset after it would not be aligned.
@@ -66,7 +66,7 @@ void drop_page_cache(const std::string& path) noexcept {
 
 disk_speed measure_disk(const std::string& path, std::uint64_t limit_bytes) {
   const std::unique_ptr<void, free_deleter> buffer(std::aligned_alloc(4096, piece_bytes));
-  if (!buffer) throw error(errc::out_of_memory, "measure the disk's speed");
+  if (!buffer) throw error(errc::out_of_memory, "no memory to measure the disk's speed");
   auto* bytes = static_cast<std::byte*>(buffer.get());
   disk_speed result{.file = path, .method = "O_DIRECT"};
   // The kernel would otherwise write dirty pages during the measurement.

@@ -34,10 +34,9 @@ address with_raw_options(address source, const raw_options& options) {
 
 tensor read_raw_file(const address& source) {
   if (!source.raw_dtype)
-    throw error(
-        errc::invalid_argument, fmt::format("'{}' has no dtype in its address", source.file),
-        {fmt::format("write {0}:float32 or {0}:float32(128,256), or pass --dtype and --shape",
-                     source.file)});
+    throw error(errc::invalid_argument,
+                fmt::format("'{}' has no dtype in its address", source.file),
+                {fmt::format("write {0}:float32 or {0}:float32(128,256)", source.file)});
   return read_raw(source.file, *source.raw_dtype, {.shape = source.raw_shape});
 }
 

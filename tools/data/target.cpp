@@ -159,6 +159,11 @@ written write_array(const address& target, const contents& source, const target_
   return done;
 }
 
+[[noreturn]] void throw_array_exists(const std::string& file, const std::string& name) {
+  throw error(errc::already_exists, fmt::format("'{}' exists", label(file, name)),
+              {"-f replaces it"});
+}
+
 }  // namespace
 
 written add_member(npz_writer& archive, const std::string& file, const std::string& name,
@@ -192,9 +197,7 @@ std::optional<origin> origin_of(const operand& source) {
 written put_array(transaction& change, const std::string& file, const std::string& name,
                   const contents& source, const target_options& options) {
   const std::optional<array> before = change.find(name);
-  if (before && !options.force)
-    throw error(errc::already_exists, fmt::format("'{}' exists", label(file, name)),
-                {"-f replaces it"});
+  if (before && !options.force) throw_array_exists(file, name);
   std::optional<array_spec> model;
   attribute_list attributes;
   if (before) {
@@ -244,15 +247,15 @@ void add_details(nlohmann::json& to, const written& done) {
 }
 
 // This check precedes the work, so that a refusal does not cost the time of the work.
+void require_replaceable(const std::string& file, const target_options& options) {
+  if (!options.force && is_regular_file(file))
+    throw error(errc::already_exists, fmt::format("'{}' exists", file), {"-f replaces it"});
+}
+
 void require_form(const address& target, const target_options& options) {
   if (target.format != file_format::shale && options.form.wants_chunks())
     throw error(errc::invalid_argument, "only .shale containers have chunks and codecs",
                 {"got " + target.text});
-}
-
-void require_replaceable(const std::string& file, const target_options& options) {
-  if (!options.force && is_regular_file(file))
-    throw error(errc::already_exists, fmt::format("'{}' exists", file), {"-f replaces it"});
 }
 
 void require_no_other_members(const address& target) {
@@ -273,6 +276,19 @@ void require_no_other_members(const address& target) {
       {"an archive is written whole, so they would be lost",
        fmt::format("-f replaces the whole archive if the target is {} without a name", target.file),
        "arrays can be added one by one to a .shale container"});
+}
+
+void require_room_for(const address& target, const target_options& options) {
+  require_form(target, options);
+  require_no_other_members(target);
+  if (target.format != file_format::shale) {
+    require_replaceable(target.file, options);
+    return;
+  }
+  if (options.force || target.index || target.array.empty() || !is_regular_file(target.file))
+    return;
+  if (container::open(target.file).latest().find(target.array))
+    throw_array_exists(target.file, target.array);
 }
 
 written write_target(const address& target, const contents& source, const target_options& options) {

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "notation/text_error.hpp"
@@ -14,6 +17,29 @@ namespace {
 
 // Bounds the recursion of readers, because a file may come from an untrusted source.
 constexpr int depth_max = 16;
+
+// Whether a JSON text has an integer that does not fit in 64 bits: its digits would be rounded.
+bool has_large_integer(std::string_view json) {
+  bool in_string = false;
+  for (std::size_t at = 0; at < json.size(); ++at) {
+    if (in_string && json[at] == '\\') ++at;
+    else if (json[at] == '"') in_string = !in_string;
+    if (in_string || at >= json.size() ||
+        (json[at] != '-' && std::isdigit(static_cast<unsigned char>(json[at])) == 0))
+      continue;
+    const std::size_t end = std::min(json.find_first_not_of("+-.0123456789eE", at), json.size());
+    const std::string_view number = json.substr(at, end - at);
+    at = end - 1;
+    if (number.find_first_of(".eE") != std::string_view::npos) continue;
+    std::int64_t whole = 0;
+    std::uint64_t natural = 0;
+    const char* const past = number.data() + number.size();
+    if (std::from_chars(number.data(), past, whole).ec != std::errc() &&
+        std::from_chars(number.data(), past, natural).ec != std::errc())
+      return true;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -52,9 +78,7 @@ nlohmann::json attribute_json(std::string_view stored) {
     return !is_deeper;
   };
   nlohmann::json value = nlohmann::json::parse(stored, limit_depth, false);
-  const bool rounded =
-      value.is_number_float() && stored.find_first_not_of("-0123456789 ") == std::string_view::npos;
-  if (value.is_discarded() || too_deep || rounded) return std::string(stored);
+  if (value.is_discarded() || too_deep || has_large_integer(stored)) return std::string(stored);
   return value;
 }
 

@@ -255,7 +255,16 @@ TEST_F(Expression, ReadsTheLargestIntegersExactly) {
   EXPECT_EQ(type("-9223372036854775808"), dtype::int64);
   EXPECT_EQ(type("18446744073709551615"), dtype::uint64);
   EXPECT_EQ(shape("b[::-9223372036854775808]"), (dims{1}));
-  EXPECT_NE(failure("18446744073709551616").find("does not fit in 64 bits"), std::string::npos);
+  for (const char* beyond :
+       {"18446744073709551616", "-9223372036854775809", "1 - -18446744073709551615"})
+    EXPECT_NE(failure(beyond).find("does not fit in 64 bits"), std::string::npos) << beyond;
+}
+
+// Lists share what they contain: this one has 2^32 elements.
+TEST_F(Expression, IndicesOfManyElementsAreRefused) {
+  std::string text = "x = [0, 0];";
+  for (int depth = 1; depth < 32; ++depth) text += "x = [x, x];";
+  EXPECT_NE(failure(text + "a[x]").find("too long"), std::string::npos);
 }
 
 TEST_F(Expression, ErrorsPointAtThePlace) {

@@ -33,6 +33,15 @@ TEST(Attribute, KeepsQuotesThatTextNeeds) {
   }
 }
 
+TEST(Attribute, IsTextWhereDigitsOfIntegersWouldBeLost) {
+  for (const char* value : {"12345678901234567890123", "[1, -12345678901234567890123]",
+                            "{\"a\\\"b\": {\"c\": 18446744073709551616}}"})
+    EXPECT_EQ(attribute_json(value), value);
+  for (const char* value : {"[18446744073709551615, -9223372036854775808]", "[1.5e300, 1E5, -0.0]",
+                            "[\"12345678901234567890123\"]", "{\"\\\"99999999999999999999\": 1}"})
+    EXPECT_FALSE(attribute_json(value).is_string()) << value;
+}
+
 TEST(Attribute, NeedsAKeyAndAValue) {
   for (const char* text : {"", "unit", "=m"}) EXPECT_THROW(parse_attribute(text), error) << text;
 }

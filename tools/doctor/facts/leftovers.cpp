@@ -57,7 +57,7 @@ std::optional<std::string_view> cut_after(std::string_view& text, std::string_vi
 // The target may be longer than the name tells, because temporary names contain a bounded part of
 // it.
 bool is_for(const leftover_name& name, std::string_view target) {
-  constexpr std::size_t longest_kept = 200;
+  constexpr std::size_t longest_kept = 100;
   return target.empty() || name.target == target ||
          (name.target.size() >= longest_kept && target.starts_with(name.target));
 }

@@ -8,6 +8,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 #include "doctor/system/open_file.hpp"
 #include "shale/error.hpp"
@@ -124,7 +126,12 @@ known<mount_point> mount_of(const std::string& path, const system_tree& system) 
 #endif
 }
 
-place_facts look_at_place(const std::string& path, const system_tree& system) {
+place_facts look_at_place(const std::string& wanted, const system_tree& system) {
+  // Writers replace what a link leads to, in its folder.
+  std::error_code no_link;
+  const std::string path = std::filesystem::is_symlink(wanted, no_link)
+                               ? std::filesystem::weakly_canonical(wanted, no_link).string()
+                               : wanted;
   struct stat status {};
   struct statvfs space {};
   if (::stat(path.c_str(), &status) != 0 || ::statvfs(path.c_str(), &space) != 0)

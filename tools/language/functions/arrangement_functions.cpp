@@ -55,14 +55,7 @@ value pad(arguments& from) {
   const expr a = from.array("array");
   const std::vector<pad_width> widths = widths_argument(from);
   pad_options options{.mode = choice(from, "mode", modes)};
-  if (const std::optional<value> filled = from.optional("constant_values")) {
-    if (!filled->is_number())
-      throw error(errc::invalid_argument, fmt::format("pad: 'constant_values' must be a number, "
-                                                      "got {}",
-                                                      filled->description()));
-    options.value =
-        filled->is<double>() ? scalar(filled->as<double>()) : scalar(to_integer(*filled));
-  }
+  options.value = from.optional_number("constant_values").value_or(std::int64_t{0});
   return {shale::pad(a, widths, options)};
 }
 

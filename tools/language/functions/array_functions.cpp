@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "language/functions/function_tables.hpp"
 #include "language/values/arguments.hpp"
@@ -14,14 +15,14 @@ namespace shale::tools {
 namespace {
 
 value arange(arguments& from) {
-  const scalar first = from.number("start");
-  if (from.positional_left() == 0)
-    return {
-        shale::arange(scalar(std::int64_t{0}), first, scalar(std::int64_t{1}), from.type("dtype"))};
-  const scalar stop = from.number("stop");
-  scalar step(std::int64_t{1});
-  if (from.positional_left() > 0) step = from.number("step");
-  return {shale::arange(first, stop, step, from.type("dtype"))};
+  std::optional<scalar> start = from.optional_number("start");
+  std::optional<scalar> stop = from.optional_number("stop");
+  if (!stop) std::swap(start, stop);  // one number is where it stops
+  if (!stop)
+    throw error(errc::invalid_argument, fmt::format("{}: 'stop' is missing", from.function()));
+  const std::optional<scalar> step = from.optional_number("step");
+  return {shale::arange(start.value_or(std::int64_t{0}), *stop, step.value_or(std::int64_t{1}),
+                        from.type("dtype"))};
 }
 
 value full(arguments& from) {
@@ -40,6 +41,13 @@ value full_like(arguments& from) {
   const expr a = from.array("a");
   const scalar filled = from.number("fill_value");
   return {shale::full_like(a, filled, from.type("dtype"))};
+}
+
+// Of the first two axes, as NumPy's.
+value trace(arguments& from) {
+  const expr a = from.array("a");
+  const index_t k = from.index("k", 0);
+  return {shale::trace(a.rank() < 2 ? a : a.moveaxis(1, -1).moveaxis(0, -2), k)};
 }
 
 template <expr (*make)(const expr&, std::optional<dtype>)>
@@ -228,7 +236,7 @@ std::vector<function> array_functions() {
       {"eye", eye, "eye(N, M=None, k=0, dtype=float64)"},
       {"tril", of_diagonal<shale::tril>, "tril(a, k=0)"},
       {"triu", of_diagonal<shale::triu>, "triu(a, k=0)"},
-      {"trace", of_diagonal<shale::trace>, "trace(a, k=0)"},
+      {"trace", trace, "trace(a, k=0)"},
       {"outer", outer, "outer(a, b)"},
       {"roll", roll, "roll(a, shift, axis=None)"},
       {"tile", tile, "tile(A, reps)"},

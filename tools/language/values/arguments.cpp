@@ -83,7 +83,18 @@ double arguments::real_of(const value& found, std::string_view parameter) const 
 }
 
 scalar arguments::number(std::string_view parameter) {
-  const value found = required(parameter);
+  return number_of(required(parameter), parameter);
+}
+
+std::optional<scalar> arguments::optional_number(std::string_view parameter) {
+  const std::optional<value> found = optional(parameter);
+  if (!found || found->is<none_t>()) return std::nullopt;
+  return number_of(*found, parameter);
+}
+
+scalar arguments::number_of(const value& found, std::string_view parameter) const {
+  // Integers beyond int64 are arrays of rank 0.
+  if (found.is<expr>() && found.as<expr>().rank() == 0) return eval(found.as<expr>()).item();
   if (found.is<bool>()) return scalar(found.as<bool>());
   if (found.is<std::int64_t>()) return scalar(found.as<std::int64_t>());
   if (found.is<double>()) return scalar(found.as<double>());

@@ -38,8 +38,9 @@ class arguments {
   double real(std::string_view parameter, double otherwise);
   std::optional<double> optional_real(std::string_view parameter);  ///< nothing for None too
 
-  /// An argument that must be a plain number.
+  /// An argument that must be a number, or an array of rank 0, which is evaluated.
   scalar number(std::string_view parameter);
+  std::optional<scalar> optional_number(std::string_view parameter);  ///< nothing for None too
 
   /// Nothing if the call does not give the argument, or gives None.
   std::optional<index_t> axis(std::string_view parameter);
@@ -59,6 +60,7 @@ class arguments {
   std::string describe(std::string_view parameter) const;
   expr array_of(const value& found, std::string_view parameter) const;
   double real_of(const value& found, std::string_view parameter) const;
+  scalar number_of(const value& found, std::string_view parameter) const;
 
   std::string_view function_;
   std::vector<value> positional_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "language/tokens/tokens.hpp"
 #include "shale/evaluate.hpp"
 #include "shale/functions.hpp"
 
@@ -48,6 +49,11 @@ void append_numbers(const value& list, const dims& shape, index_t axis,
 // A list of bools is a mask; bools beside integers are 0 and 1, as in NumPy.
 tensor to_array(const value& list) {
   const dims shape = shape_of(list);
+  // Lists share what they contain, so a short text may mean many elements.
+  if (element_count(shape) > static_cast<index_t>(expression_bytes_max))
+    throw error(errc::invalid_argument, "the lists of an index are too long",
+                {fmt::format("got shape {}, at most {} elements are possible", to_string(shape),
+                             expression_bytes_max)});
   std::vector<std::int64_t> numbers;
   bool are_bools = element_count(shape) > 0;
   append_numbers(list, shape, 0, numbers, are_bools);

@@ -93,7 +93,7 @@ expr padded(const expr& a, const std::vector<pad_width>& widths, const pad_optio
     if (extent == 0 && options.mode != pad_mode::constant)
       throw error(errc::invalid_argument, "pad: an axis has no elements to repeat",
                   {"axis " + std::to_string(axis) + " of shape " + to_string(a.shape()),
-                   "only pad_mode::constant can pad it"});
+                   "only mode constant can pad it"});
     const index_t behind = a.rank() - axis - 1;
     indices.push_back(with_axes_behind(positions_of(extent, width, options.mode), behind));
     const expr number = with_axes_behind(numbers_of(extent, width), behind);
