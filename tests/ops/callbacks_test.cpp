@@ -21,10 +21,12 @@
 #include "shale/mapped_file.hpp"
 #include "shale/memory_pool.hpp"
 #include "shale/ops.hpp"
+#include "shale/scans.hpp"
 #include "shale/shared_memory.hpp"
 #include "shale/tile_source.hpp"
 #include "storage/pool/pools/housekeeper.hpp"
 #include "support/bounded.hpp"
+#include "support/failures.hpp"
 #include "support/scratch_directory.hpp"
 
 namespace shale {
@@ -334,6 +336,50 @@ TEST(Callbacks, FromTheProbeOfTheSystemsMemory) {
     }
     probed = nullptr;
   });
+}
+
+// Tiles of ten ones. Loading the tile `failing` throws, but not before a thread has loaded the tile
+// behind it, or a second has passed. As a sink, notes whether a tile from `failing` on is stored.
+class failing_tiles final : public tile_source {
+ public:
+  explicit failing_tiles(index_t failing) : failing_(failing) {}
+  shale::dtype dtype() const noexcept override { return dtype::int64; }
+  const dims& shape() const noexcept override { return shape_; }
+  const dims& tile_shape() const noexcept override { return tile_shape_; }
+  bool writable() const noexcept override { return true; }
+  std::uint64_t stored_bytes(const dims&) const override { return 1; }
+  void load(const dims& tile, const tensor& into) const override {
+    if (tile[0] == failing_) {
+      for (int look = 0; look < 1000 && !next_loaded_; ++look) ::usleep(1000);
+      throw error(errc::corrupt, "this tile is lost");
+    }
+    for (auto& value : const_cast<tensor&>(into).elements<std::int64_t>()) value = 1;
+    if (tile[0] == failing_ + 1) next_loaded_ = true;
+  }
+  void store(const dims& tile, const tensor&) override {
+    if (tile[0] >= failing_) stored_behind_ = true;
+  }
+  bool stored_behind() const { return stored_behind_; }
+
+ private:
+  const dims shape_{400};
+  const dims tile_shape_{10};
+  const index_t failing_;
+  mutable std::atomic<bool> next_loaded_ = false;
+  std::atomic<bool> stored_behind_ = false;
+};
+
+// chain.3: a unit that waited for one that failed has nothing to store.
+TEST(FailedScans, StoreNothingBehindTheTileThatFailed) {
+  for (const index_t failing : {1, 20})
+    expect_to_end([failing] {
+      executor two({.threads = 2});
+      const executor::scope within(two);
+      failing_tiles sink(failing);
+      const expr read(std::make_shared<failing_tiles>(failing));
+      EXPECT_EQ(test::code_of([&] { eval_into(sink, cumulative_sum(read, 0)); }), errc::corrupt);
+      EXPECT_FALSE(sink.stored_behind());
+    });
 }
 
 }  // namespace

@@ -9,7 +9,8 @@
 //   chain.1  the states that a unit gets are those of its predecessors, merged one after the other
 //            in ascending order: they depend on the plan alone
 //   chain.2  a unit waits only for units with lower numbers; they have begun (loop.1)
-//   chain.3  when the pass fails, no unit waits any longer
+//   chain.3  when the pass fails, no unit waits any longer; a unit that waited has no states to
+//            begin with, so it fails, too, and nothing of it is stored
 #pragma once
 
 #include <condition_variable>

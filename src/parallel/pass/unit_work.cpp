@@ -1,5 +1,7 @@
 #include "parallel/pass/unit_work.hpp"
 
+#include "shale/error.hpp"
+
 namespace shale::parallel {
 
 namespace {
@@ -101,7 +103,9 @@ void unit_work::scan(unit& here) {
     body_.run(body_.context, here);
   }
   const storage before = chain_->take(here.number, own, here.results);
-  if (!before) return;
+  // The unit must end like a failed one, or else what it has not computed would be stored. The loop
+  // reports the failure that came first, not this one.
+  if (!before) throw error(errc::cancelled, "the pass has failed");
   here.states = const_cast<std::byte*>(before.data());
   here.step = unit_step::scan;
   body_.run(body_.context, here);
