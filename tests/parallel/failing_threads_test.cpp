@@ -1,5 +1,6 @@
 // Tests the engine if the system refuses threads: calls run on the threads that exist, at least on
-// the caller's. It is a program of its own, because its pthread_create and its `new` fail.
+// the caller's. Tests its cache of tiles if there is no memory: nobody waits for a tile that no thread
+// loads. It is a program of its own, because its pthread_create and its `new` fail.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -18,12 +19,14 @@
 
 #include "parallel/executor/executor_state.hpp"
 #include "parallel/executor/tile_loop.hpp"
+#include "parallel/sources/tile_cache.hpp"
 #include "parallel/threads/helper_arena.hpp"
 #include "parallel/threads/thread_share.hpp"
 #include "shale/apply.hpp"
 #include "shale/executor.hpp"
 #include "shale/ops.hpp"
 #include "shale/reduce.hpp"
+#include "shale/tile_source.hpp"
 #include "support/bounded.hpp"
 #include "support/failing_calls.hpp"
 #include "support/little_memory.hpp"
@@ -237,6 +240,43 @@ TEST(FailingThreads, CallsNeedNoMemoryForALimit) {
       expect_whole_calls(on);
       expect_right_results(on);
     });
+}
+
+// One tile of zeros.
+class zeros final : public tile_source {
+ public:
+  shale::dtype dtype() const noexcept override { return dtype::float32; }
+  const dims& shape() const noexcept override { return shape_; }
+  const dims& tile_shape() const noexcept override { return shape_; }
+  std::uint64_t stored_bytes(const dims&) const override { return 1; }
+  void load(const dims&, const tensor& into) const override {
+    for (auto& value : const_cast<tensor&>(into).elements<float>()) value = 0;
+  }
+
+ private:
+  const dims shape_{10};
+};
+
+TEST(FailingMemory, ATileThatFoundNoneCanBeLoadedLater) {
+  test::expect_to_end([] {
+    executor one({.threads = 1});
+    const zeros source;
+    bool failed = true;
+    std::uint64_t failures = 0;
+    for (; failed && failures < 1000; ++failures) {
+      parallel::tile_cache cache(std::size_t{1} << 20, one);
+      test::fail_calls(test::failing::allocation, failures);
+      try {
+        cache.get(source, {0});
+      } catch (...) {
+      }
+      test::stop_failing();
+      failed = !test::failed_call().empty();
+      EXPECT_EQ(cache.get(source, {0}).size(), 10);
+    }
+    EXPECT_GT(failures, 2U);
+    EXPECT_FALSE(failed);
+  });
 }
 
 }  // namespace

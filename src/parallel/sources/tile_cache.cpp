@@ -16,8 +16,7 @@ tensor tile_cache::get(const tile_source& source, const dims& tile) {
     }
     loaded_.wait(lock);  // then look again, because the load may have failed
   }
-  const auto at = entries_.emplace(wanted, entry{}).first;
-  at->second.age = ages_.insert(ages_.end(), wanted);
+  const auto at = add(wanted);
   lock.unlock();
 
   tensor values;
@@ -39,6 +38,18 @@ tensor tile_cache::get(const tile_source& source, const dims& tile) {
   shrink();
   loaded_.notify_all();
   return values;
+}
+
+// An entry without an age would stay, not loaded, and whoever wants its tile would wait for ever. So
+// the age comes first, and goes if there is no memory for the entry.
+tile_cache::entries::iterator tile_cache::add(const key& wanted) {
+  const auto age = ages_.insert(ages_.end(), wanted);
+  try {
+    return entries_.emplace(wanted, entry{.age = age}).first;
+  } catch (...) {
+    ages_.erase(age);
+    throw;
+  }
 }
 
 void tile_cache::shrink() {

@@ -24,8 +24,8 @@ class tile_cache {
       : capacity_bytes_(capacity_bytes), executor_(on) {}
 
   /// Returns a tile, row-major, and loads it if the cache does not hold it.
-  /// Throws   the exception of the load; a thread that waits for the failed load tries it again
-  ///          itself
+  /// Throws   the exception of the load, bad_alloc; a thread that waits for the failed load tries it
+  ///          again itself
   tensor get(const tile_source& source, const dims& tile);
 
  private:
@@ -39,11 +39,14 @@ class tile_cache {
     }
   };
   struct entry {
-    tensor values;
+    tensor values = {};
     bool loaded = false;
     std::list<key>::iterator age;
   };
 
+  using entries = std::map<key, entry>;
+
+  entries::iterator add(const key& wanted);
   void shrink();
 
   const std::size_t capacity_bytes_;
@@ -51,7 +54,7 @@ class tile_cache {
   std::mutex mutex_;
   std::condition_variable loaded_;
   std::size_t held_bytes_ = 0;
-  std::map<key, entry> entries_;
+  entries entries_;
   std::list<key> ages_;  // least recently used first
 };
 
