@@ -98,8 +98,9 @@ requires(sizeof...(Tensors) >= 1 && (std::is_convertible_v<const Tensors&, tenso
 /// carry state. If operands overlap, a call reads what earlier calls wrote.
 /// Cost     one pass of one thread, with the cache misses of the layouts
 /// Throws   invalid_argument (shapes, dtypes, a null or empty function, outputs that are broadcast
-///          or overlap themselves), access_denied, out_of_memory, unsupported (as `apply`), io, and
-///          the exception of the function. Outputs may be partly written then
+///          or overlap themselves), access_denied, out_of_memory, unsupported (as `apply`), io,
+///          corrupt (if the executor compares checksums), cancelled, and the exception of the
+///          function. Outputs may be partly written then
 template <class Function, class... Tensors>
 requires(sizeof...(Tensors) >= 1 && (std::is_convertible_v<const Tensors&, tensor> &&
                                      ...)) void apply_in_order(Function&& function,

@@ -30,7 +30,8 @@ using apply_block = void (*)(void* context, std::byte* const* data, const index_
 
 void run_apply(std::span<const apply_operand> operands, apply_block block, void* context);
 
-// The same in index order by the calling thread. Every block is a row of the last axis.
+// The same in index order by the calling thread. Every block is a run along
+// the last axis.
 void run_in_order(std::span<const apply_operand> operands, apply_block block, void* context);
 
 // The result type and the parameter types of a callable.

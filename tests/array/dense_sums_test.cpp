@@ -75,6 +75,7 @@ class DenseSums : public test::fresh_container {
          }},
         {"dot", [=] { dot(mapped.view({-1}), tensor::zeros({rows * columns}, dtype::float32)); }},
         {"apply", [=] { apply([](float) {}, mapped); }},
+        {"in order", [=] { apply_in_order([](float) {}, mapped); }},
         {"segments", [=] { for_each_segment<const float>([](std::span<const float>) {}, mapped); }},
         {"rows",
          [=] {

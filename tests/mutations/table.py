@@ -1000,6 +1000,10 @@ MUTATIONS = [
              "FirstContainer.*"),
 
     # ---- what is carried on, and what is read ----------------------------------------------------
+    mutation("damage-visited-in-order", "parallel/pass/apply.cpp", "run_in_order",
+             "elements that are visited in index order are not compared with their checksums",
+             "parallel::compare_checksums(operand.values, on);", "{}",
+             "DenseSums.CallsThatCompareThem*"),
     mutation("damage-carried-on", "array/elements/dense_bytes.cpp", "copy_dense",
              "an update copies damaged bytes, and the commit sums them",
              "!sums.empty()", "false",

@@ -440,6 +440,24 @@ TEST(Executor, CancelStopsRunningAndLaterCallsUntilResume) {
   }
 }
 
+TEST(Executor, CancelEndsACallInIndexOrderInsideALongRow) {
+  executor on({.threads = 2});
+  const executor::scope within(on);
+  const tensor x = tensor::zeros({1 << 18}, dtype::int32);
+  index_t visited = 0;
+  const auto mark = [&](std::int32_t& e) {
+    e = static_cast<std::int32_t>(visited++);
+    on.cancel();
+  };
+  EXPECT_EQ(code_of([&] { apply_in_order(mark, x); }), errc::cancelled);
+  EXPECT_LT(visited, x.size());
+  EXPECT_EQ(code_of([&] { apply_in_order(mark, x); }), errc::cancelled);
+  on.resume();
+  visited = 0;
+  apply_in_order([&](std::int32_t& e) { e = static_cast<std::int32_t>(visited++); }, x);
+  for (index_t i = 0; i < x.size(); i += 4095) ASSERT_EQ(x.at({i}), scalar(static_cast<int>(i)));
+}
+
 // loop.1: a tile below the highest one that has begun may be missing only if another worker has
 // just claimed it.
 TEST(Executor, ClaimsTilesInAscendingOrder) {
@@ -505,6 +523,11 @@ TEST(Executor, CountsCallsAndBytes) {
   for_each_lane<std::int32_t>(
       0, [](lane<std::int32_t>) {}, x);
   EXPECT_EQ(on.statistics().bytes_written, 240000u);
+  apply_in_order([](std::int32_t& e, std::int8_t f) { e += f; }, x, y);
+  counted = on.statistics();
+  EXPECT_EQ(counted.calls, 3u);
+  EXPECT_EQ(counted.bytes_written, 360000u);
+  EXPECT_EQ(counted.bytes_read, 60u);
 }
 
 TEST(Executor, ScopesBindTheThreadAndItsHelpers) {

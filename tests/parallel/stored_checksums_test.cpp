@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "shale/apply.hpp"
 #include "storage/blocks/storage_block.hpp"
 #include "storage/blocks/stored_sums.hpp"
 #include "support/random_layouts.hpp"
@@ -85,6 +86,22 @@ TEST(StoredChecksums, FarFromEveryElementAreLeftAlone) {
   std::size_t compared = 0;
   for (const auto& range : noted.sums->ranges) compared += range.bytes;
   EXPECT_EQ(compared, 8u);
+}
+
+TEST(StoredChecksums, AreComparedBeforeElementsAreVisitedInOrder) {
+  const noted_storage noted(4096);
+  const executor::scope within(comparing());
+  std::size_t visited = 0;
+  apply_in_order(
+      [&](std::uint8_t) {
+        EXPECT_FALSE(noted.sums->ranges.empty());
+        ++visited;
+      },
+      tensor(noted.bytes, dtype::uint8, layout({4096})));
+  EXPECT_EQ(visited, 4096U);
+  std::size_t compared = 0;
+  for (const auto& range : noted.sums->ranges) compared += range.bytes;
+  EXPECT_EQ(compared, 4096U);
 }
 
 TEST(StoredChecksums, AreLeftAloneWhereTheExecutorTrustsThem) {

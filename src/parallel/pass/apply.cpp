@@ -7,6 +7,7 @@
 #include <string>
 
 #include "parallel/executor/executor_state.hpp"
+#include "parallel/mapped/stored_checksums.hpp"
 #include "parallel/pass/pass_loop.hpp"
 #include "parallel/pass/small_apply.hpp"
 #include "shale/error.hpp"
@@ -84,9 +85,12 @@ void run_blocks(const parallel::unit& here, apply_block block, void* context,
       });
 }
 
-// Calls `row` for each row along the last axis, in index order.
-template <class Row>
-void in_order(std::span<const loop_operand> operands, const dims& shape, Row row) {
+// The most elements that are visited in index order between two looks at the executor.
+constexpr index_t run_elements_max = index_t{1} << 16;
+
+// Calls `run` for runs along the last axis, in index order.
+template <class Run>
+void in_order(std::span<const loop_operand> operands, const dims& shape, Run run) {
   if (element_count(shape) == 0) return;
   const index_t last = shape.size() - 1;
   std::array<std::byte*, apply_operands_max> data{};
@@ -98,7 +102,12 @@ void in_order(std::span<const loop_operand> operands, const dims& shape, Row row
   }
   dims at = dims::filled(shape.size(), 0);
   for (;;) {
-    row(data.data(), strides.data(), last >= 0 ? shape[last] : 1);
+    const index_t length = last >= 0 ? shape[last] : 1;
+    for (index_t first = 0; first < length; first += run_elements_max) {
+      std::array<std::byte*, apply_operands_max> begin = data;
+      for (std::size_t k = 0; k < operands.size(); ++k) begin[k] += first * strides[k];
+      run(begin.data(), strides.data(), std::min(length - first, run_elements_max));
+    }
     index_t axis = last - 1;
     for (; axis >= 0; --axis) {
       const bool wraps = ++at[axis] == shape[axis];
@@ -112,6 +121,14 @@ void in_order(std::span<const loop_operand> operands, const dims& shape, Row row
     }
     if (axis < 0) return;
   }
+}
+
+// Counts what a call that runs no pass reads and writes.
+void count_bytes(std::span<const loop_operand> operands, executor& on) {
+  auto& count = parallel::state_of(on).count;
+  count.read(parallel::bytes_read_once(operands));
+  for (const auto& operand : operands)
+    if (operand.written) count.written(operand.values.size_bytes());
 }
 
 }  // namespace
@@ -171,6 +188,7 @@ void run_reduce(const tensor& values, dtype type, void (*start)(void*, index_t t
 void run_in_order(std::span<const apply_operand> operands, apply_block block, void* context) {
   callers_functions functions;
   functions.run([&] {
+    executor& on = parallel::begin_call();
     auto prepared = checked(operands);
     dims shape;
     for (const auto& operand : prepared) shape = broadcast_shapes(shape, operand.values.shape());
@@ -178,10 +196,13 @@ void run_in_order(std::span<const apply_operand> operands, apply_block block, vo
       if (operand.written) parallel::require_output(operand.values, shape);
       else operand.values = operand.values.broadcast_to(shape);
       operand.values.storage().check();
+      if (!operand.written) parallel::compare_checksums(operand.values, on);
     }
+    count_bytes(prepared, on);
     {
       const parallel::version_bumps bumps(prepared);
       in_order(prepared, shape, [&](std::byte* const* data, const index_t* strides, index_t inner) {
+        parallel::require_not_cancelled(on);
         functions.call([&] { block(context, data, strides, inner, 1); });
       });
     }
