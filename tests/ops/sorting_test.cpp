@@ -195,6 +195,16 @@ TEST(SortingRules, FilesAreSortedAsMemoryIs) {
             elements_of<std::int32_t>(eval(expr(sort(values)) - 5)));
 }
 
+TEST(SortingRules, PairsOfLongRowsStayInsideTheBudget) {
+  const tensor values =
+      eval(astype(expr(arange(300000)) * 7919 % 60013, dtype::float64)).view({100, 3000});
+  executor little({.threads = 4, .memory_bytes = std::size_t{64} << 10});
+  const executor::scope within(little);
+  const wanted_order<double> wanted(values, 1, descending::no);
+  EXPECT_EQ(elements_of<std::int64_t>(argsort(values, 1)), wanted.indices);
+  EXPECT_LE(little.statistics().scratch_bytes_peak, little.memory_bytes());
+}
+
 TEST(SortingRules, CancelledSortsThrow) {
   executor on({.threads = 2});
   const executor::scope within(on);

@@ -15,6 +15,7 @@
 
 #include "parallel/executor/executor_state.hpp"
 #include "parallel/executor/tile_loop.hpp"
+#include "parallel/executor/worker_scratch.hpp"
 #include "parallel/windows/window_memory.hpp"
 #include "shale/for_each.hpp"
 #include "shale/memory_pool.hpp"
@@ -182,6 +183,23 @@ TEST(Overlap, CopyThatDoesNotFitNamesItsBytes) {
     EXPECT_EQ(failure.code(), errc::out_of_memory);
     EXPECT_NE(std::string(failure.what()).find("40000"), std::string::npos) << failure.what();
   }
+}
+
+TEST(Overlap, CopiesThatDoNotFitTogetherAreRefused) {
+  executor small({.threads = 1, .memory_bytes = 100'000});
+  const executor::scope within(small);
+  const tensor a = tensor::zeros({100, 100}, dtype::float32);
+  apply([](float& x) { x = 1; }, a);
+  apply_into(
+      a, [](float x, float y) { return x + y; }, a.swapaxes(0, 1), a.flip({0}));
+  EXPECT_GE(small.statistics().scratch_bytes_peak, 80'000U);
+  EXPECT_EQ(code_of([&] {
+              apply_into(
+                  a, [](float x, float y, float z) { return x + y + z; }, a.swapaxes(0, 1),
+                  a.flip({0}), a.flip({1}));
+            }),
+            errc::out_of_memory);
+  for (const auto element : elements_of<float>(a)) ASSERT_EQ(element, 2);
 }
 
 TEST(Apply, AllocatesNoElementBytesWithoutOverlap) {
@@ -612,6 +630,20 @@ TEST(Executor, SharesItsMemoryAmongCallsAndPool) {
   }
   EXPECT_EQ(parallel::state_of(on).tokens.held_bytes(), 0u);
   EXPECT_EQ(pool.statistics().reserved_bytes, 0u);
+}
+
+// Decision 0002: fewer workers have scratch memory if it would exceed half of the budget.
+TEST(Executor, GivesFewerWorkersScratchThatIsLarge) {
+  constexpr std::size_t mib = 1 << 20;
+  const std::pair<std::size_t, int> cases[] = {
+      {0, 8}, {mib / 8, 8}, {4 * mib, 2}, {9 * mib, 1}, {90 * mib, 1}};
+  for (const auto& [scratch_bytes, workers] : cases) {
+    executor on({.threads = 8, .memory_bytes = 16 * mib});
+    const parallel::worker_scratch scratch(scratch_bytes, on);
+    EXPECT_EQ(scratch.workers(), workers);
+    EXPECT_EQ(on.statistics().scratch_bytes_peak,
+              scratch_bytes * static_cast<std::size_t>(workers));
+  }
 }
 
 TEST(Executor, LeavesTheCallersSignalMaskAlone) {

@@ -77,7 +77,7 @@ class tape_builder {
     int output = -1;          // number of the output operand that it writes directly, or -1
   };
 
-  tensor generator_input(const node_ref& value) const;
+  tensor generator_input(const node_ref& value);
   int add_leaf(const node_ref& value);
   int add_step(kernel run, const leaf_generator* fill, std::vector<int> inputs, dtype type);
 
@@ -94,10 +94,13 @@ class tape_builder {
   std::map<std::pair<dtype, std::array<std::byte, 16>>, int> constants_;
 };
 
-tensor tape_builder::generator_input(const node_ref& value) const {
+tensor tape_builder::generator_input(const node_ref& value) {
   const tensor input = tensor_of(*value, staged_);
-  for (const auto& output : written_)
-    if (parallel::may_overlap(output, input)) return parallel::copied(input, executor_);
+  for (const auto& output : written_) {
+    if (!parallel::may_overlap(output, input)) continue;
+    if (!parts_.copies) parts_.copies = std::make_unique<parallel::input_copies>(executor_);
+    return parts_.copies->add(input);
+  }
   return input;
 }
 

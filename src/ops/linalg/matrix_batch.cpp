@@ -126,7 +126,6 @@ std::optional<failed_matrix> run_matrices(const batch_work& work, executor& on,
   auto& count = parallel::state_of(on).count;
   count.read(work.read_bytes);
   parallel::worker_scratch scratch(work.bytes, on);
-  const std::size_t fitting = on.memory_bytes() / 2 / std::max<std::size_t>(work.bytes, 1);
   const auto together = std::max<index_t>(
       1, static_cast<index_t>(tile_multiplications / std::max(work.multiplications, 1.0)));
 
@@ -150,10 +149,9 @@ std::optional<failed_matrix> run_matrices(const batch_work& work, executor& on,
       return;
     }
   };
-  parallel::parallel_for_tiles(on, ceil_div(work.count, together), compute_tile,
-                               {.workers_max = static_cast<int>(std::clamp<std::size_t>(
-                                    fitting, 1, static_cast<std::size_t>(on.threads()))),
-                                .progress_bytes = work.read_bytes});
+  parallel::parallel_for_tiles(
+      on, ceil_div(work.count, together), compute_tile,
+      {.workers_max = scratch.workers(), .progress_bytes = work.read_bytes});
   return failed;
 }
 

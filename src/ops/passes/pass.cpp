@@ -125,7 +125,8 @@ void run_empty(const pass& request, executor& on) {
   std::vector<parallel::loop_operand> written;
   for (const auto& operand : request.operands)
     if (operand.written && !operand.tiles) written.push_back({operand.values, true});
-  parallel::prepare(written, on);
+  parallel::input_copies none(on);
+  parallel::prepare(written, none);
   if (!request.reductions.empty()) reduction_states(request, on.pool()).deliver_empty();
 }
 

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "ops/kernels/operations/operations.hpp"
+#include "parallel/pass/copy.hpp"
 #include "shale/tensor.hpp"
 
 namespace shale::ops {
@@ -62,6 +63,7 @@ struct tape_parts {
   std::vector<reg> values = {};  // the values that reducers read
   int slots = 0;
   std::size_t slot_item_bytes = 0;
+  std::unique_ptr<parallel::input_copies> copies = {};  // of `gathered`; null if there are none
 };
 
 /// A block of the plan, and the memory that a tape works in.

@@ -33,9 +33,11 @@ inline index_t pieces_of(const row_shape& shape, const executor& on) {
   return static_cast<index_t>(std::min(wanted, most));
 }
 
-/// Calls `body(row, worker)` for all rows, several of short ones in one unit.
+/// Calls `body(row, worker)` for all rows, several of short ones in one unit. At most `workers_max`
+/// threads work at once, or any number if it is 0.
 template <class Body>
-void for_each_row(const row_shape& shape, std::size_t item_bytes, executor& on, const Body& body) {
+void for_each_row(const row_shape& shape, std::size_t item_bytes, executor& on, const Body& body,
+                  int workers_max = 0) {
   const index_t together =
       std::max<index_t>(piece_elements_min / std::max<index_t>(shape.length, 1), 1);
   parallel::parallel_for_tiles(
@@ -44,7 +46,8 @@ void for_each_row(const row_shape& shape, std::size_t item_bytes, executor& on, 
         const index_t end = std::min(shape.rows, (unit + 1) * together);
         for (index_t row = unit * together; row < end; ++row) body(row, worker);
       },
-      {.progress_bytes = static_cast<std::uint64_t>(shape.rows * shape.length) * item_bytes});
+      {.workers_max = workers_max,
+       .progress_bytes = static_cast<std::uint64_t>(shape.rows * shape.length) * item_bytes});
 }
 
 /// The bounds of equal pieces of a sequence.

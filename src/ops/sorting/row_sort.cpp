@@ -206,14 +206,15 @@ void argsort_rows_by(const tensor& from, const tensor& out, bool descends, execu
   }
   parallel::worker_scratch scratch(
       in_place ? 0 : static_cast<std::size_t>(shape.length) * sizeof(item), on);
-  for_each_row(shape, sizeof(item), on, [&](index_t row, int worker) {
+  const auto sort_row = [&](index_t row, int worker) {
     std::int64_t* const to = target + row * shape.length;
     auto* const pairs =
         reinterpret_cast<item*>(in_place ? reinterpret_cast<std::byte*>(to) : scratch.of(worker));
     make_pairs(pairs, source + row * shape.length, 0, shape.length);
     sort_items(pairs, shape.length);
     store_indices(to, pairs, shape.length);
-  });
+  };
+  for_each_row(shape, sizeof(item), on, sort_row, scratch.workers());
 }
 
 }  // namespace

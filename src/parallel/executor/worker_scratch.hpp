@@ -1,6 +1,7 @@
 // Holds the scratch memory of the workers of one call.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "parallel/executor/executor_state.hpp"
@@ -8,15 +9,22 @@
 
 namespace shale::parallel {
 
-/// A worker's `bytes` are allocated when it first asks for them.
+/// A worker's `bytes` are allocated when it first asks for them. All workers together have at most
+/// half of the budget: if that does not hold the bytes of each thread, fewer threads may work.
 /// Threads  workers may call `of` at once, each with its own number
 class worker_scratch {
  public:
   worker_scratch(std::size_t bytes, executor& on)
       : bytes_(bytes),
-        tokens_(state_of(on).tokens, bytes * static_cast<std::size_t>(on.threads())),
+        workers_(static_cast<int>(
+            std::clamp<std::size_t>(on.memory_bytes() / 2 / std::max<std::size_t>(bytes, 1), 1,
+                                    static_cast<std::size_t>(on.threads())))),
+        tokens_(state_of(on).tokens, bytes * static_cast<std::size_t>(workers_)),
         pool_(on.pool()),
-        blocks_(bytes > 0 ? static_cast<std::size_t>(on.threads()) : 0) {}
+        blocks_(bytes > 0 ? static_cast<std::size_t>(workers_) : 0) {}
+
+  /// The number of workers that may work at once, which have numbers below it.
+  int workers() const noexcept { return workers_; }
 
   /// Null for 0 bytes.
   std::byte* of(int worker) {
@@ -28,6 +36,7 @@ class worker_scratch {
 
  private:
   const std::size_t bytes_;
+  const int workers_;
   held_tokens tokens_;
   memory_pool& pool_;
   std::vector<storage> blocks_;

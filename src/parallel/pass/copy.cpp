@@ -6,6 +6,7 @@
 #include <string>
 
 #include "parallel/blocks/block_copy.hpp"
+#include "parallel/executor/executor_state.hpp"
 #include "parallel/pass/run_pass.hpp"
 #include "shale/error.hpp"
 #include "tensor/parts.hpp"
@@ -46,15 +47,21 @@ void copy_elements(const tensor& to, const tensor& from, executor& on) {
   copy_elements_by(copy_kernel(to.item_bytes()), to, from, on);
 }
 
-tensor copied(const tensor& values, executor& on) {
+input_copies::~input_copies() { state_of(on_).tokens.give(bytes_); }
+
+tensor input_copies::add(const tensor& values) {
   const tensor distinct = detail::without_repeats(values);
-  if (distinct.size_bytes() > on.memory_bytes())
-    throw error(errc::out_of_memory, "an input overlaps the output and must be copied first",
-                {"the copy takes " + std::to_string(distinct.size_bytes()) +
-                     " bytes, the budget is " + std::to_string(on.memory_bytes()),
-                 "write into another tensor, or raise the executor's memory"});
-  const tensor copy = empty_in_order(distinct.layout(), distinct.dtype(), on.pool());
-  copy_elements(copy, distinct, on);
+  const std::size_t bytes = distinct.size_bytes();
+  if (bytes_ > on_.memory_bytes() || bytes > on_.memory_bytes() - bytes_)
+    throw error(
+        errc::out_of_memory, "an input overlaps the output and must be copied first",
+        {"the copy takes " + std::to_string(bytes) + " bytes beside " + std::to_string(bytes_) +
+             " of other copies, the budget is " + std::to_string(on_.memory_bytes()),
+         "write into another tensor, or raise the executor's memory"});
+  const tensor copy = empty_in_order(distinct.layout(), distinct.dtype(), on_.pool());
+  state_of(on_).tokens.take(bytes);
+  bytes_ += bytes;
+  copy_elements(copy, distinct, on_);
   return copy.broadcast_to(values.shape());
 }
 

@@ -19,9 +19,24 @@ void copy_elements(const tensor& to, const tensor& from, executor& on);
 void copy_elements_by(kernel convert, const tensor& to, const tensor& from, executor& on,
                       streams_if streams = streams_if::larger_than_half_the_budget);
 
-/// Copies the elements into new memory of the executor's pool, in the same storage order. Broadcast
-/// axes are not repeated in memory.
-/// Throws   out_of_memory naming the bytes if the copy exceeds the budget
-tensor copied(const tensor& values, executor& on);
+/// Copies inputs of one call that would change meanwhile. Holds the bytes of the copies, as a part
+/// of the budget, for its lifetime.
+class input_copies {
+ public:
+  /// `on` must outlive this object.
+  explicit input_copies(executor& on) noexcept : on_(on) {}
+  ~input_copies();
+  input_copies(const input_copies&) = delete;
+  input_copies& operator=(const input_copies&) = delete;
+
+  /// Copies the elements into new memory of the executor's pool, in the same storage order.
+  /// Broadcast axes are not repeated in memory.
+  /// Throws   out_of_memory naming the bytes if the copies together exceed the budget
+  tensor add(const tensor& values);
+
+ private:
+  executor& on_;
+  std::size_t bytes_ = 0;
+};
 
 }  // namespace shale::parallel

@@ -7,15 +7,16 @@ namespace shale::parallel {
 namespace {
 
 std::vector<loop_operand> prepared(std::vector<loop_operand> operands, const pass_options& options,
-                                   executor& on) {
-  prepare(operands, on, options.lane_axis);
+                                   input_copies& copies) {
+  prepare(operands, copies, options.lane_axis);
   return operands;
 }
 
 }  // namespace
 
 pass_loop::pass_loop(std::vector<loop_operand> operands, const pass_options& options, executor& on)
-    : operands_(prepared(std::move(operands), options, on)),
+    : copies_(on),
+      operands_(prepared(std::move(operands), options, copies_)),
       options_(options),
       on_(on),
       way_(choose_way(operands_, options_, on)) {}

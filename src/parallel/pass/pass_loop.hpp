@@ -11,6 +11,7 @@
 
 #include <vector>
 
+#include "parallel/pass/copy.hpp"
 #include "parallel/pass/run_pass.hpp"
 #include "parallel/ways/way.hpp"
 #include "shale/executor.hpp"
@@ -42,6 +43,7 @@ class pass_loop {
   }
 
  private:
+  input_copies copies_;
   std::vector<loop_operand> operands_;
   const pass_options options_;
   executor& on_;

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "parallel/operands/aliases.hpp"
-#include "parallel/pass/copy.hpp"
 #include "shale/error.hpp"
 
 namespace shale::parallel {
@@ -12,7 +11,7 @@ namespace shale::parallel {
 namespace {
 
 // Replaces inputs by copies if they overlap the output and are not its very elements.
-void resolve_overlaps(std::span<loop_operand> operands, std::size_t output, executor& on) {
+void resolve_overlaps(std::span<loop_operand> operands, std::size_t output, input_copies& copies) {
   for (std::size_t k = 0; k < operands.size(); ++k) {
     const bool both_written = operands[k].written;
     if (k == output || operands[k].tiles) continue;
@@ -21,7 +20,7 @@ void resolve_overlaps(std::span<loop_operand> operands, std::size_t output, exec
     if (both_written)
       throw error(errc::invalid_argument, "two outputs overlap",
                   {"operands " + std::to_string(output) + " and " + std::to_string(k)});
-    operands[k].values = copied(operands[k].values, on);
+    operands[k].values = copies.add(operands[k].values);
   }
 }
 
@@ -55,7 +54,7 @@ dims with_lane_of(const tensor& values, dims shape, index_t lane_axis) {
 
 }  // namespace
 
-void prepare(std::span<loop_operand> operands, executor& on, index_t lane_axis) {
+void prepare(std::span<loop_operand> operands, input_copies& copies, index_t lane_axis) {
   const dims shape = common_shape(operands, lane_axis);
   for (auto& operand : operands) {
     if (operand.tiles) continue;
@@ -67,7 +66,7 @@ void prepare(std::span<loop_operand> operands, executor& on, index_t lane_axis) 
     require_output(operand.values, wanted);
   }
   for (std::size_t o = 0; o < operands.size(); ++o)
-    if (operands[o].written && !operands[o].tiles) resolve_overlaps(operands, o, on);
+    if (operands[o].written && !operands[o].tiles) resolve_overlaps(operands, o, copies);
 }
 
 }  // namespace shale::parallel

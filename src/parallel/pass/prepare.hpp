@@ -4,17 +4,17 @@
 #pragma once
 
 #include "parallel/operands/loop_operand.hpp"
-#include "shale/executor.hpp"
+#include "parallel/pass/copy.hpp"
 
 namespace shale::parallel {
 
 /// Broadcasts all operands to one shape and checks the written ones. An input that overlaps an
-/// output is replaced by a copy in the executor's pool, except if each index names the same element
-/// in both: kernels read an element before they write it. If `lane_axis` is not -1, operands keep
+/// output is replaced by one of `copies`, except if each index names the same element in both:
+/// kernels read an element before they write it. If `lane_axis` is not -1, operands keep
 /// their own lengths along that axis of the common shape.
 /// Throws   invalid_argument (shapes; an output that broadcasts, or overlaps itself or another
-///          output), access_denied, out_of_memory (naming the bytes of a copy that does not fit),
+///          output), access_denied, out_of_memory (naming the bytes of copies that do not fit),
 ///          io
-void prepare(std::span<loop_operand> operands, executor& on, index_t lane_axis = -1);
+void prepare(std::span<loop_operand> operands, input_copies& copies, index_t lane_axis = -1);
 
 }  // namespace shale::parallel

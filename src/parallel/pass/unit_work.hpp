@@ -2,6 +2,7 @@
 // unit's bytes, and hands its partial states to the reduction tree.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <optional>
 
@@ -61,6 +62,11 @@ class unit_work {
   /// `box` is its place in the pass's own axes.
   void run_alone(index_t number, int worker, const region& box,
                  std::span<const loop_operand> operands);
+
+  /// The number of workers that have scratch memory.
+  int workers() const noexcept {
+    return std::min(scratch_.workers(), nontemporal_buffers_.workers());
+  }
 
   /// Who must be told if the loop over the units fails; null if nobody.
   failure_listener* listener() noexcept { return chain_ ? &*chain_ : nullptr; }
