@@ -156,9 +156,10 @@ class transaction {
   std::uint64_t commit();
 
   /// Ends the transaction without changes. Then the container at the path `other`, on the same file
-  /// system, takes the name of this container. Nobody can commit meanwhile, so a copy of the newest
-  /// snapshot that was made during the transaction is complete. Waits for writes that have begun,
-  /// as `commit` does.
+  /// system, takes the name of this container. If `other` is a link, the container that it leads to
+  /// is renamed, and the link stays. Nobody can commit meanwhile, so a copy of the newest snapshot
+  /// that was made during the transaction is complete. Waits for writes that have begun, as
+  /// `commit` does.
   /// Throws   invalid_argument (the container itself; a call from inside one of its own writes),
   ///          not_found, busy (another transaction writes `other`), corrupt, unsupported (a later
   ///          format), io (also if another file has the name by now). The old file keeps its name,

@@ -471,5 +471,27 @@ TEST(Replacement, IsRefusedAfterTheNameWasLost) {
   EXPECT_TRUE(files.now().contains("/box/copy.shale"));
 }
 
+// The link lies in another folder than the container that it leads to, and its text is relative.
+TEST(Replacement, RenamesTheFileThatALinkLeadsTo) {
+  const test::scratch_directory box;
+  const std::string own = box / "a/data.shale";
+  const std::string copy = box / "b/copies/new.shale";
+  const std::string link = box / "b/link";
+  std::filesystem::create_directories(box / "a");
+  std::filesystem::create_directories(box / "b/copies");
+  std::filesystem::create_symlink("copies/new.shale", link);
+  container_file writer = container_file::create(posix_files(), own);
+  plain_state theirs;
+  container_file made = container_file::create(posix_files(), copy);
+  test::commit_step(made, 0, theirs);
+  transaction hold = writer.begin(at_once);
+  hold.replace_by(link);
+  EXPECT_FALSE(hold.active());
+  EXPECT_FALSE(std::filesystem::is_symlink(own));
+  EXPECT_FALSE(std::filesystem::exists(copy));
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(observe(container_file::open(posix_files(), own, open_access::read).latest()), theirs);
+}
+
 }  // namespace
 }  // namespace shale::format

@@ -422,6 +422,11 @@ MUTATIONS = [
              "if (auto gone = replaced(\"nothing was published in either file: begin again\"))\n"
              "    ⟦throw *std::move(gone);⟧", "",
              "LostNames.AreNoticed*"),
+    mutation("a-link-takes-the-name", "format/transaction/writer.cpp", "give_name_to",
+             "a replacement renames the link, and not the container that it leads to",
+             "place.files().rename_from(theirs.files(), theirs.name(), place.name())",
+             "place.files().rename(other, place.name())",
+             "Replacement.RenamesTheFileThatALinkLeadsTo"),
     mutation("replaced-without-a-look", "format/transaction/writer.cpp", "give_name_to",
              "a replacement does not look whose the name is",
              "throw *std::move(gone);", "",

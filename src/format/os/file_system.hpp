@@ -170,6 +170,13 @@ class file_system {
   virtual os_result link(open_file& file, const std::string& path) noexcept = 0;
 
   virtual os_result rename(const std::string& from, const std::string& to) noexcept = 0;
+
+  /// Gives the file that `source` calls `from` the name `to` of this file system. Both must come
+  /// from `bind` of one file system, or be that file system.
+  virtual os_result rename_from(file_system& source, const std::string& from,
+                                const std::string& to) noexcept {
+    return (void)source, rename(from, to);
+  }
   virtual os_result remove(const std::string& path) noexcept = 0;
 
   /// Makes names in the directory of `path` durable.

@@ -372,7 +372,13 @@ class posix_file_system final : public file_system {
   }
 
   os_result rename(const std::string& from, const std::string& to) noexcept override {
-    return answer(::renameat(folder(), from.c_str(), folder(), to.c_str()));
+    return rename_from(*this, from, to);
+  }
+
+  os_result rename_from(file_system& source, const std::string& from,
+                        const std::string& to) noexcept override {
+    const int folder_before = static_cast<posix_file_system&>(source).folder();
+    return answer(::renameat(folder_before, from.c_str(), folder(), to.c_str()));
   }
 
   os_result remove(const std::string& path) noexcept override {

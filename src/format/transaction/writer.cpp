@@ -148,7 +148,9 @@ std::optional<error> writer::give_name_to(const std::string& other) {
   replacement->reader(fields.end_of_file).load_root(fields);
 
   if (auto gone = replaced("nothing was replaced")) throw *std::move(gone);  // commit.9
-  os_result result = uninterrupted([&] { return place.files().rename(other, place.name()); });
+  // The name that was checked is renamed: `other` itself may be a link to it.
+  os_result result = uninterrupted(
+      [&] { return place.files().rename_from(theirs.files(), theirs.name(), place.name()); });
   if (result < 0)
     throw failure("give the name to another file", result, place.shown())
         .add_detail("file " + other);
