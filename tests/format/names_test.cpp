@@ -459,6 +459,23 @@ TEST(Replacement, IsRefusedIfTheTargetIsNoFreeContainer) {
   EXPECT_EQ(files.now().size(), 2u);
 }
 
+// An older generation of it is whole, but whoever opens it is told that the newest one is lost.
+TEST(Replacement, IsRefusedIfTheTargetHasLostItsNewestCommit) {
+  recording_file_system files;
+  container_file writer = container_file::create(files, path);
+  container_file::create(files, "/box/other.shale").begin(at_once).commit();
+  files.flip("/box/other.shale", superblock_offsets[1], std::byte{1});  // of generation 2
+  ASSERT_EQ(
+      code_of([&] { container_file::open(files, "/box/other.shale", open_access::read).latest(); }),
+      errc::corrupt);
+  {
+    transaction hold = writer.begin(at_once);
+    EXPECT_EQ(code_of([&] { hold.replace_by("/box/other.shale"); }), errc::corrupt);
+  }
+  EXPECT_EQ(writer.latest().generation(), 1u);
+  EXPECT_EQ(files.now().size(), 2u);
+}
+
 // Another file took the name while the copy was made.
 TEST(Replacement, IsRefusedAfterTheNameWasLost) {
   recording_file_system files;

@@ -143,6 +143,7 @@ std::optional<error> writer::give_name_to(const std::string& other) {
   const slots both = read_slots(*replacement->data, replacement->id, other);
   const auto newest = newest_slot(both);
   if (!newest) throw error(errc::corrupt, "no superblock is valid", {"file " + other});
+  if (!both[1 - *newest].fields) require_no_lost_commit(*replacement->data, replacement->id, other);
   const superblock& fields = *both[*newest].fields;
   require_supported(fields, open_access::write, other);
   replacement->reader(fields.end_of_file).load_root(fields);
