@@ -476,6 +476,26 @@ TEST(Replacement, IsRefusedIfTheTargetHasLostItsNewestCommit) {
   EXPECT_EQ(files.now().size(), 2u);
 }
 
+// The attempt to take the writer lock of the other container is the one call of this kind that a
+// replacement makes. It fails, or a signal interrupts it.
+TEST(Replacement, IsToldWhyTheLockOfTheTargetIsNotTaken) {
+  const auto code_if_the_lock_fails = [](test::fault how, int error_number) {
+    for (std::uint64_t call = 0; call < 1000; ++call) {
+      recording_file_system files;
+      container_file writer = container_file::create(files, path);
+      container_file::create(files, "/box/copy.shale");
+      transaction hold = writer.begin(at_once);
+      files.fail_call(files.calls() + call, how, error_number);
+      const errc code = code_of([&] { hold.replace_by("/box/copy.shale"); });
+      if (files.failed_call() == "try_lock") return code;
+    }
+    return errc::unsupported;  // the call was not found
+  };
+  EXPECT_EQ(code_if_the_lock_fails(test::fault::interrupted, 0), errc{});
+  EXPECT_EQ(code_if_the_lock_fails(test::fault::error, EIO), errc::io);
+  EXPECT_EQ(code_if_the_lock_fails(test::fault::error, EAGAIN), errc::busy);
+}
+
 // Another file took the name while the copy was made.
 TEST(Replacement, IsRefusedAfterTheNameWasLost) {
   recording_file_system files;

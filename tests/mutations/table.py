@@ -39,7 +39,7 @@ CRASHES = ("Commit.SurvivesLossOf*", "RandomHistory.*")
 
 MUTATIONS = [
     # ---- commit.1: the lock, the base, the rewrite ----------------------------------------------
-    mutation("writer-lock-not-taken", "format/transaction/writer_lock_wait.cpp", "try_exclusive",
+    mutation("writer-lock-not-taken", "format/os/locks.cpp", "try_exclusive",
              "the writer lock is not taken",
              "uninterrupted([&] { return description.try_lock(byte, lock_mode::exclusive); })",
              "os_result{0}",
@@ -431,6 +431,10 @@ MUTATIONS = [
              "a container whose newest commit is lost takes the name",
              "require_no_lost_commit(*replacement->data, replacement->id, other);", "",
              "Replacement.IsRefusedIfTheTargetHasLostItsNewestCommit"),
+    mutation("no-lock-reads-as-busy", "format/os/locks.cpp", "try_exclusive",
+             "a lock that cannot be taken for any reason counts as another writer's",
+             "result < 0 && result != -EAGAIN", "false",
+             "Replacement.IsToldWhyTheLockOfTheTargetIsNotTaken"),
     mutation("replaced-without-a-look", "format/transaction/writer.cpp", "give_name_to",
              "a replacement does not look whose the name is",
              "throw *std::move(gone);", "",

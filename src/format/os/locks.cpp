@@ -20,6 +20,13 @@ std::string held_by(open_file& asking, const found_lock& lock) {
 
 }  // namespace
 
+bool try_exclusive(open_file& description, std::uint64_t byte, const std::string& path) {
+  const os_result result =
+      uninterrupted([&] { return description.try_lock(byte, lock_mode::exclusive); });
+  if (result < 0 && result != -EAGAIN) throw failure("take the writer lock", result, path);
+  return result >= 0;
+}
+
 error foreign_lock(open_file& asking, const found_lock& lock, const std::string& path) {
   return error(
       errc::busy, "a lock of another program is in the way",

@@ -31,6 +31,11 @@ inline bool is_pin(const found_lock& lock) noexcept {
          lock.range.last < row_locks;
 }
 
+/// Takes a lock on the byte for the description. Returns false if another description has one in the
+/// way.
+/// Throws   io, and as the system's error says: the lock cannot be taken for another reason
+bool try_exclusive(open_file& description, std::uint64_t byte, const std::string& path);
+
 /// The error for a lock that no container program takes, by its mode or its range. It names the
 /// lock's range and its holder.
 error foreign_lock(open_file& asking, const found_lock& lock, const std::string& path);

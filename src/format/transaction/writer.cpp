@@ -136,7 +136,7 @@ std::optional<error> writer::give_name_to(const std::string& other) {
     throw error(errc::invalid_argument, "a container does not replace itself",
                 {"file " + place.shown(), "file " + other});
   const auto lock = open_unshared(theirs);
-  if (lock->try_lock(writer_lock, lock_mode::exclusive) < 0)
+  if (!try_exclusive(*lock, writer_lock, other))
     throw writer_is_busy(*lock, std::chrono::milliseconds(0), other);
   if (identity_of(*lock, other) != replacement->identity)
     throw error(errc::io, "the file was replaced while it was opened", {"file " + other});

@@ -8,14 +8,6 @@
 
 namespace shale::format {
 
-bool writer_lock_wait::try_exclusive(open_file& description, std::uint64_t byte) const {
-  const os_result result =
-      uninterrupted([&] { return description.try_lock(byte, lock_mode::exclusive); });
-  if (result < 0 && result != -EAGAIN)
-    throw failure("take the writer lock", result, place_->shown());
-  return result >= 0;
-}
-
 // Whether this writer may try the writer lock: it holds the queue byte, or nobody does.
 bool writer_lock_wait::is_first(open_file& lock, const turn& mine) const {
   found_lock ignored;
@@ -31,7 +23,7 @@ void writer_lock_wait::join_queue(turn& mine) {
   // If no descriptor is left for a place in the queue, the writer waits without one.
   may_queue_ = result != -EMFILE && result != -ENFILE;
   if (result < 0 && may_queue_) throw failure("cannot open file", result, place_->shown());
-  if (result >= 0 && try_exclusive(*description, queue_lock))
+  if (result >= 0 && try_exclusive(*description, queue_lock, place_->shown()))
     mine.in_queue = std::move(description);
 }
 
@@ -39,7 +31,8 @@ writer_lock_wait::turn writer_lock_wait::take() {
   turn mine{open_unshared(*place_), nullptr};
   may_queue_ = true;
   for (;;) {
-    if (is_first(*mine.lock, mine) && try_exclusive(*mine.lock, writer_lock)) return mine;
+    if (is_first(*mine.lock, mine) && try_exclusive(*mine.lock, writer_lock, place_->shown()))
+      return mine;
     if (mine.in_queue == nullptr && may_queue_) join_queue(mine);
     if (waited_ >= timeout_) throw writer_is_busy(*mine.lock, waited_, place_->shown());
     step_ = std::min({step_, timeout_ - waited_, lock_step_max});

@@ -36,7 +36,6 @@ class writer_lock_wait {
   turn take();
 
  private:
-  bool try_exclusive(open_file& description, std::uint64_t byte) const;
   bool is_first(open_file& lock, const turn& mine) const;
   void join_queue(turn& mine);
 
