@@ -2,13 +2,18 @@
 
 #include "format/chunks/cut_chunks.hpp"
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <set>
+#include <string>
 
+#include "format/chunks/chunk_index.hpp"
 #include "format/chunks/chunk_numbers.hpp"
+#include "format/pages/page.hpp"
 #include "format/recorded_container.hpp"
 #include "format/small_history.hpp"
+#include "fuzz/container_changes.hpp"
 #include "support/failures.hpp"
 
 namespace shale::format {
@@ -188,6 +193,65 @@ TEST_F(CutChunks, ChunksStayWhereTheyAreWhenNumbersChange) {
   }
   EXPECT_EQ(before.chunks(*before.find("a")).size(), 8u);
   EXPECT_EQ(test::unsound(after), "");
+}
+
+// ---- indexes in hostile files -------------------------------------------------------------------
+
+// A file whose checksums are correct. The last entry of the index has another key or another value.
+class DamagedIndex : public CutChunks {
+ protected:
+  DamagedIndex() {
+    transaction change = container.begin(at_once);
+    change.put(record_of({4, 2}, {1, 1}, {4, 2}));
+    for (std::uint64_t number = 0; number < 8; ++number) store(change, number);
+    change.commit();
+    const generation_view view = container.latest();
+    index_offset = view.find("a")->chunked().index.offset;
+    last = view.find_chunk(*view.find("a"), 7).value();
+  }
+
+  template <class Change>
+  errc code_with_last(const std::string& key, const chunk_entry& entry, Change&& made) {
+    fuzz::content bytes = files.now().at(path);
+    const fuzz::checksums sums(bytes);
+    const page sound{bytes_view(bytes).subspan(index_offset, page_bytes)};
+    page changed(tree_kind::chunks, page_kind::leaf, 0);
+    for (std::size_t i = 0; i < 7; ++i) changed.insert_value(i, sound.key(i), sound.value(i));
+    changed.insert_value(7, key, encode_chunk_entry(entry));
+    changed.stamp(sound.generation(), index_offset);
+    EXPECT_FALSE(page::problem(changed.bytes()));
+    std::copy(changed.bytes().begin(), changed.bytes().end(),
+              bytes.begin() + static_cast<std::ptrdiff_t>(index_offset));
+    sums.correct(bytes);
+    test::recording_file_system hostile({{path, bytes}});
+    container_file opened = container_file::open(hostile, path, open_access::write);
+    transaction change = opened.begin(at_once);
+    return code_of([&] { made(change); });
+  }
+
+  // Makes the second axis longer than its capacity, so that all chunks get other numbers.
+  errc growth_with_last(const std::string& key, const chunk_entry& entry) {
+    return code_with_last(key, entry, [](transaction& change) { change.resize("a", {4, 3}, {}); });
+  }
+
+  std::uint64_t index_offset = 0;
+  chunk_entry last;
+};
+
+TEST_F(DamagedIndex, IsNotGivenOtherNumbers) {
+  EXPECT_EQ(growth_with_last(chunk_key(7), last), errc{});
+  EXPECT_EQ(growth_with_last("\x01", last), errc::corrupt);
+  EXPECT_EQ(growth_with_last(chunk_key(7) + "x", last), errc::corrupt);
+  EXPECT_EQ(growth_with_last(chunk_key(8), last), errc::corrupt);  // a fifth row
+  chunk_entry beyond = last;
+  beyond.offset = std::uint64_t{1} << 40;
+  EXPECT_EQ(growth_with_last(chunk_key(7), beyond), errc::corrupt);
+}
+
+TEST_F(DamagedIndex, IsNotRemovedWithItsArray) {
+  const auto removal = [](transaction& change) { change.erase("a"); };
+  EXPECT_EQ(code_with_last(chunk_key(7), last, removal), errc{});
+  EXPECT_EQ(code_with_last("\x01", last, removal), errc::corrupt);
 }
 
 }  // namespace

@@ -15,6 +15,13 @@ std::string chunk_key(std::uint64_t number) {
   return key;
 }
 
+std::uint64_t number_of_key(std::string_view key, const array_record& record) {
+  if (key.size() != 8)
+    throw error(errc::corrupt, "a chunk index is damaged",
+                {fmt::format("array '{}': a key of {} bytes", record.name, key.size())});
+  return load_ordered(key, 0);
+}
+
 std::optional<chunk_entry> find_chunk(const tree& index, const array_record& record,
                                       std::uint64_t number, std::uint64_t end_of_file) {
   const auto value = index.find(chunk_key(number));
@@ -28,10 +35,7 @@ std::vector<numbered_chunk> list_chunks(const tree& index, const array_record& r
   std::vector<numbered_chunk> chunks;
   if (limit == 0) return chunks;
   for (auto cursor = index.seek(chunk_key(first)); cursor.valid(); cursor.next()) {
-    if (cursor.key().size() != 8)
-      throw error(errc::corrupt, "a chunk index is damaged",
-                  {fmt::format("array '{}': a key of {} bytes", record.name, cursor.key().size())});
-    const std::uint64_t number = load_ordered(cursor.key(), 0);
+    const std::uint64_t number = number_of_key(cursor.key(), record);
     chunks.push_back(
         {number, decode_chunk_entry(cursor.short_value(), record, number, end_of_file)});
     if (chunks.size() == limit) break;

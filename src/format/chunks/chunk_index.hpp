@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "format/chunks/chunk_entry.hpp"
@@ -14,6 +15,10 @@
 namespace shale::format {
 
 std::string chunk_key(std::uint64_t number);
+
+/// The number in a stored key, which may lie outside the grid.
+/// Throws   corrupt: no chunk has such a key
+std::uint64_t number_of_key(std::string_view key, const array_record& record);
 
 /// The entry of a chunk of `record`, checked; nothing if the chunk is absent and so reads as the
 /// fill value. The generation's file ends at `end_of_file`.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "format/bytes/byte_order.hpp"
 #include "format/chunks/chunk_index.hpp"
 #include "format/chunks/chunk_numbers.hpp"
 #include "shale/error.hpp"
@@ -24,13 +23,6 @@ place place_of(const dims& chunk, const dims& shape, const array_record& record)
   return found;
 }
 
-std::uint64_t number_of(const tree::cursor& at, const array_record& record) {
-  if (at.key().size() != 8)
-    throw error(errc::corrupt, "a chunk index is damaged",
-                {fmt::format("array '{}': a key of {} bytes", record.name, at.key().size())});
-  return load_ordered(at.key(), 0);
-}
-
 }  // namespace
 
 // The walk visits the index in the order of the numbers. A chunk that is not cut is followed by
@@ -45,7 +37,7 @@ cut_chunks chunks_cut_by(const dims& shape, const tree& index, const array_recor
   if (last < 0) return cut;
   const chunked_layout& layout = record.chunked();
   for (auto at = index.seek(chunk_key(0)); at.valid();) {
-    const std::uint64_t number = number_of(at, record);
+    const std::uint64_t number = number_of_key(at.key(), record);
     dims chunk = chunk_index(layout, number);
     const place found = place_of(chunk, shape, record);
     if (found == place::inside) {

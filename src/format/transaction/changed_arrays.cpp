@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "core/printable.hpp"
-#include "format/bytes/byte_order.hpp"
 #include "format/bytes/file_layout.hpp"
 #include "format/catalog/array_name.hpp"
 #include "format/catalog/catalog.hpp"
@@ -112,7 +111,7 @@ void changed_arrays::drop_chunks(const array_record& record) {
   tree index = found != open_.end() ? std::move(found->second.index) : index_of(record);
   if (found != open_.end()) open_.erase(found);
   for (auto cursor = index.seek({}); cursor.valid(); cursor.next()) {
-    const std::uint64_t number = cursor.key().size() == 8 ? load_ordered(cursor.key(), 0) : 0;
+    const std::uint64_t number = number_of_key(cursor.key(), record);
     space_->release_chunk(
         decode_chunk_entry(cursor.short_value(), record, number, space_->end_of_file()));
   }
@@ -275,11 +274,18 @@ cut_chunks changed_arrays::chunks_cut_by(std::string_view name, const dims& shap
 }
 
 // Moves all entries to a new index, with their numbers in the capacity of `layout`. They keep their
-// order (numbers.2). No chunk is touched.
+// order (numbers.2). No chunk is touched. An index of a damaged file may hold entries that no reader
+// would accept; moved ones could become those of other chunks.
 void changed_arrays::renumber(open_array& array, const chunked_layout& layout) {
   tree moved(tree_kind::chunks, *reader_, {}, space_);
   for (auto at = array.index.seek({}); at.valid(); at.next()) {
-    const dims chunk = chunk_index(array.record.chunked(), load_ordered(at.key(), 0));
+    const std::uint64_t number = number_of_key(at.key(), array.record);
+    if (!is_in_grid(array.record, number))
+      throw error(
+          errc::corrupt, "a chunk index is damaged",
+          {fmt::format("array '{}': chunk {} is outside the grid", array.record.name, number)});
+    (void)decode_chunk_entry(at.short_value(), array.record, number, space_->end_of_file());
+    const dims chunk = chunk_index(array.record.chunked(), number);
     moved.insert(chunk_key(chunk_number(layout, chunk)), at.short_value());
   }
   array.index.clear();
