@@ -10,6 +10,7 @@
 
 #include "format/bytes/byte_order.hpp"
 #include "format/memory_pages.hpp"
+#include "support/failures.hpp"
 
 namespace shale::format {
 namespace {
@@ -285,6 +286,18 @@ TEST_F(DamagedTree, RefusesAPageOfAnotherTree) {
   page root(tree_kind::catalog, page_kind::branch, 1);
   root.insert_child(0, {}, write(leaf({"a"}, tree_kind::space)));
   EXPECT_EQ(reading(write(root)), errc::corrupt);
+}
+
+// Whoever changes an entry of the space map releases the old value's extent without reading it.
+TEST_F(DamagedTree, RefusesASpaceMapWithValuesOutsideItsPages) {
+  const auto read = [&](tree_kind kind) {
+    page made(kind, page_kind::leaf, 0);
+    made.insert_overflow(0, "key", {{std::uint64_t{1} << 58, std::uint64_t{1} << 62}, {}});
+    const tree damaged(kind, pages, write(made));
+    return test::code_of([&] { (void)damaged.seek({}); });
+  };
+  EXPECT_EQ(read(tree_kind::catalog), errc{});
+  EXPECT_EQ(read(tree_kind::space), errc::corrupt);
 }
 
 // A tree with the most levels allowed, whose pages are so full that another key splits every one.

@@ -39,6 +39,7 @@ page::page(bytes_view sound_bytes) noexcept {
 std::optional<std::string> page::problem(bytes_view bytes) {
   const auto kind = static_cast<page_kind>(bytes[kind_at]);
   const auto level = static_cast<std::uint8_t>(bytes[level_at]);
+  const auto tree = static_cast<tree_kind>(bytes[tree_at]);
   const std::size_t count = load<std::uint16_t>(bytes.data() + count_at);
   const std::size_t end = load<std::uint32_t>(bytes.data() + end_at);
   if (kind != page_kind::leaf && kind != page_kind::branch)
@@ -65,6 +66,9 @@ std::optional<std::string> page::problem(bytes_view bytes) {
     if (leaf) value_bytes = (word & overflow_bit) != 0 ? overflow_ref_bytes : word;
     if (leaf && (word & overflow_bit) != 0 && word != overflow_bit)
       return fmt::format("reserved bits of cell {} are set", i);
+    // A value of the map that lies outside its page would be released unread when it changes.
+    if (leaf && word == overflow_bit && tree == tree_kind::space)
+      return fmt::format("cell {} of the space map lies outside its page", i);
     const std::size_t cell = cell_header + key_bytes + value_bytes;
     if (key_bytes > key_bytes_max || cell > end - start || (leaf && cell > cell_bytes_max))
       return fmt::format("cell {} is too long", i);
