@@ -5,6 +5,7 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "array/test_support.hpp"
 #include "shale/container.hpp"
 #include "shale/executor.hpp"
+#include "shale/tile_source.hpp"
 #include "support/bounded.hpp"
 #include "support/random_layouts.hpp"
 
@@ -80,6 +82,58 @@ TEST_F(Transaction, LeavesNothingWithoutCommit) {
   EXPECT_TRUE(file_.latest().names().empty());
   EXPECT_EQ(findings_of(file_), "");
   EXPECT_EQ(test::bytes_of_file(path_), before);
+}
+
+// Values that call a function of the test when they are asked for, and then fail.
+class failing_values final : public tile_source {
+ public:
+  explicit failing_values(std::function<void()> first) : first_(std::move(first)) {}
+
+  shale::dtype dtype() const noexcept override { return shale::dtype::int32; }
+  const dims& shape() const noexcept override { return shape_; }
+  const dims& tile_shape() const noexcept override { return shape_; }
+  std::uint64_t stored_bytes(const dims&) const override { return 0; }
+  void load(const dims&, const tensor&) const override {
+    first_();
+    throw error(errc::io, "no values today");
+  }
+
+ private:
+  const dims shape_{6, 4};
+  const std::function<void()> first_;
+};
+
+// The name of an array that cannot be filled may be another array's when that is found out.
+TEST_F(Transaction, RemovesOnlyItsOwnArrayIfItCannotBeFilled) {
+  const tensor values = counting({6, 4}, dtype::int32);
+  for (const array_kind kind : {array_kind::dense, array_kind::chunked}) {
+    transaction change = file_.begin();
+    const auto make = [&](std::function<void()> first) {
+      const expr failing(std::make_shared<failing_values>(std::move(first)));
+      EXPECT_EQ(code_of([&] { change.create("a", failing, {.kind = kind}); }), errc::io);
+    };
+    make([] {});
+    EXPECT_FALSE(change.find("a"));
+    make([&] {
+      change.remove("a");
+      change.create("a", values);
+    });
+    ASSERT_TRUE(change.find("a"));
+    EXPECT_TRUE(equal_bits(change.find("a")->read(), values));
+    change.rename("a", "other");
+    make([&] {
+      change.remove("a");
+      change.rename("other", "a");
+    });
+    ASSERT_TRUE(change.find("a"));
+    EXPECT_TRUE(equal_bits(change.find("a")->read(), values));
+    change.commit();
+    EXPECT_TRUE(equal_bits(at("a").read(), values));
+    transaction last = file_.begin();
+    last.remove("a");
+    last.commit();
+  }
+  EXPECT_EQ(findings_of(file_), "");
 }
 
 TEST_F(Transaction, EndsOnce) {

@@ -700,7 +700,7 @@ MUTATIONS = [
              "a commit whose last sync fails does not say that its generation may exist",
              "lock_ != nullptr", "false",
              "FailingCalls.ToSyncTheSuperblock*"),
-    mutation("handle-ends-before-its-array", "array/transaction/shared_transaction.cpp", "remove",
+    mutation("handle-ends-before-its-array", "array/transaction/shared_transaction.cpp", "erase",
              "a removal that fails takes the array's mapping and handles away, and leaves the array",
              "if (!inner_->erase(name)) throw_no_array(name);",
              "if (const auto early = written_.find(name); early != written_.end()) {\n"
@@ -1097,6 +1097,10 @@ MUTATIONS = [
              "root_->data.level() >= level_max", "false",
              "Tree.ThatCannotGrowHigher*"),
 
+    mutation("unfilled-array-removed-by-name", "array/transaction/shared_transaction.cpp", "discard",
+             "an array that could not be filled takes the array with it that has its name now",
+             "writes_.closed() || made.removed", "writes_.closed()",
+             "Transaction.RemovesOnlyItsOwnArrayIfItCannotBeFilled"),
     # ---- mapped storages: what flush and write-back say is so -------------------------------------
     mutation("flush-not-synced", "storage/mapped/mapped_paging.cpp", "flush",
              "a flush does not write",

@@ -51,13 +51,7 @@ writable_array transaction::create(std::string_view name, const expr& values,
   try {
     made.write(values);
   } catch (...) {
-    try {
-      remove(name);
-    } catch (const error& failed) {
-      // Usually the array is gone: somebody else has removed it, or the transaction has ended.
-      if (failed.code() != errc::not_found && failed.code() != errc::invalid_argument)
-        begun().state->refuse_commit();
-    }
+    made.implementation_->owner->discard(*made.implementation_->written);
     throw;
   }
   return made;

@@ -199,6 +199,24 @@ void shared_transaction::remove(std::string_view name) {
   const auto changes = lock(changes_lock_);
   const auto state = lock(state_lock_);
   require_active();
+  erase(name);
+}
+
+void shared_transaction::discard(const written_array& made) noexcept {
+  try {
+    const auto changes = lock(changes_lock_);
+    const auto state = lock(state_lock_);
+    if (writes_.closed() || made.removed) return;
+    // Another object has the elements of an array that was resized meanwhile.
+    if (!made.resized) return erase(made.name);
+  } catch (...) {
+    // The array stays.
+  }
+  refuse_commit();
+}
+
+// The caller holds both locks.
+void shared_transaction::erase(std::string_view name) {
   require_shape_at_rest(name);
   // The catalog comes first: it alone can fail. If it fails half-way, the transaction refuses every
   // other use of its space, and the mapping stays. Otherwise the array's space is free from here on,

@@ -78,6 +78,12 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   std::shared_ptr<written_array> resize(std::string_view name, const dims& shape);
 
   void remove(std::string_view name);
+
+  /// Removes an array that `create` made and that could not be filled, under its present name. If it
+  /// was removed already, its name may be another array's: this does nothing then. If it cannot be
+  /// removed, `commit` refuses.
+  void discard(const written_array& made) noexcept;
+
   void rename(std::string_view from, std::string_view to);
   void set_attribute(std::string_view array, std::string_view key, std::string_view value);
   void remove_attribute(std::string_view array, std::string_view key);
@@ -143,6 +149,7 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   [[noreturn]] void throw_no_array(std::string_view name) const;
   void enlist(const std::shared_ptr<written_array>& array);
   void give_back(const format::dense_layout& unused) noexcept;
+  void erase(std::string_view name);
   void checksum(written_array& array);
   void check_mappings() const;
   void keep_mappings() noexcept;
