@@ -127,11 +127,13 @@ class transaction {
                                  std::size_t limit = SIZE_MAX) const;
 
   /// Removes an array. Tensors that were mapped from its `update` are separated from the file.
-  /// Throws   as every member; not_found, with names that are similar
+  /// Throws   as every member; not_found, with names that are similar; busy (another call appends to
+  ///          it or changes its shape)
   void remove(std::string_view name);
 
   /// Renames an array.
-  /// Throws   as every member; not_found; already_exists; invalid_argument (`to`, as for `create`)
+  /// Throws   as every member; not_found; already_exists; invalid_argument (`to`, as for `create`);
+  ///          busy (another call appends to it or changes its shape)
   void rename(std::string_view from, std::string_view to);
 
   /// Attaches a value to an array under a key, or replaces it. Both are any bytes, by convention

@@ -276,6 +276,70 @@ TEST_F(ForkedChild, HasNoWayIntoATransactionThatAnotherThreadChanges) {
   EXPECT_EQ(findings_of(file_), "");
 }
 
+// Zeros whose tile source forks. The child leaves it by an exception.
+class forking_values final : public tile_source {
+ public:
+  struct of_the_child {};
+
+  shale::dtype dtype() const noexcept override { return shale::dtype::int32; }
+  const dims& shape() const noexcept override { return shape_; }
+  const dims& tile_shape() const noexcept override { return shape_; }
+  std::uint64_t stored_bytes(const dims&) const override { return 0; }
+  void load(const dims&, const tensor& into) const override {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      test::start_no_housekeeper();
+      ::alarm(test::instrumented ? 240
+                                 : 30);  // the child may wait for a thread that it does not have
+      throw of_the_child();
+    }
+    int status = -1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    fill(into, 0);
+  }
+
+ private:
+  const dims shape_{4, 4};
+};
+
+// Another thread of the parent has the transaction's locks at some of the forks.
+TEST_F(ForkedChild, LeavesAnAppendOfItsParentThatItIsForkedFrom) {
+  transaction change = file_.begin();
+  const array_spec spec{.dtype = dtype::int32,
+                        .shape = {0, 4},
+                        .kind = array_kind::chunked,
+                        .chunk_shape = dims{4, 4}};
+  change.create("longer", spec);
+  change.create("changed", spec);
+  std::atomic<bool> enough = false;
+  std::jthread changing = test::running_thread([&] {
+    while (!enough) {
+      const auto turn = test::turn_to_allocate();
+      change.set_attribute("changed", "key", "value");
+    }
+  });
+  executor one({.threads = 1});
+  const executor::scope within(one);
+  constexpr int forks = 100;
+  for (int fork = 0; fork < forks; ++fork) {
+    auto turn = test::turn_to_allocate();
+    const pid_t tried = ::getpid();
+    try {
+      change.append("longer", expr(std::make_shared<forking_values>()), 0);
+    } catch (const forking_values::of_the_child&) {
+      ::_exit(::getpid() != tried ? 0 : 1);
+    }
+    turn = {};
+    if (HasFailure()) break;
+  }
+  enough = true;
+  changing.join();
+  EXPECT_EQ(change.find("longer")->shape(), (dims{4 * forks, 4}));
+  change.commit();
+  EXPECT_EQ(findings_of(file_), "");
+}
+
 // ---- every way to bytes that a child does not inherit -------------------------------------------
 
 struct way {

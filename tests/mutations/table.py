@@ -1097,6 +1097,11 @@ MUTATIONS = [
              "root_->data.level() >= level_max", "false",
              "Tree.ThatCannotGrowHigher*"),
 
+    mutation("child-waits-for-its-parents-append", "array/transaction/shape_change.cpp",
+             "~shape_change",
+             "a forked child that leaves an append waits for a thread of its parent",
+             "if (!owner_.is_of_this_process()) return;", "",
+             "ForkedChild.LeavesAnAppend*", hangs=True),
     mutation("unfilled-array-removed-by-name", "array/transaction/shared_transaction.cpp", "discard",
              "an array that could not be filled takes the array with it that has its name now",
              "writes_.closed() || made.removed", "writes_.closed()",

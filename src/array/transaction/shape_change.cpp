@@ -78,6 +78,8 @@ shape_change::shape_change(shared_transaction& owner, std::string_view name) : o
 }
 
 shape_change::~shape_change() {
+  // In a forked child, another thread of the parent may hold the lock for ever.
+  if (!owner_.is_of_this_process()) return;
   const std::lock_guard lock(owner_.state_lock_);
   owner_.changing_shape_.erase(before_.name);
   for (const auto& old : superseded_) old->readable = false;
