@@ -160,9 +160,9 @@ void print_chunks(const array& stored) {
 nlohmann::json chunks_json(const array& stored) {
   nlohmann::json list = nlohmann::json::array();
   for_each_stored_chunk(stored, [&](const stored_chunk& chunk) {
-    list.push_back({{"index", to_json(chunk.index)},
-                    {"start", to_json(chunk.part.start)},
-                    {"shape", to_json(chunk.part.shape)},
+    list.push_back({{"index", tools::to_json(chunk.index)},
+                    {"start", tools::to_json(chunk.part.start)},
+                    {"shape", tools::to_json(chunk.part.shape)},
                     {"offset", chunk.offset},
                     {"stored_bytes", chunk.stored_bytes},
                     {"checksum", fmt::format("{:016x}", chunk.checksum)},
