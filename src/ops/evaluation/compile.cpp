@@ -87,6 +87,7 @@ class tape_builder {
   executor& executor_;
   tape_parts parts_;
   std::vector<node_ref> leaves_;
+  std::vector<int> leaf_values_;  // the numbers of their values
   std::vector<value_origin> values_;
   std::vector<step> steps_;
   std::map<const node*, int> seen_;
@@ -122,11 +123,7 @@ int tape_builder::add_leaf(const node_ref& value) {
       const auto& b = std::get<source_leaf>(value->content);
       same = a.source == b.source && *a.map == *b.map;
     }
-    if (!same) continue;
-    for (std::size_t v = 0; v < values_.size(); ++v)
-      if (values_[v].place == reg::location::operand &&
-          values_[v].index == outputs_ + static_cast<int>(k))
-        return static_cast<int>(v);
+    if (same) return leaf_values_[k];
   }
   const int operand = outputs_ + static_cast<int>(leaves_.size());
   if (operand >= parallel::operands_max)
@@ -135,6 +132,7 @@ int tape_builder::add_leaf(const node_ref& value) {
                      " different views can be read in one pass",
                  "evaluate a part of it first"});
   leaves_.push_back(value);
+  leaf_values_.push_back(static_cast<int>(values_.size()));
   values_.push_back({reg::location::operand, operand, value->type});
   return static_cast<int>(values_.size()) - 1;
 }

@@ -95,13 +95,12 @@ class pass_sequence {
   /// computes the product of two tensors for a stage.
   template <class Allocate, class Multiply, class Body>
   void for_each_pass(Allocate allocate, Multiply multiply, Body body) {
-    stage_order order;
-    for (const auto& output : outputs_) order.add(output.value);
-    const stage_levels levels = order.levels();
+    for (const auto& output : outputs_) order_.add(output.value);
+    const stage_levels levels = order_.levels();
     if (!levels.empty()) {
-      for (const auto& output : outputs_) results_.expect_reader(stages_read(output.value));
+      for (const auto& output : outputs_) results_.expect_reader(order_.stages_read(output.value));
       for (const auto& level : levels)
-        for (const auto& reader : level) results_.expect_reader(stages_read(*reader));
+        for (const auto& reader : level) results_.expect_reader(order_.stages_read(*reader));
       find_direct_outputs();
     }
     for (const auto& level : levels) run_level(level, allocate, multiply, body);
@@ -112,7 +111,8 @@ class pass_sequence {
     for (const auto& pass : passes.all()) {
       body(pass.made, results_.values());
       if (levels.empty()) continue;
-      for (const auto& output : pass.made.outputs) results_.end_reader(stages_read(output.value));
+      for (const auto& output : pass.made.outputs)
+        results_.end_reader(order_.stages_read(output.value));
     }
   }
 
@@ -134,7 +134,8 @@ class pass_sequence {
     }
     for (const auto& pass : passes.all()) {
       body(pass.made, results_.values());
-      for (const detail::stage* computed : pass.stages) results_.end_reader(stages_read(*computed));
+      for (const detail::stage* computed : pass.stages)
+        results_.end_reader(order_.stages_read(*computed));
     }
   }
 
@@ -145,7 +146,7 @@ class pass_sequence {
         product,
         multiply(product, tensor_of(*product.input, staged), tensor_of(*product.factor, staged)),
         wider_bytes(product));
-    results_.end_reader(stages_read(product));
+    results_.end_reader(order_.stages_read(product));
   }
 
   template <class Allocate, class Body>
@@ -161,7 +162,7 @@ class pass_sequence {
     body(planned_pass{scan.shape, {}, {}, scan.axes, wanted_scan{*scan.scans, into}},
          results_.values());
     if (direct == direct_.end()) results_.add(scan, into.into);
-    results_.end_reader(stages_read(scan));
+    results_.end_reader(order_.stages_read(scan));
   }
 
   // Whether computing `value` reads tiles of the sink, which a pass would replace meanwhile.
@@ -206,6 +207,7 @@ class pass_sequence {
 
   std::vector<wanted_output> outputs_;
   std::map<const detail::stage*, wanted_output> direct_;  // outputs that are written by a stage
+  stage_order order_;
   stage_results results_;
 };
 

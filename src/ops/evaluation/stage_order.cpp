@@ -6,25 +6,6 @@ namespace shale::ops {
 
 using namespace detail;
 
-std::set<const stage*> stages_read(const node_ref& value) {
-  std::set<const stage*> result;
-  const auto add = [&](const node& leaf) {
-    if (const auto* staged = std::get_if<staged_leaf>(&leaf.content))
-      result.insert(staged->from.get());
-  };
-  for (const auto& node : post_order(value)) {
-    add(*node);
-    for (const auto& input : generator_inputs(*node)) add(*input);
-  }
-  return result;
-}
-
-std::set<const stage*> stages_read(const stage& reader) {
-  std::set<const stage*> result = stages_read(reader.input);
-  if (reader.factor) result.merge(stages_read(reader.factor));
-  return result;
-}
-
 void stage_order::add(const node_ref& root) {
   for (const auto& value : post_order(root, walk::through_stages, walked_)) level_of_node(*value);
 }
@@ -45,6 +26,35 @@ stage_levels stage_order::levels() const {
     }
   }
   return late;
+}
+
+// Nodes of level 0 read no stage, and neither does what they are computed from. So a long computation
+// without stages is not walked again for each stage that reads it.
+void stage_order::add_stages_read(const node& value, std::set<const stage*>& to) const {
+  std::set<const node*> seen;
+  std::vector<const node*> open{&value};
+  while (!open.empty()) {
+    const node& current = *open.back();
+    open.pop_back();
+    if (nodes_.at(&current) == 0 || !seen.insert(&current).second) continue;
+    if (const auto* staged = std::get_if<staged_leaf>(&current.content)) {
+      to.insert(staged->from.get());
+      continue;
+    }
+    for (const auto& input : inputs_of(current, walk::through_stages)) open.push_back(input.get());
+  }
+}
+
+std::set<const stage*> stage_order::stages_read(const node_ref& value) const {
+  std::set<const stage*> result;
+  add_stages_read(*value, result);
+  return result;
+}
+
+std::set<const stage*> stage_order::stages_read(const stage& reader) const {
+  std::set<const stage*> result = stages_read(reader.input);
+  if (reader.factor) add_stages_read(*reader.factor, result);
+  return result;
 }
 
 // The number of levels that must have run before the node can be read. The levels of its inputs are

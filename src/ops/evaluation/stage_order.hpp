@@ -10,10 +10,6 @@
 
 namespace shale::ops {
 
-/// The stages whose results a pass reads when it computes `value`, or the input of `reader`.
-std::set<const detail::stage*> stages_read(const node_ref& value);
-std::set<const detail::stage*> stages_read(const detail::stage& reader);
-
 using stage_levels = std::vector<std::vector<std::shared_ptr<const detail::stage>>>;
 
 /// A stage reads results of lower levels only.
@@ -29,7 +25,14 @@ class stage_order {
   /// results.
   stage_levels levels() const;
 
+  /// The stages whose results a pass reads when it computes `value`, or the input of `reader`. Both
+  /// belong to what was added.
+  /// Cost     O(nodes between them and these stages)
+  std::set<const detail::stage*> stages_read(const node_ref& value) const;
+  std::set<const detail::stage*> stages_read(const detail::stage& reader) const;
+
  private:
+  void add_stages_read(const node& value, std::set<const detail::stage*>& to) const;
   int level_of_node(const node& value);
   int level_of_stage(const std::shared_ptr<const detail::stage>& current);
 
