@@ -256,5 +256,25 @@ TEST_F(Forks, ADescriptorThatAChildMayHaveACopyOfIsOpenedAnew) {
   ::close(descriptor);
 }
 
+// The child has copies of all descriptors, and no handler has told its objects that they are copies.
+TEST_F(Forks, AChildThatIsMadeWithoutHandlersLeavesATransactionAlone) {
+  std::optional<transaction> change = container.begin(at_once);
+  tell(*change, 1);
+  const pid_t child = clone_alone();
+  if (child == 0) {
+    change.reset();
+    ::_exit(0);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  container_file other = container_file::open(posix_files(), path, open_access::write);
+  EXPECT_THROW(other.begin(at_once), error);
+  EXPECT_NO_THROW(change->commit());
+  EXPECT_EQ(test::observe(container.latest()), told);
+  change.reset();
+  expect_free();
+}
+
 }  // namespace
 }  // namespace shale::format

@@ -128,7 +128,8 @@ class open_file {
   virtual int descriptor() const noexcept { return -1; }
 
   /// Whether this process is a forked child and its parent opened this description with
-  /// `open_unshared`. In that case every call fails.
+  /// `open_unshared`. In that case every call fails, unless the child was made without the handlers
+  /// of fork (clone): it must then leave the description alone.
   virtual bool left_behind_by_fork() const noexcept { return false; }
 };
 

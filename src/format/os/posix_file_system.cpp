@@ -221,7 +221,11 @@ class posix_file final : public open_file {
 
   int descriptor() const noexcept override { return descriptor_; }
 
-  bool left_behind_by_fork() const noexcept override { return descriptor_ < 0; }
+  // The handlers of fork close the descriptor in a child. A child that was made without them (clone)
+  // is recognised by its process number.
+  bool left_behind_by_fork() const noexcept override {
+    return descriptor_ < 0 || (kept_ && opener_ != ::getpid());
+  }
 
   /// False if the process has forked since `forks_begun` returned `before`: the child may have a
   /// copy.
@@ -282,15 +286,17 @@ class posix_file final : public open_file {
   }
 
   // Locks end when the last copy of the description is closed. A child that was made without the
-  // handlers of fork (vfork, clone) has a copy, so the locks are released explicitly.
+  // handlers of fork (vfork, clone) has a copy, so the locks are released explicitly, but never by
+  // that child: it would release its parent's.
   void release_locks() noexcept {
-    if (!kept_ || descriptor_ < 0) return;
+    if (!kept_ || left_behind_by_fork()) return;
     struct flock all = lock_request(F_UNLCK, 0, 0);
     ::fcntl(descriptor_, F_OFD_SETLK, &all);
     kept_.reset();  // the number will be another file's soon
   }
 
   int descriptor_;
+  const pid_t opener_ = ::getpid();
   std::optional<kept_from_children> kept_;
   std::string temporary_path_;
   std::shared_ptr<const directory> directory_;  // of the temporary name
