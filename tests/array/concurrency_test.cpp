@@ -2,12 +2,19 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
+#include <latch>
+#include <memory>
+#include <mutex>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "array/test_support.hpp"
 #include "shale/container.hpp"
 #include "shale/executor.hpp"
 #include "shale/tile_source.hpp"
+#include "support/bounded.hpp"
 
 namespace shale {
 namespace {
@@ -163,6 +170,83 @@ TEST_F(Concurrency, WritesAreWhollyInACommitOrRefused) {
     }
     EXPECT_EQ(findings_of(file_), "") << round;
   }
+}
+
+// Zeros whose tile source waits until the test lets it go on, and then runs a function of the test.
+class calling_values final : public tile_source {
+ public:
+  calling_values(dims shape, std::function<void()> calls)
+      : shape_(std::move(shape)), calls_(std::move(calls)) {}
+
+  shale::dtype dtype() const noexcept override { return shale::dtype::int32; }
+  const dims& shape() const noexcept override { return shape_; }
+  const dims& tile_shape() const noexcept override { return shape_; }
+  std::uint64_t stored_bytes(const dims&) const override { return 0; }
+  void load(const dims&, const tensor& into) const override {
+    std::call_once(once_, [&] {
+      asked_.count_down();
+      let_.wait();
+      calls_();
+    });
+    fill(into, 0);
+  }
+
+  void wait_until_asked() const { asked_.wait(); }
+  void let() const { let_.count_down(); }
+
+ private:
+  const dims shape_;
+  const std::function<void()> calls_;
+  mutable std::once_flag once_;
+  mutable std::latch asked_{1};
+  mutable std::latch let_{1};
+};
+
+// change.6: the thread that ends the transaction waits for the write that the calls come from.
+TEST_F(Concurrency, CallsFromInsideAWriteAreToldThatAnotherThreadEndsTheTransaction) {
+  using ending = std::function<void(transaction&)>;
+  const dims shape{8, 8};
+  const array_spec spec{
+      .dtype = dtype::int32, .shape = shape, .kind = array_kind::chunked, .chunk_shape = shape};
+  const tensor zeros = tensor::zeros(shape, dtype::int32);
+  const std::string copy = directory_ / "copy.shale";
+  test::expect_to_end([&] {
+    for (const char* const name : {"a", "b", "c"}) write_new(name, spec, zeros);
+    container::create(copy);
+    for (const ending& end : {ending([](transaction& change) { change.commit(); }),
+                              ending([](transaction& change) { change.abort(); }),
+                              ending([&](transaction& change) { change.replace_by(copy); })}) {
+      transaction change = file_.begin();
+      const writable_array written = change.update("a");
+      const writable_array probe = change.update("b");
+      const std::vector<std::function<void()>> calls{
+          [&] { change.create("new", spec); },
+          [&] { change.update("c"); },
+          [&] { change.remove("c"); },
+          [&] { change.rename("c", "d"); },
+          [&] {
+            change.resize("c", {4, 8});
+          },
+          [&] { change.append("c", zeros); },
+          [&] { change.set_attribute("c", "key", "value"); },
+          [&] { change.remove_attribute("c", "key"); },
+      };
+      std::vector<errc> codes;
+      const auto values = std::make_shared<calling_values>(shape, [&] {
+        for (const auto& call : calls) codes.push_back(test::code_of(call));
+      });
+      std::thread writer([&] { test::code_of([&] { written.write(expr(values)); }); });
+      values->wait_until_asked();
+      std::thread ender([&] { end(change); });
+      // Once new writes are refused, the end has begun, and it waits for the running one.
+      while (test::code_of([&] { probe.write(zeros); }) == errc{}) std::this_thread::yield();
+      values->let();
+      writer.join();
+      ender.join();
+      EXPECT_EQ(codes, std::vector<errc>(calls.size(), errc::invalid_argument));
+    }
+    EXPECT_EQ(findings_of(container::open(path_)), "");
+  });
 }
 
 // change.5: copies and checksums of dense arrays need the threads that write and read chunks.

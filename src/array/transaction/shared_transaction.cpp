@@ -350,11 +350,13 @@ void shared_transaction::publish() {
 std::uint64_t shared_transaction::commit() {
   require_outside_of_writes(
       "commit was called from inside it, and would wait for itself: commit after it");
-  const auto changes = lock(changes_lock_);
+  auto changes = lock(changes_lock_);
   require_active();
   close(writes_);
+  changes.unlock();           // change.6
   writes_.wait_for_visits();  // running writes store the rest of their chunks
   end_operations();           // single chunk operations may still run outside writes
+  changes.lock();
   return with_context([&] { return "change " + path(); },
                       [&] {
                         try {
@@ -388,6 +390,7 @@ void shared_transaction::keep_mappings() noexcept {
   }
 }
 
+// Another thread may have aborted, and ended, the transaction while this one waited for writes.
 void shared_transaction::require_not_aborted() const {
   if (abort_asked_)
     throw error(errc::invalid_argument, "the transaction was aborted during a write",
@@ -396,7 +399,7 @@ void shared_transaction::require_not_aborted() const {
 
 void shared_transaction::replace_by(const std::string& other) {
   require_outside_of_writes("replace_by was called from inside it, and would wait for itself");
-  const auto changes = lock(changes_lock_);
+  auto changes = lock(changes_lock_);
   require_active();
   if (other.empty())
     throw error(errc::invalid_argument, "the path of the other container is empty");
@@ -408,7 +411,10 @@ void shared_transaction::replace_by(const std::string& other) {
     throw error::from_errno(code_for_errno(unknown.value()),
                             "the working directory cannot be found", unknown.value(),
                             {"file " + other});
+  close(writes_);
+  changes.unlock();  // change.6
   end_operations();
+  changes.lock();
   try {
     require_not_aborted();
     inner_->replace_by(there);
@@ -427,10 +433,13 @@ void shared_transaction::abort() noexcept {
     close(chunks_);
     return;
   }
-  const std::lock_guard changes(changes_lock_);
+  std::unique_lock changes(changes_lock_);
   if (!goes_on()) return;
   abort_asked_ = true;
+  close(writes_);
+  changes.unlock();  // change.6
   end_operations();
+  changes.lock();
   end();
 }
 

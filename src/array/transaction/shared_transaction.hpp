@@ -14,7 +14,11 @@
 //   change.5  no lock that a chunk operation takes is held while a parallel loop runs: otherwise
 //             the loop could need the very threads that wait for that lock
 //   change.6  a call from inside a write (a progress sink, a tile source) never waits for that
-//             write: commit throws, and abort only asks for the end, which the write then completes
+//             write: commit throws, and abort only asks for the end, which the write then completes.
+//             So a thread that waits for writes lets go of `changes_lock_`: a call from inside one of
+//             them takes it, and finds that the transaction has ended. Of commit and replace_by only
+//             one gets that far, because they close `writes_` under the lock. abort may overtake it:
+//             it sets `abort_asked_` first, which the other finds when it has the lock again
 //   change.7  while a shape changes, no handle to the old shape stores a chunk, and no other call
 //             changes the array's shape or name. A change that fails leaves the old shape and the old
 //             elements, or a transaction that refuses to commit
@@ -164,7 +168,7 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   const pid_t process_ = ::getpid();
 
   // `changes_lock_` serialises calls that add, remove or rename arrays, and the end of the
-  // transaction. It is locked before `state_lock_`.
+  // transaction. It is locked before `state_lock_`. No thread waits for writes while it holds it.
   mutable std::mutex changes_lock_;
   // Guards inner_, base_, written_, changing_shape_ and the members of written arrays.
   mutable std::mutex state_lock_;
