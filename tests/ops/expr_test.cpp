@@ -26,6 +26,8 @@
 #include "shale/apply.hpp"
 #include "shale/error.hpp"
 #include "shale/evaluate.hpp"
+#include "shale/executor.hpp"
+#include "shale/memory_pool.hpp"
 #include "support/failures.hpp"
 #include "support/random_tensors.hpp"
 #include "support/run_on.hpp"
@@ -521,6 +523,19 @@ TEST(ExprNumpy, AgreesOnViewsFunctionsAndFolds) {
   script.close();
   EXPECT_EQ(std::system(("/usr/bin/python3 " + path + "/check.py").c_str()), 0);
   std::filesystem::remove_all(path);
+}
+
+TEST(Expr, ResultsOfNoElementsAreDeliveredInSmallParts) {
+  memory_pool pool;
+  executor on({.threads = 1, .pool = &pool});
+  const executor::scope within(on);
+  constexpr index_t columns = 1'000'003;
+  const tensor sums = eval(sum(tensor::zeros({0, columns}, dtype::float32), dims{0}));
+  ASSERT_EQ(sums.shape(), dims{columns});
+  const auto numbers = test::elements_of<float>(sums);
+  EXPECT_EQ(std::count(numbers.begin(), numbers.end(), 0.0F), columns);
+  // Two tensors of results, of which one is copied into the other, and little beside.
+  EXPECT_LT(pool.statistics().peak_live_bytes, 3 * sums.size_bytes());
 }
 
 }  // namespace

@@ -378,6 +378,27 @@ TEST(Lanes, RunAlongTheirAxis) {
   }
 }
 
+// An empty output does not broadcast either.
+TEST(Lanes, OfAnEmptyOutputAreAsManyAsItHas) {
+  const tensor in = tensor::zeros({5, 3}, dtype::float32);
+  std::atomic<int> calls = 0;
+  const auto count = [&](lane<float> out, lane<const float> from) {
+    EXPECT_EQ(out.size, 0);
+    EXPECT_EQ(from.size, 3);
+    ++calls;
+  };
+  for (const dims& shape : {dims{1, 0}, dims{4, 0}, dims{0}})
+    EXPECT_EQ(code_of([&] {
+                for_each_lane<float, const float>(1, count, tensor::zeros(shape, dtype::float32),
+                                                  in);
+              }),
+              errc::invalid_argument)
+        << to_string(shape);
+  EXPECT_EQ(calls, 0);
+  for_each_lane<float, const float>(1, count, tensor::zeros({5, 0}, dtype::float32), in);
+  EXPECT_EQ(calls, 5);
+}
+
 TEST(Reduce, MatchesAnIndexByIndexLoop) {
   executor two({.threads = 2});
   const executor::scope within(two);

@@ -1,5 +1,7 @@
 #include "ops/passes/reduction_states.hpp"
 
+#include <algorithm>
+
 #include "ops/kernels/dispatch/dispatch.hpp"
 #include "parallel/blocks/block_copy.hpp"
 
@@ -8,6 +10,9 @@ namespace shale::ops {
 namespace {
 
 constexpr std::size_t state_alignment = 64;
+
+// The results of empty states that are delivered together: their states fit in the L2 cache.
+constexpr index_t empty_results_at_once = 4096;
 
 }  // namespace
 
@@ -56,7 +61,10 @@ void reduction_states::deliver(const storage& states, const layout& place) const
 
 void reduction_states::deliver_empty() const {
   const tensor& first = reductions_[0].into;
-  if (first.size() > 0) deliver(make(first.size()), layout(first.shape()));
+  for (index_t begin = 0; begin < first.size(); begin += empty_results_at_once) {
+    const index_t results = std::min(first.size() - begin, empty_results_at_once);
+    deliver(make(results), layout({results}, {1}, begin));
+  }
 }
 
 }  // namespace shale::ops

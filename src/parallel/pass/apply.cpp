@@ -64,12 +64,35 @@ std::vector<loop_operand> checked(std::span<const apply_operand> operands) {
   return result;
 }
 
+// An output with lanes of length 0 has the extents of the other operands along the other axes, as an
+// output with longer lanes has. Once its lanes are replaced, the pass does not see whether it does.
+void require_empty_outputs(std::span<const loop_operand> operands, index_t rank, index_t along) {
+  const auto is_empty = [&](const tensor& values) {
+    const index_t own = along - (rank - values.rank());
+    return own >= 0 && values.shape()[own] == 0;
+  };
+  if (std::none_of(operands.begin(), operands.end(), [&](const loop_operand& operand) {
+        return operand.written && is_empty(operand.values);
+      }))
+    return;
+  dims shape;
+  for (const auto& operand : operands) {
+    dims other = operand.values.shape();
+    const index_t own = along - (rank - other.size());
+    if (own >= 0) other[own] = 1;
+    shape = broadcast_shapes(shape, other);
+  }
+  shape[along] = 0;
+  for (const auto& operand : operands)
+    if (operand.written && is_empty(operand.values))
+      parallel::require_output(operand.values, shape);
+}
+
 // A pass visits the first element of each lane, and a lane of length 0 has none. Replaces such
 // lanes along the axis `along` by lanes of one element, which no kernel reads. Returns whether it
 // did.
 bool replace_empty_lanes(loop_operand& operand, index_t along) {
   if (along < 0 || operand.values.shape()[along] != 0) return false;
-  if (operand.written) parallel::require_output(operand.values);
   dims shape = operand.values.shape();
   shape[along] = 1;
   operand = {.values = tensor::zeros({}, operand.values.dtype()).broadcast_to(shape)};
@@ -155,6 +178,7 @@ void run_lanes(std::span<const apply_operand> operands, index_t axis,
     index_t rank = 0;
     for (const auto& operand : prepared) rank = std::max(rank, operand.values.rank());
     const index_t along = normalize_axis(axis, rank);
+    require_empty_outputs(prepared, rank, along);
     std::array<bool, apply_operands_max> empty{};
     for (std::size_t k = 0; k < operands.size(); ++k)
       empty[k] = replace_empty_lanes(prepared[k], along - (rank - prepared[k].values.rank()));
