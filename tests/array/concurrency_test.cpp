@@ -13,6 +13,7 @@
 #include "array/test_support.hpp"
 #include "shale/container.hpp"
 #include "shale/executor.hpp"
+#include "shale/ops.hpp"
 #include "shale/tile_source.hpp"
 #include "support/bounded.hpp"
 
