@@ -179,7 +179,7 @@ TEST_F(Contradiction, EndsTheCountOfSpace) {
   for (auto place = static_cast<std::size_t>(superblock_offsets[1]); place < end; place += 8)
     if (fuzz::number_at<std::uint64_t>(bytes_, place) == end_of_file_) add(place, page_bytes);
   bytes_.resize(bytes_.size() + page_bytes);
-  expect_finding("the space map says nothing about bytes");
+  expect_finding("the space map ends at byte");
   EXPECT_EQ(test::code_of([&] { count_space(); }), errc::corrupt);
 }
 
