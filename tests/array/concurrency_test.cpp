@@ -219,7 +219,6 @@ TEST_F(Concurrency, CallsFromInsideAWriteAreToldThatAnotherThreadEndsTheTransact
                               ending([&](transaction& change) { change.replace_by(copy); })}) {
       transaction change = file_.begin();
       const writable_array written = change.update("a");
-      const writable_array probe = change.update("b");
       const std::vector<std::function<void()>> calls{
           [&] { change.create("new", spec); },
           [&] { change.update("c"); },
@@ -239,8 +238,9 @@ TEST_F(Concurrency, CallsFromInsideAWriteAreToldThatAnotherThreadEndsTheTransact
       std::thread writer([&] { test::code_of([&] { written.write(expr(values)); }); });
       values->wait_until_asked();
       std::thread ender([&] { end(change); });
-      // Once new writes are refused, the end has begun, and it waits for the running one.
-      while (test::code_of([&] { probe.write(zeros); }) == errc{}) std::this_thread::yield();
+      // Once changes are refused, the end has begun, and it waits for the running write.
+      const auto change_more = [&] { change.set_attribute("b", "key", "value"); };
+      while (test::code_of(change_more) == errc{}) std::this_thread::yield();
       values->let();
       writer.join();
       ender.join();
