@@ -302,6 +302,50 @@ TEST_F(ContainerFile, TakesOnlyExtentsThatItGave) {
   EXPECT_EQ(test::unsound(container.latest()).find("two things"), std::string::npos);
 }
 
+TEST_F(ContainerFile, SharesTheRestOfADenseArrayWithOlderGenerations) {
+  commit([&](transaction& change) { storyteller(change, told).dense("d", 10 * page_bytes, 1); });
+  const plain_state before = told;
+  const generation_view held = container.latest();
+  const extent whole = held.find("d")->dense().extents.at(0);
+  commit([&](transaction& change) {
+    storyteller story(change, told);
+    story.dense_page("d", 4, 2);
+    story.dense_page("d", 4, 3);  // the page is new already
+    story.dense_page("d", 9, 4);
+  });
+  const array_record changed = *container.latest().find("d");
+  for (const std::size_t page : {0u, 3u, 5u, 8u})
+    EXPECT_EQ(changed.dense().extents.at(page).offset, whole.offset + page * page_bytes);
+  EXPECT_EQ(observe(container.latest()), told);
+  EXPECT_EQ(observe(held), before);
+  expect_sound();
+  EXPECT_EQ(test::unsound(held), "");
+  // Two pages and a page of checksums are of the held generation alone; no other page is new.
+  const verification report = verify(container.latest());
+  EXPECT_GE(report.freed_bytes, 3 * page_bytes);
+  EXPECT_LT(report.freed_bytes, 10 * page_bytes);
+}
+
+TEST_F(ContainerFile, RefusesRecordsThatNameBytesTwiceOrInPart) {
+  commit([&](transaction& change) { storyteller(change, told).dense("d", 5 * page_bytes, 1); });
+  transaction change = container.begin(at_once);
+  const array_record old = *change.find("d");
+  const extent whole = old.dense().extents.at(0);
+  const extent own = change.allocate(2 * page_bytes);
+  const auto refuses = [&](std::vector<extent> extents) {
+    array_record record = old;
+    record.dense().extents = std::move(extents);
+    return code_of([&] { change.put(record); }) == errc::invalid_argument;
+  };
+  const extent rest{whole.offset + 3 * page_bytes, 2 * page_bytes};
+  EXPECT_TRUE(refuses({{whole.offset, 4 * page_bytes}, rest}));
+  EXPECT_TRUE(refuses({{whole.offset, 4 * page_bytes}, {own.offset, page_bytes}}));
+  EXPECT_TRUE(refuses({{whole.offset + page_bytes, 5 * page_bytes}}));
+  EXPECT_FALSE(refuses({rest, own, {whole.offset, page_bytes}}));
+  change.commit();
+  expect_sound();
+}
+
 TEST_F(ContainerFile, RefusesRecordsThatMeanNothing) {
   transaction change = container.begin(at_once);
   const auto refuses = [&](auto&& spoil) {

@@ -66,6 +66,9 @@ struct writable_array::implementation {
   std::string frame(const std::string& doing) const;
   tensor dense() const;
 
+  /// The elements of a dense array that the view shows, mapped for writing.
+  tensor part(const parallel::axis_map& view) const;
+
   /// Evaluates an expression into the elements that the view shows.
   void write(const parallel::axis_map& view, const expr& values) const;
 };

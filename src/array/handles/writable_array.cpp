@@ -22,6 +22,16 @@ tensor writable_array::implementation::dense() const {
   return tensor(owner->bytes_of(*written), written->record.dtype, layout(written->record.shape));
 }
 
+tensor writable_array::implementation::part(const parallel::axis_map& view) const {
+  const auto type = written->record.dtype;
+  const layout wanted = view.applied_to(layout(written->record.shape));
+  const auto [bytes, first] = owner->part_of(*written, wanted);
+  const auto start = static_cast<index_t>(first / item_bytes(type));
+  return tensor(bytes, type,
+                wanted.empty() ? layout(wanted.shape())
+                               : layout(wanted.shape(), wanted.strides(), wanted.offset() - start));
+}
+
 writable_array::writable_array(std::shared_ptr<implementation> made) noexcept
     : implementation_(std::move(made)) {}
 
@@ -76,11 +86,9 @@ void writable_array::implementation::write(const parallel::axis_map& view,
                                            const expr& values) const {
   const expr fitted = values.shape() == view.shape ? values : values.broadcast_to(view.shape);
   if (is_dense()) {
-    const tensor into = detail::allocating([&] {
-      const tensor all = dense();
-      return tensor(all.storage(), all.dtype(), view.applied_to(layout(all.shape())));
-    });
+    const tensor into = detail::allocating([&] { return part(view); });
     eval_into(into, stored_in_mapped(into.dtype(), fitted));
+    into.storage().check();
   } else if (view == parallel::axis_map::identity(written->record.shape)) {
     eval_into(*owner->tiles_of(*written), fitted);
   } else {
@@ -98,8 +106,8 @@ void writable_array::write(const region& part, const tensor& values) const {
                       const tensor fitted =
                           values.shape() == part.shape ? values : values.broadcast_to(part.shape);
                       if (self.is_dense()) {
-                        eval_into(detail::narrowed(self.dense(), part),
-                                  stored_in_mapped(dtype(), expr(fitted)));
+                        self.write(detail::narrowed(parallel::axis_map::identity(shape()), part),
+                                   expr(fitted));
                       } else if (part.shape == shape() && detail::is_mapped(fitted.storage())) {
                         // Files may be larger than memory: the engine brings them in and drops
                         // them again.

@@ -9,6 +9,7 @@
 #include "array/specification/close_names.hpp"
 #include "array/specification/new_names.hpp"
 #include "array/transaction/transaction_chunks.hpp"
+#include "array/transaction/unit_copies.hpp"
 #include "core/printable.hpp"
 #include "format/bytes/byte_order.hpp"
 #include "format/bytes/checksum.hpp"
@@ -68,11 +69,30 @@ void shared_transaction::require_writable(const written_array& array) const {
 }
 
 storage shared_transaction::bytes_of(written_array& array) {
+  const auto running = begin_write();
+  unit_copies(*this, array).require_all();
   const auto state = lock(state_lock_);
   require_active();
   array.require_there();
   if (!array.bytes) array.map_bytes(*inner_, path());
   return array.bytes;
+}
+
+shared_transaction::dense_part shared_transaction::part_of(written_array& array,
+                                                           const layout& view) {
+  bool is_shared = false;
+  {
+    const auto state = lock(state_lock_);
+    is_shared = array.shared && !array.bytes;
+  }
+  if (!is_shared) return {bytes_of(array)};
+  const auto running = begin_write();
+  const auto units =
+      touched_units(view, item_bytes(array.record.dtype), format::array_bytes(array.record));
+  if (units.empty()) return {storage::allocate(0)};
+  unit_copies copies(*this, array);
+  copies.require(units);
+  return {copies.window(units), units.ranges().begin()->first};
 }
 
 std::shared_ptr<chunk_tiles> shared_transaction::tiles_of(const written_array& array) const {
@@ -124,37 +144,15 @@ std::shared_ptr<written_array> shared_transaction::create(format::array_record r
 
 std::shared_ptr<written_array> shared_transaction::update(std::string_view name) {
   const auto changes = lock(changes_lock_);
-  auto state = lock(state_lock_);
+  const auto state = lock(state_lock_);
   require_active();
   if (const auto known = written_.find(name); known != written_.end()) return known->second;
   auto record = inner_->find(name);
   if (!record) throw_no_array(name);
-  const auto array = std::make_shared<written_array>(*record);
-  auto& changed = array->record;
-  if (changed.is_dense()) {
-    // Older generations keep their bytes, so the new ones get space of their own.
-    changed.dense() = {};
-    const std::uint64_t bytes = format::array_bytes(changed);
-    if (bytes > 0) changed.dense().extents.push_back(inner_->allocate(bytes));
-    try {
-      state.unlock();  // change.5
-      copy_dense(
-          *record, base_->dense_checksums(*record), label(name), changed,
-          [&](std::uint64_t offset, format::bytes_span into) { inner_->read(offset, into); },
-          [&](std::uint64_t offset, format::bytes_view data) { inner_->write(offset, data); },
-          inner_->descriptor(), executor::current());
-      state.lock();
-      enlist(array);
-      inner_->put(changed);
-    } catch (...) {
-      if (!state.owns_lock()) state.lock();
-      written_.erase(array->name);
-      give_back(changed.dense());
-      throw;
-    }
-  } else {
-    enlist(array);
-  }
+  const auto array = std::make_shared<written_array>(std::move(*record));
+  if (array->record.is_dense() && !array->record.dense().extents.empty())
+    array->shared.emplace().can_be_cut = can_be_cut(array->record.dense());
+  enlist(array);
   return array;
 }
 
@@ -165,10 +163,11 @@ std::optional<shared_transaction::found_array> shared_transaction::find(
   auto record = inner_->find(name);
   if (!record) return std::nullopt;
   found_array found{std::move(*record), nullptr, base_};
-  if (const auto known = written_.find(name); known != written_.end()) {
-    found.written = known->second;
-    found.base.reset();
-  }
+  const auto known = written_.find(name);
+  if (known == written_.end()) return found;
+  if (known->second->shared && known->second->shared->copied.empty()) return found;
+  found.written = known->second;
+  found.base.reset();
   return found;
 }
 
@@ -284,14 +283,30 @@ std::shared_ptr<const chunk_tiles> shared_transaction::read_only_tiles_of(
 
 // ---- the end ----------------------------------------------------------------------------------
 
-// Computes the checksums of a dense array's segments, and stores them in an extent of their own.
+// Computes the checksums of a dense array's segments, and stores them in an extent of their own. Of
+// an updated array, only the segments that were copied are read. If there are none, it stays as it
+// was.
 void shared_transaction::checksum(written_array& array) {
+  if (array.shared) {
+    if (array.shared->copied.empty()) return;
+    unit_copies(*this, array).join();
+  }
   std::unique_lock lock(state_lock_);
   auto record = inner_->find(array.name);
   if (!record) throw error(errc::not_found, fmt::format("no array '{}'", array.name));
+  record->dense().extents = array.record.dense().extents;
   lock.unlock();  // change.5
-  const std::vector<std::uint64_t> sums = checksum_segments(
-      *record, [&](std::uint64_t offset, format::bytes_span into) { inner_->read(offset, into); },
+  const std::uint64_t total = format::array_bytes(*record);
+  std::vector<std::uint64_t> sums;
+  std::vector<format::byte_interval> ranges;
+  if (array.shared) sums = *array.shared->sums;
+  if (sums.empty()) ranges.push_back({0, total});
+  else
+    for (const auto& [first, end] : array.shared->copied.ranges()) ranges.push_back({first, end});
+  sums.resize(static_cast<std::size_t>(ceil_div(total, format::dense_segment_bytes)));
+  sum_segments(
+      *record, ranges, sums,
+      [&](std::uint64_t offset, format::bytes_span into) { inner_->read(offset, into); },
       inner_->descriptor(), executor::current());
   if (sums.empty()) return;
   std::vector<std::byte> stored(sums.size() * 8);

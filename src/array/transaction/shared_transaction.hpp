@@ -44,6 +44,7 @@
 #include "format/generations/generation_view.hpp"
 #include "format/transaction/transaction.hpp"
 #include "parallel/executor/call_scope.hpp"
+#include "shale/layout.hpp"
 #include "shale/storage.hpp"
 
 namespace shale::arrays {
@@ -122,10 +123,20 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   /// Throws   invalid_argument once the transaction ends, not_found if the array is removed
   void require_writable(const written_array& array) const;
 
-  /// Both throw as `require_writable`. The results are shared handles, because the transaction may
+  /// These throw as `require_writable`. The results are shared handles, because the transaction may
   /// end, or the array may be removed, in the middle of a write. A dense array's bytes are mapped
-  /// at the first call.
+  /// at the first call; those of the base generation are copied before.
+  /// Throws   also corrupt, out_of_space, io, cancelled
   storage bytes_of(written_array& array);
+
+  /// The bytes of a dense array that the view of its elements needs, mapped for writing, from the
+  /// byte `first` of the array on. If the transaction updates the array, only these are copied.
+  struct dense_part {
+    storage bytes;
+    std::uint64_t first = 0;
+  };
+  dense_part part_of(written_array& array, const layout& view);
+
   std::shared_ptr<chunk_tiles> tiles_of(const written_array& array) const;
 
   std::uint64_t commit();
@@ -142,6 +153,7 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   friend class staged_chunks;
   friend class shape_change;
   friend class running_append;
+  friend class unit_copies;
 
   bool is_of_this_process() const noexcept { return ::getpid() == process_; }
   std::unique_lock<std::mutex> lock(std::mutex& mutex) const;

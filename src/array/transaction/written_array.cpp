@@ -26,7 +26,7 @@ void written_array::map_bytes(format::transaction& in, const std::string& path) 
   for (const auto& extent : record.dense().extents) in.prepare_mapped_write(extent);
   kept = std::make_shared<kept_by_mapping>();
   kept->file = in.descriptor_owner();
-  bytes = map_dense(in.descriptor(), record,
+  bytes = map_dense(in.descriptor(), record, {0, format::array_bytes(record)},
                     {.access = access::read_write,
                      .path = path,
                      .keep_alive = kept,

@@ -1,11 +1,15 @@
 // Holds the state of an array that a transaction creates or changes.
 #pragma once
 
+#include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "array/elements/chunk_tiles.hpp"
+#include "format/bytes/range_set.hpp"
 #include "format/catalog/array_record.hpp"
 #include "format/generations/generation_view.hpp"
 #include "format/transaction/transaction.hpp"
@@ -20,6 +24,19 @@ struct kept_by_mapping {
   std::optional<format::generation_view> pin;
 };
 
+/// A dense array that a transaction updates has the bytes of the base generation at first. Before
+/// some of them are written, their units are copied to new space.
+struct shared_bytes {
+  /// Whether a part of the units can be copied. Otherwise the first write copies all of them.
+  bool can_be_cut = true;
+
+  format::range_set copied;                    ///< the units in new space
+  std::vector<format::byte_interval> in_work;  ///< those that a thread copies now
+
+  /// The checksums of the base generation; null before the first copy.
+  std::shared_ptr<const std::vector<std::uint64_t>> sums;
+};
+
 /// `shared_transaction` changes the members, only under its `state_lock_`. The dtype, the shape and
 /// the kind of the record never change, so these are read without the lock: an array that gets
 /// another shape gets another object.
@@ -28,8 +45,9 @@ struct written_array {
       : name(stored.name), record(std::move(stored)) {}
 
   std::string name;  ///< the present name: `rename` changes it
-  /// dtype, shape, codec, and the new extents of a dense array. The catalog has the present name,
-  /// attributes and chunk index.
+  /// dtype, shape, codec, and the present extents of a dense array. The catalog has the present
+  /// name, attributes and chunk index, and until the commit the old extents of an array that is
+  /// updated.
   format::array_record record;
   bool removed = false;
 
@@ -37,6 +55,11 @@ struct written_array {
   /// operation that changes the shape runs.
   bool resized = false;
   bool readable = true;
+
+  // Set while some bytes of a dense array may be those of the base generation. A thread that waits
+  // for units in work waits for `unit_copied`.
+  std::optional<shared_bytes> shared;
+  std::condition_variable unit_copied;
 
   // The bytes of a dense array, mapped at the first use, and what the mapping keeps alive.
   storage bytes;
