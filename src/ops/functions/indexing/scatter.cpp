@@ -255,14 +255,7 @@ void scatter_along(scatter_kind kind, const tensor& out, index_t axis, const exp
   allocating([&] {
     const index_t along = normalize_axis(axis, out.rank());
     const dims& shape = indices.shape();
-    bool fits = shape.size() == out.rank();
-    for (index_t k = 0; fits && k < out.rank(); ++k) fits = k == along || shape[k] <= out.shape(k);
-    if (!fits)
-      throw error(errc::invalid_argument,
-                  std::string(function) +
-                      " needs indices that are no longer than the output, except along the axis",
-                  {"got shapes " + to_string(out.shape()) + " and " + to_string(shape) + ", axis " +
-                   std::to_string(along)});
+    require_not_longer(shape, out.shape(), along, function, "output");
     scatter_checked(kind, out, along, shape, as_positions(indices, function), values);
   });
 }
