@@ -79,7 +79,7 @@ class view_maker {
       leaf.arrangement = map.applied_to(*leaf.arrangement);
       return make_node(value->type, map.shape, std::move(leaf));
     }
-    node_ref operator()(gather_leaf leaf) const {
+    node_ref operator()(repeated_leaf leaf) const {
       leaf.map = map.after(*leaf.map);
       return make_node(value->type, map.shape, std::move(leaf));
     }

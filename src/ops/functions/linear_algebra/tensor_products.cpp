@@ -5,7 +5,7 @@
 
 #include "core/allocating.hpp"
 #include "ops/functions/linear_algebra/contraction.hpp"
-#include "ops/leaves/rearranged.hpp"
+#include "ops/leaves/repeated.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/error.hpp"
 #include "shale/manipulation.hpp"
@@ -119,7 +119,7 @@ expr kron(const expr& a, const expr& b) {
     }
     element_count(shape);
     const dims none = dims::filled(rank, 0), ones = dims::filled(rank, 1);
-    return rearranged(left, shape, none, divisor) * rearranged(right, shape, right.shape(), ones);
+    return repeated(left, shape, none, divisor) * repeated(right, shape, right.shape(), ones);
   });
 }
 
