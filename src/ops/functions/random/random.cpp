@@ -83,8 +83,7 @@ void check(std::string_view function, const parameter& given, dtype type) {
 void check_probability(std::string_view function, double probability, bool may_be_0) {
   const bool inside = probability >= 0 && probability <= 1;  // false for NaN
   if (!inside || (probability == 0 && !may_be_0))
-    throw error(errc::invalid_argument,
-                fmt::format("{}: the probability is out of range", function),
+    throw error(errc::invalid_argument, fmt::format("{}: 'probability' is out of range", function),
                 {fmt::format("got {}, wanted {} 1", text(probability),
                              may_be_0 ? "0 to" : "more than 0, to")});
 }
@@ -107,6 +106,21 @@ expr drawn(generator& from, const dims& shape, distribution kind, random_draw dr
 expr drawn_floats(generator& from, const dims& shape, distribution kind, const random_draw& draw,
                   dtype type) {
   return drawn(from, shape, kind, draw, type == dtype::float64 ? type : dtype::float32, type);
+}
+
+// Draws floats of a distribution that has a location and a scale.
+expr drawn_by_location_and_scale(std::string_view function, generator& from, const dims& shape,
+                                 distribution kind, const parameter& location,
+                                 const parameter& scale, dtype type) {
+  return allocating([&] {
+    check_floating(function, type);
+    check(function, location, type);
+    check(function, scale, type);
+    random_draw draw;
+    draw.first = location.value;
+    draw.second = scale.value;
+    return drawn_floats(from, shape, kind, draw, type);
+  });
 }
 
 // The largest T below `high`.
@@ -147,10 +161,10 @@ double minus_log_of_failure(double p) {
 // Holds every int64 and every uint64.
 __extension__ using wide = __int128;
 
-wide integer_bound(std::string_view which, const scalar& bound) {
+wide integer_bound(std::string_view bound_name, const scalar& bound) {
   if (bound.fits(dtype::int64)) return bound.as<std::int64_t>();
   if (bound.fits(dtype::uint64)) return bound.as<std::uint64_t>();
-  throw error(errc::invalid_argument, fmt::format("integers: '{}' is not an integer", which),
+  throw error(errc::invalid_argument, fmt::format("integers: '{}' is not an integer", bound_name),
               {"got " + bound.to_string() + ", wanted an integer of 64 bits"});
 }
 
@@ -191,27 +205,13 @@ expr uniform(generator& from, const dims& shape, double low, double high, dtype 
 }
 
 expr normal(generator& from, const dims& shape, double mean, double stddev, dtype type) {
-  return allocating([&] {
-    check_floating("normal", type);
-    check("normal", {"mean", mean}, type);
-    check("normal", {"stddev", stddev, false}, type);
-    random_draw draw;
-    draw.first = mean;
-    draw.second = stddev;
-    return drawn_floats(from, shape, distribution::normal, draw, type);
-  });
+  return drawn_by_location_and_scale("normal", from, shape, distribution::normal, {"mean", mean},
+                                     {"stddev", stddev, false}, type);
 }
 
 expr log_normal(generator& from, const dims& shape, double mean, double stddev, dtype type) {
-  return allocating([&] {
-    check_floating("log_normal", type);
-    check("log_normal", {"mean", mean}, type);
-    check("log_normal", {"stddev", stddev, false}, type);
-    random_draw draw;
-    draw.first = mean;
-    draw.second = stddev;
-    return drawn_floats(from, shape, distribution::log_normal, draw, type);
-  });
+  return drawn_by_location_and_scale("log_normal", from, shape, distribution::log_normal,
+                                     {"mean", mean}, {"stddev", stddev, false}, type);
 }
 
 expr exponential(generator& from, const dims& shape, double scale, dtype type) {
@@ -225,15 +225,8 @@ expr exponential(generator& from, const dims& shape, double scale, dtype type) {
 }
 
 expr cauchy(generator& from, const dims& shape, double median, double scale, dtype type) {
-  return allocating([&] {
-    check_floating("cauchy", type);
-    check("cauchy", {"median", median}, type);
-    check("cauchy", {"scale", scale, false}, type);
-    random_draw draw;
-    draw.first = median;
-    draw.second = scale;
-    return drawn_floats(from, shape, distribution::cauchy, draw, type);
-  });
+  return drawn_by_location_and_scale("cauchy", from, shape, distribution::cauchy,
+                                     {"median", median}, {"scale", scale, false}, type);
 }
 
 expr geometric(generator& from, const dims& shape, double probability, dtype type) {
@@ -290,7 +283,7 @@ expr integers(generator& from, const dims& shape, const scalar& low, const scala
 tensor permutation(generator& from, index_t count) {
   return allocating([&] {
     if (count < 0)
-      throw error(errc::invalid_argument, "permutation: the count is negative",
+      throw error(errc::invalid_argument, "permutation: 'count' is negative",
                   {"got " + std::to_string(count)});
     check_positions(from, static_cast<std::uint64_t>(count));
     executor& on = executor::current();
@@ -332,12 +325,12 @@ double accumulate(double* weights, index_t count, index_t row) {
   double sum = 0;
   for (index_t k = 0; k < count; ++k) {
     if (!(weights[k] >= 0))  // NaN too
-      throw error(errc::invalid_argument, "multinomial: a weight is negative or NaN",
+      throw error(errc::invalid_argument, "multinomial: 'weights' has a negative number or NaN",
                   {fmt::format("got {} for category {} of row {}", text(weights[k]), k, row)});
     weights[k] = sum += weights[k];
   }
   if (!(sum > 0) || !std::isfinite(sum))
-    throw error(errc::invalid_argument, "multinomial: the weights have no finite, positive sum",
+    throw error(errc::invalid_argument, "multinomial: 'weights' has no finite, positive sum",
                 {fmt::format("got {} for row {}", text(sum), row)});
   return sum;
 }
@@ -353,7 +346,7 @@ void require_categories(const tensor& weights, index_t count) {
     accumulate(row_weights.data(), categories, row);
     const auto positive = std::count_if(begin, end, [](double weight) { return weight > 0; });
     if (positive < count)
-      throw error(errc::invalid_argument, "multinomial: there are too few positive weights",
+      throw error(errc::invalid_argument, "multinomial: 'weights' has too few positive numbers",
                   {fmt::format("got {} in row {}, wanted {} to draw without replacement", positive,
                                row, count)});
   }
@@ -367,7 +360,7 @@ tensor drawn_once(generator& from, const expr& weights, index_t count) {
   check_positions(from, static_cast<std::uint64_t>(element_count(shape)));
   const tensor held = eval(astype(weights, dtype::float64));
   if (element_count(shape) == 0 && count > 0 && (shape.size() == 1 || shape[0] > 0))
-    throw error(errc::invalid_argument, "multinomial: there are too few positive weights",
+    throw error(errc::invalid_argument, "multinomial: 'weights' has too few positive numbers",
                 {fmt::format("got none, wanted {} to draw without replacement", count)});
   require_categories(held, count);
   generator next = from;
@@ -388,10 +381,12 @@ tensor multinomial(generator& from, const expr& weights, index_t count, replacem
   return allocating([&] {
     const index_t rank = weights.rank();
     if (rank < 1 || rank > 2 || kind(weights.dtype()) == dtype_kind::complex || count < 0)
-      throw error(errc::invalid_argument,
-                  "multinomial needs one row of real weights, or a matrix, and a count",
-                  {fmt::format("got {} {} and {}", name(weights.dtype()),
-                               to_string(weights.shape()), count)});
+      throw error(
+          errc::invalid_argument,
+          "multinomial needs 'weights' that are real and have one or two axes, and a 'count' "
+          "that is not negative",
+          {fmt::format("got weights of {} {} and count {}", name(weights.dtype()),
+                       to_string(weights.shape()), count)});
     if (with == replacement::no) return drawn_once(from, weights, count);
     const index_t categories = weights.shape(-1);
     const index_t rows = rank == 2 ? weights.shape(0) : 1;
@@ -431,7 +426,7 @@ expr choice(generator& from, const expr& a, index_t count, replacement with, ind
                               : length > 0            ? std::numeric_limits<index_t>::max()
                                                       : 0;
     if (count < 0 || count > count_max)
-      throw error(errc::invalid_argument, "choice: the count is out of range",
+      throw error(errc::invalid_argument, "choice: 'count' is out of range",
                   {fmt::format("got {}, the length of axis {} is {}", count, axis, length)});
     if (length == 0) return a;
     generator next = from;
