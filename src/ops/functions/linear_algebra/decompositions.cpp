@@ -10,7 +10,9 @@
 #include "core/enumerator.hpp"
 #include "core/widened.hpp"
 #include "ops/functions/linear_algebra/equations.hpp"
+#include "ops/functions/linear_algebra/lu.hpp"
 #include "ops/functions/linear_algebra/matrix_operands.hpp"
+#include "ops/functions/linear_algebra/triangles.hpp"
 #include "ops/linalg/lapack.hpp"
 #include "ops/linalg/matrix_batch.hpp"
 #include "shale/error.hpp"
@@ -56,10 +58,13 @@ struct factored_operand {
         columns(from.columns()),
         less(std::min(rows, columns)) {}
 
+  /// For each matrix, roughly.
+  double multiplications() const {
+    return static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(less);
+  }
+
   batch_work work(const work_parts& parts) const {
-    return {from.count(), parts.bytes(),
-            static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(less),
-            matrices.bytes()};
+    return {from.count(), parts.bytes(), multiplications(), matrices.bytes()};
   }
 
   tensor empty(const dims& shape, dtype type, executor& on) const {
@@ -69,23 +74,8 @@ struct factored_operand {
 
 // ---- LU -----------------------------------------------------------------------------------------
 
-/// Calls `take(number, factors, pivots)` with the LU factors of every matrix: column-major, pivots
-/// from 1. A matrix with NaN is factored as LAPACK does it.
-template <class T, class Take>
-void for_each_lu(const factored_operand& a, executor& on, Take take) {
-  work_parts parts;
-  const std::size_t elements = parts.add<T>(index_t{a.rows} * a.columns);
-  const std::size_t pivots = parts.add<integer>(a.less);
-  for_each_matrix(a.work(parts), on, [&](index_t number, std::byte* memory) {
-    T* const matrix = part_at<T>(memory, elements);
-    integer* const exchanged = part_at<integer>(memory, pivots);
-    a.from.load(number, matrix);
-    if (a.less > 0) lapack::getrf(a.rows, a.columns, matrix, a.rows, exchanged);
-    take(number, matrix, exchanged);
-    return integer{0};
-  });
-  a.matrices.elements.storage().check();
-}
+/// A matrix with NaN is factored as LAPACK does it.
+constexpr auto none_left_out = [](const auto*, index_t) { return false; };
 
 /// Stores the permutation that undoes exchanges of rows.
 template <class R>
@@ -218,13 +208,15 @@ lu_result lu(const expr& a) {
     const tensor u = given.empty(with_matrix(batch, k, n), type, on);
     const matrix_batch to_p(p), to_l(l), to_u(u);
     visit(type, lapack::types{}, [&]<class T>(std::type_identity<T>) {
-      for_each_lu<T>(given, on, [&](index_t number, const T* factors, const integer* exchanged) {
-        store_permutation(to_p.at<lapack::real_of<T>>(number), m, exchanged, k);
-        to_l.store(number, factors, m);
+      const auto store = [&](const lu_of_matrix<T>& factors) {
+        const index_t number = factors.number;
+        store_permutation(to_p.at<lapack::real_of<T>>(number), m, factors.pivots, k);
+        to_l.store(number, factors.packed, m);
         keep_unit_lower(to_l.at<T>(number), m, k);
-        to_u.store(number, factors, m);
+        to_u.store(number, factors.packed, m);
         keep_upper(to_u.at<T>(number), k, n);
-      });
+      };
+      for_each_lu<T>(given.matrices, on, given.multiplications(), none_left_out, store);
     });
     const dtype result = given.matrices.result;
     return lu_result{for_all(p, real_dtype(result), given.matrices, 2, on),
@@ -244,10 +236,11 @@ lu_factors lu_factor(const expr& a) {
     const matrix_batch to(packed);
     auto* const to_pivots = reinterpret_cast<std::int64_t*>(pivots.data());
     visit(packed.dtype(), lapack::types{}, [&]<class T>(std::type_identity<T>) {
-      for_each_lu<T>(given, on, [&](index_t number, const T* factors, const integer* exchanged) {
-        to.store(number, factors, m);
-        for (index_t i = 0; i < k; ++i) to_pivots[number * k + i] = exchanged[i] - 1;
-      });
+      const auto store = [&](const lu_of_matrix<T>& factors) {
+        to.store(factors.number, factors.packed, m);
+        for (index_t i = 0; i < k; ++i) to_pivots[factors.number * k + i] = factors.pivots[i] - 1;
+      };
+      for_each_lu<T>(given.matrices, on, given.multiplications(), none_left_out, store);
     });
     return lu_factors{for_all(packed, given.matrices.result, given.matrices, 2, on),
                       for_all(pivots, dtype::int64, given.matrices, 1, on)};

@@ -2,11 +2,9 @@
 // in common.
 #pragma once
 
-#include <algorithm>
 #include <string>
 #include <type_traits>
 
-#include "core/enumerator.hpp"
 #include "core/widened.hpp"
 #include "ops/functions/linear_algebra/matrix_operands.hpp"
 #include "ops/linalg/lapack.hpp"
@@ -17,17 +15,6 @@
 namespace shale::ops {
 
 inline double cube(lapack::integer n) { return static_cast<double>(n) * n * n; }
-
-inline lapack::part as_part(triangle part) {
-  shale::detail::require_enumerator(part, triangle::upper, "triangle");
-  return part == triangle::lower ? lapack::part::lower : lapack::part::upper;
-}
-
-[[noreturn]] inline void throw_zero_on_diagonal(const failed_matrix& failed,
-                                                const held_matrices& a) {
-  a.throw_about(failed, "a triangular matrix is singular",
-                "element " + std::to_string(failed.info) + " of its diagonal is zero");
-}
 
 // ---- matrices that are prepared once ------------------------------------------------------------
 
@@ -131,36 +118,6 @@ tensor solve_with(const expr& a, const expr& b, const char* function, double mul
                              T* x) { apply(n, elements, pivots, k, x); });
       });
   return rounded(result, type, on);
-}
-
-/// The number, from 1, of the first zero on the diagonal of a column-major matrix, or 0.
-template <class T>
-lapack::integer first_zero_on_diagonal(lapack::integer n, const T* matrix) {
-  for (index_t i = 0; i < n; ++i)
-    if (matrix[i * n + i] == T(0)) return static_cast<lapack::integer>(i + 1);
-  return 0;
-}
-
-/// Makes all elements 0 that are not in a triangle.
-template <class T>
-void clear_outside(triangle part, lapack::integer n, T* matrix) {
-  for (index_t column = 0; column < n; ++column) {
-    T* const first = matrix + column * n;
-    if (part == triangle::lower) std::fill(first, first + column, T(0));
-    else std::fill(first + column + 1, first + n, T(0));
-  }
-}
-
-/// Makes all elements 0 of a triangular factor that belong to later columns (rows, if it is upper)
-/// than the first `rank`.
-template <class T>
-void clear_behind(triangle part, index_t n, index_t rank, T* matrix) {
-  if (part == triangle::lower) {
-    std::fill(matrix + rank * n, matrix + n * n, T(0));
-    return;
-  }
-  for (index_t column = 0; column < n; ++column)
-    std::fill(matrix + column * n + std::min(rank, column + 1), matrix + (column + 1) * n, T(0));
 }
 
 }  // namespace shale::ops

@@ -9,8 +9,8 @@
 
 #include "core/allocating.hpp"
 #include "core/enumerator.hpp"
-#include "ops/functions/linear_algebra/equations.hpp"
 #include "ops/functions/linear_algebra/matrix_operands.hpp"
+#include "ops/functions/linear_algebra/triangles.hpp"
 #include "ops/linalg/lapack.hpp"
 #include "ops/linalg/matrix_batch.hpp"
 #include "shale/error.hpp"
