@@ -85,9 +85,9 @@ node::~node() {
   node_ref chain;
   take_inputs(*this, chain);
   while (chain) {
-    node_ref rest = std::move(const_cast<node&>(*chain).destroyed_next);
-    take_inputs(const_cast<node&>(*chain), rest);
-    chain = std::move(rest);
+    node_ref others = std::move(const_cast<node&>(*chain).destroyed_next);
+    take_inputs(const_cast<node&>(*chain), others);
+    chain = std::move(others);
   }
 }
 

@@ -40,22 +40,22 @@ void multiply_blas(const matrix& out, const matrix& a, const matrix& b, bool acc
              k = static_cast<blasint>(a.columns);
   const auto lda = static_cast<blasint>(left.leading), ldb = static_cast<blasint>(right.leading);
   const auto ldc = static_cast<blasint>(std::max(out.row_stride, out.columns));
-  const T one = 1, rest = accumulate ? 1 : 0;
+  const T alpha = 1, beta = accumulate ? 1 : 0;
   const auto* from_a = reinterpret_cast<const T*>(a.first);
   const auto* from_b = reinterpret_cast<const T*>(b.first);
   auto* to = reinterpret_cast<T*>(out.first);
   if constexpr (std::is_same_v<T, float>)
-    cblas_sgemm(CblasRowMajor, left.transposed, right.transposed, m, n, k, one, from_a, lda, from_b,
-                ldb, rest, to, ldc);
+    cblas_sgemm(CblasRowMajor, left.transposed, right.transposed, m, n, k, alpha, from_a, lda,
+                from_b, ldb, beta, to, ldc);
   else if constexpr (std::is_same_v<T, double>)
-    cblas_dgemm(CblasRowMajor, left.transposed, right.transposed, m, n, k, one, from_a, lda, from_b,
-                ldb, rest, to, ldc);
+    cblas_dgemm(CblasRowMajor, left.transposed, right.transposed, m, n, k, alpha, from_a, lda,
+                from_b, ldb, beta, to, ldc);
   else if constexpr (std::is_same_v<T, std::complex<float>>)
-    cblas_cgemm(CblasRowMajor, left.transposed, right.transposed, m, n, k, &one, from_a, lda,
-                from_b, ldb, &rest, to, ldc);
+    cblas_cgemm(CblasRowMajor, left.transposed, right.transposed, m, n, k, &alpha, from_a, lda,
+                from_b, ldb, &beta, to, ldc);
   else
-    cblas_zgemm(CblasRowMajor, left.transposed, right.transposed, m, n, k, &one, from_a, lda,
-                from_b, ldb, &rest, to, ldc);
+    cblas_zgemm(CblasRowMajor, left.transposed, right.transposed, m, n, k, &alpha, from_a, lda,
+                from_b, ldb, &beta, to, ldc);
 }
 
 /// Multiplies integers or bools. A row of `out` is the sum of the rows of `b`, each times one

@@ -16,7 +16,7 @@ using detail::allocating;
 
 expr floor_divide(const expr& a, const expr& b) { return operated(operation::floor_divide, a, b); }
 expr remainder(const expr& a, const expr& b) { return a % b; }
-expr fmod(const expr& a, const expr& b) { return operated(operation::rest, a, b); }
+expr fmod(const expr& a, const expr& b) { return operated(operation::truncated_remainder, a, b); }
 expr pow(const expr& a, const expr& b) { return operated(operation::power, a, b); }
 expr atan2(const expr& y, const expr& x) { return operated(operation::atan2, y, x); }
 expr hypot(const expr& a, const expr& b) { return operated(operation::hypotenuse, a, b); }

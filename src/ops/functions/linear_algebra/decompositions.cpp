@@ -49,18 +49,19 @@ void keep_unit_lower(T* matrix, index_t rows, index_t columns) {
 struct factored_operand {
   held_matrices matrices;
   matrix_batch from;
-  integer rows, columns, less;
+  integer rows, columns, extent_min;
 
   factored_operand(const expr& a, const char* function)
       : matrices(a, function),
         from(matrices.elements),
         rows(from.rows()),
         columns(from.columns()),
-        less(std::min(rows, columns)) {}
+        extent_min(std::min(rows, columns)) {}
 
   /// For each matrix, roughly.
   double multiplications() const {
-    return static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(less);
+    return static_cast<double>(rows) * static_cast<double>(columns) *
+           static_cast<double>(extent_min);
   }
 
   batch_work work(const work_parts& parts) const {
@@ -95,33 +96,32 @@ void store_permutation(R* matrix, index_t rows, const integer* exchanged, index_
 template <class T>
 struct qr_memory {
   work_parts parts;
-  std::size_t elements, scales, rest;
-  index_t rest_count;
+  std::size_t elements, scales, work;
+  index_t work_count;
 
   qr_memory(const factored_operand& a, index_t q_columns) {
     elements = parts.add<T>(a.rows * std::max<index_t>(a.columns, q_columns));
-    scales = parts.add<T>(a.less);
-    rest_count = a.less == 0 ? 1 : lapack::geqrf_work<T>(a.rows, a.columns);
+    scales = parts.add<T>(a.extent_min);
+    work_count = a.extent_min == 0 ? 1 : lapack::geqrf_work<T>(a.rows, a.columns);
     if (a.rows > 0 && q_columns > 0)
-      rest_count = std::max(rest_count,
-                            lapack::orgqr_work<T>(a.rows, static_cast<integer>(q_columns), a.less));
-    integer_of(rest_count);
-    rest = parts.add<T>(rest_count);
+      work_count = std::max(
+          work_count, lapack::orgqr_work<T>(a.rows, static_cast<integer>(q_columns), a.extent_min));
+    integer_of(work_count);
+    work = parts.add<T>(work_count);
   }
 };
 
 /// Calls `take(number, factors, scales, work)` with the QR factors of every matrix: column-major.
 template <class T, class Take>
-void for_each_qr(const factored_operand& a, const qr_memory<T>& memory, executor& on, Take take) {
-  for_each_matrix(a.work(memory.parts), on, [&](index_t number, std::byte* work) {
-    T* const matrix = part_at<T>(work, memory.elements);
-    T* const scales = part_at<T>(work, memory.scales);
-    T* const rest = part_at<T>(work, memory.rest);
+void for_each_qr(const factored_operand& a, const qr_memory<T>& at, executor& on, Take take) {
+  for_each_matrix(a.work(at.parts), on, [&](index_t number, std::byte* memory) {
+    T* const matrix = part_at<T>(memory, at.elements);
+    T* const scales = part_at<T>(memory, at.scales);
+    T* const work = part_at<T>(memory, at.work);
     a.from.load(number, matrix);
-    if (a.less > 0)
-      lapack::geqrf(a.rows, a.columns, matrix, scales, rest,
-                    static_cast<integer>(memory.rest_count));
-    take(number, matrix, scales, rest);
+    if (a.extent_min > 0)
+      lapack::geqrf(a.rows, a.columns, matrix, scales, work, static_cast<integer>(at.work_count));
+    take(number, matrix, scales, work);
     return integer{0};
   });
   a.matrices.elements.storage().check();
@@ -138,8 +138,8 @@ struct q_extents {
     require_matrices(c.shape(), "apply_q");
     rows = c.shape(-2);
     columns = c.shape(-1);
-    const index_t less = std::min(packed[packed.size() - 2], packed.back());
-    if (factors.scales.shape() != with_vector(batch_of(packed), less))
+    const index_t reflection_count = std::min(packed[packed.size() - 2], packed.back());
+    if (factors.scales.shape() != with_vector(batch_of(packed), reflection_count))
       throw error(
           errc::invalid_argument, "apply_q: the scales are not those of the factors",
           {"got shapes " + to_string(packed) + " and " + to_string(factors.scales.shape())});
@@ -156,7 +156,7 @@ template <class T>
 tensor q_applied(const held_matrices& packed, const tensor& scales, const tensor& c,
                  const q_extents& extents, lapack::operation how, lapack::side where,
                  executor& on) {
-  const index_t less = scales.shape(-1), q_rows = packed.elements.shape(-2);
+  const index_t reflection_count = scales.shape(-1), q_rows = packed.elements.shape(-2);
   const auto rows = integer_of(extents.rows), columns = integer_of(extents.columns);
   const tensor out =
       tensor::empty(with_matrix(extents.batch, rows, columns), dtype_of<T>(), &on.pool());
@@ -164,29 +164,32 @@ tensor q_applied(const held_matrices& packed, const tensor& scales, const tensor
     return matrix_batch(values.broadcast_to(with_matrix(extents.batch, m, n)));
   };
   // The reflections are the first columns.
-  const matrix_batch reflections = spread(packed.elements.narrow(-1, 0, less), q_rows, less);
-  const matrix_batch factors = spread(scales.expand_dims(-1), less, 1);
+  const matrix_batch reflections =
+      spread(packed.elements.narrow(-1, 0, reflection_count), q_rows, reflection_count);
+  const matrix_batch factors = spread(scales.expand_dims(-1), reflection_count, 1);
   const matrix_batch from = spread(c, rows, columns), to(out);
-  const bool empty = out.size() == 0 || less == 0;
+  const bool empty = out.size() == 0 || reflection_count == 0;
   work_parts parts;
-  const std::size_t q_at = parts.add<T>(q_rows * less), scales_at = parts.add<T>(less),
+  const std::size_t q_at = parts.add<T>(q_rows * reflection_count),
+                    scales_at = parts.add<T>(reflection_count),
                     c_at = parts.add<T>(extents.rows * extents.columns);
-  const index_t rest_count =
-      empty ? 1 : lapack::ormqr_work<T>(where, rows, columns, static_cast<integer>(less));
-  const std::size_t rest_at = parts.add<T>(rest_count);
-  const batch_work work{
-      to.count(), parts.bytes(),
-      static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(less),
-      parallel::distinct_bytes(c) + packed.bytes()};
+  const index_t work_count =
+      empty ? 1
+            : lapack::ormqr_work<T>(where, rows, columns, static_cast<integer>(reflection_count));
+  const std::size_t work_at = parts.add<T>(work_count);
+  const batch_work work{to.count(), parts.bytes(),
+                        static_cast<double>(rows) * static_cast<double>(columns) *
+                            static_cast<double>(reflection_count),
+                        parallel::distinct_bytes(c) + packed.bytes()};
   for_each_matrix(work, on, [&](index_t number, std::byte* memory) {
     T* const values = part_at<T>(memory, c_at);
     from.load(number, values);
     if (!empty) {
       reflections.load(number, part_at<T>(memory, q_at));
       factors.load(number, part_at<T>(memory, scales_at));
-      lapack::ormqr(where, how, rows, columns, static_cast<integer>(less), part_at<T>(memory, q_at),
-                    part_at<T>(memory, scales_at), values, part_at<T>(memory, rest_at),
-                    integer_of(rest_count));
+      lapack::ormqr(where, how, rows, columns, static_cast<integer>(reflection_count),
+                    part_at<T>(memory, q_at), part_at<T>(memory, scales_at), values,
+                    part_at<T>(memory, work_at), integer_of(work_count));
     }
     to.store(number, values);
     return integer{0};
@@ -202,7 +205,7 @@ lu_result lu(const expr& a) {
     executor& on = parallel::begin_call();
     const dtype type = given.matrices.compute;
     const dims batch = given.matrices.batch();
-    const index_t m = given.rows, n = given.columns, k = given.less;
+    const index_t m = given.rows, n = given.columns, k = given.extent_min;
     const tensor p = given.empty(with_matrix(batch, m, m), real_dtype(type), on);
     const tensor l = given.empty(with_matrix(batch, m, k), type, on);
     const tensor u = given.empty(with_matrix(batch, k, n), type, on);
@@ -230,7 +233,7 @@ lu_factors lu_factor(const expr& a) {
     const factored_operand given(a, "lu_factor");
     executor& on = parallel::begin_call();
     const dims batch = given.matrices.batch();
-    const index_t m = given.rows, n = given.columns, k = given.less;
+    const index_t m = given.rows, n = given.columns, k = given.extent_min;
     const tensor packed = given.empty(with_matrix(batch, m, n), given.matrices.compute, on);
     const tensor pivots = given.empty(with_vector(batch, k), dtype::int64, on);
     const matrix_batch to(packed);
@@ -284,7 +287,7 @@ qr_result qr(const expr& a, qr_columns columns) {
     executor& on = parallel::begin_call();
     const dtype type = given.matrices.compute;
     const index_t m = given.rows, n = given.columns;
-    const index_t k = columns == qr_columns::complete ? m : given.less;
+    const index_t k = columns == qr_columns::complete ? m : given.extent_min;
     const tensor q = given.empty(with_matrix(given.matrices.batch(), m, k), type, on);
     const tensor r = given.empty(with_matrix(given.matrices.batch(), k, n), type, on);
     const matrix_batch to_q(q), to_r(r);
@@ -294,8 +297,8 @@ qr_result qr(const expr& a, qr_columns columns) {
         to_r.store(number, factors, m);
         keep_upper(to_r.at<T>(number), k, n);
         if (m > 0 && k > 0)
-          lapack::orgqr(given.rows, static_cast<integer>(k), given.less, factors, scales, work,
-                        static_cast<integer>(memory.rest_count));
+          lapack::orgqr(given.rows, static_cast<integer>(k), given.extent_min, factors, scales,
+                        work, static_cast<integer>(memory.work_count));
         to_q.store(number, factors, m);
       });
     });
@@ -309,14 +312,14 @@ tensor qr_r(const expr& a) {
     const factored_operand given(a, "qr_r");
     executor& on = parallel::begin_call();
     const dims batch = given.matrices.batch();
-    const tensor r =
-        given.empty(with_matrix(batch, given.less, given.columns), given.matrices.compute, on);
+    const tensor r = given.empty(with_matrix(batch, given.extent_min, given.columns),
+                                 given.matrices.compute, on);
     const matrix_batch to(r);
     visit(r.dtype(), lapack::types{}, [&]<class T>(std::type_identity<T>) {
       const qr_memory<T> memory(given, 0);
       for_each_qr<T>(given, memory, on, [&](index_t number, const T* factors, const T*, T*) {
         to.store(number, factors, given.rows);
-        keep_upper(to.at<T>(number), given.less, given.columns);
+        keep_upper(to.at<T>(number), given.extent_min, given.columns);
       });
     });
     return for_all(r, given.matrices.result, given.matrices, 2, on);
@@ -330,14 +333,15 @@ qr_factors qr_factor(const expr& a) {
     const dims batch = given.matrices.batch();
     const dtype type = given.matrices.compute;
     const tensor packed = given.empty(with_matrix(batch, given.rows, given.columns), type, on);
-    const tensor scales = given.empty(with_vector(batch, given.less), type, on);
+    const tensor scales = given.empty(with_vector(batch, given.extent_min), type, on);
     const matrix_batch to(packed);
     visit(type, lapack::types{}, [&]<class T>(std::type_identity<T>) {
       const qr_memory<T> memory(given, 0);
       T* const to_scales = reinterpret_cast<T*>(scales.data());
       for_each_qr<T>(given, memory, on, [&](index_t number, const T* factors, const T* found, T*) {
         to.store(number, factors, given.rows);
-        if (given.less > 0) std::copy_n(found, given.less, to_scales + number * given.less);
+        if (given.extent_min > 0)
+          std::copy_n(found, given.extent_min, to_scales + number * given.extent_min);
       });
     });
     return qr_factors{for_all(packed, given.matrices.result, given.matrices, 2, on),
@@ -390,7 +394,7 @@ pivoted_cholesky_result pivoted_cholesky(const expr& a, triangle part, double to
       using R = lapack::real_of<T>;
       work_parts parts;
       const std::size_t elements = parts.add<T>(index_t{n} * n), order = parts.add<integer>(n),
-                        rest = parts.add<R>(2 * index_t{n});
+                        work = parts.add<R>(2 * index_t{n});
       for_each_matrix(given.work(parts), on, [&](index_t number, std::byte* memory) {
         T* const matrix = part_at<T>(memory, elements);
         integer* const found = part_at<integer>(memory, order);
@@ -399,7 +403,7 @@ pivoted_cholesky_result pivoted_cholesky(const expr& a, triangle part, double to
         const integer columns =
             n == 0 ? 0
                    : lapack::pstrf(stored, n, matrix, found, static_cast<R>(tolerance),
-                                   part_at<R>(memory, rest));
+                                   part_at<R>(memory, work));
         clear_outside(part, n, matrix);
         clear_behind(part, n, columns, matrix);
         to.store(number, matrix);

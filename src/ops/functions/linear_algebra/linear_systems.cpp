@@ -51,14 +51,14 @@ tensor transformed(const expr& a, const char* function, WorkElements work_elemen
         work_parts parts;
         const std::size_t elements = parts.add<T>(index_t{n} * n);
         const std::size_t pivots = parts.add<integer>(n);
-        const std::size_t rest = parts.add<T>(work_count);
+        const std::size_t work_at = parts.add<T>(work_count);
         const batch_work work{from.count(), parts.bytes(), cube(n), matrices.bytes()};
         const auto failed = for_each_matrix(work, on, [&](index_t number, std::byte* memory) {
           if (n == 0) return integer{0};
           T* const matrix = part_at<T>(memory, elements);
           from.load(number, matrix);
           const integer info = compute(n, matrix, part_at<integer>(memory, pivots),
-                                       part_at<T>(memory, rest), integer_of(work_count));
+                                       part_at<T>(memory, work_at), integer_of(work_count));
           if (info == 0) to.store(number, matrix);
           return info;
         });
