@@ -28,7 +28,7 @@ namespace {
 
 [[noreturn]] void throw_singular(const failed_matrix& failed, const held_matrices& a) {
   a.throw_about(failed, "a matrix is singular",
-                "pivot " + std::to_string(failed.info) + " of its LU factorization is zero");
+                diagonal_element(failed.info) + " of its LU factor u is zero");
 }
 
 // ---- results of the shape of the operand --------------------------------------------------------

@@ -28,11 +28,18 @@ lapack::integer first_zero_on_diagonal(lapack::integer n, const T* matrix) {
   return 0;
 }
 
+/// What an error calls the element of a diagonal that LAPACK numbers from 1. Like axes and batches, it
+/// counts from 0: "element (2, 2)".
+inline std::string diagonal_element(lapack::integer number) {
+  const std::string position = std::to_string(number - 1);
+  return "element (" + position + ", " + position + ")";
+}
+
 /// Throws an error about a matrix for which `first_zero_on_diagonal` returned a number.
 [[noreturn]] inline void throw_zero_on_diagonal(const failed_matrix& failed,
                                                 const held_matrices& a) {
   a.throw_about(failed, "a triangular matrix is singular",
-                "element " + std::to_string(failed.info) + " of its diagonal is zero");
+                "its " + diagonal_element(failed.info) + " is zero");
 }
 
 /// Makes all elements 0 that are not in a triangle.
