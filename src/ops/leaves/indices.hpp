@@ -16,8 +16,8 @@ namespace shale::ops {
 /// Throws   invalid_argument (no integer dtype), naming `function`
 expr as_positions(const expr& indices, const char* function);
 
-/// Requires that indices have the rank of an array, and that they are no longer than the array along
-/// all axes but `axis`. The error calls the array by `array_name`, such as "operand".
+/// Requires that indices have the rank of an array, and that they are no longer than the array,
+/// except along `axis`. The error calls the array by `array_name`, such as "operand".
 /// Throws   invalid_argument, naming `function`
 void require_not_longer(const dims& indices, const dims& array, index_t axis, const char* function,
                         const char* array_name);

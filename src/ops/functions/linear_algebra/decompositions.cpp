@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -376,8 +377,11 @@ tensor apply_q(const qr_factors& factors, const expr& c, matrix_use use, q_side 
   });
 }
 
-pivoted_cholesky_result pivoted_cholesky(const expr& a, triangle part, double tolerance) {
+pivoted_cholesky_result pivoted_cholesky(const expr& a, triangle part,
+                                         std::optional<double> tolerance) {
   return allocating([&] {
+    require_tolerance(tolerance, "pivoted_cholesky");
+    const double limit = tolerance.value_or(-1);  // LAPACK knows the default
     const lapack::part stored = as_part(part);
     require_square(a.shape(), "pivoted_cholesky");
     const factored_operand given(a, "pivoted_cholesky");
@@ -400,10 +404,10 @@ pivoted_cholesky_result pivoted_cholesky(const expr& a, triangle part, double to
         integer* const found = part_at<integer>(memory, order);
         given.from.load(number, matrix);
         std::iota(found, found + n, 1);
-        const integer columns =
-            n == 0 ? 0
-                   : lapack::pstrf(stored, n, matrix, found, static_cast<R>(tolerance),
-                                   part_at<R>(memory, work));
+        const integer columns = n == 0
+                                    ? 0
+                                    : lapack::pstrf(stored, n, matrix, found, static_cast<R>(limit),
+                                                    part_at<R>(memory, work));
         clear_outside(part, n, matrix);
         clear_behind(part, n, columns, matrix);
         to.store(number, matrix);

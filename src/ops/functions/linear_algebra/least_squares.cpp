@@ -116,12 +116,6 @@ tensor pseudo_inverse_times(const svd_result& factors, double tolerance, const t
   return out;
 }
 
-void require_tolerance(const std::optional<double>& tolerance, const char* function) {
-  if (tolerance && !(*tolerance >= 0))
-    throw error(errc::invalid_argument, std::string(function) + " needs a tolerance of 0 or more",
-                {"got " + std::to_string(*tolerance)});
-}
-
 }  // namespace
 
 lstsq_result lstsq(const expr& a, const expr& b, std::optional<double> tolerance) {

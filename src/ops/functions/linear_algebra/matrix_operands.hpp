@@ -1,6 +1,7 @@
 // Operands and results of the functions that LAPACK computes: dtypes, shapes, elements in memory.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "core/grid.hpp"
@@ -43,6 +44,13 @@ inline void require_square(const dims& shape, const char* function) {
   if (shape[shape.size() - 2] != shape.back())
     throw error(errc::invalid_argument, std::string(function) + " needs square matrices",
                 {"got shape " + to_string(shape)});
+}
+
+/// Throws   invalid_argument (a tolerance that is negative or NaN)
+inline void require_tolerance(const std::optional<double>& tolerance, const char* function) {
+  if (tolerance && !(*tolerance >= 0))
+    throw error(errc::invalid_argument, std::string(function) + " needs a tolerance of 0 or more",
+                {"got " + std::to_string(*tolerance)});
 }
 
 /// An operand whose matrices LAPACK reads.

@@ -28,8 +28,8 @@ lapack::integer first_zero_on_diagonal(lapack::integer n, const T* matrix) {
   return 0;
 }
 
-/// What an error calls the element of a diagonal that LAPACK numbers from 1. Like axes and batches, it
-/// counts from 0: "element (2, 2)".
+/// Names an element of a diagonal in an error, such as "element (2, 2)". `number` counts from 1, as
+/// LAPACK does; the text counts from 0, like axes and batches.
 inline std::string diagonal_element(lapack::integer number) {
   const std::string position = std::to_string(number - 1);
   return "element (" + position + ", " + position + ")";
