@@ -137,9 +137,9 @@ complex_gesdd_call<c128> zgesdd_;
 complex_geev_call<c128> zgeev_;
 gemm_call<c128> zgemm_;
 
-// LAPACK joins texts by this function of Fortran's run-time library, and needs nothing else of that
-// library. With a definition here, programs do not have to be linked to it. The definition is weak
-// for programs that are.
+// LAPACK joins texts by this function of Fortran's run-time library. It needs nothing else of that
+// library, so with a definition here programs need not be linked to the library. The definition is
+// weak, so that programs that are linked to it have the library's own.
 __attribute__((weak)) void _gfortran_concat_string(length to_length, char* to, length a_length,
                                                    const char* a, length b_length, const char* b) {
   const length first = std::min(a_length, to_length);
@@ -164,8 +164,8 @@ constexpr auto choose() {
 // The distance of columns must be at least 1, also in matrices without elements.
 integer leading_of(integer rows) { return std::max<integer>(rows, 1); }
 
-// The size of work memory that a query returned in its first element. The number was rounded to T,
-// so the next larger one counts.
+// The size of work memory, which a query returns as an element. LAPACK may have rounded the size
+// down to T, so the next larger number is taken.
 template <class T>
 index_t work_count(T answer) {
   using R = real_of<T>;
