@@ -123,7 +123,7 @@ void refuse_complex(const expr& a, const char* function) {
 bool is_small(const expr& a) { return detail::widened(a.dtype()) != a.dtype(); }
 expr widened(const expr& a) { return is_small(a) ? astype(a, dtype::float32) : a; }
 
-// Floating and complex operands stay; integers become floats.
+// Floating and complex operands keep their dtype; integers become floats.
 expr in_fractions(const expr& a) { return is_inexact(a.dtype()) ? a : a * 1.0; }
 
 }  // namespace

@@ -46,7 +46,7 @@ void keep_unit_lower(T* matrix, index_t rows, index_t columns) {
   }
 }
 
-/// What all functions here begin with: an operand in memory and its extents.
+/// An operand in memory and its extents, with which all functions here begin.
 struct factored_operand {
   held_matrices matrices;
   matrix_batch from;
@@ -59,7 +59,7 @@ struct factored_operand {
         columns(from.columns()),
         extent_min(std::min(rows, columns)) {}
 
-  /// For each matrix, roughly.
+  /// The multiplications for one matrix, roughly.
   double multiplications() const {
     return static_cast<double>(rows) * static_cast<double>(columns) *
            static_cast<double>(extent_min);
@@ -76,10 +76,11 @@ struct factored_operand {
 
 // ---- LU -----------------------------------------------------------------------------------------
 
-/// A matrix with NaN is factored as LAPACK does it.
+/// Leaves no matrix out: LAPACK factors matrices with NaN too.
 constexpr auto none_left_out = [](const auto*, index_t) { return false; };
 
-/// Stores the permutation that undoes exchanges of rows.
+/// Stores the permutation that undoes exchanges of rows. Row i was exchanged with row
+/// exchanged[i] - 1.
 template <class R>
 void store_permutation(R* matrix, index_t rows, const integer* exchanged, index_t count) {
   std::vector<index_t> source(static_cast<std::size_t>(rows));
@@ -128,7 +129,7 @@ void for_each_qr(const factored_operand& a, const qr_memory<T>& at, executor& on
   a.matrices.elements.storage().check();
 }
 
-/// The rows and columns that an application of q has, checked.
+/// The extents of a product with q. The constructor checks that the operands fit each other.
 struct q_extents {
   dims batch;
   index_t rows, columns;
@@ -259,7 +260,7 @@ tensor lu_solve(const lu_factors& factors, const expr& b) {
     if (factors.pivots.shape() != with_vector(batch_of(shape), n))
       throw error(errc::invalid_argument, "lu_solve: the pivots are not those of the factors",
                   {"got shapes " + to_string(shape) + " and " + to_string(factors.pivots.shape())});
-    // They become indices, so they are copied before they are looked at.
+    // Pivots become indices, so they are copied before they are checked.
     tensor exchanged = eval(astype(expr(factors.pivots), dtype::int64)).clone();
     auto* const first = reinterpret_cast<const std::int64_t*>(exchanged.data());
     const bool fit = std::all_of(first, first + exchanged.size(),
@@ -381,7 +382,7 @@ pivoted_cholesky_result pivoted_cholesky(const expr& a, triangle part,
                                          std::optional<double> tolerance) {
   return allocating([&] {
     require_tolerance(tolerance, "pivoted_cholesky");
-    const double limit = tolerance.value_or(-1);  // LAPACK knows the default
+    const double limit = tolerance.value_or(-1);  // a negative one: LAPACK's default
     const lapack::part stored = as_part(part);
     require_square(a.shape(), "pivoted_cholesky");
     const factored_operand given(a, "pivoted_cholesky");

@@ -1,5 +1,5 @@
-// Systems of equations with matrices that are factored, or triangular: what `solve` and its kind have
-// in common.
+// Systems of equations with factored or triangular matrices: what `solve` and its kind have in
+// common.
 #pragma once
 
 #include <string>
@@ -24,9 +24,10 @@ struct prepared_matrices {
   tensor pivots;  // int32, (…, 1, n): of LU factorizations
 };
 
-/// Copies all matrices of an operand to column-major memory in `type`, and calls `prepare` for
-/// each, with the elements and room for pivots. A matrix for which it returns a number is handed to
-/// `fail`.
+/// Copies all matrices of an operand to column-major memory, as elements of T, and calls
+/// `prepare(elements, pivots)` for each, with room for pivots. It returns 0, or LAPACK's `info` if
+/// the matrix cannot be prepared. `fail(failed, a)` then throws an error about the first such
+/// matrix.
 template <class T, class Prepare, class Fail>
 prepared_matrices prepared(const held_matrices& a, executor& on, double multiplications,
                            Prepare prepare, Fail fail) {
@@ -50,7 +51,7 @@ prepared_matrices prepared(const held_matrices& a, executor& on, double multipli
 /// The right-hand sides of a system of equations.
 struct right_sides {
   tensor elements;  // (…, n, k)
-  bool vector;      // it was (n)
+  bool vector;      // the operand had the shape (n)
 
   right_sides(const expr& a, const expr& b, const char* function) : vector(b.rank() == 1) {
     require_square(a.shape(), function);
@@ -68,7 +69,7 @@ struct right_sides {
 };
 
 /// Solves equations with prepared matrices: `apply(elements, pivots, k, b)` replaces the n x k
-/// elements of b.
+/// elements of b by the solution.
 template <class T, class Apply>
 tensor solved(const prepared_matrices& a, const dims& shape, const right_sides& b, executor& on,
               Apply apply) {
@@ -96,8 +97,8 @@ tensor solved(const prepared_matrices& a, const dims& shape, const right_sides& 
   return b.vector ? out.squeeze(-1) : out;
 }
 
-/// Prepares the matrices, and solves with them, in the dtype that both operands promote to. Pivots
-/// that are given, (…, 1, n), take the place of those that `prepare` stores.
+/// Prepares the matrices, and solves with them, in the dtype that both operands promote to. If
+/// pivots of shape (…, 1, n) are given, they replace those that `prepare` stores.
 template <class Prepare, class Fail, class Apply>
 tensor solve_with(const expr& a, const expr& b, const char* function, double multiplications_n3,
                   Prepare prepare, Fail fail, Apply apply, const tensor* pivots_or_null = nullptr) {

@@ -34,7 +34,7 @@ double tolerance_of(const std::optional<double>& given, const dims& shape, dtype
   return static_cast<double>(std::max(shape[shape.size() - 2], shape.back())) * epsilon;
 }
 
-/// Whether singular values count, for each.
+/// For each singular value, whether it counts as larger than zero.
 expr counted(const tensor& values, double tolerance) {
   return expr(values) > max(expr(values), {-1}, keepdims::yes) * tolerance;
 }
@@ -100,7 +100,7 @@ void apply_pseudo_inverse(const svd_result& factors, double tolerance, const ten
   b.storage().check();
 }
 
-/// The decomposition in the dtype of LAPACK, which float16 would round.
+/// The decomposition in the dtype of LAPACK, so that it is not rounded to float16 or bfloat16.
 svd_result wide_svd(const expr& a, dtype computed) {
   return svd(astype(a, computed), svd_vectors::reduced);
 }

@@ -33,8 +33,9 @@ namespace {
 
 // ---- results of the shape of the operand --------------------------------------------------------
 
-/// A new matrix for each square one: `compute(n, elements, pivots, work, work_count)` replaces the
-/// elements of a column-major copy. `work_elements(n)` says how much work memory it wants.
+/// Makes a new matrix from each square matrix: `compute(n, elements, pivots, work, work_count)`
+/// replaces the elements of a column-major copy. `work_elements(as, n)` returns how many elements
+/// of work memory that needs.
 template <class WorkElements, class Compute, class Fail>
 tensor transformed(const expr& a, const char* function, WorkElements work_elements, Compute compute,
                    Fail fail) {
@@ -73,7 +74,7 @@ constexpr auto no_work = []<class T>(std::type_identity<T>, integer) { return in
 
 // ---- determinants -------------------------------------------------------------------------------
 
-/// A product of many factors, which neither overflows nor underflows on the way.
+/// A product of many factors. Its intermediate results neither overflow nor underflow.
 template <class T>
 class scaled_product {
  public:
@@ -96,7 +97,8 @@ class scaled_product {
     else return std::scalbn(value, exponent);
   }
 
-  /// Keeps the exponent of a number apart. Zero, infinity and NaN have none.
+  /// Adds the exponent of a number to `exponent_`, and returns the number without it. Zero,
+  /// infinity and NaN have no exponent, and stay as they are.
   T normalized(T value) {
     const R size = std::max(std::abs(std::real(value)), std::abs(std::imag(value)));
     if (!(size > 0) || !std::isfinite(size)) return value;

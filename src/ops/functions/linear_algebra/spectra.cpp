@@ -23,7 +23,8 @@ using lapack::integer;
 
 namespace {
 
-/// What LAPACK never returns: the matrix has an element that is NaN or infinite.
+/// Stands for a matrix that has an element that is NaN or infinite. LAPACK never returns this
+/// number.
 constexpr integer not_finite = -1;
 
 void require_success(const std::optional<failed_matrix>& failed, const held_matrices& a) {
@@ -43,7 +44,7 @@ bool all_finite(const T* values, index_t count) {
   });
 }
 
-/// The same for one triangle of a column-major matrix.
+/// Whether one triangle of a column-major matrix has only finite elements.
 template <class T>
 bool triangle_is_finite(lapack::part stored, integer n, const T* matrix) {
   for (index_t column = 0; column < n; ++column) {
@@ -118,13 +119,13 @@ eigh_result hermitian(const expr& a, const char* function, triangle part, lapack
 
 // ---- any square matrices ------------------------------------------------------------------------
 
-/// The complex dtype that results of `type` have.
+/// The complex dtype of results, for matrices of `type`.
 dtype complex_dtype(dtype type) {
   return type == dtype::float64 || type == dtype::complex128 ? dtype::complex128 : dtype::complex64;
 }
 
-/// Makes complex vectors of those that LAPACK stores for real matrices: a pair of conjugate
-/// eigenvalues has the real parts in one column and the imaginary parts in the next.
+/// Makes complex vectors from those that LAPACK stores for real matrices. For a pair of conjugate
+/// eigenvalues, one column has the real parts and the next one the imaginary parts.
 template <class R>
 void join_pairs(integer n, const R* imaginary, const R* columns, std::complex<R>* vectors) {
   for (index_t j = 0; j < n; ++j) {
@@ -211,7 +212,7 @@ eig_result general(const expr& a, const char* function, lapack::vectors wanted) 
 
 // ---- singular values ----------------------------------------------------------------------------
 
-/// Sets the column-major n x n identity.
+/// Stores the n x n identity, column-major.
 template <class T>
 void set_identity(T* matrix, index_t n) {
   std::fill_n(matrix, n * n, T(0));
@@ -253,7 +254,8 @@ void decompose(const held_matrices& a, const svd_extents& shape, const svd_resul
     T* const u = part_at<T>(memory, u_at);
     T* const vh = part_at<T>(memory, vh_at);
     if (shape.value_count == 0) {
-      // Without values, all vectors of one side are left: those of the identity.
+      // A matrix without elements has no singular values, but may have vectors on one side: those
+      // of the identity.
       if (!with_vectors) return integer{0};
       set_identity(u, shape.u_columns);
       set_identity(vh, shape.vh_rows);

@@ -54,7 +54,8 @@ void for_each_part(const expr& x, const std::optional<expr>& weights, executor& 
   });
 }
 
-// Equal bins, or bins between edges. Elements are in bin -1 if they are in none.
+// Bins of equal width, or bins between given edges. An element that lies in no bin has the number
+// -1.
 class bins_of_values {
  public:
   explicit bins_of_values(std::vector<double> edges) : edges_(std::move(edges)) {}
@@ -147,8 +148,8 @@ std::vector<std::int64_t> counted_in_bins(const expr& x, const bins_of_values& b
   return counts;
 }
 
-// Adds weights to sums. Each thread serves a part of the sums, so each sum is added in the order of
-// the elements.
+// Adds weights to sums. Each thread adds to its own part of the sums, so the weights of one sum are
+// added in the order of the elements.
 template <class Bin>
 void add_weights(index_t count, const tensor& weights, std::vector<double>& sums, executor& on,
                  const Bin& bin) {
@@ -232,8 +233,8 @@ value_range range_of(const expr& x, const std::optional<value_range>& given) {
   return range;
 }
 
-// The number that an integer counts for; -1 if it is negative, and the largest one if it does not fit
-// in int64.
+// An integer as the number that bincount counts. It is -1 for a negative integer, and the largest
+// int64 for an integer that does not fit.
 template <class T>
 index_t number_at(const std::byte* elements, index_t i) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -251,7 +252,7 @@ index_t number_at(const std::byte* elements, index_t i) {
 using counting_types = type_list<bool, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
                                  std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>;
 
-// Makes room for the numbers of a part, the largest of which is `number`.
+// Makes room for the sums of the numbers 0 to `number`.
 template <class T>
 void make_room(std::vector<T>& sums, index_t number, const executor& on) {
   if (number < static_cast<index_t>(sums.size())) return;
@@ -264,7 +265,7 @@ void make_room(std::vector<T>& sums, index_t number, const executor& on) {
               {"got a negative element"});
 }
 
-// The largest number of a range of elements; -1 if there is none.
+// The largest number of a range of elements; -1 if the range is empty.
 template <class T>
 index_t largest_number_of(const std::byte* elements, index_t first, index_t end) {
   index_t most = -1;

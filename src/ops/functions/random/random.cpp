@@ -57,7 +57,7 @@ void check_floating(std::string_view function, dtype type) {
     throw_dtype(function, type, "float16, bfloat16, float32 or float64");
 }
 
-// `value` in a dtype that `check_floating` takes.
+// A value, rounded to a dtype that `check_floating` takes.
 double rounded(double value, dtype type) {
   return visit(type, floating_types{}, [&]<class T>(std::type_identity<T>) {
     return scalar(scalar(value).as<T>()).template as<double>();
@@ -88,8 +88,8 @@ void check_probability(std::string_view function, double probability, bool may_b
                              may_be_0 ? "0 to" : "more than 0, to")});
 }
 
-// Makes an expression of random numbers that are computed in `computed` and converted to `type`.
-// The generator moves on only if nothing has thrown.
+// Makes an expression of random numbers. They are computed in the dtype `computed` and converted to
+// `type`. If the call throws, the generator keeps its position.
 expr drawn(generator& from, const dims& shape, distribution kind, random_draw draw, dtype computed,
            dtype type) {
   const auto elements = static_cast<std::uint64_t>(element_count(shape));
@@ -144,8 +144,8 @@ double log_near_1(double f) {
   return 2 * s * sum;
 }
 
-// -log(1 - p) for 0 < p <= 1. The C library's function may differ between machines, and so would
-// the numbers.
+// -log(1 - p) for 0 < p <= 1. The C library's logarithm may differ between machines, and then the
+// random numbers would differ too.
 double minus_log_of_failure(double p) {
   if (p == 1) return std::numeric_limits<double>::infinity();
   if (p <= 0.25) return -log_near_1(-p);
@@ -270,8 +270,8 @@ expr integers(generator& from, const dims& shape, const scalar& low, const scala
     random_draw draw;
     draw.whole = static_cast<std::uint64_t>(first);
     draw.count = static_cast<std::uint64_t>(end - first);
-    // A range of all 2^64 integers has the count 2^64, which wraps to 0. Every word is then a
-    // result.
+    // A range of all 2^64 integers has the count 2^64, which wraps to 0. The results are then the
+    // words themselves.
     const distribution kind_of_draw = draw.count == 0 ? distribution::words
                                       : draw.count < (std::uint64_t{1} << 32)
                                           ? distribution::integers
@@ -292,8 +292,9 @@ tensor permutation(generator& from, index_t count) {
     random_draw draw;
     draw.seed = from.seed();
     const auto words = ops::find_random_kernel(distribution::words, dtype::uint64);
-    // Each place, from the last one down, takes one of the numbers that are left. Its word is the
-    // one at its own position (R. Durstenfeld, Algorithm 235: random permutation, CACM 7, 1964).
+    // From the last place down, each place takes one of the numbers that are left, which its random
+    // word chooses. The word of a place has the position of the generator plus the place
+    // (R. Durstenfeld, Algorithm 235: random permutation, CACM 7, 1964).
     constexpr index_t held_max = 1024;
     std::array<std::uint64_t, held_max> held;
     __extension__ using product = unsigned __int128;
@@ -317,10 +318,10 @@ tensor permutation(generator& from, index_t count) {
 
 namespace {
 
-// A cancellation is looked for after this many draws.
+// The number of draws after which a call looks for a cancellation.
 constexpr index_t draws_between_looks = index_t{1} << 14;
 
-// Replaces the weights of a row by the sums up to each of them. Returns the whole sum.
+// Replaces each weight of a row by the sum of the weights up to it. Returns the sum of all.
 double accumulate(double* weights, index_t count, index_t row) {
   double sum = 0;
   for (index_t k = 0; k < count; ++k) {
@@ -352,9 +353,11 @@ void require_categories(const tensor& weights, index_t count) {
   }
 }
 
-// An exponential number divided by its weight is smallest with a probability in proportion to the
-// weight, and so is the next one among the rest. Weights are taken as parts of the largest one, so
-// that quotients of tiny weights are finite. Quotients of other weights come before NaN.
+// Each category draws an exponential number and divides it by its weight. The smallest quotient
+// belongs to a category with a probability in proportion to its weight, and so does the next one
+// among the categories that are left (Efraimidis and Spirakis). Weights are divided by the largest
+// one first, so that quotients of tiny weights are finite. A weight of 0 gives NaN, which sorts
+// behind all quotients.
 tensor drawn_once(generator& from, const expr& weights, index_t count) {
   dims shape = weights.shape();
   check_positions(from, static_cast<std::uint64_t>(element_count(shape)));
@@ -402,9 +405,10 @@ tensor multinomial(generator& from, const expr& weights, index_t count, replacem
     const auto* fraction = reinterpret_cast<const double*>(fractions.data());
     for (index_t row = 0; row < rows; ++row, sum += categories) {
       const double total = accumulate(sum, categories, row);
-      // The first category whose sum is larger. A category of weight 0 has no larger sum than the
-      // one before it, so it is not found. If the total is subnormal, its product with a fraction
-      // may be rounded up to it: that is the last category with a weight.
+      // The result is the first category whose sum is larger than the product of fraction and
+      // total. A category of weight 0 has the same sum as the one before it, so it is never found.
+      // If the total is subnormal, the product may be rounded up to the total; the result is then
+      // the last category with a weight.
       const double* const last = std::lower_bound(sum, sum + categories, total);
       for (index_t k = 0; k < count; ++k) {
         if (k % draws_between_looks == 0) parallel::require_not_cancelled(on);
