@@ -9,8 +9,8 @@
 
 namespace shale::arrays {
 
-/// The extents of a dense array, prepared for many searches. A file may name millions of extents, so
-/// a search must not walk through them.
+/// The extents of a dense array, prepared for many searches. A file may name millions of extents,
+/// so a search must not walk through them.
 /// Cost     O(extents) to make, 8 bytes for each
 /// Threads  safe
 /// Lifetime the extents must outlive it, and stay as they are

@@ -75,8 +75,8 @@ extent space_map::grow(std::uint64_t bytes, std::uint64_t alignment) {
   return grow_from(free_.beginning_of(end_).value_or(end_), bytes, alignment);
 }
 
-// Takes new space from `tail` on, behind which the file has only free space. The end of the file may
-// lie inside a page. Then the rest of that page becomes free.
+// Takes new space from `tail` on, behind which the file has only free space. The end of the file
+// may lie inside a page. Then the rest of that page becomes free.
 extent space_map::grow_from(std::uint64_t tail, std::uint64_t bytes, std::uint64_t alignment) {
   const std::uint64_t first = shale::detail::align_up(tail, alignment);
   if (bytes > file_bytes_max || first > file_bytes_max - bytes)
@@ -297,8 +297,8 @@ bool space_map::enter_unused() {
   return changed;
 }
 
-// Gives places to the changed pages of the map's own tree. Returns false if all have one. `at_end`:
-// takes no free space, not even at the end of the file.
+// Gives places to the changed pages of the map's own tree. Returns false if all have one.
+// `at_end`: takes no free space, not even at the end of the file.
 bool space_map::place_pages(bool at_end) {
   const std::size_t count = map_tree_->unplaced();
   if (count == 0) return false;
