@@ -496,6 +496,7 @@ class BetweenCalls : public testing::Test {
   const std::string path_ = directory_ / "watched.shale";
 };
 
+constexpr int syncs_of_begin = 1;
 constexpr int syncs_of_commit = 2;
 
 // change.4: whoever has the writer lock next may use the space of a transaction that has ended.
@@ -609,6 +610,44 @@ TEST_F(KeptMapping, PinsNoGenerationOfAnotherFile) {
   EXPECT_TRUE(moved);
   EXPECT_EQ(code, errc::io);
   EXPECT_TRUE(mapped.storage().failed());
+}
+
+class ContainerThatMoves : public BetweenCalls {};
+
+// A copy of the container takes the name when a transaction already has the writer lock, but has
+// not opened its base generation.
+TEST_F(ContainerThatMoves, IsFollowedByATransactionThatBegins) {
+  const std::string copied = directory_ / "copied.shale";
+  for (const bool older : {false, true}) {
+    std::filesystem::remove(path_);
+    container file = container::create(path_);
+    const auto commit = [&](double value) {
+      transaction change = file.begin();
+      if (!change.find("a")) change.create("a", {.dtype = dtype::float32, .shape = {100}});
+      change.update("a").write(expr(value));
+      change.commit();
+    };
+    commit(2);
+    if (older) std::filesystem::copy_file(path_, copied);
+    commit(3);
+    if (!older) std::filesystem::copy_file(path_, copied);
+    const int base = older ? 2 : 3;
+    bool moved = false;
+    watch_after(syncs_of_begin, [&](std::string_view call) {
+      if (call == "fstatat" && !std::exchange(moved, true)) std::filesystem::rename(copied, path_);
+    });
+    transaction change = file.begin();
+    stop_watching();
+    EXPECT_TRUE(moved);
+    EXPECT_EQ(change.generation(), static_cast<std::uint64_t>(base) + 1);
+    EXPECT_EQ(change.find("a")->read().at({99}), scalar(base));
+    change.update("a").write({{0}, {1}}, tensor::of(std::initializer_list<int>{7}));
+    EXPECT_EQ(test::text_of([&] { change.commit(); }), "");
+    const tensor stored = container::open(path_).latest().at("a").read();
+    EXPECT_EQ(stored.at({0}), scalar(7));
+    EXPECT_EQ(stored.at({99}), scalar(base));
+    EXPECT_EQ(test::findings_of(file), "");
+  }
 }
 
 class FailedSpace : public testing::Test {
