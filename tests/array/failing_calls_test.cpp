@@ -587,6 +587,20 @@ TEST_F(KeptMapping, SurvivesTheNextWriter) {
   EXPECT_EQ(test::findings_of(file), "");
 }
 
+// The commit is durable by then, so it succeeds all the same.
+TEST_F(KeptMapping, IsGivenUpIfNoPinCanBeTaken) {
+  container file = container::create(path_);
+  transaction change = file.begin();
+  const tensor mapped = filled(change);
+  watch_after(syncs_of_commit, [](std::string_view) { test::refuse_calls("openat", EIO); });
+  const std::string failed = test::text_of([&] { change.commit(); });
+  stop_watching();
+  EXPECT_EQ(failed, "");
+  EXPECT_TRUE(mapped.storage().failed());
+  EXPECT_EQ(test::code_of([&] { mapped.storage().check(); }), errc::io);
+  EXPECT_TRUE(equal_bits(file.latest().at("a").read(), values_));
+}
+
 // The other file has the same array at the same place.
 TEST_F(KeptMapping, PinsNoGenerationOfAnotherFile) {
   const std::string twin = directory_ / "twin.shale";
