@@ -39,8 +39,8 @@ class segment_buffers {
 // file order. Before each segment it asks the kernel to read the one that begins `bytes_ahead`
 // bytes after it.
 template <class Body>
-void for_each_checksum_segment(const format::array_record& record, int descriptor, executor& on,
-                               Body body) {
+void for_each_checksum_segment(const format::array_record& record, const dense_places& places,
+                               int descriptor, executor& on, Body body) {
   const std::uint64_t total = format::array_bytes(record);
   const std::uint64_t count = ceil_div(total, dense_segment_bytes);
   const auto bytes_of = [&](std::uint64_t offset) {
@@ -49,7 +49,7 @@ void for_each_checksum_segment(const format::array_record& record, int descripto
   parallel::parallel_for_tiles(on, static_cast<index_t>(count), [&](index_t segment, int worker) {
     const std::uint64_t offset = static_cast<std::uint64_t>(segment) * dense_segment_bytes;
     if (const std::uint64_t later = offset + bytes_ahead; later < total)
-      for (const auto& piece : pieces_of(record.dense(), later, bytes_of(later)))
+      for (const auto& piece : places.pieces(later, bytes_of(later)))
         prefetch_range(descriptor, piece);
     body(static_cast<std::uint64_t>(segment), offset, bytes_of(offset), worker);
   });
@@ -57,37 +57,20 @@ void for_each_checksum_segment(const format::array_record& record, int descripto
 
 }  // namespace
 
-std::vector<format::extent> pieces_of(const format::dense_layout& layout, std::uint64_t offset,
-                                      std::uint64_t bytes) {
-  std::vector<format::extent> pieces;
-  for (const auto& extent : layout.extents) {
-    if (bytes == 0) break;
-    if (offset >= extent.bytes) {
-      offset -= extent.bytes;
-      continue;
-    }
-    const std::uint64_t taken = std::min(bytes, extent.bytes - offset);
-    pieces.push_back({extent.offset + offset, taken});
-    bytes -= taken;
-    offset = 0;
-  }
-  return pieces;
-}
-
-void read_pieces(const format::dense_layout& layout, std::uint64_t offset, format::bytes_span into,
+void read_pieces(const dense_places& places, std::uint64_t offset, format::bytes_span into,
                  const byte_reader& read) {
-  for (const auto& piece : pieces_of(layout, offset, into.size())) {
+  for (const auto& piece : places.pieces(offset, into.size())) {
     const auto bytes = static_cast<std::size_t>(piece.bytes);
     read(piece.offset, into.first(bytes));
     into = into.subspan(bytes);
   }
 }
 
-void require_sum(const format::array_record& record, const std::string& label,
-                 std::uint64_t segment, format::bytes_view bytes, std::uint64_t stored) {
+void require_sum(const dense_places& places, const std::string& label, std::uint64_t segment,
+                 format::bytes_view bytes, std::uint64_t stored) {
   const std::uint64_t computed = format::checksum_data(bytes);
   if (computed == stored) return;
-  const auto place = pieces_of(record.dense(), segment * dense_segment_bytes, 1).front();
+  const auto place = places.pieces(segment * dense_segment_bytes, 1).front();
   throw error(errc::corrupt, "checksum mismatch",
               {fmt::format("segment {} of {}: {} bytes at byte {} of the file", segment, label,
                            bytes.size(), place.offset),
@@ -100,7 +83,7 @@ storage map_dense(int descriptor, const format::array_record& record,
   const std::uint64_t bytes = format::array_bytes(record);
   if (bytes == 0) return storage::allocate(0);
   std::vector<detail::file_extent> extents;
-  for (const auto& piece : pieces_of(record.dense(), 0, bytes))
+  for (const auto& piece : dense_places(record.dense().extents).pieces(0, bytes))
     extents.push_back({piece.offset, static_cast<std::size_t>(piece.bytes)});
   return detail::map_extents(descriptor, extents, options);
 }
@@ -119,12 +102,13 @@ std::vector<std::uint64_t> checksum_segments(const format::array_record& record,
                                              executor& on) {
   const std::uint64_t count = ceil_div(format::array_bytes(record), dense_segment_bytes);
   std::vector<std::uint64_t> sums(static_cast<std::size_t>(count));
+  const dense_places places(record.dense().extents);
   segment_buffers buffers(on);
   for_each_checksum_segment(
-      record, descriptor, on,
+      record, places, descriptor, on,
       [&](std::uint64_t segment, std::uint64_t offset, std::uint64_t bytes, int worker) {
         const auto buffer = buffers.part(worker, bytes);
-        read_pieces(record.dense(), offset, buffer, read);
+        read_pieces(places, offset, buffer, read);
         sums[static_cast<std::size_t>(segment)] = format::checksum_data(buffer);
       });
   return sums;
@@ -133,15 +117,17 @@ std::vector<std::uint64_t> checksum_segments(const format::array_record& record,
 void copy_dense(const format::array_record& source, const std::vector<std::uint64_t>& sums,
                 const std::string& label, const format::array_record& to, const byte_reader& read,
                 const byte_writer& write, int descriptor, executor& on) {
+  const dense_places from(source.dense().extents);
+  const dense_places target(to.dense().extents);
   segment_buffers buffers(on);
   for_each_checksum_segment(
-      source, descriptor, on,
+      source, from, descriptor, on,
       [&](std::uint64_t segment, std::uint64_t offset, std::uint64_t bytes, int worker) {
         auto rest = buffers.part(worker, bytes);
-        read_pieces(source.dense(), offset, rest, read);
+        read_pieces(from, offset, rest, read);
         if (!sums.empty())
-          require_sum(source, label, segment, rest, sums[static_cast<std::size_t>(segment)]);
-        for (const auto& piece : pieces_of(to.dense(), offset, bytes)) {
+          require_sum(from, label, segment, rest, sums[static_cast<std::size_t>(segment)]);
+        for (const auto& piece : target.pieces(offset, bytes)) {
           write(piece.offset, rest.first(static_cast<std::size_t>(piece.bytes)));
           rest = rest.subspan(static_cast<std::size_t>(piece.bytes));
         }
@@ -163,17 +149,18 @@ void read_dense(const format::generation_view& view, const format::array_record&
   if (first_whole < end_whole)
     sums = view.dense_checksums(record, first_whole, end_whole - first_whole);
   auto* const target = const_cast<std::byte*>(into.data());
+  const dense_places places(record.dense().extents);
   parallel::parallel_for_tiles(on, static_cast<index_t>(count), [&](index_t number, int) {
     const std::uint64_t segment = first + static_cast<std::uint64_t>(number);
     const std::uint64_t segment_end = std::min((segment + 1) * dense_segment_bytes, total);
     const std::uint64_t begin = std::max(segment * dense_segment_bytes, offset);
     const std::uint64_t to = std::min(segment_end, end);
     const format::bytes_span part{target + (begin - offset), static_cast<std::size_t>(to - begin)};
-    read_pieces(record.dense(), begin, part, [&](std::uint64_t position, format::bytes_span span) {
+    read_pieces(places, begin, part, [&](std::uint64_t position, format::bytes_span span) {
       view.read(position, span);
     });
     if (sums.empty() || segment < first_whole || segment >= end_whole) return;
-    require_sum(record, label, segment, part,
+    require_sum(places, label, segment, part,
                 sums[static_cast<std::size_t>(segment - first_whole)]);
   });
 }

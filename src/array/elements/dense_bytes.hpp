@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "array/elements/dense_places.hpp"
 #include "format/generations/generation_view.hpp"
 #include "shale/executor.hpp"
 #include "shale/storage.hpp"
@@ -18,10 +19,6 @@
 #include "storage/mapped/mapped_extents.hpp"
 
 namespace shale::arrays {
-
-/// The pieces of the file that hold bytes [offset, offset + bytes) of a dense array, in order.
-std::vector<format::extent> pieces_of(const format::dense_layout& layout, std::uint64_t offset,
-                                      std::uint64_t bytes);
 
 /// Maps the array's bytes; an array without bytes gives an empty storage. See map_extents for
 /// `descriptor`.
@@ -38,12 +35,12 @@ using byte_reader = std::function<void(std::uint64_t offset, format::bytes_span 
 using byte_writer = std::function<void(std::uint64_t offset, format::bytes_view bytes)>;
 
 /// Reads bytes [offset, offset + into.size()) of a dense array.
-void read_pieces(const format::dense_layout& layout, std::uint64_t offset, format::bytes_span into,
+void read_pieces(const dense_places& places, std::uint64_t offset, format::bytes_span into,
                  const byte_reader& read);
 
 /// Throws   corrupt if the checksum of a whole segment's bytes differs from `stored`
-void require_sum(const format::array_record& record, const std::string& label,
-                 std::uint64_t segment, format::bytes_view bytes, std::uint64_t stored);
+void require_sum(const dense_places& places, const std::string& label, std::uint64_t segment,
+                 format::bytes_view bytes, std::uint64_t stored);
 
 /// Computes the XXH3-64 of every segment, in parallel. `descriptor` is used for read-ahead only; -1
 /// if there is none.

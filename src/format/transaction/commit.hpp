@@ -44,7 +44,8 @@
 //             error that a mapping of the transaction received fails the commit and poisons too.
 //   commit.7  A reader pins the generation of a superblock, and then reads the slot again. If it
 //             has changed, a writer may have scanned before the pin was there, so the reader starts
-//             over.
+//             over. A process that goes on reading the generation that it has published pins it
+//             before it releases the writer lock: until then no other writer scans.
 //   commit.8  A generation's file ends where its predecessor's does, or further on. So all bytes
 //             that any reader holds, or may come to hold, end before the larger end of the two
 //             valid superblocks. A writer truncates no further. So readers need no lock against
