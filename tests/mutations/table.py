@@ -113,14 +113,13 @@ MUTATIONS = [
     # ---- commit.2: what may be used again -------------------------------------------------------
     mutation("other-slot-unprotected", "format/transaction/commit.cpp", "protected_generations",
              "only the newest superblock protects its generation",
-             "if (written.fields) "
-             "all.push_back({written.fields->generation, written.fields->generation});",
+             "if (written.fields) held.published.push_back(alone(written.fields->generation));",
              "if (&written == &both[newest_slot(both).value_or(0)] && written.fields) "
-             "all.push_back({written.fields->generation, written.fields->generation});",
+             "held.published.push_back(alone(written.fields->generation));",
              "Interleaving.*"),
     mutation("pins-unprotected", "format/transaction/commit.cpp", "protected_generations",
              "pinned generations are not protected",
-             "std::vector<generation_range> all = ⟦pins⟧;", "std::vector<generation_range>()",
+             "held_generations held{⟦pins⟧, {}, {}};", "std::vector<generation_range>()",
              "Interleaving.WritersNeverTouchWhatAReaderHolds"),
     mutation("pins-scanned-once", "format/transaction/writer.cpp", "adopt_newest",
              "pins are scanned by the first transaction of a process only",
@@ -134,7 +133,7 @@ MUTATIONS = [
              "", "Pins.*"),
     mutation("retained-unprotected", "format/transaction/commit.cpp", "protected_generations",
              "retained generations are not protected",
-             "all.push_back({generation, generation});", "",
+             "held.retained.push_back(alone(generation));", "",
              "ContainerFile.ProtectsRetainedGenerations"),
     mutation("odd-retained-keys-ignored", "format/generations/retained_generations.cpp",
              "list_retained", "a retained generation whose key is not understood is not protected",

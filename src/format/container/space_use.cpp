@@ -13,6 +13,7 @@
 #include "format/generations/superblock_slots.hpp"
 #include "format/os/file_io.hpp"
 #include "format/space/space_map.hpp"
+#include "format/transaction/commit.hpp"
 #include "shale/error.hpp"
 
 namespace shale::format {
@@ -59,27 +60,18 @@ std::vector<array_space> space_of_arrays(page_reader& reader, const tree& catalo
   return arrays;
 }
 
-// The generations that are in a valid superblock.
-std::vector<generation_range> published(const shared_file& file) {
-  std::vector<generation_range> generations;
-  for (const slot& one : read_slots(*file.data, file.id, file.path))
-    if (one.fields) generations.push_back({one.fields->generation, one.fields->generation});
-  return generations;
-}
-
-// Counts the ranges of the map that the generation does not use.
+// Counts the ranges of the map that the generation does not use, by what holds them. A range that
+// several hold counts once.
 void count_unused(space_report& report, const tree& map, std::uint64_t end_of_file,
-                  const std::vector<generation_range>& pins,
-                  const std::vector<generation_range>& retained,
-                  const std::vector<generation_range>& published) {
+                  const held_generations& held) {
   for (auto cursor = map.seek(space_key(space_section::unused, 0)); cursor.valid(); cursor.next()) {
     const auto record = decode_space_record(cursor.key(), cursor.short_value(), end_of_file);
     if (!record)
       throw error(errc::corrupt, "the space map is damaged", {"it holds an impossible entry"});
     const auto& [bytes, born, freed] = record->entry;
-    if (lives_in(born, freed, pins)) report.held_by_readers_bytes += bytes;
-    else if (lives_in(born, freed, retained)) report.retained_bytes += bytes;
-    else if (lives_in(born, freed, published)) report.previous_bytes += bytes;
+    if (lives_in(born, freed, held.read)) report.held_by_readers_bytes += bytes;
+    else if (lives_in(born, freed, held.retained)) report.retained_bytes += bytes;
+    else if (lives_in(born, freed, held.published)) report.previous_bytes += bytes;
     else report.free_bytes += bytes;
   }
 }
@@ -111,10 +103,9 @@ space_report space_use(const generation_view& view, const std::vector<generation
   report.arrays = space_of_arrays(reader, base.catalog);
   report.metadata_bytes = first_extent_offset + page_bytes + bytes_of(base.catalog) +
                           bytes_of(retained) + bytes_of(map);
-  std::vector<generation_range> kept;
-  for (const std::uint64_t generation : list_retained(retained))
-    kept.push_back({generation, generation});
-  count_unused(report, map, view.end_of_file(), pins, kept, published(*base.file));
+  const slots both = read_slots(*base.file->data, base.file->id, base.file->path);
+  count_unused(report, map, view.end_of_file(),
+               protected_generations(both, pins, list_retained(retained)));
   for (const generation_range& pin : pins)
     if (pin.first < report.generation)
       report.oldest_read = std::min(pin.first, report.oldest_read.value_or(pin.first));
