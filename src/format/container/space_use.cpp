@@ -53,9 +53,15 @@ std::vector<array_space> space_of_arrays(page_reader& reader, const tree& catalo
   do {
     names =
         list_arrays(catalog, {}, names.empty() ? std::string() : names.back(), entries_per_step);
-    for (const std::string& name : names)
-      if (const auto record = find_array(catalog, name, reader.end_of_file()))
-        arrays.push_back(space_of(reader, *record));
+    for (const std::string& name : names) {
+      try {
+        if (const auto record = find_array(catalog, name, reader.end_of_file()))
+          arrays.push_back(space_of(reader, *record));
+      } catch (const error& failure) {
+        if (failure.code() != errc::unsupported) throw;
+        arrays.push_back({.name = name, .problem = failure});
+      }
+    }
   } while (!names.empty());
   return arrays;
 }
@@ -76,12 +82,17 @@ void count_unused(space_report& report, const tree& map, std::uint64_t end_of_fi
   }
 }
 
-// Throws if bytes of the generation were counted twice, or not at all.
-void require_sum(const space_report& report, std::uint64_t end_of_file) {
+// Arrays of later versions take what nothing else takes. Throws if bytes of the generation were
+// counted twice, or if bytes are left over and there is no such array.
+void count_unknown(space_report& report, std::uint64_t end_of_file) {
   std::uint64_t sum = report.metadata_bytes + report.held_by_readers_bytes + report.retained_bytes +
                       report.previous_bytes + report.free_bytes;
   for (const array_space& array : report.arrays) sum += array.data_bytes + array.index_bytes;
-  if (sum != end_of_file)
+  const bool some_are_unknown =
+      std::any_of(report.arrays.begin(), report.arrays.end(),
+                  [](const array_space& array) { return array.problem.has_value(); });
+  if (some_are_unknown && sum < end_of_file) report.unknown_bytes = end_of_file - sum;
+  if (sum + report.unknown_bytes != end_of_file)
     throw error(
         errc::corrupt, "the metadata contradicts itself",
         {fmt::format("arrays, metadata and unused space are {} bytes, the generation ends at "
@@ -110,7 +121,7 @@ space_report space_use(const generation_view& view, const std::vector<generation
     if (pin.first < report.generation)
       report.oldest_read = std::min(pin.first, report.oldest_read.value_or(pin.first));
 
-  require_sum(report, view.end_of_file());
+  count_unknown(report, view.end_of_file());
   report.file_bytes = size_bytes(*base.file->data, base.file->path);
   // Bytes after the generation's end belong to a transaction that runs, or that never committed.
   if (report.file_bytes > view.end_of_file())
