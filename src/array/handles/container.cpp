@@ -199,12 +199,15 @@ verification container::verify() const {
 
 space_report container::space() const {
   const auto& self = state();
-  return detail::reporting([&] { return "measure " + self.path; },
-                           [&] {
-                             const auto readers = self.reading();
-                             const auto view = readers->latest();
-                             return format::space_use(view, readers->pinned());
-                           });
+  const auto doing = [&] { return "measure " + self.path; };
+  return detail::reporting(doing, [&] {
+    const auto readers = self.reading();
+    const auto view = readers->latest();
+    space_report report = format::space_use(view, readers->pinned());
+    for (array_space& array : report.arrays)
+      if (array.problem) array.problem->add_context(doing());
+    return report;
+  });
 }
 
 void container::close() {
