@@ -230,8 +230,10 @@ class writable_array {
   array_kind kind() const;
   const dims& chunk_shape() const;
 
-  /// The new elements of a dense array, mapped for writing. Commit makes the tensor read-only.
-  /// After an abort it no longer belongs to the file, and its storage is `failed()`.
+  /// The new elements of a dense array, mapped for writing. Commit makes the tensor read-only, and
+  /// the tensor pins the new generation. After an abort, or if the generation could not be pinned
+  /// (the file cannot be read, no descriptor is left), it no longer belongs to the file, and its
+  /// storage is `failed()`.
   /// Cost     O(1)
   /// Throws   invalid_argument (a chunked array, the transaction has ended), out_of_memory,
   ///          out_of_space, unsupported (the file cannot be mapped for writing), io

@@ -242,10 +242,9 @@ class container {
   verification verify() const;
 
   /// Tells what takes the bytes of the file: the arrays of the newest generation, its metadata, older
-  /// generations that are held, and free space.
+  /// generations that are held, and free space. An array of a later version has a problem instead.
   /// Cost     reads all metadata, and no element
-  /// Throws   as latest; corrupt also for damaged metadata of any array, unsupported (an array of a
-  ///          later version)
+  /// Throws   as latest; corrupt also for damaged metadata of any array
   space_report space() const;
 
   /// Closes the file for all copies of this handle: their calls, except `path` and `uuid`, throw

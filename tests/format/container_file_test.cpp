@@ -12,6 +12,8 @@
 #include "format/pages/superblock.hpp"
 #include "format/recorded_container.hpp"
 #include "format/small_history.hpp"
+#include "format/space/space_map.hpp"
+#include "format/transaction/commit.hpp"
 #include "shale/error.hpp"
 #include "support/failures.hpp"
 
@@ -456,6 +458,24 @@ TEST_F(ContainerFile, ProtectsRetainedGenerations) {
                            after.begin() + static_cast<std::ptrdiff_t>(offset)))
         << "byte " << offset << " of a retained generation was used again";
   EXPECT_EQ(observe(container.latest()), told);
+}
+
+// commit.2: what a writer leaves alone, and what the report of the file's space tells by its holder.
+TEST(ProtectedGenerations, AreThoseOfReadersOfTheFileAndOfItsSuperblocks) {
+  slots both;
+  both[1].fields = superblock{};
+  both[1].fields->generation = 8;
+  const held_generations held = protected_generations(both, {{2, 3}}, {5, 6});
+  for (std::uint64_t generation = 1; generation < 10; ++generation) {
+    SCOPED_TRACE(generation);
+    const auto is_in = [&](const std::vector<generation_range>& list) {
+      return lives_in(generation, generation + 1, list);
+    };
+    EXPECT_EQ(is_in(held.read), generation == 2 || generation == 3);
+    EXPECT_EQ(is_in(held.retained), generation == 5 || generation == 6);
+    EXPECT_EQ(is_in(held.published), generation == 8);
+    EXPECT_EQ(is_in(held.all()), is_in(held.read) || is_in(held.retained) || is_in(held.published));
+  }
 }
 
 // A key that is not understood may stand for a generation whose bytes must stay.

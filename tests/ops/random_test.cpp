@@ -477,6 +477,24 @@ TEST(Random, RefusesParametersOutOfRange) {
   EXPECT_NE(text.find("got -2.0"), std::string::npos) << text;
 }
 
+TEST(Random, ErrorsNameParametersAsTheHeaderDoes) {
+  generator g(30);
+  const std::vector<std::pair<std::string, std::function<void()>>> wrong{
+      {"cauchy: 'scale' is negative", [&] { cauchy(g, {1}, 0, -1); }},
+      {"log_normal: 'mean' is not finite", [&] { log_normal(g, {1}, std::nan("")); }},
+      {"geometric: 'probability' is out of range", [&] { geometric(g, {1}, 0); }},
+      {"bernoulli: 'probability' is out of range", [&] { bernoulli(g, {1}, 2); }},
+      {"permutation: 'count' is negative", [&] { permutation(g, -1); }},
+      {"choice: 'count' is out of range", [&] { choice(g, tensor::ones({3}, dtype::int8), -1); }},
+      {"'weights' has a negative number or NaN",
+       [&] { multinomial(g, expr(-1).expand_dims(0), 1); }},
+  };
+  for (const auto& [wanted, call] : wrong) {
+    const std::string text = text_of(call);
+    EXPECT_NE(text.find(wanted), std::string::npos) << text;
+  }
+}
+
 // ---- the same bits in every way -----------------------------------------------------------------
 
 /// One leaf of each kind, of 90 x 70 elements.

@@ -86,7 +86,7 @@ THROUGH = {
         "indices": ("tests/ops/take_test.cpp", "the indices of take"),
         "indexed_generator": ("tests/ops/take_test.cpp", "take and its kind"),
         "generate": ("tests/ops/expr_test.cpp", "arange, tile and repeat"),
-        "rearranged": ("tests/ops/expr_test.cpp", "tile and repeat"),
+        "repeated": ("tests/ops/expr_test.cpp", "tile and repeat"),
         "window_generator": ("tests/ops/windows_test.cpp", "correlate and convolve"),
     },
     "src/ops/functions/linear_algebra": {

@@ -819,6 +819,59 @@ class Command(ShaleCase):
                    "cumulative_prod": "cumprod", "cummin": "minimum.accumulate",
                    "cummax": "maximum.accumulate"}
 
+    # Arguments by the names of their parameters, and those that a function needs of its own.
+    ARGUMENTS = {"dtype": "float32", "shape": "(3, 3)", "p": "0.5", "seed": "7", "k": "1", "n": "2",
+                 "shift": "1", "reps": "(2, 1)", "repeats": "2", "axis": "1", "axis1": "0", "axis2": "1",
+                 "source": "0", "destination": "1", "start": "1", "stop": "4", "N": "3", "low": "0",
+                 "high": "9", "fill_value": "5", "pad_width": "1", "q": "0.5", "indices": "arange(3)",
+                 "condition": "(eye(3) > 0)", "bins": "arange(3)", "v": "arange(3)"}
+    OWN_ARGUMENTS = {"asin": {"x": "(eye(3) / 2)"}, "acos": {"x": "(eye(3) / 2)"},
+                     "atanh": {"x": "(eye(3) / 2)"}, "bincount": {"x": "arange(3)"},
+                     "searchsorted": {"a": "arange(3)"}, "correlate": {"a": "arange(9)"},
+                     "convolve": {"a": "arange(9)"}, "squeeze": {"a": "zeros((3, 1))"},
+                     "reshape": {"shape": "(9, 1)"}, "broadcast_to": {"shape": "(2, 3, 3)"},
+                     "take_along_axis": {"indices": "zeros((3, 1), int64)"},
+                     **{name: {"x": "arange(3)", "x1": "arange(3)", "x2": "arange(3)"}
+                        for name in ("bitwise_invert", "bitwise_and", "bitwise_or", "bitwise_xor",
+                                     "bitwise_left_shift", "bitwise_right_shift")}}
+
+    def test_signatures_tell_names_order_and_defaults(self):
+        terms = []
+        for listed in self.shale("eval", "--functions", "--json").json():
+            name, signature = listed["name"], listed["signature"]
+            if "…" in signature or "[" in signature:
+                continue  # any number of arguments, or one that comes before another
+            needed, ordered, named, is_named_only = [], [], [], False
+            for parameter in re.findall(r"(?:[^,(]|\([^)]*\))+", signature[len(name) + 1:-1]):
+                key, has_default, given = parameter.strip().partition("=")
+                if key == "*":
+                    is_named_only = True
+                    continue
+                if not has_default:
+                    given = self.OWN_ARGUMENTS.get(name, {}).get(key) or \
+                        self.ARGUMENTS.get(key, "(eye(3) + 1)")
+                text = f"{key}={given}" if is_named_only else given
+                if not has_default:
+                    needed.append(text)
+                if not (is_named_only and has_default):
+                    ordered.append(text)
+                if not (key == "ddof" and "correction" in signature):  # two names of one parameter
+                    named.append(f"{key}={given}")
+            first = "[0]" if name in ("topk", "kthvalue", "mode", "histogram", "gradient") else ""
+            terms += [f"count_nonzero({name}({', '.join(needed)}){first} != "
+                      f"{name}({', '.join(others)}){first})" for others in (ordered, named)]
+        self.assertGreater(len(terms), 300)
+        for at in range(0, len(terms), 16):
+            text = " + ".join(terms[at:at + 16])
+            with self.subTest(text):
+                self.assertEqual(self.shale("eval", text).out, "0\n")
+        signatures = [listed["signature"] for listed in self.shale("eval", "--functions", "--json").json()]
+        moments = [text.split("(")[0] for text in signatures if "correction=0" in text]
+        self.assertEqual(sorted(moments), ["nanstd", "nanvar", "std", "var"])
+        for name in moments:
+            self.assertEqual(self.shale("eval", f"{name}(arange(7.), correction=1)").out,
+                             self.shale("eval", f"{name}(arange(7.), ddof=1)").out)
+
     def test_every_function_is_numpys(self):
         listed = []
         for line in self.shale("eval", "--functions").out.splitlines():

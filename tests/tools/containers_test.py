@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -16,10 +17,12 @@ import time
 import numpy as np
 
 sys.dont_write_bytecode = True  # a test run leaves no files in the tree
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "format"))
 
+import read_shale
 from shale_case import ShaleCase, main
 
-USAGE, FAILED, CORRUPT = 2, 3, 4
+USAGE, FAILED, CORRUPT, UNSUPPORTED = 2, 3, 4, 5
 ODD_NAMES = ["/a", "a/", "a//b", ".", "..", "a/../b", "/", "a\x01", "a\x7f"]
 
 
@@ -62,6 +65,27 @@ class Containers(ShaleCase):
                        "--attribute", "n=[1, 2]", *how)
             self.shale("convert", "x.npy", f"forms.shale:{name}", "-f")
         return {name: self.load(f"forms.shale:{name}") for name in arrays}
+
+    def make_later(self, file, name):
+        """Gives an array a dtype that no version knows. All checksums are right."""
+        path = self.path / file
+        raw = bytearray(path.read_bytes())
+        with read_shale.Container(path) as container:
+            newest, catalog = container.superblock, container.catalog[0]
+            arrays = dict(container.walk(container.catalog, read_shale.CATALOG, "catalog"))
+        descriptor = arrays[name.encode()]
+        table = read_shale.Table(descriptor, struct.unpack_from("<I", descriptor)[0], name)
+        raw[raw.index(descriptor, catalog) + table.inline(1)] = 99
+
+        def sum_up(place, covered):
+            struct.pack_into("<QQ", raw, place, *read_shale.checksum128(bytes(covered)))
+
+        slot, root = read_shale.SLOTS[newest.slot], newest.root
+        sum_up(root + 40, raw[catalog:catalog + read_shale.PAGE])
+        sum_up(slot + 56, raw[root:root + read_shale.PAGE])
+        sum_up(slot + 496, raw[slot + 16:slot + 32] + raw[slot + 12:slot + 16] + raw[slot:slot + 12]
+               + raw[slot + 32:slot + 496])
+        path.write_bytes(raw)
 
     # ---- copies ----------------------------------------------------------------------------------
 
@@ -818,6 +842,52 @@ class Containers(ShaleCase):
             text = self.refused(CORRUPT, "ls", "--chunks", "c.shale", says="[corrupt]")
             self.assertEqual(text.count("[corrupt]"), len(wrong))
         self.assertEqual(sorted(damaged), ["a", "b", "c"])
+
+    def test_an_array_of_a_later_version_hides_no_other(self):
+        np.save(self.path / "x.npy", np.arange(40.0))
+        for name in "abc":
+            self.shale("convert", "x.npy", f"c.shale:{name}", "--chunk", "5")
+        before = self.shale("du", "c.shale", "--json").json()
+        self.make_later("c.shale", "b")
+
+        def told(*arguments):
+            done = self.shale(*arguments, code=UNSUPPORTED)
+            self.assertEqual(done.err.count("[unsupported]"), 1, done.err)
+            for text in ("array 'b'", "dtype 99", "c.shale"):
+                self.assertIn(text, done.err)
+            return done
+
+        self.assertEqual(self.names("c.shale"), ["a", "b", "c"])
+        lines = told("ls", "-l", "c.shale").out.splitlines()
+        self.assertEqual([line.split()[0] for line in lines[1:]], ["float64", "unsupported", "float64"])
+        self.assertEqual([line.split()[-1] for line in lines[1:]], ["a", "b", "c"])
+        lines = told("ls", "--chunks", "c.shale").out.splitlines()
+        self.assertEqual([line for line in lines if line.startswith("c.shale")],
+                         ["c.shale:a:", "c.shale:c:"])
+        for arrays in (told("ls", "--json", "c.shale").json(),
+                       told("info", "--json", "c.shale").json()["arrays"],
+                       told("ls", "--chunks", "--json", "c.shale").json(),
+                       told("du", "--json", "c.shale").json()["arrays"]):
+            self.assertEqual([array["name"] for array in arrays], ["a", "b", "c"])
+            self.assertEqual([array.get("code") for array in arrays], [None, "unsupported", None])
+        listed = told("ls", "--chunks", "--json", "c.shale").json()
+        self.assertEqual([len(array.get("stored_chunks", ())) for array in listed], [8, 0, 8])
+        told("ls", "--chunks", "c.shale:b")
+        told("convert", "c.shale", "copy.shale")
+        self.assertNotIn("copy.shale", self.files())
+        self.assert_same(self.load("c.shale:a"), np.arange(40.0))
+
+        after = told("du", "--json", "c.shale").json()
+        of_b = before["arrays"][1]["data_bytes"] + before["arrays"][1]["index_bytes"]
+        self.assertEqual((before["unknown_bytes"], after["unknown_bytes"]), (0, of_b))
+        for report in (before, after):
+            del report["arrays"][1], report["unknown_bytes"]
+        self.assertEqual(after, before)
+        first, second = told("du", "c.shale").out.split("\n\n")
+        self.assertEqual([line.split()[-1] for line in first.splitlines()], ["array", "a", "c", "b"])
+        self.assertEqual(first.splitlines()[-1].split()[0], "unsupported")
+        rows = {line.split("  ")[0]: line for line in second.splitlines()}
+        self.assertIn(f" {of_b:,} ", rows["arrays of later versions"])
 
     def test_du_adds_up_to_the_file(self):
         self.forms()

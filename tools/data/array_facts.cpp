@@ -31,6 +31,22 @@ array_facts describe_header(const npy_header& header, std::string kind) {
   return facts;
 }
 
+// The result of `describe`. If the array is damaged or of a later version, its problem instead: the
+// others of the file can still be read.
+template <class Describe>
+array_facts described_or_problem(const std::string& name, Describe&& describe) {
+  try {
+    return describe();
+  } catch (const error& failure) {
+    if (failure.code() != errc::unsupported && failure.code() != errc::corrupt) throw;
+    array_facts facts;
+    facts.name = name;
+    facts.problem = failure;
+    facts.described = false;
+    return facts;
+  }
+}
+
 }  // namespace
 
 std::string array_facts::ratio() const {
@@ -100,18 +116,12 @@ array_facts describe_sound_member(const npz_file& archive, const std::string& na
   return facts;
 }
 
+array_facts describe_array(const snapshot& generation, const std::string& name) {
+  return described_or_problem(name, [&] { return describe_array(generation.at(name)); });
+}
+
 array_facts describe_member(const npz_file& archive, const std::string& name) {
-  try {
-    return describe_sound_member(archive, name);
-  } catch (const error& failure) {
-    // The other members can still be read.
-    if (failure.code() != errc::unsupported && failure.code() != errc::corrupt) throw;
-    array_facts facts;
-    facts.name = name;
-    facts.problem = failure;
-    facts.described = false;
-    return facts;
-  }
+  return described_or_problem(name, [&] { return describe_sound_member(archive, name); });
 }
 
 array_facts describe_npy(const std::string& file) {

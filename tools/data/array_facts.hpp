@@ -11,6 +11,7 @@
 #include "notation/address.hpp"
 #include "shale/array.hpp"
 #include "shale/npz.hpp"
+#include "shale/snapshot.hpp"
 
 namespace shale::tools {
 
@@ -46,7 +47,11 @@ struct array_facts {
 /// An array of a container.
 array_facts describe_array(const array& stored);
 
-/// A member of an archive. A damaged or unsupported one is described by its problem alone.
+/// An array of a container. A damaged or unsupported one is described by its problem alone.
+/// Throws   not_found, io
+array_facts describe_array(const snapshot& generation, const std::string& name);
+
+/// A member of an archive, likewise.
 /// Throws   io
 array_facts describe_member(const npz_file& archive, const std::string& name);
 

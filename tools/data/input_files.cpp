@@ -103,7 +103,7 @@ std::vector<array_facts> input_files::describe_container(const address& source) 
   if (!source.array.empty()) return {describe_array(find_array(generation, source.array, source))};
   std::vector<array_facts> arrays;
   for (const std::string& name : generation.names())
-    arrays.push_back(describe_array(generation.at(name)));
+    arrays.push_back(describe_array(generation, name));
   return arrays;
 }
 

@@ -114,10 +114,11 @@ std::vector<byte_interval> without(const format::range_set& units, const format:
 std::vector<format::extent> extents_after(const format::dense_layout& layout, std::uint64_t bytes,
                                           std::span<const moved_bytes> moved,
                                           const format::range_set& copied) {
+  const dense_places places(layout.extents);
   extent_list extents;
   std::uint64_t at = 0;
   const auto keep_until = [&](std::uint64_t end) {
-    for (const auto& piece : pieces_of(layout, at, end - at)) {
+    for (const auto& piece : places.pieces(at, end - at)) {
       extents.add(piece, copied.contains(at, at + piece.bytes));
       at += piece.bytes;
     }
@@ -134,7 +135,8 @@ std::vector<format::extent> extents_after(const format::dense_layout& layout, st
 format::byte_interval cheapest_run(const format::dense_layout& layout, std::uint64_t bytes,
                                    std::size_t count) {
   std::vector<std::uint64_t> ends{0};  // of the extents, in the array
-  for (const auto& piece : pieces_of(layout, 0, bytes)) ends.push_back(ends.back() + piece.bytes);
+  for (const auto& piece : dense_places(layout.extents).pieces(0, bytes))
+    ends.push_back(ends.back() + piece.bytes);
   format::byte_interval best{0, bytes};
   for (std::size_t i = 0; i + count < ends.size(); ++i)
     if (ends[i + count] - ends[i] < best.end - best.first) best = {ends[i], ends[i + count]};

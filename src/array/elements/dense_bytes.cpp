@@ -38,7 +38,7 @@ class segment_buffers {
 // The segments of some ranges, numbered from 0 on.
 class segment_list {
  public:
-  segment_list(std::span<const format::byte_interval> ranges) : ranges_(ranges) {
+  explicit segment_list(std::span<const format::byte_interval> ranges) : ranges_(ranges) {
     for (const auto& range : ranges) {
       firsts_.push_back(count_);
       count_ += static_cast<index_t>(ceil_div(range.end - range.first, dense_segment_bytes));
@@ -49,6 +49,7 @@ class segment_list {
     std::size_t range;     // the number of the range that it is part of
     std::uint64_t offset;  // in the array
     std::uint64_t bytes;
+
     std::uint64_t number() const noexcept { return offset / dense_segment_bytes; }
   };
 
@@ -72,52 +73,36 @@ class segment_list {
 // Runs `body(segment, worker)` for every segment of the ranges, in parallel and in their order.
 // Before each segment it asks the kernel to read the one that comes `segments_ahead` later.
 template <class Body>
-void for_each_checksum_segment(const format::array_record& record,
+void for_each_checksum_segment(const dense_places& places,
                                std::span<const format::byte_interval> ranges, int descriptor,
                                executor& on, Body body) {
   const segment_list segments(ranges);
   parallel::parallel_for_tiles(on, segments.size(), [&](index_t position, int worker) {
-    if (const index_t later = position + segments_ahead; later < segments.size())
-      for (const auto& piece :
-           pieces_of(record.dense(), segments[later].offset, segments[later].bytes))
+    if (position + segments_ahead < segments.size()) {
+      const auto later = segments[position + segments_ahead];
+      for (const auto& piece : places.pieces(later.offset, later.bytes))
         prefetch_range(descriptor, piece);
+    }
     body(segments[position], worker);
   });
 }
 
 }  // namespace
 
-std::vector<format::extent> pieces_of(const format::dense_layout& layout, std::uint64_t offset,
-                                      std::uint64_t bytes) {
-  std::vector<format::extent> pieces;
-  for (const auto& extent : layout.extents) {
-    if (bytes == 0) break;
-    if (offset >= extent.bytes) {
-      offset -= extent.bytes;
-      continue;
-    }
-    const std::uint64_t taken = std::min(bytes, extent.bytes - offset);
-    pieces.push_back({extent.offset + offset, taken});
-    bytes -= taken;
-    offset = 0;
-  }
-  return pieces;
-}
-
-void read_pieces(const format::dense_layout& layout, std::uint64_t offset, format::bytes_span into,
+void read_pieces(const dense_places& places, std::uint64_t offset, format::bytes_span into,
                  const byte_reader& read) {
-  for (const auto& piece : pieces_of(layout, offset, into.size())) {
+  for (const auto& piece : places.pieces(offset, into.size())) {
     const auto bytes = static_cast<std::size_t>(piece.bytes);
     read(piece.offset, into.first(bytes));
     into = into.subspan(bytes);
   }
 }
 
-void require_sum(const format::array_record& record, const std::string& label,
-                 std::uint64_t segment, format::bytes_view bytes, std::uint64_t stored) {
+void require_sum(const dense_places& places, const std::string& label, std::uint64_t segment,
+                 format::bytes_view bytes, std::uint64_t stored) {
   const std::uint64_t computed = format::checksum_data(bytes);
   if (computed == stored) return;
-  const auto place = pieces_of(record.dense(), segment * dense_segment_bytes, 1).front();
+  const auto place = places.pieces(segment * dense_segment_bytes, 1).front();
   throw error(errc::corrupt, "checksum mismatch",
               {fmt::format("segment {} of {}: {} bytes at byte {} of the file", segment, label,
                            bytes.size(), place.offset),
@@ -129,7 +114,8 @@ storage map_dense(int descriptor, const format::array_record& record, format::by
                   const detail::extent_options& options) {
   if (range.first == range.end) return storage::allocate(0);
   std::vector<detail::file_extent> extents;
-  for (const auto& piece : pieces_of(record.dense(), range.first, range.end - range.first))
+  for (const auto& piece :
+       dense_places(record.dense().extents).pieces(range.first, range.end - range.first))
     extents.push_back({piece.offset, static_cast<std::size_t>(piece.bytes)});
   return detail::map_extents(descriptor, extents, options);
 }
@@ -146,11 +132,12 @@ storage map_dense(const format::generation_view& view, const format::array_recor
 void sum_segments(const format::array_record& record, std::span<const format::byte_interval> ranges,
                   std::vector<std::uint64_t>& sums, const byte_reader& read, int descriptor,
                   executor& on) {
+  const dense_places places(record.dense().extents);
   segment_buffers buffers(on);
   for_each_checksum_segment(
-      record, ranges, descriptor, on, [&](const segment_list::segment& segment, int worker) {
+      places, ranges, descriptor, on, [&](const segment_list::segment& segment, int worker) {
         const auto buffer = buffers.part(worker, segment.bytes);
-        read_pieces(record.dense(), segment.offset, buffer, read);
+        read_pieces(places, segment.offset, buffer, read);
         sums[static_cast<std::size_t>(segment.number())] = format::checksum_data(buffer);
       });
 }
@@ -159,17 +146,18 @@ void copy_dense(const format::array_record& source, const std::vector<std::uint6
                 const std::string& label, std::span<const moved_bytes> moved,
                 const byte_reader& read, const byte_writer& write, int descriptor, executor& on) {
   std::vector<format::byte_interval> ranges;
-  for (const auto& [range, to] : moved) ranges.push_back(range);
+  for (const moved_bytes& part : moved) ranges.push_back(part.range);
+  const dense_places places(source.dense().extents);
   segment_buffers buffers(on);
-  for_each_checksum_segment(source, ranges, descriptor, on,
+  for_each_checksum_segment(places, ranges, descriptor, on,
                             [&](const segment_list::segment& segment, int worker) {
                               const auto bytes = buffers.part(worker, segment.bytes);
-                              read_pieces(source.dense(), segment.offset, bytes, read);
+                              read_pieces(places, segment.offset, bytes, read);
                               if (!sums.empty())
-                                require_sum(source, label, segment.number(), bytes,
+                                require_sum(places, label, segment.number(), bytes,
                                             sums[static_cast<std::size_t>(segment.number())]);
-                              const auto& [range, to] = moved[segment.range];
-                              write(to.offset + (segment.offset - range.first), bytes);
+                              const moved_bytes& part = moved[segment.range];
+                              write(part.to.offset + (segment.offset - part.range.first), bytes);
                             });
 }
 
@@ -188,17 +176,18 @@ void read_dense(const format::generation_view& view, const format::array_record&
   if (first_whole < end_whole)
     sums = view.dense_checksums(record, first_whole, end_whole - first_whole);
   auto* const target = const_cast<std::byte*>(into.data());
+  const dense_places places(record.dense().extents);
   parallel::parallel_for_tiles(on, static_cast<index_t>(count), [&](index_t number, int) {
     const std::uint64_t segment = first + static_cast<std::uint64_t>(number);
     const std::uint64_t segment_end = std::min((segment + 1) * dense_segment_bytes, total);
     const std::uint64_t begin = std::max(segment * dense_segment_bytes, offset);
     const std::uint64_t to = std::min(segment_end, end);
     const format::bytes_span part{target + (begin - offset), static_cast<std::size_t>(to - begin)};
-    read_pieces(record.dense(), begin, part, [&](std::uint64_t position, format::bytes_span span) {
+    read_pieces(places, begin, part, [&](std::uint64_t position, format::bytes_span span) {
       view.read(position, span);
     });
     if (sums.empty() || segment < first_whole || segment >= end_whole) return;
-    require_sum(record, label, segment, part,
+    require_sum(places, label, segment, part,
                 sums[static_cast<std::size_t>(segment - first_whole)]);
   });
 }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "array/elements/dense_places.hpp"
 #include "format/bytes/range_set.hpp"
 #include "format/generations/generation_view.hpp"
 #include "shale/executor.hpp"
@@ -21,17 +22,8 @@
 
 namespace shale::arrays {
 
-/// The pieces of the file that hold bytes [offset, offset + bytes) of a dense array, in order.
-std::vector<format::extent> pieces_of(const format::dense_layout& layout, std::uint64_t offset,
-                                      std::uint64_t bytes);
-
-/// A range of an array's bytes, of whole segments, and the extent that holds it from now on.
-struct moved_bytes {
-  format::byte_interval range;
-  format::extent to;
-};
-
-/// Maps bytes of the array; no bytes give an empty storage. See map_extents for `descriptor`.
+/// Maps a range of the array's bytes; an empty range gives an empty storage. See map_extents for
+/// `descriptor`.
 storage map_dense(int descriptor, const format::array_record& record, format::byte_interval range,
                   const detail::extent_options& options);
 
@@ -45,12 +37,12 @@ using byte_reader = std::function<void(std::uint64_t offset, format::bytes_span 
 using byte_writer = std::function<void(std::uint64_t offset, format::bytes_view bytes)>;
 
 /// Reads bytes [offset, offset + into.size()) of a dense array.
-void read_pieces(const format::dense_layout& layout, std::uint64_t offset, format::bytes_span into,
+void read_pieces(const dense_places& places, std::uint64_t offset, format::bytes_span into,
                  const byte_reader& read);
 
 /// Throws   corrupt if the checksum of a whole segment's bytes differs from `stored`
-void require_sum(const format::array_record& record, const std::string& label,
-                 std::uint64_t segment, format::bytes_view bytes, std::uint64_t stored);
+void require_sum(const dense_places& places, const std::string& label, std::uint64_t segment,
+                 format::bytes_view bytes, std::uint64_t stored);
 
 /// Computes the XXH3-64 of the segments in `ranges`, in parallel, and stores them in `sums`, which
 /// has one for each segment of the array. Ranges consist of whole segments, in the order of the
@@ -58,6 +50,12 @@ void require_sum(const format::array_record& record, const std::string& label,
 void sum_segments(const format::array_record& record, std::span<const format::byte_interval> ranges,
                   std::vector<std::uint64_t>& sums, const byte_reader& read, int descriptor,
                   executor& on);
+
+/// A range of an array's bytes, of whole segments, and the extent that holds it from now on.
+struct moved_bytes {
+  format::byte_interval range;
+  format::extent to;
+};
 
 /// Copies ranges of an array's bytes to other extents, in parallel. It compares each segment with
 /// its checksum in `sums`, if there are any, before it writes the segment.

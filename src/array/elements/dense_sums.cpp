@@ -4,6 +4,7 @@
 #include <atomic>
 #include <list>
 #include <mutex>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -103,10 +104,10 @@ class dense_sums final : public detail::stored_sums {
       const std::uint64_t offset = segment * dense_segment_bytes;
       const format::bytes_span bytes{
           buffer.data(), static_cast<std::size_t>(std::min(dense_segment_bytes, total - offset))};
-      read_pieces(
-          record_.dense(), offset, bytes,
-          [&](std::uint64_t position, format::bytes_span into) { view_.read(position, into); });
-      require_sum(record_, label_, segment, bytes, sums_[static_cast<std::size_t>(segment)]);
+      read_pieces(*places_, offset, bytes, [&](std::uint64_t position, format::bytes_span into) {
+        view_.read(position, into);
+      });
+      require_sum(*places_, label_, segment, bytes, sums_[static_cast<std::size_t>(segment)]);
       compared_->add(segment);
     }
   }
@@ -119,6 +120,7 @@ class dense_sums final : public detail::stored_sums {
     if (loaded_.load(std::memory_order_relaxed)) return;
     sums_ = view_.dense_checksums(record_);
     const auto& dense = record_.dense();
+    places_.emplace(dense.extents);
     compared_ = comparisons::of_process().segments_of(
         {view_.container(), view_.file(), dense.extents.front().offset,
          format::array_bytes(record_), dense.checksums_checksum},
@@ -132,6 +134,7 @@ class dense_sums final : public detail::stored_sums {
   detail::fork_safe_mutex loading_;
   std::atomic<bool> loaded_ = false;
   std::vector<std::uint64_t> sums_;
+  std::optional<dense_places> places_;
   std::shared_ptr<compared_segments> compared_;
 };
 

@@ -99,10 +99,17 @@ std::shared_ptr<arrays::shared_transaction> container::implementation::begin(
     std::this_thread::sleep_for(step);
     step = std::min(2 * step, format::lock_step_max);
   }
-  const auto left = std::chrono::duration_cast<milliseconds>(deadline - clock::now());
-  auto inner = to->file.begin(std::max(left, milliseconds(0)));
-  // The writer lock is held, so the newest generation is the base of the transaction.
-  return std::make_shared<arrays::shared_transaction>(reader, std::move(inner), reader->latest());
+  for (int round = 0;; ++round) {
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline - clock::now());
+    auto inner = to->file.begin(std::max(left, milliseconds(0)));
+    // The writer lock is held, so the newest generation of this file is the transaction's base. But
+    // another copy of the container may have taken the name since the lock was taken.
+    auto base = reader->latest();
+    if (base.file() == inner.file() && base.generation() + 1 == inner.generation())
+      return std::make_shared<arrays::shared_transaction>(reader, std::move(inner),
+                                                          std::move(base));
+    if (round == opening_rounds_max) throw format::name_changes_too_often(path);
+  }
 }
 
 container::container(std::shared_ptr<implementation> made) noexcept
@@ -192,12 +199,15 @@ verification container::verify() const {
 
 space_report container::space() const {
   const auto& self = state();
-  return detail::reporting([&] { return "measure " + self.path; },
-                           [&] {
-                             const auto readers = self.reading();
-                             const auto view = readers->latest();
-                             return format::space_use(view, readers->pinned());
-                           });
+  const auto doing = [&] { return "measure " + self.path; };
+  return detail::reporting(doing, [&] {
+    const auto readers = self.reading();
+    const auto view = readers->latest();
+    space_report report = format::space_use(view, readers->pinned());
+    for (array_space& array : report.arrays)
+      if (array.problem) array.problem->add_context(doing());
+    return report;
+  });
 }
 
 void container::close() {

@@ -357,9 +357,13 @@ void shared_transaction::publish() {
       with_context([&] { return fmt::format("checksum '{}'", entry.first); },
                    [&] { checksum(*entry.second); });
   const std::lock_guard lock(state_lock_);
-  inner_->commit([&] { check_mappings(); });
+  inner_->commit({.after_sync = [&] { check_mappings(); },
+                  .before_release =
+                      [&](format::commit_outcome outcome) {
+                        if (outcome == format::commit_outcome::durable) keep_mappings();
+                        detach_mappings();
+                      }});
   metadata_bytes_ = inner_->metadata_bytes_written();
-  keep_mappings();
 }
 
 std::uint64_t shared_transaction::commit() {
@@ -386,9 +390,9 @@ std::uint64_t shared_transaction::commit() {
                       });
 }
 
-// change.4, after commit. A tensor of the caller may still show a mapping of this transaction. If
-// the newest generation still has the same bytes, the mapping stays and pins it. Otherwise `end`
-// cuts the mapping off from the file.
+// change.4, once the generation is durable. A tensor of the caller may still show a mapping of this
+// transaction. The mapping stays and pins the generation. If that fails, `detach_mappings` cuts the
+// mapping off from the file.
 void shared_transaction::keep_mappings() noexcept {
   std::optional<format::generation_view> newest;
   for (const auto& [name, array] : written_) {
@@ -398,11 +402,18 @@ void shared_transaction::keep_mappings() noexcept {
     }
     try {
       if (!newest) newest = readers_->latest();
-      array->keep_mapping(*newest);
+      // The name may lead to another file by now.
+      if (newest->file() == inner_->file() && newest->generation() == generation_)
+        array->keep_mapping(*newest);
     } catch (...) {
-      // The file cannot be read any more. The commit is durable, but these tensors are detached.
+      // No pin could be taken. The commit is durable, but these tensors are detached.
     }
   }
+}
+
+// change.4: cuts the remaining mappings off from the file. The caller holds `state_lock_`.
+void shared_transaction::detach_mappings() noexcept {
+  for (const auto& [name, array] : written_) array->detach_from_file();
 }
 
 // Another thread may have aborted, and ended, the transaction while this one waited for writes.
@@ -432,6 +443,8 @@ void shared_transaction::replace_by(const std::string& other) {
   changes.lock();
   try {
     require_not_aborted();
+    const std::lock_guard lock(state_lock_);
+    detach_mappings();  // whether it succeeds or fails, the transaction ends
     inner_->replace_by(there);
   } catch (...) {
     end();
@@ -463,14 +476,12 @@ bool shared_transaction::goes_on() const noexcept {
   return inner_.has_value();
 }
 
-// Cuts off the remaining mappings from the file, and only then releases the writer lock: afterwards
-// another writer may use their space.
+// Detaches the mappings, and only then releases the writer lock: afterwards another writer may use
+// their space.
 void shared_transaction::end() noexcept {
   const std::lock_guard lock(state_lock_);
-  for (const auto& [name, array] : written_) {
-    array->detach_from_file();
-    array->tiles.reset();
-  }
+  detach_mappings();
+  for (const auto& [name, array] : written_) array->tiles.reset();
   written_.clear();
   base_.reset();  // nothing reads the base generation any more
   if (inner_ && inner_->active()) inner_->abort();

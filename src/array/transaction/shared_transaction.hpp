@@ -10,7 +10,8 @@
 //             released. Commit lets running writes finish; the other two make writes of chunks fail
 //   change.3  writable mappings are read-only before their checksums are taken, and stay so
 //   change.4  a mapping that outlives its transaction either holds a pin on the generation that
-//             owns its bytes, or is detached from the file
+//             owns its bytes, or is detached from the file. Either is done while the writer lock is
+//             held: no other writer can use the bytes before
 //   change.5  no lock that a chunk operation takes is held while a parallel loop runs: otherwise
 //             the loop could need the very threads that wait for that lock
 //   change.6  a call from inside a write (a progress sink, a tile source) never waits for that
@@ -169,6 +170,7 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   void checksum(written_array& array);
   void check_mappings() const;
   void keep_mappings() noexcept;
+  void detach_mappings() noexcept;
   void close(operation_gate& gate) noexcept;
   void end_operations() noexcept;
   bool goes_on() const noexcept;

@@ -38,8 +38,8 @@ void written_array::detach_from_file() noexcept {
   bytes = storage();
 }
 
-// Since the commit, another writer may have removed the array and reused its space. If the array
-// still has the same extents and the same checksums, the bytes are the same.
+// No other writer has the lock, but a copy of the container may have been written over the file. If
+// the array has the same extents and the same checksums, the bytes are the same.
 bool written_array::keep_mapping(const format::generation_view& newest) {
   const auto now = newest.find(name);
   if (!now || !now->is_dense() || now->dense().extents != record.dense().extents ||

@@ -81,8 +81,9 @@ struct written_array {
   /// Detaches the mapping from the file: it shows zeros, and its storage is marked failed.
   void detach_from_file() noexcept;
 
-  /// Called after commit for a mapping that a tensor still shows. If the array still has these
-  /// bytes in `newest`, the mapping stays, and pins that generation. Returns false if it has not.
+  /// Called in a commit, once its generation `newest` is durable, for a mapping that a tensor still
+  /// shows. The mapping stays, and pins the generation. Returns false if the array has other bytes
+  /// there, because somebody has written over the file.
   bool keep_mapping(const format::generation_view& newest);
 
   /// Whether any handle other than the transaction's own shows the mapping.

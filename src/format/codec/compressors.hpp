@@ -29,9 +29,12 @@ class compressors {
   compressors& operator=(const compressors&) = delete;
   ~compressors();
 
-  /// Compresses by a stage that compresses. Returns the number of bytes written to the front of
-  /// `to`, or 0 if they do not fit there. lz4 from level 10 on also gives 0 if its memory for the call
-  /// cannot be had: the library does not say which it was.
+  /// The bytes that `pack` needs in `to` for an input of that many bytes: as many; or as many as the
+  /// longest result, where the library does not tell missing memory from missing room.
+  static std::size_t room(const codec_stage& stage, std::size_t bytes) noexcept;
+
+  /// Compresses by a stage that compresses. `from` is not empty, and `to` has `room` for it. Returns
+  /// the number of bytes written to the front of `to`, or 0 if `from` does not become shorter.
   /// Throws   out_of_memory
   std::size_t pack(const codec_stage& stage, bytes_view from, bytes_span to);
 
@@ -40,6 +43,9 @@ class compressors {
   void unpack(stage_kind kind, bytes_view stored, bytes_span into);
 
  private:
+  std::size_t pack_zstd(int level, bytes_view from, bytes_span to);
+  std::size_t pack_lz4(int level, bytes_view from, bytes_span to);
+
   struct free_zstd {
     void operator()(ZSTD_CCtx_s* context) const noexcept;
     void operator()(ZSTD_DCtx_s* context) const noexcept;

@@ -58,8 +58,8 @@ void take_inputs(node& from, node_ref& chain) noexcept {
     for (auto& input : operation->inputs) take(input);
   } else if (auto* cast = std::get_if<cast_node>(&from.content)) {
     take(cast->input);
-  } else if (auto* gather = std::get_if<gather_leaf>(&from.content)) {
-    take(gather->input);
+  } else if (auto* repeated = std::get_if<repeated_leaf>(&from.content)) {
+    take(repeated->input);
   } else if (auto* concat = std::get_if<concat_leaf>(&from.content)) {
     for (auto& piece : concat->pieces) take(piece);
   } else if (auto* indexed = std::get_if<indexed_leaf>(&from.content)) {
@@ -85,9 +85,9 @@ node::~node() {
   node_ref chain;
   take_inputs(*this, chain);
   while (chain) {
-    node_ref rest = std::move(const_cast<node&>(*chain).destroyed_next);
-    take_inputs(const_cast<node&>(*chain), rest);
-    chain = std::move(rest);
+    node_ref others = std::move(const_cast<node&>(*chain).destroyed_next);
+    take_inputs(const_cast<node&>(*chain), others);
+    chain = std::move(others);
   }
 }
 
@@ -248,7 +248,7 @@ std::vector<node_ref> inputs_of(const node& value, walk how) {
 }
 
 std::vector<node_ref> generator_inputs(const node& leaf) {
-  if (const auto* gather = std::get_if<gather_leaf>(&leaf.content)) return {gather->input};
+  if (const auto* repeated = std::get_if<repeated_leaf>(&leaf.content)) return {repeated->input};
   if (const auto* concat = std::get_if<concat_leaf>(&leaf.content)) return concat->pieces;
   if (const auto* indexed = std::get_if<indexed_leaf>(&leaf.content)) {
     std::vector<node_ref> inputs{indexed->input};

@@ -91,12 +91,12 @@ struct random_leaf {
   boxed<layout> arrangement;
 };
 
-/// Elements of an input at rearranged positions. Along input axis a, the position p of the map
-/// becomes p % modulus[a] (for `tile`) or p / divisor[a] (for `repeat`).
-struct gather_leaf {
+/// Elements of an input, repeated. Along axis a of the input, position p of the map has the element
+/// at p % modulus[a] (for `tile`), or at p / divisor[a] (for `repeat`).
+struct repeated_leaf {
   node_ref input;  // a tensor leaf or a staged node
   boxed<parallel::axis_map> map;
-  dims modulus;  // 0: the position is not changed
+  dims modulus;  // 0: the divisor counts
   dims divisor;  // 1: the position is not changed
 };
 
@@ -195,7 +195,7 @@ struct staged_leaf {
 
 struct node {
   using any_content =
-      std::variant<tensor_leaf, source_leaf, constant_leaf, range_leaf, random_leaf, gather_leaf,
+      std::variant<tensor_leaf, source_leaf, constant_leaf, range_leaf, random_leaf, repeated_leaf,
                    concat_leaf, indexed_leaf, window_leaf, operation_node, cast_node, staged_leaf>;
 
   template <class Content, class... Parts>

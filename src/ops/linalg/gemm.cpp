@@ -40,22 +40,22 @@ void multiply_blas(const matrix& out, const matrix& a, const matrix& b, bool acc
              k = static_cast<blasint>(a.columns);
   const auto lda = static_cast<blasint>(left.leading), ldb = static_cast<blasint>(right.leading);
   const auto ldc = static_cast<blasint>(std::max(out.row_stride, out.columns));
-  const T one = 1, rest = accumulate ? 1 : 0;
+  const T alpha = 1, beta = accumulate ? 1 : 0;
   const auto* from_a = reinterpret_cast<const T*>(a.first);
   const auto* from_b = reinterpret_cast<const T*>(b.first);
   auto* to = reinterpret_cast<T*>(out.first);
   if constexpr (std::is_same_v<T, float>)
-    cblas_sgemm(CblasRowMajor, left.transposed, right.transposed, m, n, k, one, from_a, lda, from_b,
-                ldb, rest, to, ldc);
+    cblas_sgemm(CblasRowMajor, left.transposed, right.transposed, m, n, k, alpha, from_a, lda,
+                from_b, ldb, beta, to, ldc);
   else if constexpr (std::is_same_v<T, double>)
-    cblas_dgemm(CblasRowMajor, left.transposed, right.transposed, m, n, k, one, from_a, lda, from_b,
-                ldb, rest, to, ldc);
+    cblas_dgemm(CblasRowMajor, left.transposed, right.transposed, m, n, k, alpha, from_a, lda,
+                from_b, ldb, beta, to, ldc);
   else if constexpr (std::is_same_v<T, std::complex<float>>)
-    cblas_cgemm(CblasRowMajor, left.transposed, right.transposed, m, n, k, &one, from_a, lda,
-                from_b, ldb, &rest, to, ldc);
+    cblas_cgemm(CblasRowMajor, left.transposed, right.transposed, m, n, k, &alpha, from_a, lda,
+                from_b, ldb, &beta, to, ldc);
   else
-    cblas_zgemm(CblasRowMajor, left.transposed, right.transposed, m, n, k, &one, from_a, lda,
-                from_b, ldb, &rest, to, ldc);
+    cblas_zgemm(CblasRowMajor, left.transposed, right.transposed, m, n, k, &alpha, from_a, lda,
+                from_b, ldb, &beta, to, ldc);
 }
 
 /// Multiplies integers or bools. A row of `out` is the sum of the rows of `b`, each times one
@@ -63,8 +63,8 @@ void multiply_blas(const matrix& out, const matrix& a, const matrix& b, bool acc
 /// panels of 8 KiB: the row of `out` stays in the L1 cache while all rows of `b` are added to it.
 template <class T>
 void multiply_integers(const matrix& out, const matrix& a, const matrix& b) {
-  // Integer arithmetic wraps. For bools, the bytes of the rows of `b` whose factor is true are
-  // "or"ed, and made 0 or 1 at the end.
+  // Integer arithmetic wraps. For bools, a sum is the bitwise "or" of the bytes of those rows of
+  // `b` whose factor is true. It is made 0 or 1 at the end.
   using Bits = std::conditional_t<
       std::is_same_v<T, bool>, std::uint8_t,
       std::make_unsigned_t<std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>>>;
@@ -135,7 +135,7 @@ void multiply(dtype type, const matrix& out, const matrix& a, const matrix& b, p
   }
   check_blas_kernels();
   const blas_buffer held;
-  // BLAS counts in 32 bits, so a longer inner axis is cut and the products are added.
+  // BLAS counts in 32 bits, so a longer inner axis is cut, and the products of the parts are added.
   constexpr index_t most = index_t{1} << 30;
   for (index_t inner = 0; inner < a.columns; inner += most) {
     const index_t count = std::min(most, a.columns - inner);

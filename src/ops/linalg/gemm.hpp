@@ -10,7 +10,7 @@
 
 namespace shale::ops {
 
-/// A matrix in memory; strides in elements.
+/// A matrix in memory. Strides count elements.
 struct matrix {
   std::byte* first;
   index_t rows;
@@ -24,7 +24,7 @@ struct matrix {
 };
 
 /// Whether `multiply` can read a matrix in place: one axis has stride 1, and the other has a
-/// positive stride that lets rows (or columns) not overlap.
+/// positive stride, which is so large that rows (or columns) do not overlap.
 bool readable_in_place(const matrix& operand) noexcept;
 
 /// Whether a product replaces the elements of `out` or is added to them.

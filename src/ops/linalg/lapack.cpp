@@ -137,9 +137,9 @@ complex_gesdd_call<c128> zgesdd_;
 complex_geev_call<c128> zgeev_;
 gemm_call<c128> zgemm_;
 
-// LAPACK joins texts by this function of Fortran's run-time library, and needs nothing else of that
-// library. With a definition here, programs do not have to be linked to it. The definition is weak
-// for programs that are.
+// LAPACK joins texts by this function of Fortran's run-time library. It needs nothing else of that
+// library, so with a definition here programs need not be linked to the library. The definition is
+// weak, so that programs that are linked to it have the library's own.
 __attribute__((weak)) void _gfortran_concat_string(length to_length, char* to, length a_length,
                                                    const char* a, length b_length, const char* b) {
   const length first = std::min(a_length, to_length);
@@ -164,8 +164,8 @@ constexpr auto choose() {
 // The distance of columns must be at least 1, also in matrices without elements.
 integer leading_of(integer rows) { return std::max<integer>(rows, 1); }
 
-// The size of work memory that a query returned in its first element. The number was rounded to T,
-// so the next larger one counts.
+// The size of work memory, which a query returns as an element. LAPACK may have rounded the size
+// down to T, so the next larger number is taken.
 template <class T>
 index_t work_count(T answer) {
   using R = real_of<T>;
@@ -368,23 +368,22 @@ integer eigh(vectors wanted, part stored, integer n, T* a, real_of<T>* values,
 
 template <class T>
 work_sizes svd_work(vectors wanted, integer rows, integer columns) {
-  const index_t less = std::max(std::min(rows, columns), 1);
-  const index_t more = std::max({rows, columns, 1});
+  // The names of LAPACK's documentation: the smaller extent and the larger one.
+  const index_t mn = std::max(std::min(rows, columns), 1);
+  const index_t mx = std::max({rows, columns, 1});
   // LAPACK counts in 32 bits while it computes these sizes, so they are checked before.
   work_sizes sizes;
-  sizes.integers = 8 * less;
+  sizes.integers = 8 * mn;
   const bool values_only = wanted == vectors::none;
   if (is_complex<T>)
-    sizes.reals = values_only ? 7 * less
-                              : std::max(5 * less * less + 5 * less,
-                                         2 * more * less + 2 * less * less + less);
-  const index_t least =
-      values_only ? 7 * less + more : 4 * less * less + 7 * less + more + less * more;
-  integer_of(std::max({least, sizes.reals, more * (wanted == vectors::full ? more : 1)}));
+    sizes.reals =
+        values_only ? 7 * mn : std::max(5 * mn * mn + 5 * mn, 2 * mx * mn + 2 * mn * mn + mn);
+  const index_t elements_min = values_only ? 7 * mn + mx : 4 * mn * mn + 7 * mn + mx + mn * mx;
+  integer_of(std::max({elements_min, sizes.reals, mx * (wanted == vectors::full ? mx : 1)}));
   T answer{}, unused{};
   real_of<T> real_unused{};
   const char jobz = static_cast<char>(wanted);
-  const auto leading = static_cast<integer>(more);
+  const auto leading = static_cast<integer>(mx);
   integer info = 0, integer_unused = 0;
   if constexpr (is_complex<T>)
     choose<T, 0, 0, cgesdd_, zgesdd_>()(&jobz, &rows, &columns, &unused, &leading, &real_unused,
@@ -394,7 +393,7 @@ work_sizes svd_work(vectors wanted, integer rows, integer columns) {
     choose<T, sgesdd_, dgesdd_, 0, 0>()(&jobz, &rows, &columns, &unused, &leading, &real_unused,
                                         &unused, &leading, &unused, &leading, &answer, &query,
                                         &integer_unused, &info, 1);
-  sizes.elements = std::max(least, work_count(answer));
+  sizes.elements = std::max(elements_min, work_count(answer));
   integer_of(sizes.elements);
   return sizes;
 }

@@ -155,15 +155,16 @@ class parser : private token_cursor {
       if (!first && !levels[level].chains) fail_chained(begin, *op);
       first = false;
       const value right = binary(level + 1);
-      if (is_bitwise(*op) && compares_beside(begin) && !(is_logical(left) && is_logical(right)))
+      if (is_bitwise(*op) && compares_beside(begin) &&
+          !(accepts_bitwise_operators(left) && accepts_bitwise_operators(right)))
         fail_unbracketed(*op);
       left = operation(op->at, [&] { return apply_binary(op->text, left, right); });
     }
     return left;
   }
 
-  // Whether & | ^ accept the operand: they accept bools and integers.
-  static bool is_logical(const value& operand) {
+  // Bools and integers, and arrays of them, are accepted by & | ^.
+  static bool accepts_bitwise_operators(const value& operand) {
     if (!operand.is<expr>()) return !operand.is<double>();
     return !is_inexact(operand.as<expr>().dtype());
   }

@@ -120,7 +120,7 @@ std::optional<shale::dtype> arguments::type(std::string_view parameter) {
   return to_dtype(*found, describe(parameter));
 }
 
-dims arguments::rest_or_shape(std::string_view parameter) {
+dims arguments::integers_or_shape(std::string_view parameter) {
   if (positional_left() < 2) return shape(parameter);
   dims result;
   while (positional_left() > 0)

@@ -18,6 +18,19 @@ namespace {
   throw error(errc::invalid_argument, message, details);
 }
 
+// The result of a comparison, or nothing if the symbol is another operator. Integers, floats and
+// arrays are compared as what they are: doubles above 2^53 cannot represent all integers.
+template <class Operand>
+std::optional<value> comparison(std::string_view symbol, const Operand& a, const Operand& b) {
+  if (symbol == "==") return value{a == b};
+  if (symbol == "!=") return value{a != b};
+  if (symbol == "<") return value{a < b};
+  if (symbol == "<=") return value{a <= b};
+  if (symbol == ">") return value{a > b};
+  if (symbol == ">=") return value{a >= b};
+  return std::nullopt;
+}
+
 value integer_value(std::optional<std::int64_t> result) {
   if (!result)
     refuse("the result does not fit in 64 bits",
@@ -76,12 +89,6 @@ std::optional<value> real_binary(std::string_view symbol, double a, double b) {
   if (symbol == "-") return value{a - b};
   if (symbol == "*") return value{a * b};
   if (symbol == "**") return value{std::pow(a, b)};
-  if (symbol == "==") return value{a == b};
-  if (symbol == "!=") return value{a != b};
-  if (symbol == "<") return value{a < b};
-  if (symbol == "<=") return value{a <= b};
-  if (symbol == ">") return value{a > b};
-  if (symbol == ">=") return value{a >= b};
   if (symbol != "//" && symbol != "%" && symbol != "/") return std::nullopt;
   if (b == 0) refuse("division by zero");
   if (symbol == "/") return value{a / b};
@@ -97,23 +104,12 @@ std::optional<value> real_binary(std::string_view symbol, double a, double b) {
   return value{std::round(quotient)};
 }
 
-// Integers are compared as integers, because doubles above 2^53 cannot represent all of them.
-std::optional<value> integer_comparison(std::string_view symbol, std::int64_t a, std::int64_t b) {
-  if (symbol == "==") return value{a == b};
-  if (symbol == "!=") return value{a != b};
-  if (symbol == "<") return value{a < b};
-  if (symbol == "<=") return value{a <= b};
-  if (symbol == ">") return value{a > b};
-  if (symbol == ">=") return value{a >= b};
-  return std::nullopt;
-}
-
 struct array_operator {
   std::string_view symbol;
   expr (*apply)(const expr&, const expr&);
 };
 
-constexpr std::array<array_operator, 19> array_operators{{
+constexpr std::array<array_operator, 13> array_operators{{
     {"+", [](const expr& a, const expr& b) { return a + b; }},
     {"-", [](const expr& a, const expr& b) { return a - b; }},
     {"*", [](const expr& a, const expr& b) { return a * b; }},
@@ -127,12 +123,6 @@ constexpr std::array<array_operator, 19> array_operators{{
     {"^", [](const expr& a, const expr& b) { return a ^ b; }},
     {"<<", [](const expr& a, const expr& b) { return shale::bitwise_left_shift(a, b); }},
     {">>", [](const expr& a, const expr& b) { return shale::bitwise_right_shift(a, b); }},
-    {"==", [](const expr& a, const expr& b) { return a == b; }},
-    {"!=", [](const expr& a, const expr& b) { return a != b; }},
-    {"<", [](const expr& a, const expr& b) { return a < b; }},
-    {"<=", [](const expr& a, const expr& b) { return a <= b; }},
-    {">", [](const expr& a, const expr& b) { return a > b; }},
-    {">=", [](const expr& a, const expr& b) { return a >= b; }},
 }};
 
 }  // namespace
@@ -158,16 +148,18 @@ value apply_binary(std::string_view symbol, const value& a, const value& b) {
     if (a.is<bool>() && b.is<bool>() && (symbol == "&" || symbol == "|" || symbol == "^"))
       return {integer_binary(symbol, to_integer(a), to_integer(b))->as<std::int64_t>() != 0};
     if (a.is_integer() && b.is_integer()) {
-      result = integer_comparison(symbol, to_integer(a), to_integer(b));
+      result = comparison(symbol, to_integer(a), to_integer(b));
       if (!result) result = integer_binary(symbol, to_integer(a), to_integer(b));
     } else {
-      result = real_binary(symbol, to_double(a), to_double(b));
+      result = comparison(symbol, to_double(a), to_double(b));
+      if (!result) result = real_binary(symbol, to_double(a), to_double(b));
     }
     if (!result) refuse(fmt::format("'{}' does not apply to floats", symbol));
     return *result;
   }
   const expr left = to_expr(a);
   const expr right = to_expr(b);
+  if (std::optional<value> compared = comparison(symbol, left, right)) return *compared;
   for (const array_operator& candidate : array_operators)
     if (candidate.symbol == symbol) return {candidate.apply(left, right)};
   refuse(fmt::format("'{}' is not an operator of arrays", symbol));

@@ -16,7 +16,7 @@ using detail::allocating;
 
 expr floor_divide(const expr& a, const expr& b) { return operated(operation::floor_divide, a, b); }
 expr remainder(const expr& a, const expr& b) { return a % b; }
-expr fmod(const expr& a, const expr& b) { return operated(operation::rest, a, b); }
+expr fmod(const expr& a, const expr& b) { return operated(operation::truncated_remainder, a, b); }
 expr pow(const expr& a, const expr& b) { return operated(operation::power, a, b); }
 expr atan2(const expr& y, const expr& x) { return operated(operation::atan2, y, x); }
 expr hypot(const expr& a, const expr& b) { return operated(operation::hypotenuse, a, b); }
@@ -123,7 +123,7 @@ void refuse_complex(const expr& a, const char* function) {
 bool is_small(const expr& a) { return detail::widened(a.dtype()) != a.dtype(); }
 expr widened(const expr& a) { return is_small(a) ? astype(a, dtype::float32) : a; }
 
-// Floating and complex operands stay; integers become floats.
+// Floating and complex operands keep their dtype; integers become floats.
 expr in_fractions(const expr& a) { return is_inexact(a.dtype()) ? a : a * 1.0; }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include "core/allocating.hpp"
 #include "core/enumerator.hpp"
 #include "ops/graph/node_access.hpp"
-#include "ops/leaves/rearranged.hpp"
+#include "ops/leaves/repeated.hpp"
 #include "shale/error.hpp"
 
 namespace shale {
@@ -40,8 +40,7 @@ expr tile(const expr& a, const dims& times) {
     if (repeats[axis] == 1) modulus[axis] = 0;
   }
   element_count(shape);
-  return allocating(
-      [&] { return rearranged(base, shape, modulus, dims::filled(shape.size(), 1)); });
+  return allocating([&] { return repeated(base, shape, modulus, dims::filled(shape.size(), 1)); });
 }
 
 expr repeat(const expr& a, index_t times, index_t axis) {
@@ -51,7 +50,7 @@ expr repeat(const expr& a, index_t times, index_t axis) {
   element_count(shape);
   dims divisor = dims::filled(shape.size(), 1);
   divisor[along] = std::max<index_t>(times, 1);
-  return allocating([&] { return rearranged(a, shape, dims::filled(shape.size(), 0), divisor); });
+  return allocating([&] { return repeated(a, shape, dims::filled(shape.size(), 0), divisor); });
 }
 
 expr concat(std::span<const expr> parts, index_t axis) {

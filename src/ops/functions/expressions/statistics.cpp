@@ -15,8 +15,8 @@ using detail::allocating;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// Calls `function` with float32 in the place of float16 and bfloat16, whose sums and counts may
-// exceed their range, and rounds its result.
+// Calls `function` with an operand of float16 or bfloat16 converted to float32, and rounds its
+// result. Sums and counts may exceed the range of the narrow dtypes.
 template <class Function>
 expr in_wider_floats(const expr& a, Function function) {
   const dtype type = a.dtype(), wide = detail::widened(type);

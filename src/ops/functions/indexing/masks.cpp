@@ -46,9 +46,9 @@ index_t count_true(const std::byte* elements, index_t count) {
   return found;
 }
 
-// The true elements of a mask that lies in memory, counted block by block. So each block knows
-// where its results begin. A mask in memory is not copied, so another thread or process may change
-// it after it was counted: every loop is bounded by the count.
+// The true elements of a mask that lies in memory. They are counted block by block, so that it is
+// known where the results of each block begin. A mask in memory is not copied, so another thread or
+// process may change it after it was counted. For that reason every loop is bounded by the count.
 class counted_mask {
  public:
   counted_mask(const tensor& mask, executor& on)
@@ -99,7 +99,8 @@ class counted_mask {
 // the values need to fit into memory.
 class selection {
  public:
-  /// `item_bytes` are those of one element of what is selected, beside the mask's own byte.
+  /// `item_bytes` is the size of one element that is selected; the byte of the mask is not part of
+  /// it.
   selection(const expr& mask, std::size_t item_bytes, executor& on)
       : mask_(astype(mask, dtype::boolean)),
         slab_(slab_shape(mask.shape(), slab_elements(item_bytes, on))),
@@ -115,7 +116,7 @@ class selection {
 
   index_t count() const noexcept { return count_; }
 
-  /// What `for_each_slab` takes parts of, for an operand beside the mask.
+  /// Prepares an operand beside the mask, of which the body of `for_each_slab` takes parts.
   /// Throws   as `eval`
   expr cut_with_mask(const expr& value) const {
     return whole_ || count_ == 0 ? value : with_computed_stages(value);
@@ -151,9 +152,9 @@ class selection {
   index_t count_ = 0;
 };
 
-// Selects at most `found` of `count` elements, and returns how many there were. Every element is
-// stored, and the next one replaces it if it was not selected. So there is no branch that depends
-// on the mask.
+// Selects at most `found` of `count` elements, and returns how many it selected. Every element is
+// stored; if it was not selected, the next one is stored in its place. So no branch depends on the
+// mask.
 template <std::size_t item>
 index_t select_elements(std::byte* to, const std::byte* from, const std::byte* mask, index_t count,
                         index_t found) {
@@ -209,8 +210,8 @@ struct coordinate_columns {
 };
 
 // Stores the last coordinate of each true element of a row at the positions k, k + 1, … and returns
-// the next free one. Like select_elements, it stores every coordinate, and the next one replaces it
-// if its element is false. It stores nothing from position `stop` on.
+// the next free position. Like select_elements, it stores every coordinate; if the element is
+// false, the next coordinate is stored in its place. It stores nothing from position `stop` on.
 index_t store_last_coordinates(std::int64_t* to, index_t step, std::int64_t first,
                                const std::byte* row, index_t length, index_t k, index_t stop) {
   for (index_t i = 0; i < length && k < stop; ++i) {
@@ -220,8 +221,8 @@ index_t store_last_coordinates(std::int64_t* to, index_t step, std::int64_t firs
   return k;
 }
 
-// Stores the coordinates of the true elements of a block, from position `k` on. Returns how many
-// there were, at most `found`.
+// Stores the coordinates of at most `found` true elements of a block, from position `k` on. Returns
+// how many it stored.
 index_t store_coordinates(const coordinate_columns& to, const region& box, const counted_mask& mask,
                           index_t first, index_t end, index_t k, index_t found) {
   const std::size_t last = to.axes.size() - 1;
@@ -238,7 +239,7 @@ index_t store_coordinates(const coordinate_columns& to, const region& box, const
   return k - start;
 }
 
-// Counts a call, and the bytes of its results.
+// Adds a call and the bytes of its results to the statistics.
 void count_call(executor& on, std::uint64_t written_bytes) {
   auto& count = parallel::state_of(on).count;
   count.call();

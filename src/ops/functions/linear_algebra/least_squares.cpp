@@ -34,7 +34,7 @@ double tolerance_of(const std::optional<double>& given, const dims& shape, dtype
   return static_cast<double>(std::max(shape[shape.size() - 2], shape.back())) * epsilon;
 }
 
-/// Whether singular values count, for each.
+/// For each singular value, whether it counts as larger than zero.
 expr counted(const tensor& values, double tolerance) {
   return expr(values) > max(expr(values), {-1}, keepdims::yes) * tolerance;
 }
@@ -55,20 +55,21 @@ void apply_pseudo_inverse(const svd_result& factors, double tolerance, const ten
                           const tensor& out, executor& on) {
   using R = lapack::real_of<T>;
   const dims batch = batch_of(out.shape());
-  const index_t m = factors.u.shape(-2), n = factors.vh.shape(-1), less = factors.s.shape(-1);
+  const index_t m = factors.u.shape(-2), n = factors.vh.shape(-1),
+                value_count = factors.s.shape(-1);
   const index_t k = b.shape(-1);
   const auto spread = [&](const tensor& values, index_t rows, index_t columns) {
     return matrix_batch(values.broadcast_to(with_matrix(batch, rows, columns)));
   };
-  const matrix_batch u = spread(factors.u, m, less), vh = spread(factors.vh, less, n),
-                     s = spread(factors.s.expand_dims(-1), less, 1), from = spread(b, m, k),
+  const matrix_batch u = spread(factors.u, m, value_count), vh = spread(factors.vh, value_count, n),
+                     s = spread(factors.s.expand_dims(-1), value_count, 1), from = spread(b, m, k),
                      to(out);
   work_parts parts;
-  const std::size_t u_at = parts.add<T>(m * less), vh_at = parts.add<T>(less * n),
-                    s_at = parts.add<R>(less), b_at = parts.add<T>(m * k),
-                    inner_at = parts.add<T>(less * k), x_at = parts.add<T>(n * k);
-  const auto rank = integer_of(less), columns = integer_of(k);
-  const double each = static_cast<double>(less) * static_cast<double>(k);
+  const std::size_t u_at = parts.add<T>(m * value_count), vh_at = parts.add<T>(value_count * n),
+                    s_at = parts.add<R>(value_count), b_at = parts.add<T>(m * k),
+                    inner_at = parts.add<T>(value_count * k), x_at = parts.add<T>(n * k);
+  const auto inner_rows = integer_of(value_count), columns = integer_of(k);
+  const double each = static_cast<double>(value_count) * static_cast<double>(k);
   const batch_work work{to.count(), parts.bytes(), each * static_cast<double>(m + n),
                         parallel::distinct_bytes(b)};
   for_each_matrix(work, on, [&](index_t number, std::byte* memory) {
@@ -76,21 +77,22 @@ void apply_pseudo_inverse(const svd_result& factors, double tolerance, const ten
     T* const inner = part_at<T>(memory, inner_at);
     T* const x = part_at<T>(memory, x_at);
     std::fill_n(x, n * k, T(0));
-    if (less > 0 && k > 0) {
+    if (value_count > 0 && k > 0) {
       u.load(number, part_at<T>(memory, u_at));
       vh.load(number, part_at<T>(memory, vh_at));
       s.load(number, values);
       from.load(number, part_at<T>(memory, b_at));
-      lapack::gemm(lapack::operation::conjugate_transpose, lapack::operation::none, rank, columns,
-                   integer_of(m), part_at<T>(memory, u_at), part_at<T>(memory, b_at), inner);
+      lapack::gemm(lapack::operation::conjugate_transpose, lapack::operation::none, inner_rows,
+                   columns, integer_of(m), part_at<T>(memory, u_at), part_at<T>(memory, b_at),
+                   inner);
       const auto smallest = static_cast<R>(static_cast<double>(values[0]) * tolerance);
       for (index_t column = 0; column < k; ++column)
-        for (index_t i = 0; i < less; ++i) {
-          T& element = inner[column * less + i];
+        for (index_t i = 0; i < value_count; ++i) {
+          T& element = inner[column * value_count + i];
           element = values[i] > smallest ? element / values[i] : T(0);
         }
       lapack::gemm(lapack::operation::conjugate_transpose, lapack::operation::none, integer_of(n),
-                   columns, rank, part_at<T>(memory, vh_at), inner, x);
+                   columns, inner_rows, part_at<T>(memory, vh_at), inner, x);
     }
     to.store(number, x);
     return integer{0};
@@ -98,7 +100,7 @@ void apply_pseudo_inverse(const svd_result& factors, double tolerance, const ten
   b.storage().check();
 }
 
-/// The decomposition in the dtype of LAPACK, which float16 would round.
+/// The decomposition in the dtype of LAPACK, so that it is not rounded to float16 or bfloat16.
 svd_result wide_svd(const expr& a, dtype computed) {
   return svd(astype(a, computed), svd_vectors::reduced);
 }
@@ -112,12 +114,6 @@ tensor pseudo_inverse_times(const svd_result& factors, double tolerance, const t
     apply_pseudo_inverse<T>(factors, tolerance, b, out, on);
   });
   return out;
-}
-
-void require_tolerance(const std::optional<double>& tolerance, const char* function) {
-  if (tolerance && !(*tolerance >= 0))
-    throw error(errc::invalid_argument, std::string(function) + " needs a tolerance of 0 or more",
-                {"got " + std::to_string(*tolerance)});
 }
 
 }  // namespace

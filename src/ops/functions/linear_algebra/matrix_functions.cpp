@@ -27,9 +27,10 @@ namespace {
 
 // ---- exponentials -------------------------------------------------------------------------------
 
-// The Padé approximant of degree 13 is v^-1 w with v = even - odd and w = even + odd, where `odd` has
-// the odd powers of the matrix and `even` the even ones. These are the coefficients of its powers 0
-// to 13 (Higham 2005, (2.3)), and the largest 1-norm for which it is exact in float64 (table 2.3).
+// The Padé approximant of degree 13 is (even - odd)^-1 (even + odd), where `odd` is the sum of the
+// terms with odd powers of the matrix, and `even` of those with even powers. These are the
+// coefficients of the powers 0 to 13 (Higham 2005, (2.3)). Up to the 1-norm `exact_norm`, the
+// approximant is exact in float64 (table 2.3).
 constexpr double coefficients[] = {64764752532480000,
                                    32382376266240000,
                                    7771770303897600,
@@ -75,7 +76,8 @@ void multiply_square(integer n, const T* a, const T* b, T* c) {
   lapack::gemm(lapack::operation::none, lapack::operation::none, n, n, n, a, b, c);
 }
 
-/// The exponential of a column-major matrix in `memory`; returns where it lies.
+/// Computes the exponential of the column-major matrix in `memory`. The result lies in `memory`
+/// too, and its address is returned.
 template <class T>
 T* exponential(integer n, const exponential_memory<T>& at, std::byte* memory) {
   using R = lapack::real_of<T>;
@@ -96,7 +98,7 @@ T* exponential(integer n, const exponential_memory<T>& at, std::byte* memory) {
   multiply_square(n, a2, a2, a4);
   multiply_square(n, a4, a2, a6);
   const auto b = [](int power) { return static_cast<R>(coefficients[power]); };
-  // Adds b0 + b2 a^2 + b4 a^4 + b6 a^6 to the product in `to`; the first power is `lowest`.
+  // Adds c[0] + c[2] a^2 + c[4] a^4 + c[6] a^6 to the matrix `to`, where c[i] = b(lowest + i).
   const auto add_powers = [&](T* to, int lowest) {
     for (index_t i = 0; i < count; ++i)
       to[i] += b(lowest + 6) * a6[i] + b(lowest + 4) * a4[i] + b(lowest + 2) * a2[i];

@@ -54,7 +54,8 @@ void for_each_part(const expr& x, const std::optional<expr>& weights, executor& 
   });
 }
 
-// Equal bins, or bins between edges. Elements are in bin -1 if they are in none.
+// Bins of equal width, or bins between given edges. An element that lies in no bin has the number
+// -1.
 class bins_of_values {
  public:
   explicit bins_of_values(std::vector<double> edges) : edges_(std::move(edges)) {}
@@ -105,28 +106,50 @@ double value_at(const std::byte* elements, index_t i) {
 
 constexpr index_t unit_elements = piece_elements_min;
 
-std::vector<std::int64_t> counted(const expr& x, const bins_of_values& bins, executor& on) {
+// Calls `count(counts, as, elements, first, end)` for ranges of the elements, in parallel. The call
+// adds the elements `first` to `end` - 1 to `counts`, which are those of one thread, and makes room
+// for them. The elements have type T if `as` is a std::type_identity<T>. Returns the sums of the
+// counts of all threads.
+template <class Types, class Count>
+std::vector<std::int64_t> counted(const expr& x, Types types, executor& on, const Count& count) {
   std::vector<std::vector<std::int64_t>> of_workers(static_cast<std::size_t>(on.threads()));
   for_each_part(x, std::nullopt, on, [&](const tensor& part, const tensor&) {
     parallel::parallel_for_tiles(
         on, ceil_div(part.size(), unit_elements), [&](index_t unit, int worker) {
           auto& counts = of_workers[static_cast<std::size_t>(worker)];
-          if (counts.empty()) counts.resize(static_cast<std::size_t>(bins.count()) + 1);
-          const index_t end = std::min(part.size(), (unit + 1) * unit_elements);
-          visit(part.dtype(), ordered_types{}, [&]<class T>(std::type_identity<T>) {
-            for (index_t i = unit * unit_elements; i < end; ++i)
-              ++counts[static_cast<std::size_t>(bins(value_at<T>(part.data(), i)) + 1)];
+          const index_t first = unit * unit_elements;
+          const index_t end = std::min(part.size(), first + unit_elements);
+          visit(part.dtype(), types, [&]<class T>(std::type_identity<T> as) {
+            count(counts, as, part.data(), first, end);
           });
         });
   });
-  std::vector<std::int64_t> total(static_cast<std::size_t>(bins.count()), 0);
-  for (const auto& counts : of_workers)
-    for (std::size_t bin = 0; bin + 1 < counts.size(); ++bin) total[bin] += counts[bin + 1];
+  std::vector<std::int64_t> total;
+  for (const auto& counts : of_workers) {
+    if (counts.size() > total.size()) total.resize(counts.size(), 0);
+    for (std::size_t i = 0; i < counts.size(); ++i) total[i] += counts[i];
+  }
   return total;
 }
 
-// Adds weights to sums. Each thread serves a part of the sums, so each sum is added in the order of
-// the elements.
+std::vector<std::int64_t> counted_in_bins(const expr& x, const bins_of_values& bins, executor& on) {
+  // Position 0 counts the elements that are in no bin.
+  const std::size_t positions = static_cast<std::size_t>(bins.count()) + 1;
+  std::vector<std::int64_t> counts =
+      counted(x, ordered_types{}, on,
+              [&]<class T>(std::vector<std::int64_t>& own, std::type_identity<T>,
+                           const std::byte* elements, index_t first, index_t end) {
+                own.resize(positions);
+                for (index_t i = first; i < end; ++i)
+                  ++own[static_cast<std::size_t>(bins(value_at<T>(elements, i)) + 1)];
+              });
+  counts.resize(positions);  // an operand without elements has no counts yet
+  counts.erase(counts.begin());
+  return counts;
+}
+
+// Adds weights to sums. Each thread adds to its own part of the sums, so the weights of one sum are
+// added in the order of the elements.
 template <class Bin>
 void add_weights(index_t count, const tensor& weights, std::vector<double>& sums, executor& on,
                  const Bin& bin) {
@@ -166,12 +189,13 @@ tensor as_tensor(const std::vector<T>& values, executor& on) {
 binned_counts histogram_of(const expr& x, const bins_of_values& bins,
                            const histogram_options& options, executor& on) {
   const tensor edges = as_tensor(bins.edges(), on);
-  if (!options.weights && !options.density) return {as_tensor(counted(x, bins, on), on), edges};
+  if (!options.weights && !options.density)
+    return {as_tensor(counted_in_bins(x, bins, on), on), edges};
   std::vector<double> sums;
   if (options.weights) {
     sums = weighed(x, *options.weights, bins, on);
   } else {
-    for (const std::int64_t count : counted(x, bins, on))
+    for (const std::int64_t count : counted_in_bins(x, bins, on))
       sums.push_back(static_cast<double>(count));
   }
   if (options.density) {
@@ -209,8 +233,8 @@ value_range range_of(const expr& x, const std::optional<value_range>& given) {
   return range;
 }
 
-// The number that an integer counts for; -1 if it is negative, and the largest one if it does not fit
-// in int64.
+// An integer as the number that bincount counts. It is -1 for a negative integer, and the largest
+// int64 for an integer that does not fit.
 template <class T>
 index_t number_at(const std::byte* elements, index_t i) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -228,7 +252,7 @@ index_t number_at(const std::byte* elements, index_t i) {
 using counting_types = type_list<bool, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
                                  std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>;
 
-// Makes room for the numbers of a part, the largest of which is `number`.
+// Makes room for the sums of the numbers 0 to `number`.
 template <class T>
 void make_room(std::vector<T>& sums, index_t number, const executor& on) {
   if (number < static_cast<index_t>(sums.size())) return;
@@ -241,7 +265,7 @@ void make_room(std::vector<T>& sums, index_t number, const executor& on) {
               {"got a negative element"});
 }
 
-// The largest number of a range of elements; -1 if there is none.
+// The largest number of a range of elements; -1 if the range is empty.
 template <class T>
 index_t largest_number_of(const std::byte* elements, index_t first, index_t end) {
   index_t most = -1;
@@ -256,26 +280,13 @@ index_t largest_number_of(const std::byte* elements, index_t first, index_t end)
 }
 
 std::vector<std::int64_t> numbers_counted(const expr& x, executor& on) {
-  std::vector<std::vector<std::int64_t>> of_workers(static_cast<std::size_t>(on.threads()));
-  for_each_part(x, std::nullopt, on, [&](const tensor& part, const tensor&) {
-    parallel::parallel_for_tiles(
-        on, ceil_div(part.size(), unit_elements), [&](index_t unit, int worker) {
-          auto& counts = of_workers[static_cast<std::size_t>(worker)];
-          const index_t first = unit * unit_elements;
-          const index_t end = std::min(part.size(), first + unit_elements);
-          visit(part.dtype(), counting_types{}, [&]<class T>(std::type_identity<T>) {
-            make_room(counts, largest_number_of<T>(part.data(), first, end), on);
-            for (index_t i = first; i < end; ++i)
-              ++counts[static_cast<std::size_t>(number_at<T>(part.data(), i))];
-          });
-        });
-  });
-  std::vector<std::int64_t> total;
-  for (const auto& counts : of_workers) {
-    if (counts.size() > total.size()) total.resize(counts.size(), 0);
-    for (std::size_t number = 0; number < counts.size(); ++number) total[number] += counts[number];
-  }
-  return total;
+  return counted(x, counting_types{}, on,
+                 [&]<class T>(std::vector<std::int64_t>& counts, std::type_identity<T>,
+                              const std::byte* elements, index_t first, index_t end) {
+                   make_room(counts, largest_number_of<T>(elements, first, end), on);
+                   for (index_t i = first; i < end; ++i)
+                     ++counts[static_cast<std::size_t>(number_at<T>(elements, i))];
+                 });
 }
 
 std::vector<double> numbers_weighed(const expr& x, const expr& weights, executor& on) {

@@ -36,7 +36,8 @@ ranked_elements empty_ranked(const dims& shape, dtype type, executor& on) {
   return {tensor::empty(shape, type, &on.pool()), tensor::empty(shape, dtype::int64, &on.pool())};
 }
 
-// The rows of a slab, which lie along the axis, by their row-major numbers among all rows.
+// The rows of a slab, which lie along the axis. Each is given by its number among all rows, counted
+// in row-major order.
 std::vector<index_t> rows_of(const region& box, const dims& shape, index_t axis) {
   const dims start = without(box.start, axis), extent = without(box.shape, axis);
   const dims all = without(shape, axis);
@@ -117,7 +118,7 @@ tensor quantiles(const expr& whole, const std::vector<double>& q, std::optional<
   for (const index_t extent : rows.result) shape.push_back(extent);
   const tensor out = tensor::empty({count, row_count}, dtype::float64, &on.pool());
   if (out.size() > 0) {
-    // The last rank is there to see NaN.
+    // NaN sorts behind all numbers, so a row has one if the element of the last rank is NaN.
     std::vector<index_t> ranks{rows.length - 1};
     std::vector<double> shares;
     for (const double one : q) {

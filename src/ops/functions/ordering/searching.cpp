@@ -57,7 +57,7 @@ tensor flat_elements(const expr& x, const char* function) {
   return held_contiguous(x.ravel());
 }
 
-// The number of the group of each element, where the element was.
+// For each element of the operand, the number of its group.
 tensor inverse_of(const groups& found, const tensor& order, const dims& shape, executor& on) {
   const tensor out = tensor::empty(shape, dtype::int64, &on.pool());
   const auto* const starts = reinterpret_cast<const std::int64_t*>(found.starts.data());

@@ -20,14 +20,14 @@ enum class operation : std::uint8_t {
   add,
   subtract,
   multiply,
-  divide,        // floating and complex
-  floor_divide,  // real; integers by zero give 0
-  remainder,     // real; sign of the divisor; integers by zero give 0
-  rest,          // real; as C's fmod: sign of the dividend; integers by zero give 0
-  power,         // integers wrap; a negative integer exponent gives 0 (or ±1 for bases ±1)
-  atan2,         // float32, float64
-  hypotenuse,    // float32, float64
-  copy_sign,     // floating, also float16 and bfloat16, as the next one
+  divide,               // floating and complex
+  floor_divide,         // real; integers by zero give 0
+  remainder,            // real; sign of the divisor; integers by zero give 0
+  truncated_remainder,  // real; sign of the dividend, as C's fmod; integers by zero give 0
+  power,                // integers wrap; a negative integer exponent gives 0 (or ±1 for bases ±1)
+  atan2,                // float32, float64
+  hypotenuse,           // float32, float64
+  copy_sign,            // floating, also float16 and bfloat16, as the next one
   next_after,
   minimum,  // real and bool; NaN if either is NaN
   maximum,
