@@ -10,6 +10,7 @@
 
 #include "array/elements/dense_bytes.hpp"
 #include "core/never_destroyed.hpp"
+#include "format/bytes/checksum.hpp"
 #include "shale/index.hpp"
 #include "storage/system/fork_safe_mutex.hpp"
 
@@ -36,12 +37,12 @@ class compared_segments {
   std::vector<std::atomic<std::uint64_t>> words_;
 };
 
-// Identifies the stored bytes of one array while some generation holds them: by their place in a
-// file and by the checksum of their checksums.
+// Identifies the stored bytes of one array while some generation holds them: by their places in a
+// file and by the checksum of their checksums. Generations of an array may share some of its extents.
 struct array_place {
   format::uuid container;  // needed because a new file may get the inode number of a removed one
   format::file_identity file;
-  std::uint64_t offset;
+  format::checksum128 extents;
   std::uint64_t bytes;
   format::checksum128 sums;
 
@@ -122,7 +123,8 @@ class dense_sums final : public detail::stored_sums {
     const auto& dense = record_.dense();
     places_.emplace(dense.extents);
     compared_ = comparisons::of_process().segments_of(
-        {view_.container(), view_.file(), dense.extents.front().offset,
+        {view_.container(), view_.file(),
+         format::checksum_metadata(std::as_bytes(std::span(dense.extents))),
          format::array_bytes(record_), dense.checksums_checksum},
         sums_.size());
     loaded_.store(true, std::memory_order_release);
