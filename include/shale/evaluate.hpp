@@ -45,7 +45,8 @@ void eval_into(const tensor& out, const expr& value);
 ///          broadcast)
 void eval_into(tile_source& out, const expr& value);
 
-/// The passes that an evaluation takes, and what they read and write.
+/// The passes that an evaluation takes, and what they read and write. A number of bytes or tiles is
+/// the largest one of its type if there are more, as lazy values may have.
 struct evaluation_plan {
   int passes = 0;
 

@@ -491,6 +491,14 @@ TEST(Tiles, MayBeLargerThanTheirSource) {
   }
 }
 
+TEST(Tiles, OfSourcesWithoutEndAreCountedUpToTheLargestNumber) {
+  const auto source = std::make_shared<strange_source>(dtype::float64, dims{index_t{1} << 61},
+                                                       dims{index_t{1} << 40});
+  const evaluation_plan plan = explain(sum(expr(source)));
+  EXPECT_EQ(plan.tiles_decoded, std::uint64_t{1} << 21);
+  EXPECT_EQ(plan.bytes_read, std::numeric_limits<std::uint64_t>::max());
+}
+
 TEST(Tiles, OutsideTheirSourceAreRefused) {
   for (const dims& tile :
        {dims{-1}, dims{4}, dims{std::numeric_limits<index_t>::max()}, dims{}, dims{0, 0}})

@@ -134,5 +134,17 @@ TEST(TilesTouched, OfHugeSourcesAreCountedAtOnce) {
   EXPECT_EQ(tiles({all, all.flip({0})}), std::uint64_t{2} << 50);
 }
 
+// The end of the last tile is beyond the largest index.
+TEST(TilesTouched, MayEndBeyondEveryIndex) {
+  constexpr index_t half = index_t{1} << 62;
+  const unread source({half + 1}, {half});
+  const axis_map all = axis_map::identity(source.shape());
+  const std::vector<axis_map> whole{all}, last{all.narrow(0, half, 1)};
+  EXPECT_EQ(tiles_touched(source, whole).tiles, 2u);
+  EXPECT_EQ(tiles_touched(source, whole).elements, static_cast<std::uint64_t>(half) + 1);
+  EXPECT_EQ(tiles_touched(source, last).tiles, 1u);
+  EXPECT_EQ(tiles_touched(source, last).elements, 1u);
+}
+
 }  // namespace
 }  // namespace shale
