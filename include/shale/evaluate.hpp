@@ -52,8 +52,8 @@ struct evaluation_plan {
 
   /// Operand bytes over all passes. In a pass, a byte of a tensor counts once, even if it is
   /// broadcast or read through several views, and a tile source counts each whole tile once. A tile
-  /// that neighbours share is reloaded if the cache (a quarter of the budget) has evicted it; that
-  /// is not counted.
+  /// that neighbours share is reloaded if the cache (a quarter of what other calls have left of the
+  /// budget) has evicted it; that is not counted.
   std::uint64_t bytes_read = 0;
   std::uint64_t tiles_decoded = 0;  ///< tiles of sources, counted like their bytes
   std::uint64_t bytes_written = 0;  ///< bytes of results and of reduced intermediates
