@@ -2,9 +2,11 @@
 // use all of them itself: none is called while a lock is held, or by a thread that another thread
 // must wait for. Each case runs in a process of its own, which must end.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <fstream>
 #include <functional>
 #include <memory>
@@ -26,6 +28,7 @@
 #include "shale/tile_source.hpp"
 #include "storage/pool/pools/housekeeper.hpp"
 #include "support/bounded.hpp"
+#include "support/child_threads.hpp"
 #include "support/failures.hpp"
 #include "support/scratch_directory.hpp"
 
@@ -370,6 +373,53 @@ class failing_tiles final : public tile_source {
 };
 
 // chain.3: a unit that waited for one that failed has nothing to store.
+// A tile source of ones. The load of tile 0 forks while another thread loads tile 1.
+class forking_source final : public tile_source {
+ public:
+  shale::dtype dtype() const noexcept override { return dtype::float32; }
+  const dims& shape() const noexcept override { return shape_; }
+  const dims& tile_shape() const noexcept override { return tile_shape_; }
+  std::uint64_t stored_bytes(const dims&) const override { return 1; }
+  void load(const dims& tile, const tensor& into) const override {
+    if (tile[0] == 0) fork_beside_tile_1();
+    if (tile[0] == 1) {
+      loads_tile_1_ = true;
+      while (!ended_) std::this_thread::yield();
+    }
+    for (auto& value : const_cast<tensor&>(into).elements<float>()) value = 1;
+  }
+
+ private:
+  void fork_beside_tile_1() const {
+    while (!loads_tile_1_) std::this_thread::yield();
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(20);
+      return test::start_no_housekeeper();
+    }
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFSIGNALED(status));
+    EXPECT_EQ(WTERMSIG(status), SIGABRT);
+    ended_ = true;
+  }
+
+  dims shape_{30};
+  dims tile_shape_{10};
+  mutable std::atomic<bool> loads_tile_1_ = false, ended_ = false;
+};
+
+// The first of two units needs the tiles 0 and 1. In the child, the thread that loads tile 1 is
+// missing.
+TEST(ForkedSources, DoNotWaitInAChildForTilesOfOtherThreads) {
+  expect_to_end([] {
+    executor two({.threads = 2});
+    const executor::scope within(two);
+    const expr values{std::shared_ptr<const tile_source>(std::make_shared<forking_source>())};
+    EXPECT_EQ(eval(sum(values.narrow(0, 5, 20))).item(), scalar(20.0F));
+  });
+}
+
 TEST(FailedScans, StoreNothingBehindTheTileThatFailed) {
   for (const index_t failing : {1, 20})
     expect_to_end([failing] {

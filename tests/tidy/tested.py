@@ -172,7 +172,6 @@ THROUGH = {
     },
     "src/parallel/ways": {
         "copied_operands": ("tests/parallel/pass_loop_test.cpp", "files against storage order"),
-        "load_memory": ("tests/parallel/pass_loop_test.cpp", "passes with a small budget"),
         "tiled_operands": ("tests/ops/expr_tiles_test.cpp", "eval over tile sources"),
     },
     "src/parallel/windows": {

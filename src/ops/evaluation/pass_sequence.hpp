@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/saturating.hpp"
 #include "core/widened.hpp"
 #include "ops/evaluation/compile.hpp"
 #include "ops/evaluation/growing_passes.hpp"
@@ -29,7 +30,7 @@
 namespace shale::ops {
 
 inline std::uint64_t bytes_of(const dims& shape, dtype type) {
-  return static_cast<std::uint64_t>(element_count(shape)) * item_bytes(type);
+  return detail::saturating_mul(static_cast<std::uint64_t>(element_count(shape)), item_bytes(type));
 }
 
 /// The shape of a reduction's result in which the folded axes have length 1.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/saturating.hpp"
 #include "ops/kernels/dispatch/dispatch.hpp"
 #include "ops/passes/fold_block.hpp"
 #include "ops/passes/reduction_states.hpp"
@@ -34,10 +35,11 @@ std::vector<parallel::loop_operand> loop_operands(const pass& request) {
 constexpr std::size_t prefetched_bytes_min = std::size_t{4} << 20;
 
 // The bytes of all operands, as if none were broadcast.
-std::size_t bytes_of(const pass& request) {
+std::uint64_t bytes_of(const pass& request) {
   std::size_t item_bytes = 0;
   for (const pass_operand& operand : request.operands) item_bytes += operand.item_bytes();
-  return static_cast<std::size_t>(element_count(request.shape)) * item_bytes;
+  return detail::saturating_mul(static_cast<std::uint64_t>(element_count(request.shape)),
+                                item_bytes);
 }
 
 // The states of a block's first element, and the bytes between states along its axes.
@@ -138,8 +140,9 @@ void add_tiles(pass_cost& to, const pass& request) {
       views[operand.tiles->source].push_back(operand.tiles->seen);
   for (const auto& [source, maps] : views) {
     const tile_amount touched = tiles_touched(*source, maps);
-    to.tiles_decoded += touched.tiles;
-    to.bytes_read += touched.elements * item_bytes(source->dtype());
+    detail::add_saturating(to.tiles_decoded, touched.tiles);
+    detail::add_saturating(to.bytes_read,
+                           detail::saturating_mul(touched.elements, item_bytes(source->dtype())));
   }
 }
 
@@ -186,11 +189,14 @@ pass_cost cost(const pass& request, const executor& on) {
   pass_cost result;
   const std::vector<parallel::loop_operand> operands = loop_operands(request);
   for (const auto& operand : request.operands)
-    if (operand.written) result.bytes_written += elements * operand.item_bytes();
-  result.bytes_read = parallel::bytes_read_once(operands) + gathered_bytes(request.program);
+    if (operand.written)
+      detail::add_saturating(result.bytes_written,
+                             detail::saturating_mul(elements, operand.item_bytes()));
+  result.bytes_read =
+      detail::saturating_add(parallel::bytes_read_once(operands), gathered_bytes(request.program));
   add_tiles(result, request);
   for (const auto& reduction : request.reductions)
-    result.bytes_written += reduction.into.size_bytes();
+    detail::add_saturating(result.bytes_written, reduction.into.size_bytes());
   result.scratch_bytes_per_thread = request.program.scratch_bytes();
   result.instructions = static_cast<int>(request.program.instruction_count());
   result.streams = parallel::mapped_exceed_half_of_budget(operands, on);

@@ -24,10 +24,10 @@ struct brought_operands {
   tiled_operands tiled;
 
   brought_operands(const way& chosen, std::span<const loop_operand> operands,
-                   const bytes_per_position& bytes, const pass_options& options, executor& on)
+                   const pass_options& options, executor& on)
       : copied(chosen, operands, options, on),
-        memory(chosen, bytes, copied.bytes_per_position(), on),
-        tiled(operands, memory.cache_bytes(on), on) {}
+        memory(chosen, operands, copied.bytes_per_position(), on),
+        tiled(operands, memory.cache_bytes(), on) {}
 };
 
 // A plan, and the addresses that its positions count from, by operand.
@@ -48,7 +48,7 @@ class running_pass {
         bases_(bases(operands)),
         bytes_(operands, options.lane_axis),
         work_(chosen.units, operands, options, bytes_.written, body, on) {
-    if (!chosen.accesses.empty()) brought_.emplace(chosen, operands, bytes_, options, on);
+    if (!chosen.accesses.empty()) brought_.emplace(chosen, operands, options, on);
   }
 
   void run();
