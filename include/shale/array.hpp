@@ -242,10 +242,11 @@ class writable_array {
 
   /// Stores `values`, converted to the array's dtype and broadcast to the region's shape.
   /// Cost     one pass over the region, in parallel. Each chunk that it touches is compressed; one
-  ///          that it covers in part is read first
+  ///          that it covers in part is read first. Of a dense array that is updated, each unit of
+  ///          2 MiB that the region touches is copied first, once in a transaction
   /// Throws   invalid_argument (outside the array, shapes that do not broadcast, the transaction
   ///          has ended); not_found (the array was removed); corrupt (a chunk that is covered in
-  ///          part is damaged); unsupported (as `map`); out_of_space; io; out_of_memory; cancelled.
+  ///          part, or a unit that is copied, is damaged); unsupported (as `map`); out_of_space; io; out_of_memory; cancelled.
   ///          The transaction goes on, with the elements that were stored until then. But if the
   ///          device refused bytes of a chunk (out_of_space, io), `commit` refuses, too
   /// Threads  regions that share no chunk are written in parallel

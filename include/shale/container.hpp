@@ -74,12 +74,12 @@ class transaction {
   /// Throws   as the other one, and as writable_array::write. Then the array does not exist
   writable_array create(std::string_view name, const expr& values, const array_form& form = {});
 
-  /// An existing array, which can then be changed. Older generations keep their elements: a dense
-  /// array is first copied to new space and compared with its checksums; of a chunked array, the
-  /// chunks that are written are stored in new space.
-  /// Cost     dense: a copy of the array, in parallel. Chunked: O(1)
-  /// Throws   as every member; not_found, with names that are similar; corrupt also for damaged
-  ///          elements, naming segment and byte; cancelled
+  /// An existing array, which can then be changed. Older generations keep their elements. Before a
+  /// part of a dense array is written, it is copied to new space, in units of 2 MiB, and compared
+  /// with its checksums; generations share the other units. Of a chunked array, the chunks that are
+  /// written are stored in new space.
+  /// Cost     O(1)
+  /// Throws   as every member; not_found, with names that are similar
   writable_array update(std::string_view name);
 
   /// Gives a chunked array another extent along any axes. Elements that the old shape did not have
@@ -118,6 +118,8 @@ class transaction {
   /// The array of that name with all changes so far, or nothing. Its elements can be read until the
   /// transaction ends. If an expression reads shifted views of the array that it is written into,
   /// it is computed as a whole into memory first; views of the array in a snapshot avoid this.
+  /// Cost     O(1). For a dense array that this transaction has written in part after `update`: a
+  ///          copy of its other parts, as writable_array::map makes it
   std::optional<array> find(std::string_view name) const;
 
   /// As snapshot::names, with all changes so far.

@@ -69,6 +69,9 @@ struct writable_array::implementation {
   /// The elements of a dense array that the view shows, mapped for writing.
   tensor part(const parallel::axis_map& view) const;
 
+  /// Evaluates an expression into mapped elements of the array.
+  void store_in_mapped(const tensor& into, const expr& values) const;
+
   /// Evaluates an expression into the elements that the view shows.
   void write(const parallel::axis_map& view, const expr& values) const;
 };

@@ -71,24 +71,34 @@ tensor writable_array::map() const {
 
 namespace {
 
-// The expression to store into a mapped array. A bool tensor may hold any byte (see view_as), but a
-// file must hold 0 or 1, so bools are compared with false first. The encoder of chunks does this
-// too.
-expr stored_in_mapped(dtype type, const expr& values) {
+// A bool tensor may hold any byte (see view_as), but a file must hold 0 or 1, so bools are compared
+// with false first. The encoder of chunks does this too.
+expr without_odd_bools(dtype type, const expr& values) {
   return type == dtype::boolean && values.dtype() == dtype::boolean ? values != expr(false)
                                                                     : values;
 }
 
 }  // namespace
 
+// The mapping may end with this call, and with it the mark of bytes that were lost, because another
+// process truncated the file. So this call must remember it.
+void writable_array::implementation::store_in_mapped(const tensor& into,
+                                                     const expr& values) const {
+  try {
+    eval_into(into, without_odd_bools(into.dtype(), values));
+    into.storage().check();
+  } catch (...) {
+    if (into.storage().failed()) owner->refuse_commit();
+    throw;
+  }
+}
+
 // Errors of the caller's tile sources pass unchanged.
 void writable_array::implementation::write(const parallel::axis_map& view,
                                            const expr& values) const {
   const expr fitted = values.shape() == view.shape ? values : values.broadcast_to(view.shape);
   if (is_dense()) {
-    const tensor into = detail::allocating([&] { return part(view); });
-    eval_into(into, stored_in_mapped(into.dtype(), fitted));
-    into.storage().check();
+    store_in_mapped(detail::allocating([&] { return part(view); }), fitted);
   } else if (view == parallel::axis_map::identity(written->record.shape)) {
     eval_into(*owner->tiles_of(*written), fitted);
   } else {

@@ -163,10 +163,10 @@ storage unit_copies::window(const format::range_set& units) {
 void unit_copies::join() {
   auto state = owner_.lock(owner_.state_lock_);
   const std::uint64_t total = format::array_bytes(array_.record);
-  while (array_.record.dense().extents.size() > extents_max) {
+  while (array_.record.dense().extents.size() > dense_extents_max) {
     const format::array_record source = array_.record;
     const std::vector<moved_bytes> moved =
-        allocate({cheapest_run(source.dense(), total, extents_max / 2)});
+        allocate({cheapest_run(source.dense(), total, dense_extents_max / 2)});
     state.unlock();
     // Their checksums stay as they are, so damaged bytes stay recognisable without a comparison.
     copy(source, {}, moved);

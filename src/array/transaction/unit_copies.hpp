@@ -8,6 +8,7 @@
 //   units.3  a unit is compared with its checksums before it is copied, so no damage gets fresh ones
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -16,6 +17,10 @@
 #include "shale/layout.hpp"
 
 namespace shale::arrays {
+
+/// The most extents of an array that a commit leaves: readers map each of them, and the number of a
+/// process's mappings is limited. Tests lower it.
+inline std::size_t dense_extents_max = 4096;
 
 /// Threads  any; the caller is inside a running write, so that the transaction does not end
 class unit_copies {
@@ -35,12 +40,9 @@ class unit_copies {
   /// Maps the bytes from the first unit to the last one for writing. The units are copied.
   storage window(const format::range_set& units);
 
-  /// Moves neighbouring extents into one if there are more than `extents_max`: reading an array maps
-  /// each of its extents. Of all runs of half that many extents, the one with the fewest bytes is
+  /// Moves neighbouring extents into one if there are more than `dense_extents_max`. Of all runs of half that many extents, the one with the fewest bytes is
   /// joined. Called at commit, when nobody writes.
   void join();
-
-  static constexpr std::size_t extents_max = 4096;
 
  private:
   std::vector<moved_bytes> claim(const format::range_set& units);

@@ -1,0 +1,316 @@
+// Tests changes of parts of dense arrays: which bytes they copy, and what every generation shows.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <barrier>
+#include <filesystem>
+#include <random>
+#include <thread>
+
+#include "array/elements/copied_units.hpp"
+#include "array/test_support.hpp"
+#include "array/transaction/unit_copies.hpp"
+#include "format/container/container_file.hpp"
+#include "shale/executor.hpp"
+#include "shale/tile_source.hpp"
+
+namespace shale {
+namespace {
+
+using arrays::unit_bytes;
+using test::code_of;
+using test::findings_of;
+using test::text_of;
+
+constexpr index_t floats_in_unit = static_cast<index_t>(unit_bytes / 4);
+
+class DenseParts : public test::fresh_container {
+ protected:
+  void write(const std::string& name, const tensor& values) {
+    write_new(name, {.dtype = values.dtype(), .shape = values.shape()}, values);
+  }
+
+  template <class Body>
+  void change(Body&& body) {
+    transaction next = file_.begin();
+    body(next);
+    next.commit();
+  }
+
+  std::uint64_t bytes_of_the_file() const { return std::filesystem::file_size(path_); }
+};
+
+TEST_F(DenseParts, CostTheUnitsThatTheyTouch) {
+  const tensor values = test::seeded({32, floats_in_unit}, 1);
+  write("a", values);
+  const snapshot before = file_.latest();
+  const std::uint64_t bytes_before = bytes_of_the_file();
+  change([&](transaction& next) {
+    const writable_array a = next.update("a");
+    a.write({{17, 5}, {1, 1}}, tensor::of<float>({-1}).view({1, 1}));
+    a.write({{17, 9}, {1, 1}}, tensor::of<float>({-2}).view({1, 1}));
+  });
+  EXPECT_LT(bytes_of_the_file(), bytes_before + unit_bytes + (1u << 20));
+  tensor wanted = values.clone();
+  wanted.set({17, 5}, -1);
+  wanted.set({17, 9}, -2);
+  EXPECT_TRUE(equal_bits(at("a").map(), wanted));
+  EXPECT_TRUE(equal_bits(at("a").read(), wanted));
+  EXPECT_TRUE(equal_bits(before.at("a").map(), values));
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+// Changes nothing, so that the array keeps its generation.
+TEST_F(DenseParts, OfNothingCostNothing) {
+  write("a", test::seeded({8, floats_in_unit}, 1));
+  const std::uint64_t modified = at("a").modified();
+  const std::uint64_t bytes_before = bytes_of_the_file();
+  change([&](transaction& next) {
+    next.update("a").write({{3, 5}, {0, 7}}, tensor::zeros({0, 7}, dtype::float32));
+  });
+  EXPECT_EQ(at("a").modified(), modified);
+  EXPECT_LT(bytes_of_the_file(), bytes_before + (1u << 20));
+  EXPECT_TRUE(equal_bits(at("a").map(), test::seeded({8, floats_in_unit}, 1)));
+}
+
+// Several generations with readers, against plain vectors.
+TEST_F(DenseParts, OfAnyShapeShowInTheirGenerationOnly) {
+  std::mt19937 random(7);
+  const auto below = [&](index_t n) { return static_cast<index_t>(random() % n); };
+  const dims shape{37, 211, 499};
+  tensor wanted = test::seeded(shape, 1);
+  write("a", wanted);
+  std::vector<std::pair<snapshot, tensor>> readers;
+  for (int generation = 0; generation < 12; ++generation) {
+    if (below(2) == 0) readers.emplace_back(file_.latest(), wanted.clone());
+    if (readers.size() > 3) readers.erase(readers.begin() + below(3));
+    change([&](transaction& next) {
+      const writable_array a = next.update("a");
+      for (index_t writes = 1 + below(4); writes > 0; --writes) {
+        std::vector<index_entry> entries;
+        for (index_t axis = 0; axis < 3; ++axis) {
+          const index_t start = below(shape[axis]);
+          const index_t stop = start + 1 + below(shape[axis] - start);
+          const index_t step = below(3) == 0 ? 1 + below(shape[axis]) : 1;
+          entries.emplace_back(below(3) == 0 ? slice{.start = stop - 1, .step = -step}
+                                             : slice{.start = start, .stop = stop, .step = step});
+        }
+        const auto value = static_cast<float>(below(1'000'000));
+        if (below(4) == 0) {
+          const index_t plane = below(shape[0]);
+          a.write({{plane, 0, 0}, {1, shape[1], shape[2]}}, expr(value));
+          wanted.narrow(0, plane, 1).fill(value);
+        } else if (below(6) == 0) {
+          a.map().index(entries).fill(value);
+          wanted.index(entries).fill(value);
+        } else {
+          a.write_at(entries, expr(value));
+          wanted.index(entries).fill(value);
+        }
+      }
+    });
+    ASSERT_TRUE(equal_bits(at("a").map(), wanted)) << generation;
+    ASSERT_TRUE(equal_bits(at("a").read(), wanted)) << generation;
+    for (const auto& [reader, seen] : readers)
+      ASSERT_TRUE(equal_bits(reader.at("a").read(), seen)) << generation;
+    ASSERT_EQ(findings_of(file_), "") << generation;
+  }
+}
+
+TEST_F(DenseParts, AreGoneAfterAnAbort) {
+  const tensor values = test::seeded({8, floats_in_unit}, 1);
+  write("a", values);
+  {
+    transaction next = file_.begin();
+    next.update("a").write({{3, 0}, {2, floats_in_unit}}, expr(5));
+  }
+  EXPECT_TRUE(equal_bits(at("a").map(), values));
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+TEST_F(DenseParts, MayBeOfARenamedOrRemovedArray) {
+  const tensor values = test::seeded({8, floats_in_unit}, 1);
+  write("a", values);
+  write("b", values);
+  change([&](transaction& next) {
+    const writable_array a = next.update("a");
+    a.write({{3, 0}, {1, 1}}, expr(5));
+    next.rename("a", "c");
+    next.set_attribute("c", "note", "moved");
+    a.write({{6, 0}, {1, 1}}, expr(6));
+    const writable_array b = next.update("b");
+    b.write({{3, 0}, {1, 1}}, expr(5));
+    next.remove("b");
+    EXPECT_EQ(code_of([&] { b.write({{3, 0}, {1, 1}}, expr(5)); }), errc::not_found);
+  });
+  tensor wanted = values.clone();
+  wanted.set({3, 0}, 5);
+  wanted.set({6, 0}, 6);
+  EXPECT_TRUE(equal_bits(at("c").map(), wanted));
+  EXPECT_EQ(at("c").attribute("note"), "moved");
+  EXPECT_EQ(file_.latest().names(), (std::vector<std::string>{"c"}));
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+// A unit that nobody writes keeps its checksums, right or wrong.
+TEST_F(DenseParts, DoNotCarryDamageOn) {
+  write("a", test::seeded({3, floats_in_unit}, 1));
+  const std::uint64_t damaged = *at("a").map().storage().file_offset() + unit_bytes + 4711;
+  test::flip_byte(path_, damaged);
+  change([&](transaction& next) {
+    const writable_array a = next.update("a");
+    a.write({{0, 0}, {1, 1}}, expr(5));
+    const std::string text = text_of([&] { a.write({{1, 77}, {1, 1}}, expr(5)); });
+    EXPECT_NE(text.find("[corrupt]"), std::string::npos) << text;
+    EXPECT_NE(text.find("segment 2 of 'a'"), std::string::npos) << text;
+    EXPECT_EQ(code_of([&] { a.map(); }), errc::corrupt);
+    a.write({{2, 0}, {1, 1}}, expr(6));  // the transaction goes on
+  });
+  const auto findings = file_.verify().findings;
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_NE(findings[0].text.find("segment 2"), std::string::npos) << findings[0].text;
+  EXPECT_EQ(at("a").read({{0, 0}, {1, 1}}).item(), scalar(5.0f));
+  EXPECT_EQ(at("a").read({{2, 0}, {1, 1}}).item(), scalar(6.0f));
+}
+
+// Segments that were compared in one generation are compared again in the next, whose unit lies
+// elsewhere and may be damaged there, although all checksums are the same.
+TEST_F(DenseParts, AreComparedAtTheirNewPlace) {
+  const tensor values = test::seeded({3, floats_in_unit}, 1);
+  write("a", values);
+  at("a").map().storage().compare_checksums();
+  change([&](transaction& next) {
+    next.update("a").write({{1, 0}, {1, floats_in_unit}}, values.narrow(0, 1, 1));
+  });
+  const array changed = at("a");
+  const tensor mapped = changed.map();
+  const std::uint64_t unit = *mapped.narrow(0, 1, 1).storage().file_offset(unit_bytes);
+  test::flip_byte(path_, unit + 5);
+  EXPECT_EQ(code_of([&] { changed.map().storage().compare_checksums(); }), errc::corrupt);
+}
+
+TEST_F(DenseParts, OfOneUnitMayBeWrittenByManyThreads) {
+  constexpr int threads = 8;
+  write("a", test::seeded({4, floats_in_unit}, 1));
+  tensor wanted = test::seeded({4, floats_in_unit}, 1);
+  const index_t part = floats_in_unit / threads;
+  for (int round = 0; round < 4; ++round) {
+    change([&](transaction& next) {
+      const writable_array a = next.update("a");
+      std::barrier together(threads);
+      std::vector<std::jthread> all;
+      for (int t = 0; t < threads; ++t)
+        all.emplace_back([&, t] {
+          together.arrive_and_wait();
+          a.write({{1, t * part}, {2, part}}, expr(static_cast<float>(round * threads + t)));
+        });
+    });
+    for (int t = 0; t < threads; ++t)
+      wanted.narrow(0, 1, 2).narrow(1, t * part, part).fill(static_cast<float>(round * threads + t));
+    ASSERT_TRUE(equal_bits(at("a").map(), wanted)) << round;
+    ASSERT_EQ(findings_of(file_), "") << round;
+  }
+}
+
+TEST_F(DenseParts, AreSeenByArraysThatAreFoundLater) {
+  const tensor values = test::seeded({4, floats_in_unit}, 1);
+  write("a", values);
+  change([&](transaction& next) {
+    const writable_array a = next.update("a");
+    EXPECT_TRUE(equal_bits(next.find("a")->map(), values));
+    a.write({{2, 0}, {1, floats_in_unit}}, expr(*next.find("a")).narrow(0, 1, 1) * 2);
+    const tensor twice = eval(expr(values).narrow(0, 1, 1) * 2);
+    EXPECT_TRUE(equal_bits(next.find("a")->read({{2, 0}, {1, floats_in_unit}}), twice));
+    a.write({{3, 0}, {1, floats_in_unit}}, expr(*next.find("a")).narrow(0, 2, 1) * 2);
+    EXPECT_TRUE(equal_bits(next.find("a")->map().narrow(0, 3, 1), eval(expr(twice) * 2)));
+    EXPECT_TRUE(equal_bits(next.find("a")->map().narrow(0, 0, 2), values.narrow(0, 0, 2)));
+  });
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+TEST_F(DenseParts, StayAfterAWriteThatFails) {
+  const tensor values = test::seeded({4, floats_in_unit}, 1);
+  write("a", values);
+  class failing final : public tile_source {
+   public:
+    dims shape() const override { return {4, floats_in_unit}; }
+    dims tile_shape() const override { return {1, floats_in_unit}; }
+    shale::dtype dtype() const override { return dtype::float32; }
+    void load(const dims& tile, const tensor& out) const override {
+      if (tile[0] == 2) throw std::runtime_error("no such tile");
+      tensor(out).fill(1);
+    }
+  };
+  change([&](transaction& next) {
+    const writable_array a = next.update("a");
+    EXPECT_THROW(a.write(expr(std::make_shared<failing>())), std::runtime_error);
+    a.write({{0, 0}, {1, floats_in_unit}}, expr(3));
+  });
+  // Of the rows that failed, each element is old or new.
+  const tensor seen = at("a").map();
+  EXPECT_TRUE(equal_bits(seen.narrow(0, 0, 1), tensor::full({1, floats_in_unit}, 3, dtype::float32)));
+  EXPECT_TRUE(equal_bits(seen.narrow(0, 2, 1), values.narrow(0, 2, 1)));
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+// Another process truncates the file while a part is written, and makes it long again.
+TEST_F(DenseParts, LostDuringAWriteAreNotCommitted) {
+  const tensor values = test::seeded({4, floats_in_unit}, 1);
+  write("a", values);
+  class truncating final : public tile_source {
+   public:
+    truncating(std::string path, std::uintmax_t bytes) : path_(std::move(path)), short_(bytes) {}
+    dims shape() const override { return {4, floats_in_unit}; }
+    dims tile_shape() const override { return {1, floats_in_unit}; }
+    shale::dtype dtype() const override { return dtype::float32; }
+    void load(const dims& tile, const tensor& out) const override {
+      if (tile[0] == 0) {
+        long_ = std::filesystem::file_size(path_);
+        std::filesystem::resize_file(path_, short_);
+      }
+      tensor(out).fill(1);
+      if (tile[0] == 3) std::filesystem::resize_file(path_, long_);
+    }
+
+   private:
+    std::string path_;
+    std::uintmax_t short_;
+    mutable std::uintmax_t long_ = 0;
+  };
+  executor one({.threads = 1});
+  const executor::scope bound(one);
+  const auto bytes_before = bytes_of_the_file();
+  transaction next = file_.begin();
+  const writable_array a = next.update("a");
+  EXPECT_EQ(code_of([&] { a.write(expr(std::make_shared<truncating>(path_, bytes_before))); }),
+            errc::io);
+  EXPECT_EQ(code_of([&] { next.commit(); }), errc::io);
+  EXPECT_TRUE(equal_bits(at("a").map(), values));
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+TEST_F(DenseParts, AreJoinedWhenAnArrayHasTooManyExtents) {
+  const std::size_t before = std::exchange(arrays::dense_extents_max, 8);
+  const tensor values = test::seeded({24, floats_in_unit / 4}, 1);
+  tensor wanted = values.clone();
+  write("a", values);
+  for (index_t round = 0; round < 4; ++round) {
+    change([&](transaction& next) {
+      const writable_array a = next.update("a");
+      // Every other unit has four rows.
+      for (index_t row = round % 2 * 4; row < 24; row += 8) {
+        a.write({{row, 0}, {1, 1}}, expr(static_cast<float>(round + row)));
+        wanted.set({row, 0}, static_cast<float>(round + row));
+      }
+    });
+    ASSERT_TRUE(equal_bits(at("a").map(), wanted)) << round;
+    ASSERT_EQ(findings_of(file_), "") << round;
+    const auto file = format::container_file::open(format::posix_files(), path_,
+                                                         format::open_access::read);
+    ASSERT_LE(file.latest().find("a")->dense().extents.size(), 8u) << round;
+  }
+  arrays::dense_extents_max = before;
+}
+
+}  // namespace
+}  // namespace shale
