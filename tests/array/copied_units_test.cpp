@@ -43,15 +43,16 @@ void visit(const layout& view, index_t axis, index_t position, std::set<std::uin
 TEST(TouchedUnits, AreThoseOfEveryElement) {
   std::mt19937 random(1);
   const auto below = [&](index_t n) { return static_cast<index_t>(random() % n); };
-  const dims shapes[] = {{20 * items_in_unit / 3}, {6, items_in_unit + 7}, {700, 1000}, {9, 83, 1001}};
+  const dims shapes[] = {
+      {20 * items_in_unit / 3}, {6, items_in_unit + 7}, {700, 1000}, {9, 83, 1001}};
   for (int round = 0; round < 200; ++round) {
     const dims& shape = shapes[round % 4];
     layout view(shape);
     for (index_t axis = 0; axis < shape.size(); ++axis) {
       const index_t start = below(shape[axis]);
       const index_t step = below(3) == 0 ? below(shape[axis]) + 1 : below(60) + 1;
-      view = view.sliced(axis, {.start = start, .stop = start + below(shape[axis] - start) + 1,
-                                .step = step});
+      view = view.sliced(
+          axis, {.start = start, .stop = start + below(shape[axis] - start) + 1, .step = step});
       if (below(4) == 0) view = view.flip({axis});
     }
     if (shape.size() > 1 && below(3) == 0) view = view.swapaxes(0, shape.size() - 1);
@@ -76,7 +77,8 @@ TEST(WithoutKnownUnits, AreTheOthers) {
   format::range_set units, known;
   units.unite(0, 10 * unit_bytes);
   units.unite(12 * unit_bytes, 13 * unit_bytes);
-  for (const std::uint64_t unit : {0, 4, 5, 9, 12}) known.unite(unit * unit_bytes, (unit + 1) * unit_bytes);
+  for (const std::uint64_t unit : {0, 4, 5, 9, 12})
+    known.unite(unit * unit_bytes, (unit + 1) * unit_bytes);
   std::vector<std::uint64_t> left;
   for (const auto& [first, end] : without(units, known))
     for (std::uint64_t at = first; at < end; at += unit_bytes) left.push_back(at / unit_bytes);

@@ -12,6 +12,7 @@
 #include "array/transaction/unit_copies.hpp"
 #include "format/container/container_file.hpp"
 #include "shale/executor.hpp"
+#include "shale/ops.hpp"
 #include "shale/tile_source.hpp"
 
 namespace shale {
@@ -23,6 +24,20 @@ using test::findings_of;
 using test::text_of;
 
 constexpr index_t floats_in_unit = static_cast<index_t>(unit_bytes / 4);
+
+// Four rows of a unit each, filled with ones.
+class ones_by_rows : public tile_source {
+ public:
+  shale::dtype dtype() const noexcept override { return dtype::float32; }
+  const dims& shape() const noexcept override { return shape_; }
+  const dims& tile_shape() const noexcept override { return row_; }
+  std::uint64_t stored_bytes(const dims&) const override { return unit_bytes; }
+  void load(const dims&, const tensor& values) const override { fill(values, 1); }
+
+ private:
+  const dims shape_{4, floats_in_unit};
+  const dims row_{1, floats_in_unit};
+};
 
 class DenseParts : public test::fresh_container {
  protected:
@@ -38,6 +53,14 @@ class DenseParts : public test::fresh_container {
   }
 
   std::uint64_t bytes_of_the_file() const { return std::filesystem::file_size(path_); }
+
+  std::vector<format::extent> extents_of(const std::string& name) const {
+    return format::container_file::open(format::posix_files(), path_, format::open_access::read)
+        .latest()
+        .find(name)
+        ->dense()
+        .extents;
+  }
 };
 
 TEST_F(DenseParts, CostTheUnitsThatTheyTouch) {
@@ -99,13 +122,13 @@ TEST_F(DenseParts, OfAnyShapeShowInTheirGenerationOnly) {
         if (below(4) == 0) {
           const index_t plane = below(shape[0]);
           a.write({{plane, 0, 0}, {1, shape[1], shape[2]}}, expr(value));
-          wanted.narrow(0, plane, 1).fill(value);
+          fill(wanted.narrow(0, plane, 1), value);
         } else if (below(6) == 0) {
-          a.map().index(entries).fill(value);
-          wanted.index(entries).fill(value);
+          fill(a.map().index(entries), value);
+          fill(wanted.index(entries), value);
         } else {
           a.write_at(entries, expr(value));
-          wanted.index(entries).fill(value);
+          fill(wanted.index(entries), value);
         }
       }
     });
@@ -182,11 +205,10 @@ TEST_F(DenseParts, AreComparedAtTheirNewPlace) {
   change([&](transaction& next) {
     next.update("a").write({{1, 0}, {1, floats_in_unit}}, values.narrow(0, 1, 1));
   });
-  const array changed = at("a");
-  const tensor mapped = changed.map();
-  const std::uint64_t unit = *mapped.narrow(0, 1, 1).storage().file_offset(unit_bytes);
-  test::flip_byte(path_, unit + 5);
-  EXPECT_EQ(code_of([&] { changed.map().storage().compare_checksums(); }), errc::corrupt);
+  const auto extents = extents_of("a");
+  ASSERT_EQ(extents.size(), 3u);
+  test::flip_byte(path_, extents[1].offset + 5);
+  EXPECT_EQ(code_of([&] { at("a").map().storage().compare_checksums(); }), errc::corrupt);
 }
 
 TEST_F(DenseParts, OfOneUnitMayBeWrittenByManyThreads) {
@@ -206,7 +228,8 @@ TEST_F(DenseParts, OfOneUnitMayBeWrittenByManyThreads) {
         });
     });
     for (int t = 0; t < threads; ++t)
-      wanted.narrow(0, 1, 2).narrow(1, t * part, part).fill(static_cast<float>(round * threads + t));
+      fill(wanted.narrow(0, 1, 2).narrow(1, t * part, part),
+           static_cast<float>(round * threads + t));
     ASSERT_TRUE(equal_bits(at("a").map(), wanted)) << round;
     ASSERT_EQ(findings_of(file_), "") << round;
   }
@@ -231,14 +254,11 @@ TEST_F(DenseParts, AreSeenByArraysThatAreFoundLater) {
 TEST_F(DenseParts, StayAfterAWriteThatFails) {
   const tensor values = test::seeded({4, floats_in_unit}, 1);
   write("a", values);
-  class failing final : public tile_source {
+  class failing final : public ones_by_rows {
    public:
-    dims shape() const override { return {4, floats_in_unit}; }
-    dims tile_shape() const override { return {1, floats_in_unit}; }
-    shale::dtype dtype() const override { return dtype::float32; }
-    void load(const dims& tile, const tensor& out) const override {
+    void load(const dims& tile, const tensor& row) const override {
       if (tile[0] == 2) throw std::runtime_error("no such tile");
-      tensor(out).fill(1);
+      ones_by_rows::load(tile, row);
     }
   };
   change([&](transaction& next) {
@@ -248,7 +268,8 @@ TEST_F(DenseParts, StayAfterAWriteThatFails) {
   });
   // Of the rows that failed, each element is old or new.
   const tensor seen = at("a").map();
-  EXPECT_TRUE(equal_bits(seen.narrow(0, 0, 1), tensor::full({1, floats_in_unit}, 3, dtype::float32)));
+  EXPECT_TRUE(
+      equal_bits(seen.narrow(0, 0, 1), tensor::full({1, floats_in_unit}, 3, dtype::float32)));
   EXPECT_TRUE(equal_bits(seen.narrow(0, 2, 1), values.narrow(0, 2, 1)));
   EXPECT_EQ(findings_of(file_), "");
 }
@@ -257,24 +278,21 @@ TEST_F(DenseParts, StayAfterAWriteThatFails) {
 TEST_F(DenseParts, LostDuringAWriteAreNotCommitted) {
   const tensor values = test::seeded({4, floats_in_unit}, 1);
   write("a", values);
-  class truncating final : public tile_source {
+  class truncating final : public ones_by_rows {
    public:
     truncating(std::string path, std::uintmax_t bytes) : path_(std::move(path)), short_(bytes) {}
-    dims shape() const override { return {4, floats_in_unit}; }
-    dims tile_shape() const override { return {1, floats_in_unit}; }
-    shale::dtype dtype() const override { return dtype::float32; }
-    void load(const dims& tile, const tensor& out) const override {
+    void load(const dims& tile, const tensor& row) const override {
       if (tile[0] == 0) {
         long_ = std::filesystem::file_size(path_);
         std::filesystem::resize_file(path_, short_);
       }
-      tensor(out).fill(1);
+      ones_by_rows::load(tile, row);
       if (tile[0] == 3) std::filesystem::resize_file(path_, long_);
     }
 
    private:
-    std::string path_;
-    std::uintmax_t short_;
+    const std::string path_;
+    const std::uintmax_t short_;
     mutable std::uintmax_t long_ = 0;
   };
   executor one({.threads = 1});
@@ -305,9 +323,7 @@ TEST_F(DenseParts, AreJoinedWhenAnArrayHasTooManyExtents) {
     });
     ASSERT_TRUE(equal_bits(at("a").map(), wanted)) << round;
     ASSERT_EQ(findings_of(file_), "") << round;
-    const auto file = format::container_file::open(format::posix_files(), path_,
-                                                         format::open_access::read);
-    ASSERT_LE(file.latest().find("a")->dense().extents.size(), 8u) << round;
+    ASSERT_LE(extents_of("a").size(), 8u) << round;
   }
   arrays::dense_extents_max = before;
 }

@@ -30,6 +30,7 @@ THROUGH = {
         "shared_transaction": ("tests/array/transaction_test.cpp", "every call of transaction"),
         "staged_chunks": ("tests/array/growth_test.cpp", "chunks that a resize cuts through"),
         "transaction_chunks": ("tests/array/chunked_array_test.cpp", "chunks of transactions"),
+        "unit_copies": ("tests/array/dense_parts_test.cpp", "writes of parts of dense arrays"),
         "written_array": ("tests/array/dense_array_test.cpp", "tensors that outlive commits"),
     },
     "src/format/bytes": {

@@ -82,8 +82,7 @@ expr without_odd_bools(dtype type, const expr& values) {
 
 // The mapping may end with this call, and with it the mark of bytes that were lost, because another
 // process truncated the file. So this call must remember it.
-void writable_array::implementation::store_in_mapped(const tensor& into,
-                                                     const expr& values) const {
+void writable_array::implementation::store_in_mapped(const tensor& into, const expr& values) const {
   try {
     eval_into(into, without_odd_bools(into.dtype(), values));
     into.storage().check();
