@@ -82,36 +82,41 @@ class transaction {
   /// Throws   as every member; not_found, with names that are similar
   writable_array update(std::string_view name);
 
-  /// Gives a chunked array another extent along any axes. Elements that the old shape did not have
-  /// read as the fill value, also where the array was longer before. (In a chunk that is stored, the
-  /// codec's bitround rounds the fill value too.) Older generations keep their shape and elements.
-  /// Arrays that this transaction's `update`, `resize` and `append` returned before, and those of
-  /// `find` after them, throw invalid_argument from then on; use the one that this returns.
-  /// Cost     O(chunks that the new shape cuts off or cuts through): those that it cuts through are
-  ///          stored again, in parallel. Growing stores no chunk. Commit stores the changed pages of
-  ///          the index. If an axis other than the first outgrows its room (a file of an older
-  ///          version; or about 2^(62 / rank) times the chunks of the first shape), the index of the
-  ///          array is stored again, which is O(chunks) entries of 44 bytes
-  /// Throws   as every member; not_found, with names that are similar; invalid_argument (a dense
-  ///          array, rank 0, another rank, an extent below 0, more than 2^59 bytes of elements);
-  ///          corrupt (a chunk that is cut through is damaged), cancelled; busy (another call
-  ///          changes the shape). The array is then as before
-  /// Threads  writes of other threads to the array throw invalid_argument at their next chunk
+  /// Gives an array another extent along any axes. Elements that the old shape did not have read as
+  /// the fill value (of a dense array: 0), also where the array was longer before. (In a chunk that
+  /// is stored, the codec's bitround rounds the fill value too.) Older generations keep their shape
+  /// and elements. Arrays that this transaction's `update`, `resize` and `append` returned before,
+  /// and those of `find` after them, throw invalid_argument from then on; use the one that this
+  /// returns. Tensors that were mapped from them are separated from the file.
+  /// Cost     chunked: O(chunks that the new shape cuts off or cuts through): those that it cuts
+  ///          through are stored again, in parallel. Growing stores no chunk. Commit stores the
+  ///          changed pages of the index. If an axis other than the first outgrows its room (a file
+  ///          of an older version; or about 2^(62 / rank) times the chunks of the first shape), the
+  ///          index of the array is stored again, which is O(chunks) entries of 44 bytes.
+  ///          Dense: along the first axis, a copy of 2 MiB at most, and space for what is new. A
+  ///          change of another axis copies the array
+  /// Throws   as every member; not_found, with names that are similar; invalid_argument (rank 0,
+  ///          another rank, an extent below 0, more than 2^59 bytes of elements); corrupt (a chunk
+  ///          that is cut through, or dense bytes that are copied, are damaged), cancelled; busy
+  ///          (another call changes the shape, or writes a dense array). The array is then as before
+  /// Threads  writes of other threads to a chunked array throw invalid_argument at their next chunk
   writable_array resize(std::string_view name, const dims& shape);
 
-  /// Makes a chunked array longer along `axis`, by the extent of `values` there, and stores them
-  /// after its elements. They are converted to the array's dtype; their other extents are those of
-  /// the array. Negative axes count from the back.
+  /// Makes an array longer along `axis`, by the extent of `values` there, and stores them after its
+  /// elements. They are converted to the array's dtype; their other extents are those of the array.
+  /// Negative axes count from the back.
   /// Cost     as `eval` of the values, and each chunk that gets new elements is stored once. Chunks
   ///          that have old elements too are read first. So an append of less than a chunk costs
-  ///          that chunk. Values with a reduction compute it twice if the old extent is no multiple
-  ///          of the chunk's. And the costs of `resize`
+  ///          that chunk, and an append to a dense array along its first axis 2 MiB at most. Values
+  ///          with a reduction compute it twice if the old extent is no multiple of the chunk's. And
+  ///          the costs of `resize`
   /// Throws   as `resize`; invalid_argument also for an axis that the array does not have, and for
   ///          values of another rank or other extents; as `eval`, and exceptions of the caller's
   ///          tile sources. The array has its old shape and elements then, or, if even that fails,
   ///          `commit` refuses. After a failed evaluation, earlier handles to the array throw too
   ///          The values may read the array itself. But if its index has to be stored again, and this
-  ///          transaction has written it before: invalid_argument. A second call then succeeds
+  ///          transaction has written it before: invalid_argument; a second call then succeeds. If it
+  ///          is dense, and this transaction has written it before: io; read a snapshot's instead
   /// Threads  appends to different arrays may run at the same time
   writable_array append(std::string_view name, const expr& values, index_t axis = 0);
 

@@ -175,6 +175,32 @@ TEST_F(DenseParts, MayBeOfARenamedOrRemovedArray) {
   EXPECT_EQ(findings_of(file_), "");
 }
 
+// The space of an array that is removed may be another's before a write of it ends.
+TEST_F(DenseParts, OfAnArrayThatIsRemovedMeanwhileReachNothing) {
+  write("a", test::seeded({4, floats_in_unit}, 1));
+  class removing final : public ones_by_rows {
+   public:
+    explicit removing(transaction& in) : in_(in) {}
+    void load(const dims& tile, const tensor& row) const override {
+      if (tile[0] == 0) {
+        in_.remove("a");
+        in_.create("b", {.shape = {8, floats_in_unit}});
+      }
+      ones_by_rows::load(tile, row);
+    }
+
+   private:
+    transaction& in_;
+  };
+  change([&](transaction& next) {
+    next.resize("a", {5, floats_in_unit});
+    const writable_array a = next.resize("a", {4, floats_in_unit});
+    EXPECT_EQ(code_of([&] { a.write(expr(std::make_shared<removing>(next))); }), errc::not_found);
+  });
+  EXPECT_TRUE(equal_bits(at("b").map(), tensor::zeros({8, floats_in_unit}, dtype::float32)));
+  EXPECT_EQ(findings_of(file_), "");
+}
+
 // A unit that nobody writes keeps its checksums, right or wrong.
 TEST_F(DenseParts, DoNotCarryDamageOn) {
   write("a", test::seeded({3, floats_in_unit}, 1));

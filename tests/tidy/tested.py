@@ -26,6 +26,7 @@ THROUGH = {
         "writable_array": ("tests/array/dense_array_test.cpp", "a part of shale/array.hpp"),
     },
     "src/array/transaction": {
+        "dense_resize": ("tests/array/dense_growth_test.cpp", "every resize of a dense array"),
         "shape_change": ("tests/array/growth_test.cpp", "every resize and append"),
         "shared_transaction": ("tests/array/transaction_test.cpp", "every call of transaction"),
         "staged_chunks": ("tests/array/growth_test.cpp", "chunks that a resize cuts through"),

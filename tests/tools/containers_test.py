@@ -520,6 +520,24 @@ class Containers(ShaleCase):
         self.shale("convert", "x.npy", "g.shale:a", "--chunk", "2,2")
         return values
 
+    def test_dense_arrays_grow_and_shrink(self):
+        values = np.arange(15, dtype=np.int32).reshape(3, 5)
+        np.save(self.path / "x.npy", values)
+        self.shale("convert", "x.npy", "g.shale:a", "--dense")
+        for axis in (0, 1, -2):
+            more = np.take(values, [0, 1, 2], axis) * 10
+            np.save(self.path / "more.npy", more)
+            self.shale("append", "g.shale:a", "more.npy", "--axis", axis, "-q")
+            values = np.append(values, more, axis)
+            self.assert_same(self.load("g.shale:a"), values)
+        self.shale("resize", "g.shale:a", "4,7", "-q")
+        self.shale("resize", "g.shale:a", "5,8", "-q")
+        expected = np.zeros((5, 8), np.int32)
+        expected[:4, :7] = values[:4, :7]
+        self.assert_same(self.load("g.shale:a"), expected)
+        self.assertEqual(self.facts("g.shale:a", "kind"), ["dense"])
+        self.shale("verify", "g.shale")
+
     def test_append_makes_an_array_longer(self):
         values = self.grown()
         for axis in (0, 1, -1, -2):
@@ -564,13 +582,13 @@ class Containers(ShaleCase):
                                 (["append", "g.shale:a", "x.npy", "--axis", "2"], "axis"),
                                 (["append", "g.shale:a", "x.npy", "--axis", "-3"], "axis"),
                                 (["append", "g.shale:a", "x.npy", "--axis", "one"], "--axis"),
-                                (["append", "g.shale:dense", "x.npy"], "fixed shape"),
+                                (["append", "g.shale:dense", "row.npy"], "expand_dims"),
                                 (["append", "g.shale:one", "row.npy[0]"], "rank 0"),
                                 (["append", "g.shale", "x.npy"], "does not say which array"),
                                 (["append", "x.npy", "x.npy"], ".shale container"),
                                 (["append", "g.shale:a[0]", "x.npy"], "whole array"),
                                 (["append", "g.shale:a"], "source"),
-                                (["resize", "g.shale:dense", "3,6"], "fixed shape"),
+                                (["resize", "g.shale:dense", "3"], "another rank"),
                                 (["resize", "g.shale:one", "()"], "rank 0"),
                                 (["resize", "g.shale:a", "3"], "another rank"),
                                 (["resize", "g.shale:a", ",".join(["1"] * 33)], "32"),

@@ -3,6 +3,7 @@
 #include "array/elements/chunk_places.hpp"
 #include "array/elements/part_write.hpp"
 #include "array/handles/array_implementation.hpp"
+#include "array/transaction/dense_resize.hpp"
 #include "core/allocating.hpp"
 #include "core/held.hpp"
 #include "parallel/executor/executor_state.hpp"
@@ -87,7 +88,7 @@ void writable_array::implementation::store_in_mapped(const tensor& into, const e
     eval_into(into, without_odd_bools(into.dtype(), values));
     into.storage().check();
   } catch (...) {
-    if (into.storage().failed()) owner->refuse_commit();
+    if (into.storage().failed()) owner->note_lost_bytes(*written);
     throw;
   }
 }
@@ -97,6 +98,7 @@ void writable_array::implementation::write(const parallel::axis_map& view,
                                            const expr& values) const {
   const expr fitted = values.shape() == view.shape ? values : values.broadcast_to(view.shape);
   if (is_dense()) {
+    const arrays::dense_writer writes(*owner, *written);
     store_in_mapped(detail::allocating([&] { return part(view); }), fitted);
   } else if (view == parallel::axis_map::identity(written->record.shape)) {
     eval_into(*owner->tiles_of(*written), fitted);

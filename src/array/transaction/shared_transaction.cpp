@@ -142,6 +142,14 @@ std::shared_ptr<written_array> shared_transaction::create(format::array_record r
   return array;
 }
 
+// An array as the base generation has it.
+std::shared_ptr<written_array> shared_transaction::updated(format::array_record record) {
+  auto array = std::make_shared<written_array>(std::move(record));
+  if (array->record.is_dense() && !array->record.dense().extents.empty())
+    array->shared.emplace().can_be_cut = can_be_cut(array->record.dense());
+  return array;
+}
+
 std::shared_ptr<written_array> shared_transaction::update(std::string_view name) {
   const auto changes = lock(changes_lock_);
   const auto state = lock(state_lock_);
@@ -149,9 +157,7 @@ std::shared_ptr<written_array> shared_transaction::update(std::string_view name)
   if (const auto known = written_.find(name); known != written_.end()) return known->second;
   auto record = inner_->find(name);
   if (!record) throw_no_array(name);
-  const auto array = std::make_shared<written_array>(std::move(*record));
-  if (array->record.is_dense() && !array->record.dense().extents.empty())
-    array->shared.emplace().can_be_cut = can_be_cut(array->record.dense());
+  auto array = updated(std::move(*record));
   enlist(array);
   return array;
 }
@@ -165,7 +171,7 @@ std::optional<shared_transaction::found_array> shared_transaction::find(
   found_array found{std::move(*record), nullptr, base_};
   const auto known = written_.find(name);
   if (known == written_.end()) return found;
-  if (known->second->shared && known->second->shared->copied.empty()) return found;
+  if (known->second->shared && known->second->shared->unchanged()) return found;
   found.written = known->second;
   found.base.reset();
   return found;
@@ -191,6 +197,13 @@ void shared_transaction::give_back(const format::dense_layout& unused) noexcept 
 void shared_transaction::refuse_commit() noexcept {
   if (!is_of_this_process()) return;
   const std::lock_guard lock(state_lock_);
+  if (inner_) inner_->refuse_commit();
+}
+
+void shared_transaction::note_lost_bytes(const written_array& array) {
+  if (!is_of_this_process()) return;
+  const std::lock_guard lock(state_lock_);
+  array.require_there();
   if (inner_) inner_->refuse_commit();
 }
 
@@ -288,7 +301,7 @@ std::shared_ptr<const chunk_tiles> shared_transaction::read_only_tiles_of(
 // was.
 void shared_transaction::checksum(written_array& array) {
   if (array.shared) {
-    if (array.shared->copied.empty()) return;
+    if (array.shared->unchanged()) return;
     unit_copies(*this, array).join();
   }
   std::unique_lock lock(state_lock_);
@@ -299,7 +312,7 @@ void shared_transaction::checksum(written_array& array) {
   const std::uint64_t total = format::array_bytes(*record);
   std::vector<std::uint64_t> sums;
   std::vector<format::byte_interval> ranges;
-  if (array.shared) sums = *array.shared->sums;
+  if (array.shared && array.shared->sums) sums = *array.shared->sums;
   if (sums.empty()) ranges.push_back({0, total});
   else
     for (const auto& [first, end] : array.shared->copied.ranges()) ranges.push_back({first, end});

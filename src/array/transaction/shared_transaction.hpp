@@ -80,7 +80,12 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   /// Makes `commit` refuse, because a change was made in part and could not be undone.
   void refuse_commit() noexcept;
 
-  /// Gives a chunked array another shape; earlier handles to it end (change.7).
+  /// Called when a mapping of the array lost bytes. Makes `commit` refuse, unless the array was
+  /// removed: its mappings are separated from the file then.
+  /// Throws   not_found if the array was removed
+  void note_lost_bytes(const written_array& array);
+
+  /// Gives an array another shape; earlier handles to it end (change.7).
   std::shared_ptr<written_array> resize(std::string_view name, const dims& shape);
 
   void remove(std::string_view name);
@@ -155,6 +160,8 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   friend class shape_change;
   friend class running_append;
   friend class unit_copies;
+  friend class dense_writer;
+  friend class dense_resize;
 
   bool is_of_this_process() const noexcept { return ::getpid() == process_; }
   std::unique_lock<std::mutex> lock(std::mutex& mutex) const;
@@ -164,6 +171,7 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   void require_chunks(const written_array& array) const;
   void require_shape_at_rest(std::string_view name) const;
   [[noreturn]] void throw_no_array(std::string_view name) const;
+  static std::shared_ptr<written_array> updated(format::array_record record);
   void enlist(const std::shared_ptr<written_array>& array);
   void give_back(const format::dense_layout& unused) noexcept;
   void erase(std::string_view name);

@@ -141,6 +141,7 @@ storage unit_copies::window(const format::range_set& units) {
   const auto state = owner_.lock(owner_.state_lock_);
   owner_.require_active();
   array_.require_there();
+  array_.windows.reserve(array_.windows.size() + 1);
   const auto& ranges = units.ranges();
   const std::uint64_t first = ranges.begin()->first;
   auto kept = std::make_shared<kept_by_mapping>();
@@ -157,6 +158,7 @@ storage unit_copies::window(const format::range_set& units) {
     detail::make_read_only(  // units.1
         bytes, {static_cast<std::size_t>(gap), static_cast<std::size_t>(bytes_in_gap)});
   }
+  array_.windows.push_back(bytes);
   return bytes;
 }
 

@@ -37,7 +37,8 @@ class unit_copies {
   /// The same for all units of the array.
   void require_all();
 
-  /// Maps the bytes from the first unit to the last one for writing. The units are copied.
+  /// Maps the bytes from the first unit to the last one for writing. The units are copied. The
+  /// caller is a dense_writer of the array.
   storage window(const format::range_set& units);
 
   /// Moves neighbouring extents into one if there are more than `dense_extents_max`. Of all runs of half that many extents, the one with the fewest bytes is

@@ -36,6 +36,8 @@ void written_array::map_bytes(format::transaction& in, const std::string& path) 
 void written_array::detach_from_file() noexcept {
   if (bytes && !bytes.empty()) detail::detach_from_file(bytes);
   bytes = storage();
+  for (const storage& window : windows) detail::detach_from_file(window);
+  windows.clear();
 }
 
 // No other writer has the lock, but a copy of the container may have been written over the file. If

@@ -35,6 +35,12 @@ struct shared_bytes {
 
   /// The checksums of the base generation; null before the first copy.
   std::shared_ptr<const std::vector<std::uint64_t>> sums;
+
+  /// Whether the array has another shape than in the base generation.
+  bool reshaped = false;
+
+  /// Whether the array is still that of the base generation.
+  bool unchanged() const noexcept { return copied.empty() && !reshaped; }
 };
 
 /// `shared_transaction` changes the members, only under its `state_lock_`. The dtype, the shape and
@@ -60,6 +66,11 @@ struct written_array {
   // for units in work waits for `unit_copied`.
   std::optional<shared_bytes> shared;
   std::condition_variable unit_copied;
+
+  // The calls that write bytes of a dense array at the moment, and the parts that they have mapped.
+  // Its shape stays as it is meanwhile.
+  int writers = 0;
+  std::vector<storage> windows;
 
   // The bytes of a dense array, mapped at the first use, and what the mapping keeps alive.
   storage bytes;
