@@ -163,12 +163,13 @@ void note_other_values(input_files& files, const address& source) {
   const t7_other_values others = files.torch_file_at(source.file).other_values();
   std::string text;
   const auto add = [&](std::uint64_t count, const char* kind) {
-    if (count > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, kind);
+    if (count > 0)
+      text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", count, kind, count > 1 ? "s" : "");
   };
-  add(others.numbers, "numbers");
-  add(others.booleans, "booleans");
-  add(others.strings, "strings");
-  add(others.functions, "functions");
+  add(others.numbers, "number");
+  add(others.booleans, "boolean");
+  add(others.strings, "string");
+  add(others.functions, "function");
   if (!text.empty()) note(fmt::format("not kept: {}", text));
 }
 
