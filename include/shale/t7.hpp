@@ -1,5 +1,5 @@
-// Reads and writes the .t7 files of Torch7, which hold a tree of tables, tensors and other values of
-// Lua. docs/foreign-formats.md lists what is mapped, copied and refused.
+// Reads and writes the .t7 files of Torch7, which hold a tree of tables, tensors and other values
+// of Lua. docs/foreign-formats.md lists what is mapped, copied and refused.
 #pragma once
 
 #include <cstddef>
@@ -47,8 +47,8 @@ struct t7_value {
   /// The bytes of a string; the class of a tensor, a storage or an object ("torch.FloatTensor").
   std::string text = {};
 
-  /// The number of a table, a tensor, a storage, a function or an object in its file. Two values with
-  /// one number are one object.
+  /// The number of a table, a tensor, a storage, a function or an object in its file. Two values
+  /// with one number are one object.
   std::size_t object = 0;
 };
 
@@ -64,7 +64,7 @@ struct t7_array {
   t7_kind kind = t7_kind::tensor;
   shale::dtype dtype = shale::dtype::float32;
 
-  /// The elements in the storage. A tensor without axes, which is empty in Torch, has the shape (0).
+  /// The elements in the storage. A tensor without axes is empty in Torch, and has the shape (0).
   shale::layout layout = shale::layout(dims{0});
 
   /// The bytes of the storage's elements in the file. Several tensors may share them.
@@ -82,8 +82,7 @@ struct t7_other_values {
   std::uint64_t functions = 0;
 };
 
-/// An open file. Its tree may have cycles and share parts; a value is asked for its pairs, one table
-/// at a time.
+/// An open file. Its tree may have cycles and shared parts, so each table is asked for its pairs.
 /// Throws   invalid_argument from every member function, if it was moved from; out_of_memory
 /// Threads  every member function may be called from any thread
 /// Lifetime tensors from it stay valid after it was destroyed
@@ -98,6 +97,7 @@ class t7_file {
   ///          not_found, access_denied, invalid_argument (no regular file), out_of_memory, io
   static t7_file open(const std::string& path);
 
+  /// The form of the file.
   t7_encoding encoding() const;
 
   /// The value that was saved.
@@ -116,6 +116,7 @@ class t7_file {
   /// The number of other values in the same tables.
   t7_other_values other_values() const;
 
+  /// Whether a tensor or a storage has that path.
   bool contains(std::string_view name) const;
 
   /// The description of the array with that path, or of a tensor or a storage.
@@ -129,7 +130,8 @@ class t7_file {
   /// written; `clone` gives a copy that can.
   /// Cost     O(1) by mapping, if the file is binary and its elements are aligned. Otherwise the
   ///          whole storage is copied, or converted from text, into pool memory
-  /// Throws   as inspect; corrupt (text that is no number of the dtype), cancelled, out_of_memory, io
+  /// Throws   as inspect; corrupt (text that is no number of the dtype), cancelled,
+  ///          out_of_memory, io
   tensor read(std::string_view name) const;
   tensor read(const t7_value& array) const;
 
@@ -172,10 +174,10 @@ class t7_writer {
   t7_writer(t7_writer&&) noexcept;
   t7_writer& operator=(t7_writer&&) noexcept;
 
-  /// Writes one more tensor, as `write_t7` does. After a failure the file cannot be finished; a name
-  /// or a dtype that is refused changes nothing.
-  /// Throws   invalid_argument (the name; `finish` was called, a tensor has failed, or the writer was
-  ///          moved from), and as write_t7
+  /// Writes one more tensor, as `write_t7` does. After a failure the file cannot be finished; a
+  /// name or a dtype that is refused changes nothing.
+  /// Throws   invalid_argument (the name; `finish` was called, a tensor has failed, or the writer
+  ///          was moved from), and as write_t7
   void add(std::string_view name, const tensor& values);
 
   /// Completes the table, makes the file durable and gives it its name. Call it once.

@@ -1,5 +1,5 @@
-// Makes the bytes of .t7 files value by value, from the description of the format and without code of
-// the library. So tests can make files that no writer makes.
+// Makes the bytes of .t7 files value by value, from the description of the format and without code
+// of the library. So tests can make files that no writer makes.
 #pragma once
 
 #include <bit>
@@ -18,7 +18,7 @@ class t7_bytes {
   const std::string& bytes() const { return bytes_; }
   std::size_t size() const { return bytes_.size(); }
 
-  // ---- plain numbers and bytes -------------------------------------------------------------------
+  // ---- plain numbers and bytes ------------------------------------------------------------------
 
   t7_bytes& i(std::int32_t value) { return group<std::int32_t>({value}); }
   t7_bytes& l(std::int64_t value) { return group<std::int64_t>({value}); }
@@ -41,7 +41,7 @@ class t7_bytes {
     return *this;
   }
 
-  // ---- values ------------------------------------------------------------------------------------
+  // ---- values -----------------------------------------------------------------------------------
 
   t7_bytes& nil() { return i(0); }
   t7_bytes& number(double value) { return i(1).group<double>({value}); }

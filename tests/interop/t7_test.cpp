@@ -330,7 +330,7 @@ TEST(T7Mapping, StoragesThatNobodyUsesAreReleased) {
   EXPECT_TRUE(file.read("0").storage().shares_owner_with(first.storage()));
 }
 
-// ---- writing -------------------------------------------------------------------------------------
+// ---- writing ------------------------------------------------------------------------------------
 
 // The file that one tensor makes, spelled out. The version of the storage has zeros in front of its
 // 1, so that the elements begin at a multiple of 8.

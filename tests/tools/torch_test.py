@@ -48,7 +48,7 @@ class Torch(ShaleCase):
             for name, values in arrays.items():
                 self.assert_same(self.load(f"net.t7:{name}"), values)
             self.assert_same(self.load("net.t7:weights/2[::2, -1]"), arrays["weights/2"][::2, -1])
-            self.assertIn("float64 (2)", self.shale("cat", "net.t7:net/bias").out)
+            self.assertIn("float64 (2,)", self.shale("cat", "net.t7:net/bias").out)
             self.assertIn("weights/2", self.shale("ls", "-l", "net.t7").out)
 
     def test_a_whole_file_becomes_a_container_and_comes_back(self):

@@ -55,8 +55,8 @@ array_facts describe_member(const npz_file& archive, const std::string& name);
 /// Throws   not_found, unsupported, corrupt, io
 array_facts describe_sound_member(const npz_file& archive, const std::string& name);
 
-/// A tensor or a storage of a .t7 file. One whose path another one has too is described by its problem
-/// alone.
+/// A tensor or a storage of a .t7 file. One whose path another one has too is described by its
+/// problem alone.
 array_facts describe_tensor(const t7_file& file, const std::string& name);
 
 /// The same, but the problem is thrown.

@@ -58,15 +58,15 @@ struct written {
 };
 
 /// Evaluates `source` into `target`: an array in a container, which is created if it does not
-/// exist, or an .npy, .npz, .t7 or raw file. A target that exists is replaced only with --force, in one
-/// step: concurrent readers see the old elements or the new ones. A target with a slice is a part
-/// of an array that must exist in a container: it keeps its dtype, shape and form.
+/// exist, or an .npy, .npz, .t7 or raw file. A target that exists is replaced only with --force, in
+/// one step: concurrent readers see the old elements or the new ones. A target with a slice is a
+/// part of an array that must exist in a container: it keeps its dtype, shape and form.
 /// Throws   already_exists, unsupported, what evaluation throws; the target is then unchanged
 written write_target(const address& target, const contents& source, const target_options& options);
 
-/// Passes computed values to `add`, which writes them to `file` from front to back (in a ZIP file, the
-/// checksum of a member even precedes its bytes). Therefore the elements are first computed into a
-/// file of their own beside it, which may be larger than memory.
+/// Passes computed values to `add`, which writes them to `file` from front to back. In a ZIP file,
+/// the checksum of a member even precedes its bytes. Therefore the elements are first computed into
+/// a file of their own beside it, which may be larger than memory.
 /// Throws   what evaluation and `add` throw
 written add_computed(const std::string& file, const expr& values,
                      const std::function<void(const tensor&)>& add);

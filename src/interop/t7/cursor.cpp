@@ -96,7 +96,7 @@ void cursor::skip_space() {
   while (is_space(peek())) ++position_;
 }
 
-// Torch ends each group of numbers or bytes by a line feed. It does not belong to bytes that follow.
+// Torch ends each group of numbers or bytes by a line feed. Bytes that follow begin after it.
 void cursor::skip_line_end() {
   if (peek() == '\n') ++position_;
 }

@@ -152,8 +152,8 @@ class parser {
     return kind == t7_kind::tensor || kind == t7_kind::storage || kind == t7_kind::object;
   }
 
-  // An object with the index that the file has given it: the whole object where it stands first, the
-  // index alone later.
+  // An object with the index that the file has given it: the whole object where it stands first,
+  // the index alone later.
   node take_reference(type_id type, std::uint64_t begin) {
     const std::int32_t index = from_.take_int();
     const auto [found, is_new] = numbered_.try_emplace(index, made_.objects.size());
