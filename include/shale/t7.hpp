@@ -142,6 +142,10 @@ class t7_file {
   std::shared_ptr<const implementation> implementation_;
 };
 
+/// Refuses dtypes that Torch does not have: bool, uint16 to uint64, bfloat16, float8 and complex.
+/// Throws   unsupported, naming those that it has
+void require_t7_dtype(dtype type);
+
 /// Options of `write_t7` and `t7_writer`.
 struct t7_write_options {
   existing_file existing = existing_file::replace;
@@ -151,8 +155,7 @@ struct t7_write_options {
 /// Its elements are aligned, so that they can be mapped. A tensor of rank 0 gets the shape (1),
 /// because Torch has no scalars.
 /// Cost     as write_npy
-/// Throws   unsupported (dtypes that Torch does not have: bool, uint16 to uint64, bfloat16, float8,
-///          complex), and as write_npy
+/// Throws   as require_t7_dtype and write_npy
 void write_t7(const std::string& path, const tensor& values, const t7_write_options& options = {});
 
 /// Writes a table that has the tensors under their names.

@@ -94,6 +94,7 @@ written write_npz_file(const address& target, const expr& values, const target_o
 
 // One tensor: alone if the target has no name, else in a table.
 written write_t7_file(const address& target, const expr& values, const target_options& options) {
+  require_t7_dtype(values.dtype());
   require_replaceable(target.file, options);
   if (target.array.empty()) {
     return add_computed(target.file, values, [&](const tensor& elements) {

@@ -37,6 +37,8 @@ std::string_view type_name(dtype type) {
               {"convert to one of " + all});
 }
 
+}  // namespace
+
 // Writes values one after the other.
 class emitter {
  public:
@@ -87,8 +89,8 @@ class emitter {
     to_.append(std::as_bytes(std::span(&number, 1)));
   }
 
-  static std::string class_name(std::string_view type, std::string_view suffix) {
-    return std::string(class_prefix) + std::string(type) + std::string(suffix);
+  static std::string class_name(std::string_view type, std::string_view ending) {
+    return std::string(class_prefix) + std::string(type) + std::string(ending);
   }
 
   void begin_object(std::string_view with_version, std::string_view class_of) {
@@ -114,8 +116,6 @@ class emitter {
   std::uint64_t table_count_ = 0;
 };
 
-}  // namespace
-
 }  // namespace interop::t7
 
 namespace {
@@ -138,6 +138,10 @@ void require_t7_name(std::string_view name, const Names& taken) {
 constexpr std::size_t tensors_max = std::numeric_limits<std::int32_t>::max() / 3;
 
 }  // namespace
+
+void require_t7_dtype(dtype type) {
+  detail::allocating([&] { interop::t7::type_name(type); });
+}
 
 struct t7_writer::implementation {
   implementation(const std::string& path, existing_file existing)
@@ -179,7 +183,7 @@ void t7_writer::add(std::string_view name, const tensor& values) {
       [&] {
         self.require_open();
         require_t7_name(name, self.names);
-        interop::t7::type_name(values.dtype());
+        require_t7_dtype(values.dtype());
         if (self.names.size() == tensors_max)
           throw error(errc::invalid_argument, "more tensors than a file can count",
                       {fmt::format("it takes {}", tensors_max)});
@@ -205,7 +209,7 @@ void t7_writer::finish() {
 void write_t7(const std::string& path, const tensor& values, const t7_write_options& options) {
   detail::reporting([&] { return "write " + path; },
                     [&] {
-                      interop::t7::type_name(values.dtype());
+                      require_t7_dtype(values.dtype());
                       interop::t7::emitter file(path, options.existing);
                       file.put_tensor(values, executor::current());
                       file.publish();

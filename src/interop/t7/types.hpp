@@ -43,12 +43,12 @@ inline constexpr std::array<element_type, 8> element_types{{{"Byte", dtype::uint
                                                             {"Float", dtype::float32},
                                                             {"Double", dtype::float64}}};
 
-/// The dtype of the class with that suffix; nothing if it is another class.
-inline std::optional<dtype> dtype_of_class(std::string_view name, std::string_view suffix) {
-  if (!name.starts_with(class_prefix) || !name.ends_with(suffix)) return std::nullopt;
+/// The dtype of the class with that ending; nothing if it is another class.
+inline std::optional<dtype> dtype_of_class(std::string_view name, std::string_view ending) {
+  if (!name.starts_with(class_prefix) || !name.ends_with(ending)) return std::nullopt;
   name.remove_prefix(class_prefix.size());
-  if (name.size() < suffix.size()) return std::nullopt;
-  name.remove_suffix(suffix.size());
+  if (name.size() < ending.size()) return std::nullopt;
+  name.remove_suffix(ending.size());
   for (const element_type& type : element_types)
     if (type.name == name) return type.dtype;
   return std::nullopt;
