@@ -84,6 +84,13 @@ THROUGH = {
         "input_file": ("tests/interop/npy_test.cpp", "every read"),
         "output_file": ("tests/interop/npy_test.cpp", "every write"),
     },
+    "src/interop/t7": {
+        "cursor": ("tests/interop/t7_test.cpp", "files in both encodings"),
+        "parser": ("tests/interop/t7_hostile_test.cpp", "trees that are sound, and those that are not"),
+        "paths": ("tests/interop/t7_test.cpp", "the names of tensors"),
+        "t7_writer": ("tests/interop/t7_test.cpp", "a part of shale/t7.hpp"),
+        "text_elements": ("tests/interop/t7_test.cpp", "elements of ASCII files"),
+    },
     "src/ops/leaves": {
         "indices": ("tests/ops/take_test.cpp", "the indices of take"),
         "indexed_generator": ("tests/ops/take_test.cpp", "take and its kind"),

@@ -109,7 +109,7 @@ class Command(ShaleCase):
 
     def test_missing_folders_are_named_with_the_target(self):
         for target in ("nosuch/x.npy", "nosuch/x.npz", "nosuch/x.raw", "nosuch/x.shale:a",
-                       "dem.npz/x.npy", "dem.npz/x.npz"):
+                       "nosuch/x.t7", "nosuch/x.t7:a", "dem.npz/x.npy", "dem.npz/x.npz", "dem.npz/x.t7"):
             file = target.split(":")[0]
             for arguments in (["convert", "dem.npz:dem", target],
                               ["eval", "a * 2", "--let", "a=dem.npz:dem", "-o", target]):
@@ -161,7 +161,7 @@ class Command(ShaleCase):
                 self.assertNotIn("dem.png", self.files())
 
     def test_targets_that_cannot_be_are_refused_before_the_work_and_alike(self):
-        for suffix in ("npy", "npz", "raw", "shale", "png"):
+        for suffix in ("npy", "npz", "t7", "raw", "shale", "png"):
             (self.path / f"folder.{suffix}").mkdir()
             os.mkfifo(self.path / f"pipe.{suffix}")
         before = self.files()
@@ -172,7 +172,7 @@ class Command(ShaleCase):
                 ("x" * 256 + "/y{}", 2, "File name too long"), (path, 2, "File name too long"),
                 ("nosuch/" + name, 3, "mkdir -p nosuch"), ("nosuch/y{}", 3, "mkdir -p nosuch"),
                 ("dem.npz/y{}", 3, "Not a directory"), ("folder{}", 2, ""), ("pipe{}", 2, "regular")):
-            for suffix in ("npy", "npz", "raw", "shale", "png"):
+            for suffix in ("npy", "npz", "t7", "raw", "shale", "png"):
                 file = place.format("." + suffix)
                 target = file + (":a" if suffix == "shale" else "")
                 for force in ([], ["-f"]):
@@ -185,7 +185,7 @@ class Command(ShaleCase):
                         self.assertIn(says, err)
                         self.assertIn(f"file {file}\n", err)
                         self.assertNotIn("-f replaces", err)
-                        if suffix in ("npz", "shale"):
+                        if suffix in ("npz", "t7", "shale"):
                             self.shale("convert", "dem.npz", file, *force, code=code)
                         if suffix == "shale":
                             self.shale("create", target, "--shape", "3", *force, code=code)
@@ -196,7 +196,7 @@ class Command(ShaleCase):
         self.assertEqual(self.shale("ls", longest).out, "a\n")
 
     def test_what_exists_is_refused_before_sorting(self):
-        for target in ("x.npy", "x.npz:a", "x.raw", "x.shale:a"):
+        for target in ("x.npy", "x.npz:a", "x.t7", "y.t7:a", "x.raw", "x.shale:a"):
             with self.subTest(target):
                 self.shale("eval", "1", "-o", target)
                 # This would take hours.
@@ -240,7 +240,7 @@ class Command(ShaleCase):
             self.assertIn("not in range 1 to 1024", err)
 
     def test_replaced_files_lose_rights_of_their_owner(self):
-        for name in ("t.npy", "t.npz", "t.raw", "t.png"):
+        for name in ("t.npy", "t.npz", "t.t7", "t.raw", "t.png"):
             (self.path / name).write_bytes(b"old")
             os.chmod(self.path / name, 0o6755)
             if name == "t.png":
@@ -252,7 +252,7 @@ class Command(ShaleCase):
     def test_replaced_files_keep_their_owner(self):
         if os.geteuid() != 0:
             return  # only root may change a file's owner
-        for name in ("t.npy", "t.npz", "t.raw", "t.png"):
+        for name in ("t.npy", "t.npz", "t.t7", "t.raw", "t.png"):
             (self.path / name).write_bytes(b"old")
             os.chown(self.path / name, 1234, 2345)
             os.chmod(self.path / name, 0o640)
@@ -1159,7 +1159,7 @@ class Command(ShaleCase):
     # ---- targets are whole or untouched ----------------------------------------------------------
 
     def test_existing_targets_need_force(self):
-        for target in ("t.npy", "t.npz", "t.raw", "t.png"):
+        for target in ("t.npy", "t.npz", "t.t7", "t.raw", "t.png"):
             (self.path / target).write_bytes(b"precious")
             with self.subTest(target):
                 command = ["plot", "dem.npz:dem", "-o", target] if target.endswith("png") else [

@@ -33,7 +33,7 @@ void add_version(command_line& line);
 
 /// The help text of every option that takes an address.
 inline constexpr const char* address_help =
-    "FILE[:ARRAY][[SLICE]], as in survey.shale:dem[10:20, ::-1], dem.npy, dem.npz:elevation or "
-    "dem.raw:int16(344,403); in the name of an array, '[' is written '[['";
+    "FILE[:ARRAY][[SLICE]], as in survey.shale:dem[10:20, ::-1], dem.npy, dem.npz:elevation, "
+    "net.t7:weights/1 or dem.raw:int16(344,403); in the name of an array, '[' is written '[['";
 
 }  // namespace shale::tools

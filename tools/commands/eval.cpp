@@ -225,7 +225,8 @@ void add_eval(command_line& line) {
       ->allow_extra_args(false);
   command
       ->add_option("-o,--output", options->output,
-                   "FILE.shale:ARRAY[[SLICE]], FILE.npy, FILE.npz:NAME or FILE.raw [print]")
+                   "FILE.shale:ARRAY[[SLICE]], FILE.npy, FILE.npz:NAME, FILE.t7 or FILE.raw "
+                   "[print]")
       ->type_name("TARGET");
   command->add_option("--dtype", options->type, "Convert the result [as computed]")
       ->type_name("DTYPE");

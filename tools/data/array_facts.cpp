@@ -124,6 +124,35 @@ array_facts describe_member(const npz_file& archive, const std::string& name) {
   return described_or_problem(name, [&] { return describe_sound_member(archive, name); });
 }
 
+array_facts describe_sound_tensor(const t7_file& file, const std::string& name) {
+  const t7_array array = file.inspect(name);
+  array_facts facts;
+  facts.name = array.name;
+  facts.type = array.dtype;
+  facts.shape = array.layout.shape();
+  facts.kind = array.kind == t7_kind::storage ? "storage" : "tensor";
+  if (!array.layout.is_contiguous()) facts.kind += ", strided";
+  if (file.encoding() == t7_encoding::ascii) facts.kind += ", ASCII";
+  facts.logical_bytes =
+      static_cast<std::uint64_t>(array.layout.size()) * std::uint64_t{item_bytes(array.dtype)};
+  facts.stored_bytes = array.storage_bytes;
+  return facts;
+}
+
+array_facts describe_tensor(const t7_file& file, const std::string& name) {
+  try {
+    return describe_sound_tensor(file, name);
+  } catch (const error& failure) {
+    // The others can still be read.
+    if (failure.code() != errc::unsupported) throw;
+    array_facts facts;
+    facts.name = name;
+    facts.problem = failure;
+    facts.described = false;
+    return facts;
+  }
+}
+
 array_facts describe_npy(const std::string& file) {
   const npy_header header = inspect_npy(file);
   array_facts facts = describe_header(header, fmt::format("npy {}.0", header.version));

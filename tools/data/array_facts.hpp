@@ -12,6 +12,7 @@
 #include "shale/array.hpp"
 #include "shale/npz.hpp"
 #include "shale/snapshot.hpp"
+#include "shale/t7.hpp"
 
 namespace shale::tools {
 
@@ -58,6 +59,14 @@ array_facts describe_member(const npz_file& archive, const std::string& name);
 /// The same, but the problem of the member is thrown.
 /// Throws   not_found, unsupported, corrupt, io
 array_facts describe_sound_member(const npz_file& archive, const std::string& name);
+
+/// A tensor or a storage of a .t7 file. One whose path another one has too is described by its
+/// problem alone.
+array_facts describe_tensor(const t7_file& file, const std::string& name);
+
+/// The same, but the problem is thrown.
+/// Throws   not_found, unsupported
+array_facts describe_sound_tensor(const t7_file& file, const std::string& name);
 
 /// An .npy file. If its size does not match its header, the facts have a problem.
 array_facts describe_npy(const std::string& file);

@@ -21,9 +21,10 @@ struct suffix {
 
 constexpr std::string_view bracket_advice = "a '[' in the name of an array is written '[['";
 
-constexpr std::array<suffix, 5> suffixes{{{".shale", file_format::shale},
+constexpr std::array<suffix, 6> suffixes{{{".shale", file_format::shale},
                                           {".npy", file_format::npy},
                                           {".npz", file_format::npz},
+                                          {".t7", file_format::t7},
                                           {".raw", file_format::raw},
                                           {".bin", file_format::raw}}};
 
@@ -65,6 +66,8 @@ std::string_view name(file_format format) noexcept {
       return "npy";
     case file_format::npz:
       return "npz";
+    case file_format::t7:
+      return "t7";
     case file_format::raw:
       return "raw";
   }
@@ -90,7 +93,7 @@ address parse_address(std::string_view text) {
   if (!end)
     throw error(
         errc::invalid_argument, fmt::format("address: '{}' names no known format", text),
-        {"files end in .shale, .npy, .npz, .raw or .bin, then :array and [slice] may follow",
+        {"files end in .shale, .npy, .npz, .t7, .raw or .bin, then :array and [slice] may follow",
          "as in survey.shale:dem[10:20, ::-1]"});
   result.file = text.substr(0, end->at);
   result.format = end->format;
