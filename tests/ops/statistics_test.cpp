@@ -221,6 +221,24 @@ TEST(Matrices, OuterProductsMeetEveryPair) {
   EXPECT_EQ(outer(a.reshape({3, 1}), b).shape(), (dims{3, 2}));
 }
 
+TEST(Matrices, OuterProductsOfNumbersHaveTheDtypeOfTheTensor) {
+  const tensor large = tensor::of<std::uint64_t>({1, std::uint64_t{1} << 62});
+  const tensor products = eval(outer(2, large));
+  EXPECT_EQ(products.dtype(), dtype::uint64);
+  EXPECT_EQ(elements_of<std::uint64_t>(products),
+            (std::vector<std::uint64_t>{2, std::uint64_t{1} << 63}));
+  EXPECT_EQ(outer(tensor::of({1.f}), 0.5).dtype(), dtype::float32);
+  EXPECT_EQ(outer(0.5, 2).dtype(), dtype::float64);
+  EXPECT_EQ(code_of([] { outer(tensor::of<std::uint8_t>({1}), 300); }), errc::invalid_argument);
+}
+
+TEST(Matrices, OfOneDiagonalKeepWhatIsNotFinite) {
+  const tensor values = tensor::of({1.f, static_cast<float>(infinity), static_cast<float>(none)});
+  const tensor made = eval(where(eye(3, {}, 0, dtype::boolean), values, 0));
+  EXPECT_EQ(made.dtype(), dtype::float32);
+  expect_near(made, {1, 0, 0, 0, infinity, 0, 0, 0, none});
+}
+
 TEST(SpacedNumbers, EndExactlyWhereTheySay) {
   for (const index_t count : {1, 2, 3, 7, 50, 1001}) {
     const auto got = elements_of<double>(eval(linspace(0.1, 0.7, count)));

@@ -44,7 +44,11 @@ expr dot(const expr& a, const expr& b) {
 }
 
 expr outer(const expr& a, const expr& b) {
-  return detail::allocating([&] { return a.ravel().expand_dims(1) * b.ravel(); });
+  return detail::allocating([&] {
+    const dtype type = ops::promoted_dtype(a, b);
+    const expr left = ops::adapted(a, type), right = ops::adapted(b, type);
+    return left.ravel().expand_dims(1) * right.ravel();
+  });
 }
 
 expr trace(const expr& a, index_t diagonal) {
