@@ -657,7 +657,7 @@ class Command(ShaleCase):
         "copysign": ["{}(f, u)", "{}(h, -1.0)", "{}(i, u)"],
         "nextafter": ["{}(f, u)", "{}(h, 0.0)", "{}(0.0, f)", "{}(f.astype(float32), i.astype(float32))"],
         "logaddexp": ["{}(f, p)", "{}(h, h)", "{}(f * 1000, 3)", "{}(i, f)"],
-        "lerp": ["{}(abs(f), p, 0.25)", "{}(p, p + 1, abs(u))", "{}(i, 7, 0.75)"],
+        "lerp": ["{}(abs(f), p, 0.25)", "{}(p, p + 1, abs(u))", "{}(i, 7, 0.75)", "{}(i, f, abs(i))"],
         "addcmul": ["{}(f, p, u)", "{}(f, i, 2, value=0.5)"], "addcdiv": ["{}(f, u, p)", "{}(i, f, p, 3)"],
         **{name: ["{}(f, p)", "{}(i, 3)", "{}(-7, 2.0)", "{}(-0.0, 5)", "{}(5, -0.5)"] for name in
            "add subtract multiply divide floor_divide remainder mod".split()},
