@@ -122,6 +122,14 @@ TEST(Statistics, OfNumbersWithoutNanAreThePlainOnes) {
   EXPECT_EQ(nanvar(astype(whole, dtype::complex64)).dtype(), dtype::float32);
 }
 
+TEST(Statistics, WithoutNanOfInfinitiesHaveNoVariance) {
+  const tensor values = matrix(
+      {infinity, infinity, none, 1, infinity, none, -infinity, infinity, 0, 1, 3, none}, {4, 3});
+  expect_near(nanvar(values, {1}), {none, none, none, 1});
+  expect_near(nanstd(values, {1}, keepdims::yes), {none, none, none, 1});
+  expect_near(nanvar(astype(values, dtype::float16), {1}), {none, none, none, 1});
+}
+
 // 16-bit floats neither count nor add beyond 65,504.
 TEST(Statistics, OfManySmallFloatsDoNotOverflow) {
   const expr many = full({100'000}, 2.0, dtype::float16);
@@ -160,6 +168,16 @@ TEST(Statistics, OfExponentialsDoNotOverflow) {
   expect_near(log_softmax(finite, 1), logarithms, 1e-13);
   expect_near(softmax(finite.swapaxes(0, 1), 0).swapaxes(0, 1), shares, 1e-13);
   expect_near(sum(softmax(astype(arange(10), dtype::int8))), {1}, 1e-6);
+}
+
+TEST(Statistics, OfAnAxisWithoutElementsAreEmpty) {
+  for (const auto function : {&softmax, &log_softmax}) {
+    EXPECT_EQ(eval(function(zeros({3, 0}), 1)).shape(), (dims{3, 0}));
+    EXPECT_EQ(eval(function(zeros({0, 3}), 1)).shape(), (dims{0, 3}));
+    EXPECT_EQ(function(zeros({2, 0}, dtype::int8), -1).dtype(), dtype::float32);
+    EXPECT_EQ(function(zeros({2, 0}, dtype::float16), -1).dtype(), dtype::float16);
+    EXPECT_EQ(code_of([&] { function(zeros({3, 0}), 2); }), errc::invalid_argument);
+  }
 }
 
 TEST(Statistics, RefuseComplexOrder) {

@@ -682,7 +682,8 @@ class Command(ShaleCase):
         **{name: ["{}(f, axis=0)", "{}(i, 1)", "{}(h, 0)"] for name in "cummin cummax".split()},
         **{name: ["{}(g)", "{}(g, axis=0)", "{}(g.T, axis=1, keepdims=True)", "{}(i)", "{}(h, 0)"] for name in
            "nansum nanprod nanmean nanmin nanmax".split()},
-        **{name: ["{}(g)", "{}(g, axis=1, ddof=1)", "{}(i, 0)"] for name in "nanvar nanstd".split()},
+        **{name: ["{}(g)", "{}(g, axis=1, ddof=1)", "{}(i, 0)", "{}(h)", "{}(abs(h))"]
+           for name in "nanvar nanstd".split()},
         "logsumexp": ["{}(f)", "{}(f + 0.5, axis=1)", "{}(i, 0, keepdims=True)"],
         **{name: ["{}(u)", "{}(u, axis=0)"] for name in "softmax log_softmax".split()},
         "vector_norm": ["{}(f)", "{}(f, axis=1)", "{}(i, 0, True)", "{}(f, ord=1)", "{}(f, axis=0, ord=3.5)",
