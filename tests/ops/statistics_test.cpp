@@ -205,6 +205,20 @@ TEST(Norms, AreSumsOfPowers) {
   EXPECT_EQ(code_of([&] { vector_norm(values, none); }), errc::invalid_argument);
 }
 
+// The magnitude of the lowest integer is no integer of its dtype.
+TEST(Norms, OfTheLowestIntegersArePositive) {
+  const tensor lowest = tensor::of<std::int8_t>({-128, 3});
+  expect_near(vector_norm(lowest, 1), {131});
+  expect_near(vector_norm(lowest, 2), {std::sqrt(16393.0)}, 1e-6);
+  expect_near(vector_norm(lowest, infinity), {128});
+  expect_near(vector_norm(lowest, -infinity), {3});
+  expect_near(vector_norm(lowest, 0), {2});
+  expect_near(vector_norm(lowest, 0.5), {131 + 2 * std::sqrt(384.0)}, 1e-6);
+  EXPECT_EQ(vector_norm(lowest).dtype(), dtype::float32);
+  const tensor widest = tensor::of<std::int64_t>({std::numeric_limits<std::int64_t>::min()});
+  expect_near(vector_norm(widest, infinity), {0x1p63});
+}
+
 TEST(Matrices, HaveTheirDiagonals) {
   random_choices choose(3);
   for (int round = 0; round < 60; ++round) {

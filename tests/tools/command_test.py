@@ -744,7 +744,8 @@ class Command(ShaleCase):
         "pinv": ["{}(f)", "{}(f.T, rtol=0.2)"], "matrix_rank": ["{}(f)", "{}(f[:, :1] @ i[:1])", "{}(f, 0.5)"],
         "cond": ["{}(f)"], "svdvals": ["{}(f)", "{}(f.reshape(2, 2, 6))"],
         "eigvalsh": ["{}(i[:, :4])", "{}(f[:, :4], upper=True)"], "eigvals": ["{}(t)"],
-        "matrix_norm": ["{}(f)", "{}(i, True)", *(f"{{}}(f, ord={ord})" for ord in
+        "matrix_norm": ["{}(f)", "{}(i, True)", "{}((i - 32763).astype(int16), ord=1)",
+                        *(f"{{}}(f, ord={ord})" for ord in
                         "'fro' 'nuc' 1 -1 2 -2 inf -inf".split())],
         "matrix_power": ["{}(i[:, :4], 3)", "{}(i[:, :4], 0)", "{}(s, -2)"],
         "expm": ["{}(f[:, :4] / 4)"],
