@@ -13,6 +13,7 @@
 #include "shale/functions.hpp"
 #include "shale/linalg.hpp"
 #include "shale/print.hpp"
+#include "shale/scatter.hpp"
 #include "support/random_tensors.hpp"
 
 namespace shale {
@@ -132,6 +133,18 @@ TEST(StrangeBools, AreTrueForCallablesThatOnlyReadThem) {
           [](std::int64_t& to, std::int64_t other) { to += other; });
     };
     EXPECT_EQ(scalar(sum_of(strange)), eval(count_nonzero(plain)).item());
+  }
+}
+
+// The result of a sum is a bool that is computed, and so its byte is 0 or 1.
+TEST(StrangeBools, AreTrueInSumsAtIndices) {
+  using bytes = std::vector<std::uint8_t>;
+  const tensor values = tensor::of<std::uint8_t>({0, 0, 7, 2, 1}).view_as(dtype::boolean);
+  const tensor indices = tensor::of<std::int64_t>({0, 1, 2, 3, 4});
+  for (const auto add : {&scatter_add, &index_add}) {
+    const tensor out = tensor::of<std::uint8_t>({0, 2, 0, 255, 4, 2});
+    add(out.view_as(dtype::boolean), 0, indices, values);
+    EXPECT_EQ(test::elements_of<std::uint8_t>(out), (bytes{0, 1, 1, 1, 1, 2}));
   }
 }
 
