@@ -311,6 +311,13 @@ TEST(Roll, MovesElementsRoundTheAxis) {
   EXPECT_EQ(code_of([] { roll(zeros({3}), 1, dims{1}); }), errc::invalid_argument);
 }
 
+TEST(Roll, MovesAlongTheLongestAxis) {
+  constexpr index_t longest = std::numeric_limits<index_t>::max();
+  const tensor values = tensor::zeros({}, dtype::int8).broadcast_to({longest});
+  for (const index_t shift : {longest - 1, index_t{-1}, -longest / 2})
+    EXPECT_EQ(roll(values, shift, dims{0}).shape(), dims{longest});
+}
+
 TEST(IsClose, AllowsBothDistances) {
   const tensor a = matrix({1, 1, 100, infinity, infinity, none, 0}, {7});
   const tensor b = matrix({1.000009, 1.0001, 100.0009, infinity, -infinity, none, 1e-9}, {7});
