@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <vector>
@@ -156,6 +157,31 @@ TEST(Nonzeros, CountsAnyDtypeAndShape) {
               masked_select(matrix, tensor::of<bool>({true, false}));
             }),
             errc::invalid_argument);
+}
+
+TEST(MaskedFill, RefusesNumbersThatTheDtypeCannotHold) {
+  constexpr double none = std::numeric_limits<double>::quiet_NaN();
+  const tensor mask = tensor::of<bool>({true, false});
+  const tensor bytes = tensor::of<std::uint8_t>({1, 2}), truths = tensor::of<bool>({false, false});
+  const tensor singles = tensor::of({1.f, 2.f});
+  const auto refuses = [&](const tensor& a, const expr& value) {
+    return code_of([&] { masked_fill(a, mask, value); }) == errc::invalid_argument;
+  };
+  EXPECT_TRUE(refuses(bytes, 300));
+  EXPECT_TRUE(refuses(bytes, -1));
+  EXPECT_TRUE(refuses(bytes, 2.5));
+  EXPECT_TRUE(refuses(bytes, none));
+  EXPECT_TRUE(refuses(truths, 2));
+  EXPECT_TRUE(refuses(singles, 1e300));
+  const auto filled = [&](const tensor& a, const expr& value) {
+    return eval(masked_fill(a, mask, value)).select(0, 0).item();
+  };
+  EXPECT_EQ(filled(bytes, 255), scalar(255));
+  EXPECT_EQ(filled(bytes, 7.0), scalar(7));
+  EXPECT_EQ(filled(truths, 1), scalar(true));
+  EXPECT_TRUE(std::isnan(filled(singles, none).as<double>()));
+  // Elements of tensors are converted.
+  EXPECT_EQ(filled(bytes, tensor::of<std::int32_t>({300, 0})), scalar(44));
 }
 
 TEST(MaskedScatter, ChangesNothingWithTooFewValues) {

@@ -234,6 +234,23 @@ TEST(Quantiles, HaveTheDtypesAndSpecialValuesOfMeans) {
   EXPECT_EQ(median(tensor::of<double>({-most, most})).item().as<double>(), 0);
 }
 
+TEST(Quantiles, BetweenElementsThatAreFarApartAreBetweenThem) {
+  constexpr double infinite = std::numeric_limits<double>::infinity();
+  constexpr double most = std::numeric_limits<double>::max();
+  const auto between = [](double low, double high, double q) {
+    return quantile(tensor::of<double>({low, high}), q).item().as<double>();
+  };
+  EXPECT_EQ(between(-most, most, 0.5), 0);
+  EXPECT_DOUBLE_EQ(between(-most, most, 0.25), -most / 2);
+  EXPECT_DOUBLE_EQ(between(-most, most, 0.75), most / 2);
+  for (const double q : {0.25, 0.5, 0.75}) {
+    EXPECT_EQ(between(1, infinite, q), infinite) << q;
+    EXPECT_EQ(between(-infinite, 1, q), -infinite) << q;
+    EXPECT_TRUE(std::isnan(between(-infinite, infinite, q))) << q;
+  }
+  EXPECT_EQ(between(1, infinite, 0), 1);
+}
+
 TEST(OrderStatisticsErrors, AreInvalidArguments) {
   const tensor x = tensor::zeros({2, 3}, dtype::float32);
   const tensor none = tensor::zeros({2, 0}, dtype::float32);

@@ -657,7 +657,7 @@ class Command(ShaleCase):
         "copysign": ["{}(f, u)", "{}(h, -1.0)", "{}(i, u)"],
         "nextafter": ["{}(f, u)", "{}(h, 0.0)", "{}(0.0, f)", "{}(f.astype(float32), i.astype(float32))"],
         "logaddexp": ["{}(f, p)", "{}(h, h)", "{}(f * 1000, 3)", "{}(i, f)"],
-        "lerp": ["{}(abs(f), p, 0.25)", "{}(p, p + 1, abs(u))", "{}(i, 7, 0.75)"],
+        "lerp": ["{}(abs(f), p, 0.25)", "{}(p, p + 1, abs(u))", "{}(i, 7, 0.75)", "{}(i, f, abs(i))"],
         "addcmul": ["{}(f, p, u)", "{}(f, i, 2, value=0.5)"], "addcdiv": ["{}(f, u, p)", "{}(i, f, p, 3)"],
         **{name: ["{}(f, p)", "{}(i, 3)", "{}(-7, 2.0)", "{}(-0.0, 5)", "{}(5, -0.5)"] for name in
            "add subtract multiply divide floor_divide remainder mod".split()},
@@ -682,7 +682,8 @@ class Command(ShaleCase):
         **{name: ["{}(f, axis=0)", "{}(i, 1)", "{}(h, 0)"] for name in "cummin cummax".split()},
         **{name: ["{}(g)", "{}(g, axis=0)", "{}(g.T, axis=1, keepdims=True)", "{}(i)", "{}(h, 0)"] for name in
            "nansum nanprod nanmean nanmin nanmax".split()},
-        **{name: ["{}(g)", "{}(g, axis=1, ddof=1)", "{}(i, 0)"] for name in "nanvar nanstd".split()},
+        **{name: ["{}(g)", "{}(g, axis=1, ddof=1)", "{}(i, 0)", "{}(h)", "{}(abs(h))"]
+           for name in "nanvar nanstd".split()},
         "logsumexp": ["{}(f)", "{}(f + 0.5, axis=1)", "{}(i, 0, keepdims=True)"],
         **{name: ["{}(u)", "{}(u, axis=0)"] for name in "softmax log_softmax".split()},
         "vector_norm": ["{}(f)", "{}(f, axis=1)", "{}(i, 0, True)", "{}(f, ord=1)", "{}(f, axis=0, ord=3.5)",
@@ -743,7 +744,8 @@ class Command(ShaleCase):
         "pinv": ["{}(f)", "{}(f.T, rtol=0.2)"], "matrix_rank": ["{}(f)", "{}(f[:, :1] @ i[:1])", "{}(f, 0.5)"],
         "cond": ["{}(f)"], "svdvals": ["{}(f)", "{}(f.reshape(2, 2, 6))"],
         "eigvalsh": ["{}(i[:, :4])", "{}(f[:, :4], upper=True)"], "eigvals": ["{}(t)"],
-        "matrix_norm": ["{}(f)", "{}(i, True)", *(f"{{}}(f, ord={ord})" for ord in
+        "matrix_norm": ["{}(f)", "{}(i, True)", "{}((i - 32763).astype(int16), ord=1)",
+                        *(f"{{}}(f, ord={ord})" for ord in
                         "'fro' 'nuc' 1 -1 2 -2 inf -inf".split())],
         "matrix_power": ["{}(i[:, :4], 3)", "{}(i[:, :4], 0)", "{}(s, -2)"],
         "expm": ["{}(f[:, :4] / 4)"],

@@ -19,6 +19,7 @@
 #include "parallel/executor/tile_loop.hpp"
 #include "parallel/operands/bytes_read_once.hpp"
 #include "parallel/operands/loop_operand.hpp"
+#include "shale/creation.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/error.hpp"
 #include "shale/reductions.hpp"
@@ -327,7 +328,12 @@ tensor argwhere(const expr& a) {
 }
 
 expr masked_fill(const expr& a, const expr& mask, const expr& value) {
-  return where(astype(mask, dtype::boolean), astype(value, a.dtype()), a);
+  return allocating([&] {
+    const auto number = weak_number(value);
+    const expr stored =
+        number.has_value() ? full({}, *number, a.dtype()) : astype(value, a.dtype());
+    return where(astype(mask, dtype::boolean), stored, a);
+  });
 }
 
 void masked_scatter(const tensor& out, const expr& mask, const expr& values) {

@@ -34,9 +34,11 @@ double tolerance_of(const std::optional<double>& given, const dims& shape, dtype
   return static_cast<double>(std::max(shape[shape.size() - 2], shape.back())) * epsilon;
 }
 
-/// For each singular value, whether it counts as larger than zero.
+/// For each singular value, whether it counts as larger than zero. They are compared in float64, as
+/// in apply_pseudo_inverse, so that a rank agrees with its solution.
 expr counted(const tensor& values, double tolerance) {
-  return expr(values) > max(expr(values), {-1}, keepdims::yes) * tolerance;
+  const expr wide = astype(values, dtype::float64);
+  return wide > max(wide, {-1}, keepdims::yes) * tolerance;
 }
 
 tensor ranks_of(const tensor& values, double tolerance, executor& on) {
@@ -85,11 +87,11 @@ void apply_pseudo_inverse(const svd_result& factors, double tolerance, const ten
       lapack::gemm(lapack::operation::conjugate_transpose, lapack::operation::none, inner_rows,
                    columns, integer_of(m), part_at<T>(memory, u_at), part_at<T>(memory, b_at),
                    inner);
-      const auto smallest = static_cast<R>(static_cast<double>(values[0]) * tolerance);
+      const double limit = static_cast<double>(values[0]) * tolerance;  // as in `counted`
       for (index_t column = 0; column < k; ++column)
         for (index_t i = 0; i < value_count; ++i) {
           T& element = inner[column * value_count + i];
-          element = values[i] > smallest ? element / values[i] : T(0);
+          element = static_cast<double>(values[i]) > limit ? element / values[i] : T(0);
         }
       lapack::gemm(lapack::operation::conjugate_transpose, lapack::operation::none, integer_of(n),
                    columns, inner_rows, part_at<T>(memory, vh_at), inner, x);

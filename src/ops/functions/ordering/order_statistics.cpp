@@ -69,7 +69,10 @@ struct held_rows {
 double between(double low, double high, double share, quantile_method method) {
   if (low == high) return low;
   if (method == quantile_method::midpoint) return low * 0.5 + high * 0.5;
-  return share < 0.5 ? low + (high - low) * share : high - (high - low) * (1 - share);
+  const double distance = high - low;
+  // The distance between finite numbers may overflow; beside an infinity it is infinite.
+  if (!std::isfinite(distance)) return low * (1 - share) + high * share;
+  return share < 0.5 ? low + distance * share : high - distance * (1 - share);
 }
 
 // Where a quantile lies: between two ranks, or at one of them.
