@@ -8,6 +8,7 @@ Usage: containers_test.py PATH/TO/shale [unittest arguments]
 import json
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import sys
@@ -627,15 +628,47 @@ class Containers(ShaleCase):
         return int(subprocess.run([sys.executable, "-S", "-c", starter, self.command, *arguments], check=True,
                                   cwd=self.path, stdout=subprocess.PIPE).stdout)
 
+    def is_sanitized(self):
+        """Whether AddressSanitizer is in the command: it holds memory of its own."""
+        return b"__asan_init" in pathlib.Path(self.command).read_bytes()
+
     def test_archives_of_large_arrays_stay_inside_the_budget(self):
-        is_sanitized = b"__asan_init" in pathlib.Path(self.command).read_bytes()
         self.shale("eval", "zeros((8192, 8192), dtype=int16)", "-o", "big.shale:z", "--chunked")
         for options in ([], ["--as", "float32"]):
             kib = self.peak_memory("convert", "-q", "-f", "big.shale", "big.npz", "--mem", "16MiB", *options)
-            if not is_sanitized:  # AddressSanitizer holds memory of its own
+            if not self.is_sanitized():
                 self.assertLess(kib, (16 + 64) * 1024)
         values = np.load(self.path / "big.npz")["z"]
         self.assertEqual((values.shape, values.dtype, values.any()), ((8192, 8192), np.float32, False))
+
+    def test_copies_of_many_arrays_hold_one_at_a_time(self):
+        ones = np.ones(1 << 20)
+        np.savez_compressed(self.path / "deflated.npz", **{f"m{i:02}": i * ones for i in range(16)})
+        self.shale("convert", "deflated.npz", "dense.shale")
+        for source in ("deflated.npz", "dense.shale"):
+            for target in ("new.shale", "new.npz"):
+                with self.subTest(f"{source} to {target}"):
+                    (self.path / target).unlink(missing_ok=True)
+                    kib = self.peak_memory("convert", "-q", source, target, "--mem", "16MiB")
+                    if not self.is_sanitized():
+                        self.assertLess(kib, (16 + 64) * 1024)  # all the arrays are 128 MiB
+                    for i in (0, 15):
+                        self.assert_same(self.load(f"{target}:m{i:02}"), i * ones)
+
+    def test_copies_of_many_arrays_need_few_descriptors(self):
+        names = [f"m{i:03}" for i in range(300)]
+        np.savez(self.path / "numpys.npz", **{name: np.arange(8) + i for i, name in enumerate(names)})
+        # Members that Shale has written are aligned, so they are mapped, each with a descriptor.
+        self.shale("convert", "-q", "numpys.npz", "aligned.npz")
+        self.shale("convert", "-q", "numpys.npz", "dense.shale")
+        few = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))}
+        for source in ("aligned.npz", "dense.shale"):
+            for target in ("new.shale", "new.npz"):
+                with self.subTest(f"{source} to {target}"):
+                    (self.path / target).unlink(missing_ok=True)
+                    self.shale("convert", "-q", source, target, **few)
+                    self.assertEqual(self.names(target), names)
+                    self.assert_same(self.load(f"{target}:m299"), np.arange(8) + 299)
 
     def test_an_interrupted_mv_has_changed_nothing(self):
         np.save(self.path / "a.npy", np.arange(3))

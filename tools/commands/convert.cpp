@@ -37,10 +37,11 @@ struct convert_options {
   engine_options engine;
 };
 
-// One converted array, for the summary.
+// One converted array, for the summary. It holds no element, so that the memory and the descriptor
+// of one array are free before the next is read.
 struct conversion {
   address to;
-  expr values;
+  dims shape;
   written done;
 };
 
@@ -102,7 +103,7 @@ std::vector<conversion> into_archive(input_files& files, const address& source,
     } else {
       done = add_member(archive, target.file, array.name, values);
     }
-    all.push_back({place(target, source, array.name), values, done});
+    all.push_back({place(target, source, array.name), values.shape(), done});
   }
   replace_target([&] { archive.finish(); });
   return all;
@@ -123,7 +124,7 @@ std::vector<conversion> copy_arrays(transaction& change, input_files& files, con
         [&] {
           const operand read = files.open(from);
           const contents copy{read.values, type, origin_of(read)};
-          all.push_back({place(target, source, array.name), read.values,
+          all.push_back({place(target, source, array.name), read.values.shape(),
                          put_array(change, target.file, array.name, copy, options.writing)});
         });
   }
@@ -167,7 +168,7 @@ std::vector<conversion> convert(input_files& files, const address& source, const
   const operand read = files.open(source);
   const address to = place(target, source, source.array);
   const written done = write_target(to, {read.values, type, origin_of(read)}, options.writing);
-  return {{to, read.values, done}};
+  return {{to, read.values.shape(), done}};
 }
 
 int run(const convert_options& options) {
@@ -190,17 +191,16 @@ int run(const convert_options& options) {
   const std::vector<conversion> all = convert(files, source, target, options);
   const report cost = work.finish();
   nlohmann::json json = nlohmann::json::array();
-  for (const auto& [to, values, done] : all) {
+  for (const auto& [to, shape, done] : all) {
     if (options.json) {
       json.push_back({{"target", to.label()},
                       {"dtype", name(done.type)},
-                      {"shape", to_json(values.shape())},
+                      {"shape", to_json(shape)},
                       {"stored_bytes", done.stored_bytes}});
       add_details(json.back(), done);
     } else if (!options.engine.quiet)
       note(fmt::format("{}: {} {}, {} stored{}", printable(to.label()), name(done.type),
-                       to_string(values.shape()), format_bytes(done.stored_bytes),
-                       detail_lines(done)));
+                       to_string(shape), format_bytes(done.stored_bytes), detail_lines(done)));
   }
   if (options.json) print_report(nlohmann::json{{"converted", json}, {"cost", cost.to_json()}});
   else if (!options.engine.quiet) note(cost.to_string());
