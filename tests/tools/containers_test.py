@@ -670,6 +670,18 @@ class Containers(ShaleCase):
                     self.assertEqual(self.names(target), names)
                     self.assert_same(self.load(f"{target}:m299"), np.arange(8) + 299)
 
+    def test_archives_take_no_two_names_that_find_one_member(self):
+        for name in ("a", "a.npy"):
+            self.shale("eval", f"{len(name)}", "-o", f"p.shale:{name}")
+        self.refused(USAGE, "convert", "p.shale", "p.npz", says=["'a.npy' of p.npz", 'differs by ".npy" alone'])
+        self.assertFalse((self.path / "p.npz").exists())
+        self.shale("mv", "p.shale:a.npy", "p.shale:b.npy")
+        self.shale("convert", "p.shale", "p.npz")
+        for name, wanted in {"a": 1, "b.npy": 5}.items():
+            self.assert_same(self.load(f"p.npz:{name}"), np.int64(wanted))
+        with np.load(self.path / "p.npz") as archive:
+            self.assertEqual({name: int(archive[name]) for name in archive.files}, {"a": 1, "b.npy": 5})
+
     def test_an_interrupted_mv_has_changed_nothing(self):
         np.save(self.path / "a.npy", np.arange(3))
         self.shale("convert", "a.npy", "c.shale:a")
