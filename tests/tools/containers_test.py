@@ -932,6 +932,26 @@ class Containers(ShaleCase):
         self.shale("rm", "b.shale:z[[2]")
         self.assertEqual(self.names("b.shale"), ["[[", "w[[3]", "x"])
 
+    def test_arguments_in_brackets_are_taken_as_they_are(self):
+        address = "[b].shale:x[[1]"
+        self.shale("eval", "7", "-o", address)
+        self.shale("eval", "8", "-o", "{}.shale:ab")
+        self.assertEqual(self.shale("ls", address, "{}.shale").out.splitlines(),
+                         ["x[[1]", "", "{}.shale:", "ab"])
+        self.shale("set", address, "[k=1]", "[k]=[1, 2]", "{}=3")
+        self.assertEqual(self.facts(address, "attributes"), [{"[k": "1]", "[k]": [1, 2], "{}": 3}])
+        self.shale("set", address, "--unset", "[k]", "--unset", "{}")
+        self.assertEqual(self.facts(address, "attributes"), [{"[k": "1]"}])
+        self.shale("create", "c.shale:c", "--shape", "2", "--attribute", "[k]=[1, 2]", "--attribute", "[l=3]")
+        self.assertEqual(self.facts("c.shale:c", "attributes"), [{"[k]": [1, 2], "[l": "3]"}])
+        for nothing in ("[]", "{}", "[,]"):
+            self.refused(USAGE, "rm", nothing, says=nothing)
+            self.refused(USAGE, "ls", nothing, says=nothing)
+            self.refused(USAGE, "set", address, nothing, says="expected KEY=VALUE")
+        self.shale("rm", "--quiet", address, "{}.shale:ab")
+        self.assertEqual(self.names("[b].shale") + self.names("{}.shale"), [])
+        self.refused(USAGE, "rm", says="arrays is required")
+
     def test_slices_that_may_be_names_are_explained(self):
         self.shale("convert", "dem.npz:dem", "b.shale:x[[0]")
         self.refused(FAILED, "cat", "b.shale:x[0]", says="the array 'x[0]' is written b.shale:x[[0]")
