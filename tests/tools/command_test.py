@@ -1079,10 +1079,14 @@ class Command(ShaleCase):
         self.assertEqual(made[1], "dem.png")
 
     def test_plot_tells_large_numbers_apart(self):
-        for values in (1e9 + np.arange(12.0), 20000000 + np.arange(12), 1e300 * np.arange(-6.0, 6)):
+        for values in (1e9 + np.arange(12.0), 20000000 + np.arange(12), 1e300 * np.arange(-6.0, 6),
+                       1.5e308 * np.linspace(-1, 1, 12), 5e-324 * np.arange(12)):
             np.save(self.path / "large.npy", values.reshape(3, 4))
             self.shale("plot", "large.npy", "-o", "large.png", "-f", "--percentile", "0")
             self.assertEqual(len({pixel for row in self.pixels("large.png") for pixel in row}), 12)
+            drawn = [pixel[0] for row in self.pixels("large.png") for pixel in row]
+            self.assertEqual((drawn, drawn[0], drawn[-1]), (sorted(drawn), 0, 255))
+        np.save(self.path / "large.npy", 1e300 * np.arange(-6.0, 6).reshape(3, 4))
         for limits in (["--min", "1e301"], ["--min", "nan"], ["--max=-1e301"]):
             self.assertIn("--min must be less than --max",
                           self.shale("plot", "large.npy", "-o", "none.png", *limits, code=2).err)
