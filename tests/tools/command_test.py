@@ -428,6 +428,18 @@ class Command(ShaleCase):
             printed = self.shale("cat", "--csv", "few.npy").out.split()
             self.assertEqual([eval(number) for number in printed], values.tolist())
 
+    def test_cat_as_csv_stays_inside_the_budget(self):
+        for name, form in (("dense", ["--dense"]), ("chunked", ["--chunk", "64,256"])):
+            self.shale("eval", "zeros((4096, 1024))", "-o", f"large.shale:{name}", *form)
+            kib = self.peak_memory("cat", "--csv", f"large.shale:{name}", "--mem", "1MiB")
+            if not self.is_sanitized():
+                self.assertLess(kib, 32 * 1024, name)  # the array is 32 MiB
+        # A budget of 1 MiB makes blocks of 128 KiB, which cut these rows.
+        np.save(self.path / "wide.npy", np.arange(3 * 20000.0).reshape(3, 20000))
+        wide = self.shale("cat", "--csv", "wide.npy", "--mem", "1MiB").out
+        self.assertEqual(wide, self.shale("cat", "--csv", "wide.npy").out)
+        self.assert_same(np.loadtxt(wide.splitlines(), delimiter=","), np.load(self.path / "wide.npy"))
+
     def test_cat_shows_the_corners_of_many_axes(self):
         np.save(self.path / "cube.npy", np.arange(40 * 30 * 20).reshape(40, 30, 20))
         printed = self.shale("cat", "cube.npy", "--edge", "1").out

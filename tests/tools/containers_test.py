@@ -618,20 +618,6 @@ class Containers(ShaleCase):
         self.assertEqual(self.form("forms.shale:dem"), wanted)
         self.assert_same(self.load("forms.shale:dem"), values)
 
-    def peak_memory(self, *arguments):
-        """
-        The peak resident memory of one command in KiB. A small process starts the command: Linux counts
-        the memory of whoever calls exec to the program that it becomes, and this process may be large.
-        """
-        starter = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True);"
-                   "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
-        return int(subprocess.run([sys.executable, "-S", "-c", starter, self.command, *arguments], check=True,
-                                  cwd=self.path, stdout=subprocess.PIPE).stdout)
-
-    def is_sanitized(self):
-        """Whether AddressSanitizer is in the command: it holds memory of its own."""
-        return b"__asan_init" in pathlib.Path(self.command).read_bytes()
-
     def test_archives_of_large_arrays_stay_inside_the_budget(self):
         self.shale("eval", "zeros((8192, 8192), dtype=int16)", "-o", "big.shale:z", "--chunked")
         for options in ([], ["--as", "float32"]):
@@ -928,6 +914,7 @@ class Containers(ShaleCase):
         self.assert_same(self.load("b.shale:y[[1]"), self.dem[1:] + np.int16(1))
         self.shale("set", "b.shale:y[[1]", "unit=m")
         self.shale("mv", "b.shale:y[[1]", "z[2]")
+        self.assertIn("with '[[' for a '['", self.shale("mv", "--help").out)
         self.shale("mv", "b.shale:x[[0]", "b.shale:w[[3]")
         self.shale("rm", "b.shale:z[[2]")
         self.assertEqual(self.names("b.shale"), ["[[", "w[[3]", "x"])
