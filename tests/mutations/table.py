@@ -878,6 +878,11 @@ MUTATIONS = [
              "storage_block::of(other)",
              "other.access() == access::copy_on_write ? nullptr : storage_block::of(other)",
              "AliasedArray.*"),
+    mutation("pause-of-another-taken-for-ones-own", "storage/pool/caches/biased_lock.cpp",
+             "fence_all_threads",
+             "a thread that loses membarrier beside another does not wait for plain stores",
+             "before == owner_stores::exchanged", "before != owner_stores::plain",
+             "BiasedLock.WaitsItselfForOwnersThatStillChange"),
 
     # ---- names that the system would take for others ----------------------------------------------
     mutation("zero-byte-ends-a-path", "storage/files/whole_path.cpp", "require_whole_path",
