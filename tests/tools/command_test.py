@@ -10,6 +10,7 @@ import math
 import operator
 import os
 import pathlib
+import random
 import re
 import resource
 import signal
@@ -911,6 +912,33 @@ class Command(ShaleCase):
                 err = self.shale("eval", text, code=2).err
                 self.assertIn(reason, err)
                 self.assertIn("^", err)
+
+    def test_numbers_are_pythons(self):
+        rng = random.Random(5)
+        integers = [0, 1, -1, 2, 3, -7, 2**31, 2**53 + 1, 10**17 + 1, 2**62, 2**63 - 1, -2**63, 2**63, 2**64 - 1]
+        floats = [0.5, -0.5, 3.0, 2.0**53, 2.0**63, -2.0**63, 2.0**64, 1e300]
+        compare = ["==", "!=", "<", "<=", ">", ">="]
+        texts = [f"({rng.choice(integers)}) {op} ({rng.choice(integers)})"
+                 for op in ["+", "-", "*", "/", "//", "%", "&", "|", "^", ">>"] + compare for _ in range(6)]
+        texts += [f"({rng.choice(integers)}) {op} ({rng.choice([0, 1, 2, 3, -3, 20, 63, 64])})"
+                  for op in ("**", "<<") for _ in range(10)]
+        texts += [f"({a}) {rng.choice(compare)} ({b})" for number in integers
+                  for a, b in [rng.choice([(number, rng.choice(floats)), (rng.choice(floats), number)])]]
+        for text in texts:
+            with self.subTest(text):
+                try:
+                    wanted = eval(text)
+                except ZeroDivisionError:
+                    self.assertIn("division by zero", self.shale("eval", text, code=2).err)
+                    continue
+                except ValueError:  # a negative number of places
+                    self.assertIn("negative number of places", self.shale("eval", text, code=2).err)
+                    continue
+                if type(wanted) is int and not -2**63 <= wanted < 2**64:
+                    self.assertIn("does not fit in 64 bits", self.shale("eval", text, code=2).err)
+                    continue
+                got = self.shale("eval", text, "--json").json()["value"]
+                self.assertEqual((got, type(got)), (wanted, type(wanted)))
 
     def test_scalar_results_are_printed(self):
         self.assertEqual(self.shale("eval", "2 + 3 * 4").out, "14\n")
