@@ -942,6 +942,11 @@ MUTATIONS = [
              "storage_block::of(other)",
              "other.access() == access::copy_on_write ? nullptr : storage_block::of(other)",
              "AliasedArray.*"),
+    mutation("pause-of-another-taken-for-ones-own", "storage/pool/caches/biased_lock.cpp",
+             "fence_all_threads",
+             "a thread that loses membarrier beside another does not wait for plain stores",
+             "before == owner_stores::exchanged", "before != owner_stores::plain",
+             "BiasedLock.WaitsItselfForOwnersThatStillChange"),
 
     # ---- names that the system would take for others ----------------------------------------------
     mutation("zero-byte-ends-a-path", "storage/files/whole_path.cpp", "require_whole_path",
@@ -1091,6 +1096,10 @@ MUTATIONS = [
              "the first of several arrays with one path is taken for all of them",
              "at->second != array", "false",
              "Encodings/T7.PathsThatLookAlike*"),
+    mutation("names-apart-by-suffix-taken", "interop/npz.cpp", "require_name",
+             "an archive takes two names that find one member",
+             "differs_by_suffix(name, taken)", "false",
+             "NpzNames.ThatDifferByTheSuffixAlone*"),
     mutation("files-made-in-turns", "interop/unfinished_file.cpp", "creation",
              "what makes a file runs alone, so that it cannot wait for another thread's",
              "!all.ending", "all.makers == 0",

@@ -194,6 +194,14 @@ class Doctor(unittest.TestCase):
         self.assertEqual(self.code, PROBLEMS)
         self.assertEqual(sorted(os.listdir(self.path)), ["a file", "place", "shm"])
 
+    def test_places_in_brackets_are_taken_as_they_are(self):
+        names = ["[old]", "[a,b]", "{}"]
+        for name in names:
+            (self.place / name).mkdir()
+        found = self.json(*names, cwd=self.place)
+        self.assertEqual([os.path.basename(place["path"]) for place in found["paths"]], names)
+        self.assertEqual(self.json("{}", cwd=self.place)["paths"][0]["path"], found["paths"][2]["path"])
+
     def test_places_that_are_not_there_are_errors(self):
         done = subprocess.run([SHALE, "doctor", self.path / "nosuch"], text=True,
                               capture_output=True)

@@ -31,8 +31,13 @@ struct cat_options {
   engine_options engine;
 };
 
-// Most bytes of one evaluation of CSV rows. For ordinary arrays these are whole rows of chunks.
-constexpr std::size_t csv_block_bytes = 32u << 20;
+// Most bytes of one evaluation of CSV rows. For ordinary arrays these are whole rows of chunks. A
+// small budget makes the blocks smaller.
+constexpr std::size_t csv_block_bytes_max = 32u << 20;
+
+std::size_t csv_block_bytes() {
+  return std::min(csv_block_bytes_max, executor::current().memory_bytes() / 8);
+}
 
 template <class T>
 void append_element(std::string& line, T value) {
@@ -61,7 +66,15 @@ void print_block(const tensor& block, bool ends_rows) {
   });
 }
 
-void print_csv(expr values) {
+// Each block is read once, so that the file's pages need not stay resident when it is printed.
+void let_go(const operand& source) {
+  if (!source.elements) return;
+  const storage& bytes = source.elements->storage();
+  bytes.evict({0, bytes.size_bytes()});
+}
+
+void print_csv(const operand& source) {
+  expr values = source.values;
   if (values.rank() > 2)
     throw error(
         errc::invalid_argument, "cat --csv prints one or two axes",
@@ -70,7 +83,8 @@ void print_csv(expr values) {
   const index_t rows = values.shape()[0];
   const index_t columns = values.shape()[1];
   if (values.size() == 0) return;
-  const auto fitting = static_cast<index_t>(csv_block_bytes / item_bytes(values.dtype()));
+  const auto fitting =
+      std::max<index_t>(static_cast<index_t>(csv_block_bytes() / item_bytes(values.dtype())), 1);
   const index_t block_columns = std::min(columns, fitting);
   const index_t block_rows = std::max<index_t>(fitting / columns, 1);
   for (index_t row = 0; row < rows; row += block_rows) {
@@ -79,6 +93,7 @@ void print_csv(expr values) {
       const index_t width = std::min(block_columns, columns - column);
       throw_if_interrupted();
       print_block(eval(band.narrow(1, column, width)), column + width == columns);
+      let_go(source);
     }
   }
 }
@@ -91,7 +106,7 @@ int run(const cat_options& options) {
   input_files files(open_mode::read, options.engine.checksums());
   const operand source = files.open(with_raw_options(parse_address(options.source), options.raw));
   if (options.csv) {
-    print_csv(source.values);
+    print_csv(source);
     return exit_yes;
   }
   const print_options style{.line_width = options.line_width,

@@ -209,7 +209,7 @@ void add_doctor(command_line& line) {
   auto options = std::make_shared<doctor_options>();
   CLI::App* command = line.app.add_subcommand(
       "doctor", "Show what makes Shale slow or fail here; exit code 1 if something fails");
-  command->add_option("paths", options->paths, "Files and folders to examine, too")
+  add_texts(*command, "paths", options->paths, "Files and folders to examine, too")
       ->type_name("PATH");
   command->add_flag("--gc", options->gc,
                     "Remove shared memory and files that killed processes left");

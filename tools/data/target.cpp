@@ -177,6 +177,15 @@ written write_array(const address& target, const contents& source, const target_
   return done;
 }
 
+// The transaction keeps a mapping of each dense array until it ends. Its pages leave the resident
+// memory here, so that many arrays need no more of it than one.
+void write_whole(const writable_array& made, const expr& values) {
+  made.write(values);
+  if (made.kind() != array_kind::dense) return;
+  const storage written_bytes = made.map().storage();
+  written_bytes.evict({0, written_bytes.size_bytes()});
+}
+
 [[noreturn]] void throw_array_exists(const std::string& file, const std::string& name) {
   throw error(errc::already_exists, fmt::format("'{}' exists", label(file, name)),
               {"-f replaces it"});
@@ -238,7 +247,7 @@ written put_array(transaction& change, const std::string& file, const std::strin
     attributes.insert(attributes.end(), source.from->attributes.begin(),
                       source.from->attributes.end());
   if (before) change.remove(name);
-  change.create(name, form.spec).write(source.values);
+  write_whole(change.create(name, form.spec), source.values);
   for (const auto& [key, value] : attributes) change.set_attribute(name, key, value);
   done.stored_bytes = change.find(name)->stored_bytes();
   throw_if_interrupted();
