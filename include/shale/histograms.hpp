@@ -9,8 +9,8 @@
 // in memory of the executor's pool. They have the same bits for any number of threads and any budget:
 // counts are whole numbers, and weights are added in row-major order, in float64.
 // Throws   invalid_argument (shapes that do not fit, complex elements, bins or edges that make no
-//          sense), out_of_memory (also more bins than the budget has bytes for), cancelled, and as
-//          `eval`
+//          sense), out_of_memory (also more bins than the budget has bytes for), cancelled, io (another
+//          process changes an operand of bincount in shared memory while it is counted), and as `eval`
 // Threads  as `eval`
 #pragma once
 

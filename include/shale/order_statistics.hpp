@@ -14,7 +14,7 @@
 // is a tensor in memory whose elements are in row-major order with the axis as the last one.
 // Throws   invalid_argument (an axis that does not exist, or has length 0 while the result has
 //          elements; complex elements; a rank or a quantile that does not exist), out_of_memory,
-//          cancelled, and as `eval`
+//          cancelled, io (as `sort`), and as `eval`
 // Threads  as `eval`
 #pragma once
 

@@ -15,7 +15,8 @@
 // the executor's pool. The operand is held whole, in memory of the pool unless it is a tensor whose
 // elements lie in memory without gaps along the axis and in row-major order.
 // Throws   invalid_argument (an axis that does not exist, complex elements), out_of_memory, cancelled,
-//          and as `eval`
+//          io (another process changes an operand in shared memory while it is sorted, and this is
+//          noticed), and as `eval`
 // Cost     O(n log n) along an axis of length n. A long lane is sorted in parallel, in pieces that are
 //          merged; short ones are shared out among the threads
 // Threads  as `eval`

@@ -10,6 +10,7 @@
 #include "ops/functions/operands/slabs.hpp"
 #include "ops/sorting/row_shape.hpp"
 #include "ops/sorting/row_sort.hpp"
+#include "parallel/operands/changing_operand.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/error.hpp"
 #include "shale/reductions.hpp"
@@ -49,8 +50,11 @@ void for_each_part(const expr& x, const std::optional<expr>& weights, executor& 
   const dims slab = whole ? x.shape() : slab_shape(x.shape(), elements);
   for_each_slab_of(x.shape(), slab, [&](const region& box) {
     const tensor part = held_contiguous(part_of(x, box));
-    body(part,
-         weights ? held_contiguous(astype(part_of(*weights, box), dtype::float64)) : tensor());
+    const tensor own =
+        weights ? held_contiguous(astype(part_of(*weights, box), dtype::float64)) : tensor();
+    body(part, own);
+    part.storage().check();
+    if (weights) own.storage().check();
   });
 }
 
@@ -279,13 +283,22 @@ index_t largest_number_of(const std::byte* elements, index_t first, index_t end)
   return most;
 }
 
+// The position of a number among the sums, for which there was room when the largest number was
+// found.
+// Throws   io if the number has changed since, and there is no room for it
+std::size_t position_among(std::size_t sums, index_t number) {
+  const auto position = static_cast<std::size_t>(parallel::read_once(number));
+  if (position >= sums) parallel::throw_changed("the operand");
+  return position;
+}
+
 std::vector<std::int64_t> numbers_counted(const expr& x, executor& on) {
   return counted(x, counting_types{}, on,
                  [&]<class T>(std::vector<std::int64_t>& counts, std::type_identity<T>,
                               const std::byte* elements, index_t first, index_t end) {
                    make_room(counts, largest_number_of<T>(elements, first, end), on);
                    for (index_t i = first; i < end; ++i)
-                     ++counts[static_cast<std::size_t>(number_at<T>(elements, i))];
+                     ++counts[position_among(counts.size(), number_at<T>(elements, i))];
                  });
 }
 
@@ -294,8 +307,9 @@ std::vector<double> numbers_weighed(const expr& x, const expr& weights, executor
   for_each_part(x, weights, on, [&](const tensor& part, const tensor& own) {
     visit(part.dtype(), counting_types{}, [&]<class T>(std::type_identity<T>) {
       make_room(sums, largest_number_of<T>(part.data(), 0, part.size()), on);
-      add_weights(part.size(), own, sums, on,
-                  [&](index_t i) { return number_at<T>(part.data(), i); });
+      add_weights(part.size(), own, sums, on, [&](index_t i) {
+        return static_cast<index_t>(position_among(sums.size(), number_at<T>(part.data(), i)));
+      });
     });
   });
   return sums;
