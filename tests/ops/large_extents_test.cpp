@@ -1,15 +1,21 @@
-// Tests products of matrices whose strides BLAS cannot count. Elements lie in memory that takes space
-// only where it is written, so that rows may lie gigabytes apart. Expected values are computed by hand.
-#include "ops/linalg/gemm.hpp"
-
+// Tests matrices with extents and strides that BLAS and LAPACK, which count in 32 bits, cannot count.
+// Elements lie in memory that takes space only where it is written, so that rows may lie gigabytes
+// apart; sizes of work memory are asked for without the matrix. Expected values are computed by hand.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
 #include <complex>
+#include <limits>
 #include <vector>
+
+#include "ops/linalg/gemm.hpp"
+#include "ops/linalg/lapack.hpp"
+#include "support/failures.hpp"
 
 namespace shale::ops {
 namespace {
+
+using test::code_of;
 
 constexpr index_t blas_max = (index_t{1} << 31) - 1;
 
@@ -43,7 +49,7 @@ void expect_multiplied(index_t apart) {
   ::munmap(memory, bytes);
 }
 
-TEST(Gemm, StoresRowsThatLieFurtherApartThanBlasCounts) {
+TEST(LargeExtents, ProductsAreStoredInRowsThatLieFarApart) {
   expect_multiplied<float>(blas_max + 9);       // negative, as 32 bits
   expect_multiplied<float>(2 * blas_max + 10);  // small, as 32 bits
   expect_multiplied<double>(blas_max + 9);
@@ -51,7 +57,7 @@ TEST(Gemm, StoresRowsThatLieFurtherApartThanBlasCounts) {
   expect_multiplied<std::complex<double>>(blas_max + 9);
 }
 
-TEST(Gemm, ReadsInPlaceWhatBlasCanCount) {
+TEST(LargeExtents, MatricesAreReadInPlaceIfBlasCanCountTheirStrides) {
   const auto readable = [](index_t rows, index_t columns, index_t row_stride,
                            index_t column_stride) {
     return readable_in_place({nullptr, rows, columns, row_stride, column_stride});
@@ -67,7 +73,7 @@ TEST(Gemm, ReadsInPlaceWhatBlasCanCount) {
   EXPECT_TRUE(readable(1, blas_max + 1, blas_max + 1, 1));
 }
 
-TEST(Gemm, CopiesAreStoredSoThatTheyAreReadable) {
+TEST(LargeExtents, CopiesAreStoredSoThatTheyAreReadable) {
   for (const bool preferred : {false, true}) {
     EXPECT_EQ(readable_by_columns(2, 3, preferred), preferred);
     EXPECT_EQ(readable_by_columns(blas_max, blas_max, preferred), preferred);
@@ -76,6 +82,38 @@ TEST(Gemm, CopiesAreStoredSoThatTheyAreReadable) {
   }
   EXPECT_FALSE(readable_by_columns(1, blas_max + 1, false));
   EXPECT_TRUE(readable_by_columns(blas_max + 1, 1, true));
+}
+
+constexpr lapack::integer wide = (1 << 27) + 1;  // 32 times as many are 32, as 32 bits
+
+template <class T>
+void expect_work_memory() {
+  const auto left = lapack::side::left, right = lapack::side::right;
+  EXPECT_GE(lapack::geqrf_work<T>(2, wide), wide);
+  EXPECT_GE(lapack::ormqr_work<T>(left, 2, wide, 2), wide);
+  EXPECT_GE(lapack::ormqr_work<T>(right, wide, 2, 2), wide);
+  // More reflections than LAPACK takes at a time.
+  EXPECT_EQ(code_of([] { lapack::geqrf_work<T>(40, wide); }), errc::unsupported);
+  EXPECT_EQ(code_of([&] { lapack::ormqr_work<T>(left, 40, wide, 40); }), errc::unsupported);
+  EXPECT_EQ(code_of([&] { lapack::ormqr_work<T>(right, wide, 40, 40); }), errc::unsupported);
+}
+
+TEST(LargeExtents, WorkMemoryIsEnoughOrRefused) {
+  expect_work_memory<float>();
+  expect_work_memory<double>();
+  expect_work_memory<std::complex<float>>();
+  expect_work_memory<std::complex<double>>();
+}
+
+TEST(LargeExtents, WorkMemoryOfTheLargestMatricesIsRefused) {
+  constexpr auto most = std::numeric_limits<lapack::integer>::max();
+  for (const auto wanted : {lapack::vectors::reduced, lapack::vectors::full}) {
+    EXPECT_EQ(code_of([&] { lapack::svd_work<double>(wanted, most, most); }), errc::unsupported);
+    EXPECT_EQ(code_of([&] { lapack::svd_work<std::complex<float>>(wanted, most, most); }),
+              errc::unsupported);
+  }
+  EXPECT_EQ(code_of([&] { lapack::eigh_work<double>(lapack::vectors::reduced, most); }),
+            errc::unsupported);
 }
 
 }  // namespace
