@@ -5,8 +5,9 @@
 //
 // These functions evaluate at once, on the executor of the calling thread. Operands may be any
 // expressions, also tile sources and mapped files larger than the budget: if they are not tensors in
-// memory and exceed a quarter of it, they are evaluated in slabs, each once. Results are new tensors
-// in memory of the executor's pool. They have the same bits for any number of threads and any budget:
+// memory and exceed a quarter of it, they are evaluated in slabs, each once. What slabs depend on as a
+// whole, such as the mean in x - mean(x), is computed once for each operand, and held meanwhile. Results
+// are new tensors in memory of the executor's pool. They have the same bits for any number of threads and any budget:
 // counts are whole numbers, and weights are added in row-major order, in float64.
 // Throws   invalid_argument (shapes that do not fit, complex elements, bins or edges that make no
 //          sense), out_of_memory (also more bins than the budget has bytes for), cancelled, io (another

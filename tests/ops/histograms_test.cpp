@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "shale/mapped_file.hpp"
 #include "shale/ops.hpp"
 #include "shale/tile_source.hpp"
+#include "support/counted_tiles.hpp"
 #include "support/failures.hpp"
 #include "support/order_oracle.hpp"
 #include "support/random_tensors.hpp"
@@ -218,6 +220,32 @@ TEST(HistogramRules, CountsBeyondTheBudgetAreErrors) {
   exhausts([&] { bincount(large, expr(large)); });
   exhausts([&] { bincount(tensor::of<std::int8_t>({1}), std::nullopt, index_t{1} << 40); });
   exhausts([&] { histogram(large, index_t{1} << 40); });
+}
+
+// Reductions and scans are computed once, not for each slab.
+TEST(HistogramsInSlabs, ComputeWhatTheyDependOnOnce) {
+  const index_t tiles = 60;
+  const auto source = std::make_shared<test::counted_tiles>(tiles * 100);
+  const expr x(source);
+  const expr distance = x - mean(x), sums = cumulative_sum(x) % 1000;
+  const value_range range{-5000, 5000};
+  const std::function<tensor()> calls[] = {
+      [&] { return histogram(distance, 10, {.range = range}).counts; },
+      [&] { return histogram(sums, 10, {.range = range}).counts; },
+      [&] { return histogram(x, 10, {.range = range, .weights = distance}).counts; },
+      [&] { return bincount((x + min(x)) % 100); }, [&] { return bincount(x % 100, sums); }};
+  executor large({.threads = 2, .memory_bytes = std::size_t{1} << 30});
+  executor small({.threads = 2, .memory_bytes = 6000});
+  for (const auto& call : calls) {
+    const auto counted = [&](executor& on) {
+      const executor::scope within(on);
+      return elements_of<double>(eval(astype(expr(call()), dtype::float64)));
+    };
+    const auto wanted = counted(large);
+    source->loads = 0;
+    EXPECT_EQ(counted(small), wanted);
+    EXPECT_LT(source->loads, 12 * tiles);
+  }
 }
 
 TEST(HistogramsOfFiles, LargerThanTheBudgetAreReadOnce) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/allocating.hpp"
+#include "ops/evaluation/computed_stages.hpp"
 #include "ops/functions/operands/held_operand.hpp"
 #include "ops/functions/operands/slabs.hpp"
 #include "ops/sorting/row_shape.hpp"
@@ -39,7 +40,8 @@ void require_weights(const expr& x, const std::optional<expr>& weights, const ch
                 {"got " + std::string(name(weights->dtype()))});
 }
 
-// Calls `body(elements, weights)` for parts of the operands, contiguous and in row-major order.
+// Calls `body(elements, weights)` for parts of the operands, contiguous and in row-major order. What
+// parts depend on as a whole is computed before, and held meanwhile.
 template <class Body>
 void for_each_part(const expr& x, const std::optional<expr>& weights, executor& on,
                    const Body& body) {
@@ -48,10 +50,13 @@ void for_each_part(const expr& x, const std::optional<expr>& weights, executor& 
   const auto elements = static_cast<index_t>(on.memory_bytes() / 4 / item);
   const bool whole = x.size() <= elements || (lies_in_memory(x) && !weights);
   const dims slab = whole ? x.shape() : slab_shape(x.shape(), elements);
+  const auto ready = [&](const expr& value) { return whole ? value : with_computed_stages(value); };
+  const expr ready_x = ready(x);
+  const std::optional<expr> ready_weights = weights ? std::optional(ready(*weights)) : std::nullopt;
   for_each_slab_of(x.shape(), slab, [&](const region& box) {
-    const tensor part = held_contiguous(part_of(x, box));
+    const tensor part = held_contiguous(part_of(ready_x, box));
     const tensor own =
-        weights ? held_contiguous(astype(part_of(*weights, box), dtype::float64)) : tensor();
+        weights ? held_contiguous(astype(part_of(*ready_weights, box), dtype::float64)) : tensor();
     body(part, own);
     part.storage().check();
     if (weights) own.storage().check();
