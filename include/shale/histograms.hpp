@@ -30,8 +30,8 @@ struct value_range {
 /// What a histogram counts, beside the elements.
 struct histogram_options {
   /// The range of equal bins. Without it, the smallest and the largest element, which costs one more
-  /// read of the operand. If both are equal, the range is extended by 0.5 on each side; if there are
-  /// no elements, it is 0 to 1. Not for edges.
+  /// read of the operand. If both are equal, the range is extended by 0.5 on each side, or to the next
+  /// float64 if that is further; if there are no elements, it is 0 to 1. Not for edges.
   std::optional<value_range> range = std::nullopt;
 
   /// What each element counts, in place of 1: real numbers, with the shape of the operand.
@@ -49,7 +49,9 @@ struct binned_counts {
 
 /// Counts the elements in `bins` bins of equal width, as NumPy's histogram. Each bin has its lower
 /// edge, and the last one its upper edge, too. Elements outside the range and NaN are not counted.
-/// Elements and edges are compared in float64.
+/// Elements and edges are compared in float64. Bins that are narrower than the distance of float64
+/// there have edges that are equal.
+/// Cost     a product for each element; a binary search where edges are equal
 /// Shape    [bins]: int64, or float64 with weights or density
 /// Throws   invalid_argument also for bins <= 0, a range that is not finite or not in order, and NaN or
 ///          infinite elements if the range is taken from them

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -84,17 +85,24 @@ class bins_of_values {
   index_t operator()(double value) const {
     if (!(value >= edges_.front() && value <= edges_.back())) return -1;
     if (value == edges_.back()) return count() - 1;
-    if (!equal_) return std::upper_bound(edges_.begin(), edges_.end(), value) - edges_.begin() - 1;
-    // The product is rounded, so the bin may be a neighbour of the right one.
+    if (!equal_) return found(value);
+    // The product is rounded, so the bin may be a neighbour of the right one. If bins are narrower than
+    // the distance of floats, runs of edges are equal, and it may be far away.
     const double scaled = (value - edges_.front()) * per_value_;
     index_t bin =
         scaled < static_cast<double>(count()) ? static_cast<index_t>(scaled) : count() - 1;
-    while (value < edges_[static_cast<std::size_t>(bin)]) --bin;
-    while (value >= edges_[static_cast<std::size_t>(bin) + 1]) ++bin;
-    return bin;
+    if (value < edge(bin)) --bin;
+    else if (value >= edge(bin + 1)) ++bin;
+    return value >= edge(bin) && value < edge(bin + 1) ? bin : found(value);
   }
 
  private:
+  double edge(index_t number) const { return edges_[static_cast<std::size_t>(number)]; }
+
+  index_t found(double value) const {
+    return std::upper_bound(edges_.begin(), edges_.end(), value) - edges_.begin() - 1;
+  }
+
   std::vector<double> edges_;
   bool equal_ = false;
   double per_value_ = 0;
@@ -221,6 +229,13 @@ void require_histogram(const expr& x, const histogram_options& options) {
   require_weights(x, options.weights, "histogram");
 }
 
+// A range of width 1, or of the two floats next to the value if these are further away.
+value_range range_around(double value) {
+  constexpr double most = std::numeric_limits<double>::max();
+  return {std::min(value - 0.5, std::nextafter(value, -most)),
+          std::max(value + 0.5, std::nextafter(value, most))};
+}
+
 value_range range_of(const expr& x, const std::optional<value_range>& given) {
   value_range range;
   if (given) {
@@ -238,8 +253,7 @@ value_range range_of(const expr& x, const std::optional<value_range>& given) {
   if (range.low > range.high)
     throw error(errc::invalid_argument, "histogram: range.low must not exceed range.high",
                 {"got " + std::to_string(range.low) + " to " + std::to_string(range.high)});
-  if (range.low == range.high) range = {range.low - 0.5, range.high + 0.5};
-  return range;
+  return range.low == range.high ? range_around(range.low) : range;
 }
 
 // An integer as the number that bincount counts. It is -1 for a negative integer, and the largest
