@@ -39,8 +39,8 @@ enum class largest : bool { no, yes };
 /// NaN counts as the largest.
 /// Shape    that of `x`, with length `k` along the axis; 0 <= k <= its length
 /// Cost     one pass. If the operand is not held in memory and exceeds a quarter of the budget, it is
-///          evaluated in slabs, each once. What slabs depend on as a whole, such as a scan or a mean,
-///          is computed once, and held meanwhile
+///          evaluated in slabs, each once. What slabs depend on as a whole, such as a scan or a
+///          mean, is computed once, and held meanwhile
 ranked_elements topk(const expr& x, index_t k, index_t axis = -1, largest end = largest::yes);
 
 /// The k-th smallest element along `axis`; 1 <= k <= its length, as in PyTorch.

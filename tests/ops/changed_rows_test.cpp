@@ -149,8 +149,8 @@ TEST(ChangedRows, ANumberThatGrowsOrFallsIsNotCounted) {
   });
 }
 
-// Rows of this length are counted by the leading bits of their keys, and sorted in two pieces by two
-// threads. A piece of 4-byte elements has three pages or more.
+// Rows of this length are counted by the leading bits of their keys, and sorted in two pieces by
+// two threads. A piece of 4-byte elements has three pages or more.
 const index_t long_row = std::max(index_t{1} << 16, static_cast<index_t>(three_pages / 2));
 
 TEST(ChangedRows, AKeyThatEntersOrLeavesAWantedBinIsRefused) {
@@ -178,8 +178,8 @@ TEST(ChangedRows, AnElementOfARankThatIsGoneIsRefused) {
   expect_on(1, [] {
     watched_row row(dtype::int32, long_row, static_cast<std::size_t>(long_row) * 4);
     auto* const numbers = row.as<std::int32_t>();
-    // Passes: the keys are counted, then gathered; elements before the one of that rank are counted,
-    // then it is looked for.
+    // Passes: the keys are counted, then gathered; elements before the one of that rank are
+    // counted, then it is looked for.
     for (const int pass : {3, 4}) {
       std::fill_n(numbers, long_row, 0);
       numbers[5] = -7;

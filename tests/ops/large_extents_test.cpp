@@ -1,6 +1,7 @@
-// Tests matrices with extents and strides that BLAS and LAPACK, which count in 32 bits, cannot count.
-// Elements lie in memory that takes space only where it is written, so that rows may lie gigabytes
-// apart; sizes of work memory are asked for without the matrix. Expected values are computed by hand.
+// Tests matrices with extents and strides that BLAS and LAPACK, which count in 32 bits, cannot
+// count. Elements lie in memory that takes space only where it is written, so that rows may lie
+// gigabytes apart; sizes of work memory are asked for without the matrix. Expected values are
+// computed by hand.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 

@@ -174,10 +174,11 @@ index_t work_count(T answer) {
       1, static_cast<index_t>(std::nextafter(size, std::numeric_limits<R>::infinity())));
 }
 
-// The size of work memory for blocks of reflections, `extent` elements for each reflection of a block,
-// from LAPACK's answer. LAPACK multiplies in 32 bits, so its answer is wrong for large extents. If all
-// reflections fit into one block, LAPACK makes no blocks, and needs `extent` elements. For more
-// reflections it would compare the size that it is given with a product that is wrong, too.
+// The size of work memory for blocks of reflections, `extent` elements for each reflection of a
+// block, from LAPACK's answer. LAPACK multiplies in 32 bits, so its answer is wrong for large
+// extents. If all reflections fit into one block, LAPACK makes no blocks, and needs `extent`
+// elements. For more reflections it would compare the size that it is given with a product that is
+// wrong, too.
 template <class T>
 index_t blocked_work_count(T answer, index_t extent, index_t reflections) {
   constexpr index_t block = 32;           // ILAENV's size of blocks

@@ -194,8 +194,8 @@ numbers_of_bins count_keys(const bits_of<T>* row, index_t pieces, const equal_pi
   return of_pieces;
 }
 
-// Stores the keys of the wanted bins. The keys of a bin and piece begin at its place in `starts`, and
-// `counts` tells their number.
+// Stores the keys of the wanted bins. The keys of a bin and piece begin at its place in `starts`,
+// and `counts` tells their number.
 // Throws   io if their number has changed since (rank.3)
 template <class T>
 void gather_keys(const bits_of<T>* row, const equal_pieces& bounds, const numbers_of_bins& counts,

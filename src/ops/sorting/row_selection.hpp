@@ -4,8 +4,8 @@
 //   rank.1  elements are ranked by their key, then by their index: no two have one rank
 //   rank.2  a long row is counted by the leading bits of its keys, and only elements whose leading
 //           bits are those of a wanted rank are sorted
-//   rank.3  an operand that changes between two passes over a row is refused: a pass stores a key of
-//           each bin and piece only where the pass before counted one, and as many as it counted
+//   rank.3  an operand that changes between two passes over a row is refused: a pass stores a key
+//           of each bin and piece only where the pass before counted one, and as many as it counted
 #pragma once
 
 #include <cstdint>

@@ -41,8 +41,8 @@ void require_weights(const expr& x, const std::optional<expr>& weights, const ch
                 {"got " + std::string(name(weights->dtype()))});
 }
 
-// Calls `body(elements, weights)` for parts of the operands, contiguous and in row-major order. What
-// parts depend on as a whole is computed before, and held meanwhile.
+// Calls `body(elements, weights)` for parts of the operands, contiguous and in row-major order.
+// What parts depend on as a whole is computed before, and held meanwhile.
 template <class Body>
 void for_each_part(const expr& x, const std::optional<expr>& weights, executor& on,
                    const Body& body) {
@@ -86,8 +86,8 @@ class bins_of_values {
     if (!(value >= edges_.front() && value <= edges_.back())) return -1;
     if (value == edges_.back()) return count() - 1;
     if (!equal_) return found(value);
-    // The product is rounded, so the bin may be a neighbour of the right one. If bins are narrower than
-    // the distance of floats, runs of edges are equal, and it may be far away.
+    // The product is rounded, so the bin may be a neighbour of the right one. If bins are narrower
+    // than the distance of floats, runs of edges are equal, and it may be far away.
     const double scaled = (value - edges_.front()) * per_value_;
     index_t bin =
         scaled < static_cast<double>(count()) ? static_cast<index_t>(scaled) : count() - 1;
