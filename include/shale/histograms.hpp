@@ -51,10 +51,10 @@ struct binned_counts {
 
 /// Counts the elements in `bins` bins of equal width, as NumPy's histogram. Each bin has its lower
 /// edge, and the last one its upper edge, too. Elements outside the range and NaN are not counted.
-/// Elements and edges are compared in float64. Bins that are narrower than the distance of float64
-/// there have edges that are equal.
-/// Cost     a product for each element; a binary search where edges are equal
+/// Elements and edges are compared in float64.
+/// If bins are narrower than the distance of two float64, some edges are equal.
 /// Shape    [bins]: int64, or float64 with weights or density
+/// Cost     one product for each element, or a binary search where edges are equal
 /// Throws   invalid_argument also for bins <= 0, a range that is not finite or not in order, and NaN or
 ///          infinite elements if the range is taken from them
 binned_counts histogram(const expr& x, index_t bins = 10, const histogram_options& options = {});

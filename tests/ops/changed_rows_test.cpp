@@ -153,6 +153,7 @@ TEST(ChangedRows, ANumberThatGrowsOrFallsIsNotCounted) {
 // two threads. A piece of 4-byte elements has three pages or more.
 const index_t long_row = std::max(index_t{1} << 16, static_cast<index_t>(three_pages / 2));
 
+// rank.3
 TEST(ChangedRows, AKeyThatEntersOrLeavesAWantedBinIsRefused) {
   constexpr std::int32_t other = 1 << 30;
   expect_on(1, [] {
@@ -219,6 +220,7 @@ void expect_unkeyed_refused(watched_row& row, index_t count, Function function) 
   }
 }
 
+// sort.4
 TEST(ChangedRows, NansAndZerosThatComeOrGoAreRefused) {
   expect_on(1, [] {
     const auto count = static_cast<index_t>(three_pages / 4);
