@@ -40,7 +40,8 @@ enum class largest : bool { no, yes };
 /// Shape    that of `x`, with length `k` along the axis; 0 <= k <= its length
 /// Cost     one pass. If the operand is not held in memory and exceeds a quarter of the budget, it is
 ///          evaluated in slabs, each once. What slabs depend on as a whole, such as a scan or a
-///          mean, is computed once, and held meanwhile
+///          mean, is computed once, and held meanwhile. Along another axis than the last, takes the
+///          memory of two results
 ranked_elements topk(const expr& x, index_t k, index_t axis = -1, largest end = largest::yes);
 
 /// The k-th smallest element along `axis`; 1 <= k <= its length, as in PyTorch.
