@@ -201,11 +201,13 @@ struct change {
 
 // Passes: keys are made, NaNs and zeros are counted, and stored.
 constexpr change changes[] = {
-    {3, {nan, -1, -1}, {nan, nan, -1}},  // one more than was counted
-    {3, {nan, nan, -1}, {nan, -1, -1}},  // one less
-    {3, {-0.0F, -1, -1}, {-0.0F, 0.0F, -1}}, {3, {-0.0F, 0.0F, -1}, {-0.0F, -1, -1}},
-    {2, {-1, -1, -1}, {-0.0F, -0.0F, -1}},  // one more was counted than the sorted row has
-    {2, {-1, -1, -1}, {nan, -1, -1}},        {2, {nan, nan, -0.0F}, {-1, nan, -0.0F}},
+    {3, {nan, -1, -1}, {nan, nan, -1}},        // one NaN more than was counted
+    {3, {nan, nan, -1}, {nan, -1, -1}},        // one less
+    {3, {-0.0F, -1, -1}, {-0.0F, 0.0F, -1}},   // one zero more
+    {3, {-0.0F, 0.0F, -1}, {-0.0F, -1, -1}},   // one less
+    {2, {-1, -1, -1}, {-0.0F, -0.0F, -1}},     // two zeros more than the sorted row has
+    {2, {-1, -1, -1}, {nan, -1, -1}},          // one NaN more
+    {2, {nan, nan, -0.0F}, {-1, nan, -0.0F}},  // one less
 };
 
 template <class Function>
