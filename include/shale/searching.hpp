@@ -10,8 +10,8 @@
 // expressions, and are held whole, in memory of the executor's pool unless they are contiguous
 // tensors in memory. Results are new row-major tensors in memory of the pool, and have the same bits
 // for any number of threads.
-// Throws   invalid_argument (shapes that do not fit, complex elements), out_of_memory, cancelled, and
-//          as `eval`
+// Throws   invalid_argument (shapes that do not fit, complex elements), out_of_memory, cancelled,
+//          io (as `sort`), and as `eval`
 // Threads  as `eval`
 #pragma once
 

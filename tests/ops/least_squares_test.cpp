@@ -11,6 +11,8 @@
 
 #include "shale/creation.hpp"
 #include "shale/error.hpp"
+#include "shale/executor.hpp"
+#include "shale/memory_pool.hpp"
 #include "support/failures.hpp"
 #include "support/oracle_matrices.hpp"
 
@@ -67,6 +69,20 @@ TEST(Pinv, SatisfiesThePenroseConditions) {
         EXPECT_LE(distance((p * m).adjoint(), p * m), limit);
       }
     }
+}
+
+// Nothing has the square of the longer extent.
+TEST(Pinv, TakesMemoryInProportionToTheMatrix) {
+  random_choices choose(6);
+  for (const dims& shape : {dims{20000, 3}, dims{3, 20000}}) {
+    const tensor a = random_numbers(choose, dtype::float64, shape);
+    memory_pool small({.limit_bytes = 16 << 20});
+    executor on({.threads = 1, .pool = &small});
+    const executor::scope within(on);
+    const oracle_matrix m = matrices_of(a)[0], p = matrices_of(pinv(a))[0];
+    const bool tall = shape[0] > shape[1];
+    EXPECT_LE(distance(tall ? p * m : m * p, oracle_matrix::identity(3)), limit_for(a, p));
+  }
 }
 
 TEST(Lstsq, LeavesResidualsOrthogonalToTheColumns) {

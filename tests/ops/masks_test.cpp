@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -15,8 +14,8 @@
 #include "shale/functions.hpp"
 #include "shale/mapped_file.hpp"
 #include "shale/ops.hpp"
-#include "shale/tile_source.hpp"
 #include "support/coordinates.hpp"
+#include "support/counted_tiles.hpp"
 #include "support/failures.hpp"
 #include "support/random_tensors.hpp"
 #include "support/scratch_directory.hpp"
@@ -202,31 +201,10 @@ TEST(MaskedScatter, ChangesNothingWithTooFewValues) {
   EXPECT_EQ(one.item().as<int>(), 6);
 }
 
-// Numbers in tiles that count how often they are loaded.
-class counted_tiles final : public tile_source {
- public:
-  explicit counted_tiles(index_t size) : shape_{size} {}
-  shale::dtype dtype() const noexcept override { return dtype::int64; }
-  const dims& shape() const noexcept override { return shape_; }
-  const dims& tile_shape() const noexcept override { return tile_shape_; }
-  std::uint64_t stored_bytes(const dims&) const override { return 1; }
-  void load(const dims& tile, const tensor& into) const override {
-    ++loads;
-    for (index_t i = 0; i < into.size(); ++i)
-      reinterpret_cast<std::int64_t*>(into.data())[i * into.stride(0)] =
-          (tile[0] * tile_shape_[0] + i) * 7919 % 10007;
-  }
-  mutable std::atomic<int> loads = 0;
-
- private:
-  dims shape_;
-  dims tile_shape_{100};
-};
-
 // Reductions, scans, and operands of generators: each is computed once, not for each slab.
 TEST(Masks, InSlabsComputeWhatTheyDependOnOnce) {
   const index_t tiles = 60, size = tiles * 100;
-  const auto source = std::make_shared<counted_tiles>(size);
+  const auto source = std::make_shared<test::counted_tiles>(size);
   const expr x(source);
   const tensor whole = eval(x);
   const tensor order = eval(arange(size - 1, -1, -1));

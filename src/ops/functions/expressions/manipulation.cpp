@@ -71,6 +71,7 @@ expr concat(std::span<const expr> parts, index_t axis) {
     shape[along] = *sum;
     type = promote(type, part.dtype());
   }
+  element_count(shape);  // throws if there are too many
   return allocating([&] {
     detail::concat_leaf leaf{{}, {0}, along, axis_map::identity(shape)};
     for (const auto& part : parts) {

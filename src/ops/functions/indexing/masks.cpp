@@ -18,6 +18,7 @@
 #include "parallel/executor/executor_state.hpp"
 #include "parallel/executor/tile_loop.hpp"
 #include "parallel/operands/bytes_read_once.hpp"
+#include "parallel/operands/changing_operand.hpp"
 #include "parallel/operands/loop_operand.hpp"
 #include "shale/creation.hpp"
 #include "shale/elementwise.hpp"
@@ -77,7 +78,7 @@ class counted_mask {
       const index_t found = starts_[static_cast<std::size_t>(block) + 1] - start;
       if (found > 0 && body(first_of(block), first_of(block + 1), start, found) != found) {
         mask_.storage().check();
-        throw_changed("a mask");
+        parallel::throw_changed("a mask");
       }
     };
     parallel::parallel_for_tiles(on_, blocks(), visit, {.progress_bytes = progress_bytes});
@@ -134,11 +135,11 @@ class selection {
     index_t before = 0;
     for_each_slab_of(mask_.shape(), slab_, [&](const region& box) {
       const counted_mask part(held_contiguous(part_of(mask_, box)), on_);
-      if (before + part.count() > count_) throw_changed("a mask");
+      if (before + part.count() > count_) parallel::throw_changed("a mask");
       if (part.count() > 0) body(box, part, before);
       before += part.count();
     });
-    if (before != count_) throw_changed("a mask");
+    if (before != count_) parallel::throw_changed("a mask");
   }
 
  private:

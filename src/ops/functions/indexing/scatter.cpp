@@ -18,6 +18,7 @@
 #include "parallel/executor/executor_state.hpp"
 #include "parallel/executor/tile_loop.hpp"
 #include "parallel/operands/bytes_read_once.hpp"
+#include "parallel/operands/changing_operand.hpp"
 #include "parallel/operands/loop_operand.hpp"
 #include "shale/creation.hpp"
 #include "shale/elementwise.hpp"
@@ -77,7 +78,7 @@ struct scatter_shape {
 // Throws   io if an index is out of range now
 bool is_own(index_t target, const scatter_unit& unit, index_t extent) {
   if (target >= unit.first && target < unit.end) return true;
-  if (target < 0 || target >= extent) throw_changed("indices");
+  if (target < 0 || target >= extent) parallel::throw_changed("indices");
   return false;
 }
 
