@@ -511,12 +511,11 @@ TEST(Diagnosis, OfWhatWorksInAPlace) {
 
 place_facts place_with_leftover(leftover_state state) {
   leftover file;
-  file.path = "/data/x.new-7-0";
-  file.name.target = "x";
-  file.name.process = 7;
+  file.path = "/data/.x.npy.0123456789abcdef.partial";
+  file.name = {"x.npy", false, true};
   file.bytes = 4096;
   file.state = state;
-  file.why = "process 7 is gone";
+  file.why = "no process has it open";
   place_facts facts = good_place();
   facts.leftovers.value->push_back(file);
   return facts;

@@ -172,7 +172,6 @@ json facts_json(const segment_facts& facts) {
 json facts_json(const leftover& file) {
   return {{"path", file.path},
           {"target", file.name.target},
-          {"process", file.name.process ? json(*file.name.process) : json(nullptr)},
           {"bytes", file.bytes},
           {"state", state_json(file.state)}};
 }
