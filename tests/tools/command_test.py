@@ -1241,6 +1241,14 @@ class Command(ShaleCase):
         self.assertIn("[cancelled]", err)
         self.assertEqual(self.interrupt("eval", f"sum({self.ENDLESS})", number=signal.SIGTERM)[0], 130)
 
+    def test_interruption_ends_the_printing_of_all_elements(self):
+        np.save(self.path / "long.npy", np.random.default_rng(1).standard_normal(3_000_000))
+        for arguments in (["long.npy"], ["long.npy", "--check"]):
+            with self.subTest(arguments):
+                code, err = self.interrupt("cat", "-a", *arguments, number=signal.SIGTERM)
+                self.assertEqual(code, 130)
+                self.assertIn("[cancelled]", err)
+
     def test_interruption_leaves_the_old_target(self):
         self.survey()
         before = self.shale("info", "survey.shale", "--json").json()
