@@ -58,6 +58,7 @@ array_facts describe_sound_member(const npz_file& archive, const std::string& na
 array_facts describe_npy(const std::string& file);
 
 /// A raw file; without a dtype in the address, its bytes.
+/// Throws   what `read_raw` throws: invalid_argument for a folder, a pipe or a device
 array_facts describe_raw(const address& source);
 
 /// Prints the problem of each array that has one.
