@@ -200,6 +200,19 @@ class Doctor(unittest.TestCase):
         self.assertEqual(self.code, PROBLEMS)
         self.assertEqual(sorted(os.listdir(self.path)), ["a file", "place", "shm"])
 
+    def test_files_that_cannot_be_used_are_problems(self):
+        sound, cut, pipe = (self.place / f"{name}.shale" for name in ("sound", "cut", "pipe"))
+        subprocess.run([SHALE, "create", f"{sound}:a", "--shape", "3"], check=True,
+                       capture_output=True)
+        cut.write_bytes(sound.read_bytes()[:3000])
+        os.mkfifo(pipe)
+        for path, verdict in ((sound, "ok"), (cut, "problem"), (pipe, "problem")):
+            found = self.json(path)
+            self.assertEqual(self.check(found, "file")["verdict"], verdict, path)
+            self.assertEqual(found["paths"][0]["file"]["not_opened"] is None, verdict == "ok")
+        self.assertIsNone(self.json(self.place)["paths"][0]["file"])
+        self.assertIn("cannot be used", self.text(cut))
+
     def test_places_that_are_not_there_are_errors(self):
         done = subprocess.run([SHALE, "doctor", self.path / "nosuch"], text=True,
                               capture_output=True)

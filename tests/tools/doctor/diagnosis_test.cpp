@@ -453,6 +453,16 @@ TEST(Diagnosis, OfFileSystems) {
             verdict::unknown);
 }
 
+TEST(Diagnosis, OfFiles) {
+  const auto on = [](const tally& wanted, const file_facts& file) {
+    return changed(good_place(), "file", wanted, [&](place_facts& facts) { facts.file = file; });
+  };
+  EXPECT_EQ(on(all_is_well, {}), verdict::ok);
+  EXPECT_EQ(on(one_note, {.not_opened = "", .not_written = "Permission denied"}), verdict::note);
+  EXPECT_EQ(on(one_problem, {.not_opened = "damaged", .not_written = "Permission denied"}),
+            verdict::problem);
+}
+
 TEST(Diagnosis, OfSpace) {
   const auto on = [](std::string_view name, const tally& wanted, auto change) {
     return changed(good_place(), name, wanted, change);
