@@ -382,6 +382,18 @@ class Command(ShaleCase):
         self.shale("convert", "dem.npz:wave", "y.raw:float64")
         self.assertEqual((self.path / "y.raw").read_bytes(), self.wave.astype(np.float64).tobytes())
 
+    def test_only_regular_files_are_described_as_raw_arrays(self):
+        (self.path / "folder.raw").mkdir()
+        os.mkfifo(self.path / "pipe.raw")
+        (self.path / "device.raw").symlink_to("/dev/zero")
+        (self.path / "generated.raw").symlink_to("/proc/self/status")
+        for name in ("folder.raw", "pipe.raw", "device.raw", "generated.raw"):
+            for command in (["info"], ["info", "--json"], ["ls"], ["ls", "-l"], ["ls", "--json"]):
+                with self.subTest(name=name, command=command):
+                    refused = self.shale(*command, name, code=2)
+                    self.assertEqual(refused.out, "")
+                    self.assertIn("[invalid_argument]", refused.err)
+
     def test_attributes_are_kept_and_shown(self):
         self.shale("create", "x.shale:a", "--shape", "3", "--attribute", "unit=K", "--attribute",
                    "by=me")
@@ -1339,6 +1351,14 @@ class Command(ShaleCase):
         self.assertEqual(code, 130)
         self.assertIn("[cancelled]", err)
         self.assertEqual(self.interrupt("eval", f"sum({self.ENDLESS})", number=signal.SIGTERM)[0], 130)
+
+    def test_interruption_ends_the_printing_of_all_elements(self):
+        np.save(self.path / "long.npy", np.random.default_rng(1).standard_normal(3_000_000))
+        for arguments in (["long.npy"], ["long.npy", "--check"]):
+            with self.subTest(arguments):
+                code, err = self.interrupt("cat", "-a", *arguments, number=signal.SIGTERM)
+                self.assertEqual(code, 130)
+                self.assertIn("[cancelled]", err)
 
     def test_interruption_leaves_the_old_target(self):
         self.survey()

@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "commands/command_line.hpp"
 #include "commands/engine.hpp"
@@ -98,6 +99,15 @@ void print_csv(const operand& source) {
   }
 }
 
+// Prints a text that may be long to a reader that may be slow.
+void print_in_pieces(std::string_view text) {
+  constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+  for (std::size_t at = 0; at < text.size(); at += piece_bytes) {
+    throw_if_interrupted();
+    print_data(text.substr(at, piece_bytes));
+  }
+}
+
 int run(const cat_options& options) {
   // A progress bar would be drawn between the elements.
   engine_options silent = options.engine;
@@ -112,10 +122,11 @@ int run(const cat_options& options) {
   const print_options style{.line_width = options.line_width,
                             .threshold = options.all ? std::numeric_limits<index_t>::max() : 1000,
                             .edge_items = options.edge_items,
-                            .precision = options.precision};
-  print_data(fmt::format("{}\n", source.elements && !silent.check
-                                     ? to_string(*source.elements, style)
-                                     : preview(source.values, style)));
+                            .precision = options.precision,
+                            .checkpoint = throw_if_interrupted};
+  print_in_pieces((source.elements && !silent.check ? to_string(*source.elements, style)
+                                                    : preview(source.values, style)) +
+                  '\n');
   return exit_yes;
 }
 

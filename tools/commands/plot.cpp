@@ -106,6 +106,7 @@ image paint(const tensor& sample, const value_range& range, const colormap& colo
       picture.pixels.insert(picture.pixels.end(), {colour.red, colour.green, colour.blue});
       if (holes) picture.pixels.push_back(std::isnan(value) ? 0 : 255);
     }
+    throw_if_interrupted();
   }
   return picture;
 }
