@@ -194,10 +194,13 @@ class transaction {
 /// Threads  every member may be called from any thread
 class container {
  public:
-  /// Makes a new file with an empty generation and opens it.
-  /// Throws   already_exists; out_of_space; invalid_argument (a mode that only reads); and as
-  ///          `open`. No file is left behind then
-  static container create(const std::string& path, open_mode mode = open_mode::write);
+  /// Makes a new file with an empty generation and opens it. The umask of the process is removed
+  /// from the permission bits.
+  /// Throws   already_exists; out_of_space; invalid_argument (a mode that only reads; permissions
+  ///          with other bits than 0777, or without 0600, which the owner needs); and as `open`. No
+  ///          file is left behind then
+  static container create(const std::string& path, open_mode mode = open_mode::write,
+                          unsigned permissions = 0644);
 
   /// Opens an existing file. The path is resolved once, to a name in a folder; later changes of the
   /// working directory or of links have no effect. If another container takes the name later, as by

@@ -206,6 +206,54 @@ TEST_P(FailingForeignFile, HasItsNameOnlyWhenItIsDurable) {
     EXPECT_EQ(one.seen[i], i <= call ? old_bytes_ : new_bytes_) << one.calls[i];
 }
 
+// A user who may write to the folder, and puts another file in the place of the unfinished one.
+struct exchanger {
+  std::string folder;
+  std::string victim;
+  bool by_link = false;  // a symbolic one; otherwise a second name of the same file
+  std::uint64_t calls_before = 0;
+  bool came = false;
+};
+exchanger* exchanging = nullptr;
+
+void exchange_files(const char*) {
+  if (exchanging->calls_before-- != 0) return;
+  test::run_before_calls(nullptr);
+  exchanging->came = true;
+  std::filesystem::path unfinished;
+  for (const auto& entry : std::filesystem::directory_iterator(exchanging->folder))
+    if (entry.path().extension() == ".partial") unfinished = entry.path();
+  if (unfinished.empty()) return;
+  std::filesystem::rename(unfinished, exchanging->folder + "/taken");
+  if (exchanging->by_link) std::filesystem::create_symlink(exchanging->victim, unfinished);
+  else std::filesystem::create_hard_link(exchanging->victim, unfinished);
+}
+
+TEST_P(FailingForeignFile, GivesOwnerAndPermissionsToNoFileThatTakesItsPlace) {
+  const test::scratch_directory elsewhere;
+  exchanger one{.folder = files_.path(), .victim = elsewhere / "victim"};
+  exchanging = &one;
+  test::write_file(one.victim, "of another owner");
+  std::filesystem::permissions(one.victim, std::filesystem::perms(0600));
+  for (const bool by_link : {true, false}) {
+    one.by_link = by_link;
+    for (std::uint64_t call = 0;; ++call) {
+      SCOPED_TRACE(call);
+      for (const std::string& name : files_.names()) std::filesystem::remove(files_ / name);
+      prepare(true);
+      std::filesystem::permissions(path_, std::filesystem::perms(0644));
+      one.calls_before = call;
+      one.came = false;
+      test::run_before_calls(&exchange_files);
+      outcome_of([&] { GetParam().write(path_, newer_); });
+      test::run_before_calls(nullptr);
+      ASSERT_EQ(std::filesystem::status(one.victim).permissions(), std::filesystem::perms(0600));
+      ASSERT_EQ(test::read_file(one.victim), "of another owner");
+      if (!one.came) break;  // there are no more calls
+    }
+  }
+}
+
 // File systems that do not know RENAME_NOREPLACE.
 TEST(ForeignFileThatMayNotReplace, IsLinkedWhereNamesCannotBeExchanged) {
   const test::scratch_directory files;

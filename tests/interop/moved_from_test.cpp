@@ -293,6 +293,10 @@ TEST_F(MovedFrom, UnfinishedFile) {
                              unfinished_file(directory_ / "x.png", existing_file::refuse))
       .works("target", [](unfinished_file& file) { EXPECT_EQ(file.target(), ""); })
       .works("path", [](unfinished_file& file) { EXPECT_EQ(file.path(), ""); })
+      .works("mode", [](unfinished_file& file) { EXPECT_EQ(file.mode(), 0666u); })
+      .works("naming_target",
+             [](unfinished_file& file) { EXPECT_EQ(file.naming_target([] { return 7; }), 7); })
+      .throws("take_over_owner", [](unfinished_file& file) { file.take_over_owner(); })
       .throws("create", [](unfinished_file& file) { file.create([] { ADD_FAILURE(); }); })
       .throws("publish", [](unfinished_file& file) { file.publish(); })
       .throws("publish_durable", [](unfinished_file& file) { file.publish_durable(); })

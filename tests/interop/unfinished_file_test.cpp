@@ -19,6 +19,7 @@
 #include "interop/foreign_formats.hpp"
 #include "shale/error.hpp"
 #include "shale/npy.hpp"
+#include "shale/npz.hpp"
 #include "shale/raw.hpp"
 #include "shale/unfinished_file.hpp"
 #include "support/allocation_turns.hpp"
@@ -178,6 +179,79 @@ TEST_F(UnfinishedFile, TakesThePermissionsOfWhatItReplaces) {
   write(file.path(), "new");
   file.publish();
   EXPECT_EQ(std::filesystem::status(target()).permissions(), std::filesystem::perms(0640));
+}
+
+// Whoever opens a file reads on after its permissions are changed.
+TEST_F(UnfinishedFile, IsMadeForItsOwnerAloneIfItReplacesAFile) {
+  const auto permissions = [](const std::string& path) {
+    return static_cast<unsigned>(std::filesystem::status(path).permissions());
+  };
+  const auto partial = [&] {
+    std::string found;
+    for (const auto& entry : std::filesystem::directory_iterator(directory_))
+      if (entry.path().extension() == ".partial") found = entry.path();
+    return found;
+  };
+  const mode_t umask_before = ::umask(022);
+  for (const unsigned old_mode : {0600u, 0640u, 0666u}) {
+    EXPECT_EQ(unfinished_file(directory_ + "/new", existing_file::replace).mode(), 0666u);
+    write(target(), "old");
+    std::filesystem::permissions(target(), std::filesystem::perms(old_mode));
+    EXPECT_EQ(unfinished_file(target(), existing_file::replace).mode(), 0600u);
+    npy_writer array(target(), dtype::int8, {3});
+    EXPECT_EQ(permissions(partial()), 0600u);
+    array.finish();
+    EXPECT_EQ(permissions(target()), old_mode);
+    npz_writer archive(target());
+    EXPECT_EQ(permissions(partial()), 0600u);
+    archive.add("a", tensor::of<std::uint8_t>({1}));
+    archive.finish();
+    EXPECT_EQ(permissions(target()), old_mode);
+    std::filesystem::remove(target());
+  }
+  npy_writer array(target(), dtype::int8, {3});
+  EXPECT_EQ(permissions(partial()), 0644u);
+  ::umask(umask_before);
+}
+
+TEST_F(UnfinishedFile, KeepsThePermissionsOfAFileThatIsRemovedMeanwhile) {
+  write(target(), "old");
+  std::filesystem::permissions(target(), std::filesystem::perms(0640));
+  unfinished_file file(target(), existing_file::replace);
+  write(file.path(), "new");
+  std::filesystem::remove(target());
+  file.publish();
+  EXPECT_EQ(std::filesystem::status(target()).permissions(), std::filesystem::perms(0640));
+}
+
+TEST_F(UnfinishedFile, GetsItsOwnerAlsoIfItGetsItsNameByOtherMeans) {
+  unfinished_file fresh(directory_ + "/new", existing_file::replace);
+  fresh.create([&] { write(fresh.path(), "new"); });
+  EXPECT_FALSE(fresh.take_over_owner());
+  write(target(), "old");
+  std::filesystem::permissions(target(), std::filesystem::perms(0640));
+  unfinished_file file(target(), existing_file::replace);
+  EXPECT_EQ(test::code_of([&] { file.take_over_owner(); }), errc::not_found);
+  file.create([&] { write(file.path(), "new"); });
+  const auto owners = file.take_over_owner();
+  ASSERT_TRUE(owners);
+  EXPECT_EQ(owners->replaced.user, ::geteuid());
+  EXPECT_EQ(owners->made.user, ::geteuid());
+  EXPECT_EQ(owners->made.group, owners->replaced.group);
+  EXPECT_EQ(std::filesystem::status(file.path()).permissions(), std::filesystem::perms(0640));
+}
+
+// The temporary file is gone when the message is read.
+TEST_F(UnfinishedFile, ErrorsNameTheTarget) {
+  unfinished_file file(target(), existing_file::replace);
+  for (const bool making : {true, false}) {
+    const std::string said = test::text_of([&] {
+      const auto fail = [&] { throw error(errc::io, "no room", {"file " + file.path()}); };
+      if (making) file.create(fail);
+      else file.naming_target(fail);
+    });
+    EXPECT_EQ(said, "no room [io]\n  file " + target());
+  }
 }
 
 TEST_F(UnfinishedFile, RefusesATargetThatAppearedMeanwhile) {

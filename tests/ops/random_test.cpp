@@ -834,7 +834,7 @@ TEST(Shuffle, PutsSlicesIntoRandomOrder) {
   EXPECT_EQ(g.position(), 37u);
 }
 
-// The number of integers is 2^64, which no integer of 64 bits holds.
+// The number of integers is 2^64, which no integer of 64 bits holds. They are the words themselves.
 TEST(RandomIntegers, MayBeAllOfADtype) {
   generator source(3);
   const tensor drawn = eval(integers(source, {1000}, std::numeric_limits<std::int64_t>::min(),
@@ -845,6 +845,9 @@ TEST(RandomIntegers, MayBeAllOfADtype) {
     negative += number < 0 ? 1 : 0;
     different.insert(number);
   }
+  const auto numbers = elements_of<std::int64_t>(drawn);
+  for (std::size_t position = 0; position < numbers.size(); ++position)
+    ASSERT_EQ(static_cast<std::uint64_t>(numbers[position]), long_word(3, position));
   EXPECT_EQ(different.size(), 1000U);
   EXPECT_GT(negative, 400);
   EXPECT_LT(negative, 600);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -209,6 +210,11 @@ TEST(Scatter, StoresNothingIfAnIndexIsOutOfRange) {
     EXPECT_EQ(elements_of<std::int64_t>(out), before);
     return found;
   };
+  const auto filled_by = [&](const scalar& value) {
+    return code([&] { index_fill(out, 1, tensor::of<int>({0}), value); });
+  };
+  for (const double number : {2.5, 1e30, std::nan("")})
+    EXPECT_EQ(filled_by(number), errc::invalid_argument) << number;
   const tensor zero = tensor::of<std::int64_t>({0});
   EXPECT_EQ(code([&] { scatter(out, 0, zero, 1); }), errc::invalid_argument);
   EXPECT_EQ(code([&] {

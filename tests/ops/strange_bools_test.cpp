@@ -15,6 +15,7 @@
 #include "shale/functions.hpp"
 #include "shale/linalg.hpp"
 #include "shale/print.hpp"
+#include "shale/scatter.hpp"
 #include "support/random_tensors.hpp"
 
 namespace shale {
@@ -158,6 +159,18 @@ TEST(StrangeBools, AreReadAsBytesInSegmentsAndLanes) {
       a.strange.view_as(dtype::uint8));
   EXPECT_EQ(in_segments, wanted);
   EXPECT_EQ(in_lanes, wanted);
+}
+
+// The result of a sum is a bool that is computed, and so its byte is 0 or 1.
+TEST(StrangeBools, AreTrueInSumsAtIndices) {
+  using bytes = std::vector<std::uint8_t>;
+  const tensor values = tensor::of<std::uint8_t>({0, 0, 7, 2, 1}).view_as(dtype::boolean);
+  const tensor indices = tensor::of<std::int64_t>({0, 1, 2, 3, 4});
+  for (const auto add : {&scatter_add, &index_add}) {
+    const tensor out = tensor::of<std::uint8_t>({0, 2, 0, 255, 4, 2});
+    add(out.view_as(dtype::boolean), 0, indices, values);
+    EXPECT_EQ(test::elements_of<std::uint8_t>(out), (bytes{0, 1, 1, 1, 1, 2}));
+  }
 }
 
 TEST(StrangeBools, AreTrueOneByOne) {

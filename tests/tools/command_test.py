@@ -10,6 +10,7 @@ import math
 import operator
 import os
 import pathlib
+import random
 import re
 import resource
 import signal
@@ -381,6 +382,18 @@ class Command(ShaleCase):
         self.shale("convert", "dem.npz:wave", "y.raw:float64")
         self.assertEqual((self.path / "y.raw").read_bytes(), self.wave.astype(np.float64).tobytes())
 
+    def test_only_regular_files_are_described_as_raw_arrays(self):
+        (self.path / "folder.raw").mkdir()
+        os.mkfifo(self.path / "pipe.raw")
+        (self.path / "device.raw").symlink_to("/dev/zero")
+        (self.path / "generated.raw").symlink_to("/proc/self/status")
+        for name in ("folder.raw", "pipe.raw", "device.raw", "generated.raw"):
+            for command in (["info"], ["info", "--json"], ["ls"], ["ls", "-l"], ["ls", "--json"]):
+                with self.subTest(name=name, command=command):
+                    refused = self.shale(*command, name, code=2)
+                    self.assertEqual(refused.out, "")
+                    self.assertIn("[invalid_argument]", refused.err)
+
     def test_attributes_are_kept_and_shown(self):
         self.shale("create", "x.shale:a", "--shape", "3", "--attribute", "unit=K", "--attribute",
                    "by=me")
@@ -427,6 +440,18 @@ class Command(ShaleCase):
             np.save(self.path / "few.npy", values)
             printed = self.shale("cat", "--csv", "few.npy").out.split()
             self.assertEqual([eval(number) for number in printed], values.tolist())
+
+    def test_cat_as_csv_stays_inside_the_budget(self):
+        for name, form in (("dense", ["--dense"]), ("chunked", ["--chunk", "64,256"])):
+            self.shale("eval", "zeros((4096, 1024))", "-o", f"large.shale:{name}", *form)
+            kib = self.peak_memory("cat", "--csv", f"large.shale:{name}", "--mem", "1MiB")
+            if not self.is_sanitized():
+                self.assertLess(kib, 32 * 1024, name)  # the array is 32 MiB
+        # A budget of 1 MiB makes blocks of 128 KiB, which cut these rows.
+        np.save(self.path / "wide.npy", np.arange(3 * 20000.0).reshape(3, 20000))
+        wide = self.shale("cat", "--csv", "wide.npy", "--mem", "1MiB").out
+        self.assertEqual(wide, self.shale("cat", "--csv", "wide.npy").out)
+        self.assert_same(np.loadtxt(wide.splitlines(), delimiter=","), np.load(self.path / "wide.npy"))
 
     def test_cat_shows_the_corners_of_many_axes(self):
         np.save(self.path / "cube.npy", np.arange(40 * 30 * 20).reshape(40, 30, 20))
@@ -657,7 +682,7 @@ class Command(ShaleCase):
         "copysign": ["{}(f, u)", "{}(h, -1.0)", "{}(i, u)"],
         "nextafter": ["{}(f, u)", "{}(h, 0.0)", "{}(0.0, f)", "{}(f.astype(float32), i.astype(float32))"],
         "logaddexp": ["{}(f, p)", "{}(h, h)", "{}(f * 1000, 3)", "{}(i, f)"],
-        "lerp": ["{}(abs(f), p, 0.25)", "{}(p, p + 1, abs(u))", "{}(i, 7, 0.75)"],
+        "lerp": ["{}(abs(f), p, 0.25)", "{}(p, p + 1, abs(u))", "{}(i, 7, 0.75)", "{}(i, f, abs(i))"],
         "addcmul": ["{}(f, p, u)", "{}(f, i, 2, value=0.5)"], "addcdiv": ["{}(f, u, p)", "{}(i, f, p, 3)"],
         **{name: ["{}(f, p)", "{}(i, 3)", "{}(-7, 2.0)", "{}(-0.0, 5)", "{}(5, -0.5)"] for name in
            "add subtract multiply divide floor_divide remainder mod".split()},
@@ -682,7 +707,8 @@ class Command(ShaleCase):
         **{name: ["{}(f, axis=0)", "{}(i, 1)", "{}(h, 0)"] for name in "cummin cummax".split()},
         **{name: ["{}(g)", "{}(g, axis=0)", "{}(g.T, axis=1, keepdims=True)", "{}(i)", "{}(h, 0)"] for name in
            "nansum nanprod nanmean nanmin nanmax".split()},
-        **{name: ["{}(g)", "{}(g, axis=1, ddof=1)", "{}(i, 0)"] for name in "nanvar nanstd".split()},
+        **{name: ["{}(g)", "{}(g, axis=1, ddof=1)", "{}(i, 0)", "{}(h)", "{}(abs(h))"]
+           for name in "nanvar nanstd".split()},
         "logsumexp": ["{}(f)", "{}(f + 0.5, axis=1)", "{}(i, 0, keepdims=True)"],
         **{name: ["{}(u)", "{}(u, axis=0)"] for name in "softmax log_softmax".split()},
         "vector_norm": ["{}(f)", "{}(f, axis=1)", "{}(i, 0, True)", "{}(f, ord=1)", "{}(f, axis=0, ord=3.5)",
@@ -743,7 +769,8 @@ class Command(ShaleCase):
         "pinv": ["{}(f)", "{}(f.T, rtol=0.2)"], "matrix_rank": ["{}(f)", "{}(f[:, :1] @ i[:1])", "{}(f, 0.5)"],
         "cond": ["{}(f)"], "svdvals": ["{}(f)", "{}(f.reshape(2, 2, 6))"],
         "eigvalsh": ["{}(i[:, :4])", "{}(f[:, :4], upper=True)"], "eigvals": ["{}(t)"],
-        "matrix_norm": ["{}(f)", "{}(i, True)", *(f"{{}}(f, ord={ord})" for ord in
+        "matrix_norm": ["{}(f)", "{}(i, True)", "{}((i - 32763).astype(int16), ord=1)",
+                        *(f"{{}}(f, ord={ord})" for ord in
                         "'fro' 'nuc' 1 -1 2 -2 inf -inf".split())],
         "matrix_power": ["{}(i[:, :4], 3)", "{}(i[:, :4], 0)", "{}(s, -2)"],
         "expm": ["{}(f[:, :4] / 4)"],
@@ -953,6 +980,33 @@ class Command(ShaleCase):
                 self.assertIn(reason, err)
                 self.assertIn("^", err)
 
+    def test_numbers_are_pythons(self):
+        rng = random.Random(5)
+        integers = [0, 1, -1, 2, 3, -7, 2**31, 2**53 + 1, 10**17 + 1, 2**62, 2**63 - 1, -2**63, 2**63, 2**64 - 1]
+        floats = [0.5, -0.5, 3.0, 2.0**53, 2.0**63, -2.0**63, 2.0**64, 1e300]
+        compare = ["==", "!=", "<", "<=", ">", ">="]
+        texts = [f"({rng.choice(integers)}) {op} ({rng.choice(integers)})"
+                 for op in ["+", "-", "*", "/", "//", "%", "&", "|", "^", ">>"] + compare for _ in range(6)]
+        texts += [f"({rng.choice(integers)}) {op} ({rng.choice([0, 1, 2, 3, -3, 20, 63, 64])})"
+                  for op in ("**", "<<") for _ in range(10)]
+        texts += [f"({a}) {rng.choice(compare)} ({b})" for number in integers
+                  for a, b in [rng.choice([(number, rng.choice(floats)), (rng.choice(floats), number)])]]
+        for text in texts:
+            with self.subTest(text):
+                try:
+                    wanted = eval(text)
+                except ZeroDivisionError:
+                    self.assertIn("division by zero", self.shale("eval", text, code=2).err)
+                    continue
+                except ValueError:  # a negative number of places
+                    self.assertIn("negative number of places", self.shale("eval", text, code=2).err)
+                    continue
+                if type(wanted) is int and not -2**63 <= wanted < 2**64:
+                    self.assertIn("does not fit in 64 bits", self.shale("eval", text, code=2).err)
+                    continue
+                got = self.shale("eval", text, "--json").json()["value"]
+                self.assertEqual((got, type(got)), (wanted, type(wanted)))
+
     def test_scalar_results_are_printed(self):
         self.assertEqual(self.shale("eval", "2 + 3 * 4").out, "14\n")
         done = self.shale("eval", "sum(a)", "--let", "a=dem.npz:dem")
@@ -1132,10 +1186,14 @@ class Command(ShaleCase):
         self.assertEqual(made[1], "dem.png")
 
     def test_plot_tells_large_numbers_apart(self):
-        for values in (1e9 + np.arange(12.0), 20000000 + np.arange(12), 1e300 * np.arange(-6.0, 6)):
+        for values in (1e9 + np.arange(12.0), 20000000 + np.arange(12), 1e300 * np.arange(-6.0, 6),
+                       1.5e308 * np.linspace(-1, 1, 12), 5e-324 * np.arange(12)):
             np.save(self.path / "large.npy", values.reshape(3, 4))
             self.shale("plot", "large.npy", "-o", "large.png", "-f", "--percentile", "0")
             self.assertEqual(len({pixel for row in self.pixels("large.png") for pixel in row}), 12)
+            drawn = [pixel[0] for row in self.pixels("large.png") for pixel in row]
+            self.assertEqual((drawn, drawn[0], drawn[-1]), (sorted(drawn), 0, 255))
+        np.save(self.path / "large.npy", 1e300 * np.arange(-6.0, 6).reshape(3, 4))
         for limits in (["--min", "1e301"], ["--min", "nan"], ["--max=-1e301"]):
             self.assertIn("--min must be less than --max",
                           self.shale("plot", "large.npy", "-o", "none.png", *limits, code=2).err)
@@ -1293,6 +1351,14 @@ class Command(ShaleCase):
         self.assertEqual(code, 130)
         self.assertIn("[cancelled]", err)
         self.assertEqual(self.interrupt("eval", f"sum({self.ENDLESS})", number=signal.SIGTERM)[0], 130)
+
+    def test_interruption_ends_the_printing_of_all_elements(self):
+        np.save(self.path / "long.npy", np.random.default_rng(1).standard_normal(3_000_000))
+        for arguments in (["long.npy"], ["long.npy", "--check"]):
+            with self.subTest(arguments):
+                code, err = self.interrupt("cat", "-a", *arguments, number=signal.SIGTERM)
+                self.assertEqual(code, 130)
+                self.assertIn("[cancelled]", err)
 
     def test_interruption_leaves_the_old_target(self):
         self.survey()

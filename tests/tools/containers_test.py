@@ -8,6 +8,7 @@ Usage: containers_test.py PATH/TO/shale [unittest arguments]
 import json
 import os
 import pathlib
+import resource
 import signal
 import struct
 import subprocess
@@ -659,25 +660,55 @@ class Containers(ShaleCase):
         self.assertEqual(self.form("forms.shale:dem"), wanted)
         self.assert_same(self.load("forms.shale:dem"), values)
 
-    def peak_memory(self, *arguments):
-        """
-        The peak resident memory of one command in KiB. A small process starts the command: Linux counts
-        the memory of whoever calls exec to the program that it becomes, and this process may be large.
-        """
-        starter = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True);"
-                   "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
-        return int(subprocess.run([sys.executable, "-S", "-c", starter, self.command, *arguments], check=True,
-                                  cwd=self.path, stdout=subprocess.PIPE).stdout)
-
     def test_archives_of_large_arrays_stay_inside_the_budget(self):
-        is_sanitized = b"__asan_init" in pathlib.Path(self.command).read_bytes()
         self.shale("eval", "zeros((8192, 8192), dtype=int16)", "-o", "big.shale:z", "--chunked")
         for options in ([], ["--as", "float32"]):
             kib = self.peak_memory("convert", "-q", "-f", "big.shale", "big.npz", "--mem", "16MiB", *options)
-            if not is_sanitized:  # AddressSanitizer holds memory of its own
+            if not self.is_sanitized():
                 self.assertLess(kib, (16 + 64) * 1024)
         values = np.load(self.path / "big.npz")["z"]
         self.assertEqual((values.shape, values.dtype, values.any()), ((8192, 8192), np.float32, False))
+
+    def test_copies_of_many_arrays_hold_one_at_a_time(self):
+        ones = np.ones(1 << 20)
+        np.savez_compressed(self.path / "deflated.npz", **{f"m{i:02}": i * ones for i in range(16)})
+        self.shale("convert", "deflated.npz", "dense.shale")
+        for source in ("deflated.npz", "dense.shale"):
+            for target in ("new.shale", "new.npz"):
+                with self.subTest(f"{source} to {target}"):
+                    (self.path / target).unlink(missing_ok=True)
+                    kib = self.peak_memory("convert", "-q", source, target, "--mem", "16MiB")
+                    if not self.is_sanitized():
+                        self.assertLess(kib, (16 + 64) * 1024)  # all the arrays are 128 MiB
+                    for i in (0, 15):
+                        self.assert_same(self.load(f"{target}:m{i:02}"), i * ones)
+
+    def test_copies_of_many_arrays_need_few_descriptors(self):
+        names = [f"m{i:03}" for i in range(300)]
+        np.savez(self.path / "numpys.npz", **{name: np.arange(8) + i for i, name in enumerate(names)})
+        # Members that Shale has written are aligned, so they are mapped, each with a descriptor.
+        self.shale("convert", "-q", "numpys.npz", "aligned.npz")
+        self.shale("convert", "-q", "numpys.npz", "dense.shale")
+        few = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))}
+        for source in ("aligned.npz", "dense.shale"):
+            for target in ("new.shale", "new.npz"):
+                with self.subTest(f"{source} to {target}"):
+                    (self.path / target).unlink(missing_ok=True)
+                    self.shale("convert", "-q", source, target, **few)
+                    self.assertEqual(self.names(target), names)
+                    self.assert_same(self.load(f"{target}:m299"), np.arange(8) + 299)
+
+    def test_archives_take_no_two_names_that_find_one_member(self):
+        for name in ("a", "a.npy"):
+            self.shale("eval", f"{len(name)}", "-o", f"p.shale:{name}")
+        self.refused(USAGE, "convert", "p.shale", "p.npz", says=["'a.npy' of p.npz", 'differs by ".npy" alone'])
+        self.assertFalse((self.path / "p.npz").exists())
+        self.shale("mv", "p.shale:a.npy", "p.shale:b.npy")
+        self.shale("convert", "p.shale", "p.npz")
+        for name, wanted in {"a": 1, "b.npy": 5}.items():
+            self.assert_same(self.load(f"p.npz:{name}"), np.int64(wanted))
+        with np.load(self.path / "p.npz") as archive:
+            self.assertEqual({name: int(archive[name]) for name in archive.files}, {"a": 1, "b.npy": 5})
 
     def test_an_interrupted_mv_has_changed_nothing(self):
         np.save(self.path / "a.npy", np.arange(3))
@@ -971,9 +1002,30 @@ class Containers(ShaleCase):
         self.assert_same(self.load("b.shale:y[[1]"), self.dem[1:] + np.int16(1))
         self.shale("set", "b.shale:y[[1]", "unit=m")
         self.shale("mv", "b.shale:y[[1]", "z[2]")
+        self.assertIn("with '[[' for a '['", self.shale("mv", "--help").out)
         self.shale("mv", "b.shale:x[[0]", "b.shale:w[[3]")
         self.shale("rm", "b.shale:z[[2]")
         self.assertEqual(self.names("b.shale"), ["[[", "w[[3]", "x"])
+
+    def test_arguments_in_brackets_are_taken_as_they_are(self):
+        address = "[b].shale:x[[1]"
+        self.shale("eval", "7", "-o", address)
+        self.shale("eval", "8", "-o", "{}.shale:ab")
+        self.assertEqual(self.shale("ls", address, "{}.shale").out.splitlines(),
+                         ["x[[1]", "", "{}.shale:", "ab"])
+        self.shale("set", address, "[k=1]", "[k]=[1, 2]", "{}=3")
+        self.assertEqual(self.facts(address, "attributes"), [{"[k": "1]", "[k]": [1, 2], "{}": 3}])
+        self.shale("set", address, "--unset", "[k]", "--unset", "{}")
+        self.assertEqual(self.facts(address, "attributes"), [{"[k": "1]"}])
+        self.shale("create", "c.shale:c", "--shape", "2", "--attribute", "[k]=[1, 2]", "--attribute", "[l=3]")
+        self.assertEqual(self.facts("c.shale:c", "attributes"), [{"[k]": [1, 2], "[l": "3]"}])
+        for nothing in ("[]", "{}", "[,]"):
+            self.refused(USAGE, "rm", nothing, says=nothing)
+            self.refused(USAGE, "ls", nothing, says=nothing)
+            self.refused(USAGE, "set", address, nothing, says="expected KEY=VALUE")
+        self.shale("rm", "--quiet", address, "{}.shale:ab")
+        self.assertEqual(self.names("[b].shale") + self.names("{}.shale"), [])
+        self.refused(USAGE, "rm", says="arrays is required")
 
     def test_slices_that_may_be_names_are_explained(self):
         self.shale("convert", "dem.npz:dem", "b.shale:x[[0]")

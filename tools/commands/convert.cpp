@@ -38,10 +38,11 @@ struct convert_options {
   engine_options engine;
 };
 
-// One converted array, for the summary.
+// One converted array, for the summary. It holds no element, so that the memory and the descriptor
+// of one array are free before the next is read.
 struct conversion {
   address to;
-  expr values;
+  dims shape;
   written done;
 };
 
@@ -100,7 +101,7 @@ std::vector<conversion> into_archive(Writer archive, input_files& files, const a
     } else {
       done = add_computed(target.file, values, add);
     }
-    all.push_back({to, values, done});
+    all.push_back({to, values.shape(), done});
   }
   replace_target([&] { archive.finish(); });
   return all;
@@ -121,7 +122,7 @@ std::vector<conversion> copy_arrays(transaction& change, input_files& files, con
                    const operand read = files.open(from);
                    const contents copy{read.values, type, origin_of(read)};
                    const address to = place(target, source, array.name);
-                   all.push_back({to, read.values,
+                   all.push_back({to, read.values.shape(),
                                   put_array(change, target.file, to.array, copy, options.writing)});
                  });
   }
@@ -199,7 +200,7 @@ std::vector<conversion> convert(input_files& files, const address& source, const
   const address to =
       target.format == file_format::t7 ? target : place(target, source, source.array);
   const written done = write_target(to, {read.values, type, origin_of(read)}, options.writing);
-  return {{to, read.values, done}};
+  return {{to, read.values.shape(), done}};
 }
 
 int run(const convert_options& options) {
@@ -222,17 +223,16 @@ int run(const convert_options& options) {
   const std::vector<conversion> all = convert(files, source, target, options);
   const report cost = work.finish();
   nlohmann::json json = nlohmann::json::array();
-  for (const auto& [to, values, done] : all) {
+  for (const auto& [to, shape, done] : all) {
     if (options.json) {
       json.push_back({{"target", to.label()},
                       {"dtype", name(done.type)},
-                      {"shape", to_json(values.shape())},
+                      {"shape", to_json(shape)},
                       {"stored_bytes", done.stored_bytes}});
       add_details(json.back(), done);
     } else if (!options.engine.quiet)
       note(fmt::format("{}: {} {}, {} stored{}", printable(to.label()), name(done.type),
-                       to_string(values.shape()), format_bytes(done.stored_bytes),
-                       detail_lines(done)));
+                       to_string(shape), format_bytes(done.stored_bytes), detail_lines(done)));
   }
   if (source.format == file_format::t7 && source.array.empty() && !options.engine.quiet)
     note_other_values(files, source);

@@ -13,6 +13,7 @@
 #include "notation/attribute.hpp"
 #include "notation/codec_text.hpp"
 #include "shale/npy.hpp"
+#include "shale/raw.hpp"
 #include "terminal/output.hpp"
 #include "terminal/table.hpp"
 
@@ -171,6 +172,8 @@ array_facts describe_npy(const std::string& file) {
 array_facts describe_raw(const address& source) {
   array_facts facts;
   if (!source.raw_dtype) {
+    // Reading no element refuses what is no file to read: a folder, a pipe, a device.
+    static_cast<void>(read_raw(source.file, dtype::uint8, {.shape = dims{0}}));
     facts.type = dtype::uint8;
     facts.kind = "raw bytes";
     facts.logical_bytes = facts.stored_bytes = file_bytes(source.file);

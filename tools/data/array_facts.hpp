@@ -72,6 +72,7 @@ array_facts describe_sound_tensor(const t7_file& file, const std::string& name);
 array_facts describe_npy(const std::string& file);
 
 /// A raw file; without a dtype in the address, its bytes.
+/// Throws   what `read_raw` throws: invalid_argument for a folder, a pipe or a device
 array_facts describe_raw(const address& source);
 
 /// Prints the problem of each array that has one.

@@ -61,7 +61,7 @@ tensor map_new_file(const unfinished_file& file, dtype type, const dims& shape) 
   const auto bytes = checked_mul(static_cast<std::size_t>(whole.size()), item_bytes(type));
   if (!bytes) throw error(errc::invalid_argument, "the array is too large for a file");
   const storage made =
-      file.create([&] { return create_file(file.path(), *bytes, {.mode = 0666}); });
+      file.create([&] { return create_file(file.path(), *bytes, {.mode = file.mode()}); });
   return tensor(made, type, whole);
 }
 
@@ -76,8 +76,10 @@ written write_npy_file(const address& target, const expr& values, const target_o
 written write_raw_file(const address& target, const expr& values, const target_options& options) {
   unfinished_file file(target.file, existing(options));
   const tensor elements = map_new_file(file, values.dtype(), values.shape());
-  eval_into(elements, values);
-  elements.storage().check();
+  file.naming_target([&] {
+    eval_into(elements, values);
+    elements.storage().check();
+  });
   replace_target([&] { file.publish(); });
   return {.type = elements.dtype(), .stored_bytes = elements.size_bytes()};
 }
@@ -177,6 +179,15 @@ written write_array(const address& target, const contents& source, const target_
   return done;
 }
 
+// The transaction keeps a mapping of each dense array until it ends. Its pages leave the resident
+// memory here, so that many arrays need no more of it than one.
+void write_whole(const writable_array& made, const expr& values) {
+  made.write(values);
+  if (made.kind() != array_kind::dense) return;
+  const storage written_bytes = made.map().storage();
+  written_bytes.evict({0, written_bytes.size_bytes()});
+}
+
 [[noreturn]] void throw_array_exists(const std::string& file, const std::string& name) {
   throw error(errc::already_exists, fmt::format("'{}' exists", label(file, name)),
               {"-f replaces it"});
@@ -188,12 +199,14 @@ written add_computed(const std::string& file, const expr& values,
                      const std::function<void(const tensor&)>& add) {
   const unfinished_file scratch(file, existing_file::replace);
   const tensor elements = map_new_file(scratch, values.dtype(), values.shape());
-  eval_into(elements, values);
-  // The flush reports a write error before the elements are read back: the kernel may drop pages
-  // that it could not write.
-  elements.storage().flush();
-  elements.storage().check();
-  add(elements);
+  scratch.naming_target([&] {
+    eval_into(elements, values);
+    // The flush reports a write error before the elements are read back: the kernel may drop pages
+    // that it could not write.
+    elements.storage().flush();
+    elements.storage().check();
+    add(elements);
+  });
   return {.type = elements.dtype(), .stored_bytes = elements.size_bytes()};
 }
 
@@ -238,7 +251,7 @@ written put_array(transaction& change, const std::string& file, const std::strin
     attributes.insert(attributes.end(), source.from->attributes.begin(),
                       source.from->attributes.end());
   if (before) change.remove(name);
-  change.create(name, form.spec).write(source.values);
+  write_whole(change.create(name, form.spec), source.values);
   for (const auto& [key, value] : attributes) change.set_attribute(name, key, value);
   done.stored_bytes = change.find(name)->stored_bytes();
   throw_if_interrupted();

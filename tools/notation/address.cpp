@@ -74,6 +74,12 @@ std::string_view name(file_format format) noexcept {
   return "?";
 }
 
+std::optional<file_format> format_of(std::string_view file_name) noexcept {
+  for (const suffix& candidate : suffixes)
+    if (file_name.ends_with(candidate.text)) return candidate.format;
+  return std::nullopt;
+}
+
 std::string address::label() const { return array.empty() ? file : tools::label(file, array); }
 
 std::string name_in_address(std::string_view array) {

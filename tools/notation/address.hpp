@@ -52,6 +52,9 @@ struct address {
   std::string label() const;
 };
 
+/// The format that the end of a file's name tells; nothing without a known suffix.
+std::optional<file_format> format_of(std::string_view file_name) noexcept;
+
 /// The name of an array as an address writes it: with each '[' doubled.
 std::string name_in_address(std::string_view array);
 

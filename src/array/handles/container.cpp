@@ -115,15 +115,20 @@ std::shared_ptr<arrays::shared_transaction> container::implementation::begin(
 container::container(std::shared_ptr<implementation> made) noexcept
     : implementation_(std::move(made)) {}
 
-container container::create(const std::string& path, open_mode mode) {
+container container::create(const std::string& path, open_mode mode, unsigned permissions) {
   require_mode(mode);
   const auto place = bind("create container", path);
   return detail::allocating([&] {
     if (!for_writing(mode))
       throw error(errc::invalid_argument, "a container is not created for reading",
                   {"file " + path});
+    constexpr unsigned owner_bits = 0600;
+    if ((permissions & ~0777u) != 0 || (permissions & owner_bits) != owner_bits)
+      throw error(
+          errc::invalid_argument, "not the permissions of a container",
+          {"file " + path, fmt::format("got {:04o}, wanted 0600 to 0777, with 0600", permissions)});
     std::shared_ptr<implementation> opened;
-    format::container_file::create(place, {.sole_host = sole_host(mode)},
+    format::container_file::create(place, {.mode = permissions, .sole_host = sole_host(mode)},
                                    [&] { opened = implementation::open(place, mode); });
     return container(std::move(opened));
   });

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <set>
+#include <span>
 #include <string>
 #include <type_traits>
 
@@ -97,12 +98,12 @@ namespace shale::ops {
 
 using namespace detail;
 
-namespace {
-
-bool is_weak(const node& value) {
+bool is_weak(const node& value) noexcept {
   const auto* constant = std::get_if<constant_leaf>(&value.content);
   return constant && constant->weak;
 }
+
+namespace {
 
 // The floating dtype in which a function with fractional results computes for operands of `type`.
 dtype floating_for(dtype type) {
@@ -147,7 +148,9 @@ dtype promote_weak(dtype strong, const scalar& number) {
   }
 }
 
-dtype promote_inputs(const operation_inputs& inputs) {
+}  // namespace
+
+dtype promoted_dtype(std::span<const node_ref> inputs) {
   const dtype first = inputs[0]->type;
   if (std::all_of(inputs.begin(), inputs.end(),
                   [&](const node_ref& input) { return input->type == first && !is_weak(*input); }))
@@ -164,6 +167,8 @@ dtype promote_inputs(const operation_inputs& inputs) {
   }
   return *result;
 }
+
+namespace {
 
 [[noreturn]] void throw_no_kernel(operation op, dtype type) {
   throw error(
@@ -347,9 +352,9 @@ node_ref make_operation(operation op, operation_inputs inputs) {
     if (inputs[0]->type != dtype::boolean)
       throw error(errc::invalid_argument, "where: the condition must be bool",
                   {"got " + std::string(name(inputs[0]->type)) + "; compare it with something"});
-    type = promote_inputs({inputs[1], inputs[2]});
+    type = promoted_dtype(std::span<const node_ref>(inputs.begin() + 1, 2));
   } else {
-    type = operand_dtype(op, promote_inputs(inputs));
+    type = operand_dtype(op, promoted_dtype(inputs));
   }
   if (facts_of(op).operands == operand_rule::rounding && !is_inexact(type)) return inputs[0];
   const dtype computed_in = computing_dtype(op, type);

@@ -21,6 +21,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -232,6 +233,15 @@ node_ref make_leaf(std::shared_ptr<const tile_source> source);
 /// float64 or complex128.
 dtype constant_dtype(const scalar& value) noexcept;
 node_ref make_constant(const scalar& value, const dims& shape, dtype type, bool weak);
+
+/// Whether the node is a weak constant. A view of one has the dtype of the number's kind, and is no
+/// longer weak.
+bool is_weak(const node& value) noexcept;
+
+/// The dtype to which the inputs of an operation, at least one, are promoted. Weak constants take
+/// the dtype of the others.
+/// Throws   invalid_argument (dtypes that do not promote; a number that does not fit its tensor)
+dtype promoted_dtype(std::span<const node_ref> inputs);
 
 /// Promotes the inputs to the operation's operand dtype and broadcasts them to one shape.
 node_ref make_operation(operation op, detail::operation_inputs inputs);

@@ -38,6 +38,7 @@ void require_not_longer(const dims& indices, const dims& array, index_t axis, co
 
 expr indexed(const expr& a, const dims& shape, std::vector<detail::position_of_axis> axes,
              const std::vector<expr>& indices) {
+  element_count(shape);  // throws if there are too many
   std::vector<node_ref> held;
   held.reserve(indices.size());
   for (const expr& index : indices) {

@@ -174,6 +174,21 @@ index_t work_count(T answer) {
       1, static_cast<index_t>(std::nextafter(size, std::numeric_limits<R>::infinity())));
 }
 
+// The size of work memory for blocks of reflections, `extent` elements for each reflection of a
+// block, from LAPACK's answer. LAPACK multiplies in 32 bits, so its answer is wrong for large
+// extents. If all reflections fit into one block, LAPACK makes no blocks, and needs `extent`
+// elements. For more reflections it would compare the size that it is given with a product that is
+// wrong, too.
+template <class T>
+index_t blocked_work_count(T answer, index_t extent, index_t reflections) {
+  constexpr index_t block = 32;           // ILAENV's size of blocks
+  constexpr index_t triangles = 65 * 64;  // the factors of a block, which some functions also keep
+  const index_t needed = extent * block + triangles;
+  if (needed <= std::numeric_limits<integer>::max()) return std::max(work_count(answer), extent);
+  if (reflections > block) integer_of(needed);
+  return extent;
+}
+
 constexpr integer query = -1;
 
 char as_letter(part value) { return static_cast<char>(value); }
@@ -266,7 +281,7 @@ index_t geqrf_work(integer rows, integer columns) {
   integer info = 0;
   choose<T, sgeqrf_, dgeqrf_, cgeqrf_, zgeqrf_>()(&rows, &columns, &unused, &leading, &unused,
                                                   &answer, &query, &info);
-  return work_count(answer);
+  return blocked_work_count(answer, columns, std::min(rows, columns));
 }
 
 template <class T>
@@ -284,7 +299,7 @@ index_t orgqr_work(integer rows, integer columns, integer reflections) {
   integer info = 0;
   choose<T, sorgqr_, dorgqr_, cungqr_, zungqr_>()(&rows, &columns, &reflections, &unused, &leading,
                                                   &unused, &answer, &query, &info);
-  return work_count(answer);
+  return blocked_work_count(answer, columns, reflections);
 }
 
 template <class T>
@@ -306,7 +321,7 @@ index_t ormqr_work(side where, integer rows, integer columns, integer reflection
   choose<T, sormqr_, dormqr_, cunmqr_, zunmqr_>()(&at, "N", &rows, &columns, &reflections, &unused,
                                                   &leading_a, &unused, &unused, &leading_c, &answer,
                                                   &query, &info, 1, 1);
-  return work_count(answer);
+  return blocked_work_count(answer, where == side::left ? columns : rows, reflections);
 }
 
 template <class T>
@@ -338,6 +353,7 @@ work_sizes eigh_work(vectors wanted, integer n) {
   // The minimum sizes of LAPACK's documentation, and room for blocks of 64 columns.
   const index_t m = std::max<integer>(n, 1);
   const bool values_only = wanted == vectors::none;
+  if (!values_only) integer_of(m * m);  // so that the sums below do not overflow
   const index_t square = values_only ? 0 : 2 * m * m;
   const index_t block = index_t{64} * m;
   work_sizes sizes;
@@ -375,6 +391,7 @@ work_sizes svd_work(vectors wanted, integer rows, integer columns) {
   work_sizes sizes;
   sizes.integers = 8 * mn;
   const bool values_only = wanted == vectors::none;
+  if (!values_only) integer_of(mn * mn);  // so that the sums below do not overflow
   if (is_complex<T>)
     sizes.reals =
         values_only ? 7 * mn : std::max(5 * mn * mn + 5 * mn, 2 * mx * mn + 2 * mn * mn + mn);

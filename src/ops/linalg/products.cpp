@@ -23,7 +23,7 @@ namespace shale::ops {
 namespace {
 
 /// Rows and columns of one tile of a product. They are fixed, so that results do not depend on
-/// threads.
+/// threads. They are far below what BLAS counts, whatever the extents of the operands.
 constexpr index_t tile_extent = 512;
 
 /// Small matrices of a batch share a tile. A shared tile has about this many multiplications.
@@ -95,12 +95,13 @@ bool is_column_major(const tensor& values) {
 }
 
 /// Copies the values to memory that `multiply` reads in place, converted to `type`, in the same
-/// storage order.
+/// storage order if BLAS can count its strides.
 tensor brought_in(const tensor& values, dtype type, executor& on) {
   const tensor source = distinct(values);
   const index_t rank = source.rank();
   dims shape = source.shape();
-  const bool columns_first = is_column_major(source);
+  const bool columns_first =
+      readable_by_columns(shape[rank - 2], shape[rank - 1], is_column_major(source));
   if (columns_first) std::swap(shape[rank - 2], shape[rank - 1]);
   tensor made = tensor::empty(shape, type, &on.pool());
   if (columns_first) made = made.swapaxes(-2, -1);

@@ -71,6 +71,7 @@ expr concat(std::span<const expr> parts, index_t axis) {
     shape[along] = *sum;
     type = promote(type, part.dtype());
   }
+  element_count(shape);  // throws if there are too many
   return allocating([&] {
     detail::concat_leaf leaf{{}, {0}, along, axis_map::identity(shape)};
     for (const auto& part : parts) {
@@ -149,7 +150,8 @@ expr roll(const expr& a, index_t shift, const std::optional<dims>& axes) {
       const index_t axis = normalize_axis(entry, a.rank());
       const index_t extent = result.shape(axis);
       if (extent == 0) continue;
-      const index_t places = (shift % extent + extent) % extent;
+      const index_t rest = shift % extent;
+      const index_t places = rest < 0 ? rest + extent : rest;
       if (places == 0) continue;
       const expr parts[] = {result.narrow(axis, extent - places, places),
                             result.narrow(axis, 0, extent - places)};

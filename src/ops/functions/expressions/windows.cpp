@@ -24,6 +24,7 @@ struct kernel_positions {
   index_t count;
 };
 
+// Throws   invalid_argument (more positions than an axis can have)
 kernel_positions positions_along(index_t extent, index_t taps, window_mode mode) {
   switch (mode) {
     case window_mode::valid:
@@ -31,8 +32,14 @@ kernel_positions positions_along(index_t extent, index_t taps, window_mode mode)
     case window_mode::same:
       return {taps / 2, extent};
     default:
-      return {taps - 1, *checked_add(extent, taps - 1)};
+      break;
   }
+  const auto count = checked_add(extent, taps - 1);
+  if (!count)
+    throw error(errc::invalid_argument, "windows have too many positions",
+                {"along one axis, the operand has " + std::to_string(extent) +
+                 " elements, the kernel " + std::to_string(taps)});
+  return {taps - 1, *count};
 }
 
 // If the kernel is longer than `a`, NumPy exchanges operands of one axis, and then reverses the
@@ -84,6 +91,7 @@ expr windows(const expr& a, const expr& kernel, window_mode mode, bool reversed)
     shape.push_back(along.count);
     before.push_back(along.before);
   }
+  element_count(shape);  // throws if there are too many
   const dtype type = promote(a.dtype(), kernel.dtype());
   const dtype sums = detail::widened(type);
   if (!computes(type))

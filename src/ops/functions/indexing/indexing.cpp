@@ -157,7 +157,6 @@ expr gathered(const expr& view, index_arrays arrays, index_t place) {
     shape.push_back(view.shape(axis));
   }
   if (others <= place) insert_axes();
-  element_count(shape);  // throws if there are too many
   for (expr& positions : arrays.positions) positions = with_axes_behind(positions, others - place);
   return indexed(view, shape, std::move(arrays.axes), arrays.positions);
 }

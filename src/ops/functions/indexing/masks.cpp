@@ -18,7 +18,9 @@
 #include "parallel/executor/executor_state.hpp"
 #include "parallel/executor/tile_loop.hpp"
 #include "parallel/operands/bytes_read_once.hpp"
+#include "parallel/operands/changing_operand.hpp"
 #include "parallel/operands/loop_operand.hpp"
+#include "shale/creation.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/error.hpp"
 #include "shale/reductions.hpp"
@@ -76,7 +78,7 @@ class counted_mask {
       const index_t found = starts_[static_cast<std::size_t>(block) + 1] - start;
       if (found > 0 && body(first_of(block), first_of(block + 1), start, found) != found) {
         mask_.storage().check();
-        throw_changed("a mask");
+        parallel::throw_changed("a mask");
       }
     };
     parallel::parallel_for_tiles(on_, blocks(), visit, {.progress_bytes = progress_bytes});
@@ -133,11 +135,11 @@ class selection {
     index_t before = 0;
     for_each_slab_of(mask_.shape(), slab_, [&](const region& box) {
       const counted_mask part(held_contiguous(part_of(mask_, box)), on_);
-      if (before + part.count() > count_) throw_changed("a mask");
+      if (before + part.count() > count_) parallel::throw_changed("a mask");
       if (part.count() > 0) body(box, part, before);
       before += part.count();
     });
-    if (before != count_) throw_changed("a mask");
+    if (before != count_) parallel::throw_changed("a mask");
   }
 
  private:
@@ -327,7 +329,12 @@ tensor argwhere(const expr& a) {
 }
 
 expr masked_fill(const expr& a, const expr& mask, const expr& value) {
-  return where(astype(mask, dtype::boolean), astype(value, a.dtype()), a);
+  return allocating([&] {
+    const auto number = weak_number(value);
+    const expr stored =
+        number.has_value() ? full({}, *number, a.dtype()) : astype(value, a.dtype());
+    return where(astype(mask, dtype::boolean), stored, a);
+  });
 }
 
 void masked_scatter(const tensor& out, const expr& mask, const expr& values) {

@@ -18,7 +18,9 @@
 #include "parallel/executor/executor_state.hpp"
 #include "parallel/executor/tile_loop.hpp"
 #include "parallel/operands/bytes_read_once.hpp"
+#include "parallel/operands/changing_operand.hpp"
 #include "parallel/operands/loop_operand.hpp"
+#include "shale/creation.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/error.hpp"
 #include "shale/reductions.hpp"
@@ -76,7 +78,7 @@ struct scatter_shape {
 // Throws   io if an index is out of range now
 bool is_own(index_t target, const scatter_unit& unit, index_t extent) {
   if (target >= unit.first && target < unit.end) return true;
-  if (target < 0 || target >= extent) throw_changed("indices");
+  if (target < 0 || target >= extent) parallel::throw_changed("indices");
   return false;
 }
 
@@ -87,11 +89,13 @@ void store_at(std::byte* to, const std::byte* from) {
 
 template <class T>
 void add_at(std::byte* to, const std::byte* from) {
-  T a, b;
+  // A bool may be any byte, which is no bool of C++.
+  using Element = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
+  Element a, b;
   std::memcpy(&a, to, sizeof(T));
   std::memcpy(&b, from, sizeof(T));
   if constexpr (std::is_same_v<T, bool>) {
-    a = a || b;
+    a = static_cast<Element>((a | b) != 0);
   } else if constexpr (std::is_integral_v<T>) {
     using Bits = std::make_unsigned_t<T>;
     a = static_cast<T>(static_cast<Bits>(static_cast<Bits>(a) + static_cast<Bits>(b)));
@@ -298,7 +302,8 @@ void index_add(const tensor& out, index_t axis, const expr& indices, const expr&
 }
 
 void index_fill(const tensor& out, index_t axis, const expr& indices, const scalar& value) {
-  scatter_slices(scatter_kind::store, out, axis, indices, expr(value), "index_fill");
+  scatter_slices(scatter_kind::store, out, axis, indices, full({}, value, out.dtype()),
+                 "index_fill");
 }
 
 void put(const tensor& out, const expr& indices, const expr& values) {

@@ -60,13 +60,15 @@ struct exponential_memory {
   }
 };
 
+/// The 1-norm of a column-major matrix; NaN if it has one.
 template <class T>
 double largest_column_sum(const T* matrix, integer n) {
   double largest = 0;
   for (index_t column = 0; column < n; ++column) {
     double total = 0;
     for (index_t i = 0; i < n; ++i) total += static_cast<double>(std::abs(matrix[column * n + i]));
-    if (!(total <= largest)) largest = total;
+    if (std::isnan(total)) return total;
+    largest = std::max(largest, total);
   }
   return largest;
 }
@@ -129,11 +131,9 @@ T* exponential(integer n, const exponential_memory<T>& at, std::byte* memory) {
   return sum;
 }
 
-expr magnitudes(const expr& a) { return astype(abs(a), sqrt(abs(a)).dtype()); }
-
 /// The norms of matrices by sums, along the axes of one matrix.
 expr norm_by_sums(const expr& a, matrix_order order, keepdims keep) {
-  const expr size = magnitudes(a);
+  const expr size = abs(a);
   const bool keeps = keep == keepdims::yes;
   switch (order) {
     case matrix_order::largest_column_sum:
@@ -155,11 +155,12 @@ tensor matrix_norm(const expr& a, matrix_order order, keepdims keep) {
   return allocating([&] {
     detail::require_enumerator(order, matrix_order::smallest_singular_value, "matrix_order");
     require_matrices(a.shape(), "matrix_norm");
-    const dtype type = real_dtype(matrix_dtype(a.dtype(), "matrix_norm"));
+    const dtype result = matrix_dtype(a.dtype(), "matrix_norm"), type = real_dtype(result);
+    const expr matrices = astype(a, detail::widened(result));
     if (order != matrix_order::nuclear && order != matrix_order::largest_singular_value &&
         order != matrix_order::smallest_singular_value)
-      return eval(astype(norm_by_sums(a, order, keep), type));
-    const expr values(svdvals(a));
+      return eval(astype(norm_by_sums(matrices, order, keep), type));
+    const expr values(svdvals(matrices));
     const expr norms = order == matrix_order::nuclear                  ? sum(values, {-1})
                        : order == matrix_order::largest_singular_value ? max(values, {-1})
                                                                        : min(values, {-1});

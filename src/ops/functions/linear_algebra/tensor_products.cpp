@@ -5,6 +5,7 @@
 
 #include "core/allocating.hpp"
 #include "ops/functions/linear_algebra/contraction.hpp"
+#include "ops/graph/node_access.hpp"
 #include "ops/leaves/repeated.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/error.hpp"
@@ -80,7 +81,8 @@ expr tensordot(const expr& a, const expr& b, const dims& axes_a, const dims& axe
                    " and axes " + to_string(axes_b) + " of shape " + to_string(b.shape())});
     // The axes of `a` are named by their numbers. An axis of `b` that is summed has the name of the
     // axis of `a` that it is summed with.
-    named_array left{a, {}}, right{b, {}};
+    const dtype type = promoted_dtype(a, b);
+    named_array left{adapted(a, type), {}}, right{adapted(b, type), {}};
     for (index_t axis = 0; axis < a.rank(); ++axis) left.names.push_back(axis);
     for (index_t axis = 0; axis < b.rank(); ++axis) right.names.push_back(rank_max + axis);
     for (index_t k = 0; k < of_b.size(); ++k) right.names[of_b[k]] = of_a[k];

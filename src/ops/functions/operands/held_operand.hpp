@@ -1,11 +1,8 @@
 // Operands of functions that are not passes: elements in memory.
 #pragma once
 
-#include <string>
-
 #include "ops/graph/node_access.hpp"
 #include "parallel/operands/aliases.hpp"
-#include "shale/error.hpp"
 #include "shale/evaluate.hpp"
 #include "shale/expr.hpp"
 #include "storage/blocks/backing.hpp"
@@ -18,8 +15,8 @@ inline bool lies_in_memory(const expr& value) {
   return leaf && !detail::is_mapped(leaf->values.storage());
 }
 
-/// The elements of `value`. A tensor in memory is used in place. Other values are evaluated into
-/// memory of the current executor's pool.
+/// The elements of `value`. A tensor in memory is used in place, so it may change while it is used
+/// (changing_operand.hpp). Other values are evaluated into memory of the current executor's pool.
 /// Throws   as `eval`
 inline tensor held_operand(const expr& value) {
   if (!lies_in_memory(value)) return eval(value);
@@ -36,15 +33,6 @@ inline tensor held_operand(const expr& value, const tensor& out) {
 inline tensor held_contiguous(const expr& value) {
   const tensor held = held_operand(value);
   return held.is_contiguous() ? held : eval(value);
-}
-
-/// Reports an operand whose elements have changed since they were counted or checked. An operand is
-/// not copied, so another thread or process can write it during a call.
-/// Throws   io
-[[noreturn]] inline void throw_changed(const std::string& operand) {
-  throw error(
-      errc::io, "the elements of " + operand + " changed while they were used",
-      {"was the memory or the file that they lie in, or are computed from, written meanwhile?"});
 }
 
 }  // namespace shale::ops

@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "core/allocating.hpp"
+#include "ops/evaluation/computed_stages.hpp"
 #include "ops/functions/operands/held_operand.hpp"
 #include "ops/functions/operands/slabs.hpp"
 #include "ops/sorting/row_shape.hpp"
 #include "ops/sorting/row_sort.hpp"
+#include "parallel/operands/changing_operand.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/error.hpp"
 #include "shale/reductions.hpp"
@@ -39,6 +42,7 @@ void require_weights(const expr& x, const std::optional<expr>& weights, const ch
 }
 
 // Calls `body(elements, weights)` for parts of the operands, contiguous and in row-major order.
+// What parts depend on as a whole is computed before, and held meanwhile.
 template <class Body>
 void for_each_part(const expr& x, const std::optional<expr>& weights, executor& on,
                    const Body& body) {
@@ -47,10 +51,16 @@ void for_each_part(const expr& x, const std::optional<expr>& weights, executor& 
   const auto elements = static_cast<index_t>(on.memory_bytes() / 4 / item);
   const bool whole = x.size() <= elements || (lies_in_memory(x) && !weights);
   const dims slab = whole ? x.shape() : slab_shape(x.shape(), elements);
+  const auto ready = [&](const expr& value) { return whole ? value : with_computed_stages(value); };
+  const expr ready_x = ready(x);
+  const std::optional<expr> ready_weights = weights ? std::optional(ready(*weights)) : std::nullopt;
   for_each_slab_of(x.shape(), slab, [&](const region& box) {
-    const tensor part = held_contiguous(part_of(x, box));
-    body(part,
-         weights ? held_contiguous(astype(part_of(*weights, box), dtype::float64)) : tensor());
+    const tensor part = held_contiguous(part_of(ready_x, box));
+    const tensor own =
+        weights ? held_contiguous(astype(part_of(*ready_weights, box), dtype::float64)) : tensor();
+    body(part, own);
+    part.storage().check();
+    if (weights) own.storage().check();
   });
 }
 
@@ -75,17 +85,24 @@ class bins_of_values {
   index_t operator()(double value) const {
     if (!(value >= edges_.front() && value <= edges_.back())) return -1;
     if (value == edges_.back()) return count() - 1;
-    if (!equal_) return std::upper_bound(edges_.begin(), edges_.end(), value) - edges_.begin() - 1;
-    // The product is rounded, so the bin may be a neighbour of the right one.
+    if (!equal_) return found(value);
+    // The product is rounded, so the bin may be a neighbour of the right one. If bins are narrower
+    // than the distance of floats, runs of edges are equal, and it may be far away.
     const double scaled = (value - edges_.front()) * per_value_;
     index_t bin =
         scaled < static_cast<double>(count()) ? static_cast<index_t>(scaled) : count() - 1;
-    while (value < edges_[static_cast<std::size_t>(bin)]) --bin;
-    while (value >= edges_[static_cast<std::size_t>(bin) + 1]) ++bin;
-    return bin;
+    if (value < edge(bin)) --bin;
+    else if (value >= edge(bin + 1)) ++bin;
+    return value >= edge(bin) && value < edge(bin + 1) ? bin : found(value);
   }
 
  private:
+  double edge(index_t number) const { return edges_[static_cast<std::size_t>(number)]; }
+
+  index_t found(double value) const {
+    return std::upper_bound(edges_.begin(), edges_.end(), value) - edges_.begin() - 1;
+  }
+
   std::vector<double> edges_;
   bool equal_ = false;
   double per_value_ = 0;
@@ -212,6 +229,13 @@ void require_histogram(const expr& x, const histogram_options& options) {
   require_weights(x, options.weights, "histogram");
 }
 
+// A range of width 1, or of the two floats next to the value if these are further away.
+value_range range_around(double value) {
+  constexpr double most = std::numeric_limits<double>::max();
+  return {std::min(value - 0.5, std::nextafter(value, -most)),
+          std::max(value + 0.5, std::nextafter(value, most))};
+}
+
 value_range range_of(const expr& x, const std::optional<value_range>& given) {
   value_range range;
   if (given) {
@@ -229,8 +253,7 @@ value_range range_of(const expr& x, const std::optional<value_range>& given) {
   if (range.low > range.high)
     throw error(errc::invalid_argument, "histogram: range.low must not exceed range.high",
                 {"got " + std::to_string(range.low) + " to " + std::to_string(range.high)});
-  if (range.low == range.high) range = {range.low - 0.5, range.high + 0.5};
-  return range;
+  return range.low == range.high ? range_around(range.low) : range;
 }
 
 // An integer as the number that bincount counts. It is -1 for a negative integer, and the largest
@@ -279,13 +302,22 @@ index_t largest_number_of(const std::byte* elements, index_t first, index_t end)
   return most;
 }
 
+// The position of a number among the sums, for which there was room when the largest number was
+// found.
+// Throws   io if the number has changed since, and there is no room for it
+std::size_t position_among(std::size_t sums, index_t number) {
+  const auto position = static_cast<std::size_t>(parallel::read_once(number));
+  if (position >= sums) parallel::throw_changed("the operand");
+  return position;
+}
+
 std::vector<std::int64_t> numbers_counted(const expr& x, executor& on) {
   return counted(x, counting_types{}, on,
                  [&]<class T>(std::vector<std::int64_t>& counts, std::type_identity<T>,
                               const std::byte* elements, index_t first, index_t end) {
                    make_room(counts, largest_number_of<T>(elements, first, end), on);
                    for (index_t i = first; i < end; ++i)
-                     ++counts[static_cast<std::size_t>(number_at<T>(elements, i))];
+                     ++counts[position_among(counts.size(), number_at<T>(elements, i))];
                  });
 }
 
@@ -294,8 +326,9 @@ std::vector<double> numbers_weighed(const expr& x, const expr& weights, executor
   for_each_part(x, weights, on, [&](const tensor& part, const tensor& own) {
     visit(part.dtype(), counting_types{}, [&]<class T>(std::type_identity<T>) {
       make_room(sums, largest_number_of<T>(part.data(), 0, part.size()), on);
-      add_weights(part.size(), own, sums, on,
-                  [&](index_t i) { return number_at<T>(part.data(), i); });
+      add_weights(part.size(), own, sums, on, [&](index_t i) {
+        return static_cast<index_t>(position_among(sums.size(), number_at<T>(part.data(), i)));
+      });
     });
   });
   return sums;
