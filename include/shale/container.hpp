@@ -75,9 +75,9 @@ class transaction {
   writable_array create(std::string_view name, const expr& values, const array_form& form = {});
 
   /// An existing array, which can then be changed. Older generations keep their elements. Before a
-  /// part of a dense array is written, it is copied to new space, in units of 2 MiB, and compared
-  /// with its checksums; generations share the other units. Of a chunked array, the chunks that are
-  /// written are stored in new space.
+  /// part of a dense array is written, it is copied to new space, in units of 2 MiB from its first
+  /// element to its last, and compared with its checksums; generations share the other units. Of a
+  /// chunked array, the chunks that are written are stored in new space.
   /// Cost     O(1)
   /// Throws   as every member; not_found, with names that are similar
   writable_array update(std::string_view name);
@@ -86,8 +86,9 @@ class transaction {
   /// the fill value (of a dense array: 0), also where the array was longer before. (In a chunk that
   /// is stored, the codec's bitround rounds the fill value too.) Older generations keep their shape
   /// and elements. Arrays that this transaction's `update`, `resize` and `append` returned before,
-  /// and those of `find` after them, throw invalid_argument from then on; use the one that this
-  /// returns. Tensors that were mapped from them are separated from the file.
+  /// and those of `find` after them, throw invalid_argument from then on (those of `find`, if the
+  /// array is dense, io when they are read); use the one that this returns. Tensors that were mapped
+  /// from them are separated from the file.
   /// Cost     chunked: O(chunks that the new shape cuts off or cuts through): those that it cuts
   ///          through are stored again, in parallel. Growing stores no chunk. Commit stores the
   ///          changed pages of the index. If an axis other than the first outgrows its room (a file

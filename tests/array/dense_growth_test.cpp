@@ -223,6 +223,22 @@ TEST_F(DenseGrowth, HandlesAndTensorsOfTheOldShapeEnd) {
   EXPECT_EQ(findings_of(file_), "");
 }
 
+// Whoever truncates the file, and makes it long again, leaves a mark in the mapping alone.
+TEST_F(DenseGrowth, RemembersLostBytes) {
+  make("a", {12, row});
+  const auto bytes_before = std::filesystem::file_size(path_);
+  transaction next = file_.begin();
+  const tensor mapped = next.update("a").map();
+  const auto bytes = std::filesystem::file_size(path_);
+  std::filesystem::resize_file(path_, bytes_before);
+  mapped.set({11, 0}, 3);  // survives, and leaves a mark
+  std::filesystem::resize_file(path_, bytes);
+  EXPECT_EQ(code_of([&] { next.resize("a", {8, row}); }), errc::io);
+  EXPECT_EQ(code_of([&] { next.commit(); }), errc::io);
+  EXPECT_EQ(at("a").shape(), (dims{12, row}));
+  EXPECT_EQ(findings_of(file_), "");
+}
+
 // Rows of ones, one tile each. `on_load` sees the number of the row.
 class rows_of_ones : public tile_source {
  public:

@@ -333,25 +333,77 @@ TEST_F(DenseParts, LostDuringAWriteAreNotCommitted) {
   EXPECT_EQ(findings_of(file_), "");
 }
 
+// Lowers the number of extents from which on a commit joins some.
+class few_extents {
+ public:
+  explicit few_extents(std::size_t most)
+      : before_(std::exchange(arrays::dense_extents_max, most)) {}
+  ~few_extents() { arrays::dense_extents_max = before_; }
+  few_extents(const few_extents&) = delete;
+  few_extents& operator=(const few_extents&) = delete;
+
+ private:
+  std::size_t before_;
+};
+
 TEST_F(DenseParts, AreJoinedWhenAnArrayHasTooManyExtents) {
-  const std::size_t before = std::exchange(arrays::dense_extents_max, 8);
-  const tensor values = test::seeded({24, floats_in_unit / 4}, 1);
+  const few_extents limit(4);
+  const tensor values = test::seeded({24, floats_in_unit / 2}, 1);  // two rows in a unit
   tensor wanted = values.clone();
   write("a", values);
   for (index_t round = 0; round < 4; ++round) {
+    const std::vector<format::extent> before = extents_of("a");
     change([&](transaction& next) {
       const writable_array a = next.update("a");
-      // Every other unit has four rows.
-      for (index_t row = round % 2 * 4; row < 24; row += 8) {
+      for (index_t row = round % 2 * 2; row < 24; row += 4) {  // every other unit
         a.write({{row, 0}, {1, 1}}, expr(static_cast<float>(round + row)));
         wanted.set({row, 0}, static_cast<float>(round + row));
       }
     });
     ASSERT_TRUE(equal_bits(at("a").map(), wanted)) << round;
     ASSERT_EQ(findings_of(file_), "") << round;
-    ASSERT_LE(extents_of("a").size(), 8u) << round;
+    ASSERT_LE(extents_of("a").size(), 4u) << round;
   }
-  arrays::dense_extents_max = before;
+}
+
+// The tensor shows the bytes where they were before, and keeps them.
+TEST_F(DenseParts, AreNotJoinedUnderATensor) {
+  const few_extents limit(4);
+  write("a", test::seeded({12, floats_in_unit}, 1));
+  tensor held;
+  change([&](transaction& next) {
+    const writable_array a = next.update("a");
+    for (const index_t row : {0, 2, 4, 6, 8}) a.write({{row, 0}, {1, 1}}, expr(row));
+    held = a.map();
+  });
+  const tensor wanted = held.clone();
+  for (int round = 0; round < 4; ++round)
+    change([&](transaction& next) {
+      const std::string name = "b" + std::to_string(round);
+      next.create(name, {.shape = {4, floats_in_unit}}).write(expr(round));
+    });
+  EXPECT_FALSE(held.storage().failed());
+  EXPECT_TRUE(equal_bits(held, wanted));
+  EXPECT_TRUE(equal_bits(at("a").map(), wanted));
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+// A call that streams makes the pages of its output ready before it stores.
+TEST_F(DenseParts, MayBeLargerThanMemory) {
+  const tensor values = test::seeded({4, 4, floats_in_unit / 2}, 1);
+  tensor wanted = values.clone();
+  write("a", values);
+  executor small({.threads = 2, .memory_bytes = 1 << 20});
+  const executor::scope within(small);
+  change([&](transaction& next) {
+    const writable_array a = next.update("a");
+    a.write({{0, 1, 0}, {3, 3, floats_in_unit / 2}}, expr(1));
+    a.write({{1, 0, 0}, {3, 1, floats_in_unit / 4}}, expr(2));
+  });
+  fill(wanted.narrow(0, 0, 3).narrow(1, 1, 3), 1);
+  fill(wanted.narrow(0, 1, 3).narrow(1, 0, 1).narrow(2, 0, floats_in_unit / 4), 2);
+  EXPECT_TRUE(equal_bits(at("a").map(), wanted));
+  EXPECT_EQ(findings_of(file_), "");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Divides the bytes of a dense array into units. A transaction that changes a part of the array
-// copies the units that the part touches to new space; the others stay where they are, and belong
-// to the generations before as well.
+// copies the units from the first to the last element of the part to new space; the others stay where
+// they are, and belong to the generations before as well.
 #pragma once
 
 #include <cstddef>
@@ -21,14 +21,13 @@ namespace shale::arrays {
 /// extent can be cut between any two units. The last unit of an array may be shorter.
 inline constexpr std::uint64_t unit_bytes = 2u << 20;
 
-/// The units that hold an element of the view, as ranges of the array's bytes. The view is one of a
-/// row-major array, with any strides along its axes, as axis_map::applied_to makes them.
-/// Cost     O(units * rank)
-format::range_set touched_units(const layout& view, std::size_t item_bytes,
-                                std::uint64_t array_bytes);
+/// The units from the first element of the view to its last one, as a range of the array's bytes; an
+/// empty range for a view without elements. The view is one of a row-major array, with any strides.
+format::byte_interval touched_units(const layout& view, std::size_t item_bytes,
+                                    std::uint64_t array_bytes);
 
-/// The ranges of `units` of which `known` contains no byte. `known` contains whole units.
-std::vector<format::byte_interval> without(const format::range_set& units,
+/// The parts of a range of units of which `known` contains no byte. `known` contains whole units.
+std::vector<format::byte_interval> without(const format::byte_interval& units,
                                            const format::range_set& known);
 
 /// The extents of an array of that many bytes after ranges of whole units have moved. `moved` is in

@@ -6,10 +6,8 @@
 #include <utility>
 
 #include "array/elements/copied_units.hpp"
-#include "array/transaction/unit_copies.hpp"
+#include "parallel/pass/copy.hpp"
 #include "shale/error.hpp"
-#include "shale/evaluate.hpp"
-#include "shale/expr.hpp"
 #include "shale/layout.hpp"
 #include "shale/region.hpp"
 #include "storage/mapped/mapped_extents.hpp"
@@ -61,7 +59,8 @@ dense_resize::dense_resize(shared_transaction& owner, written_array& array, cons
       array_(array),
       shape_(shape),
       bytes_before_(format::array_bytes(array.record)),
-      bytes_after_(bytes_of(array.record, shape)) {
+      bytes_after_(bytes_of(array.record, shape)),
+      label_(owner.label(array.name)) {
   for (index_t axis = 1; axis < shape.size(); ++axis)
     same_rows_ = same_rows_ && shape[axis] == array.record.shape[axis];
   if (array.shared && array.shared->sums) sums_ = array.shared->sums;
@@ -70,6 +69,7 @@ dense_resize::dense_resize(shared_transaction& owner, written_array& array, cons
 void dense_resize::allocate(std::uint64_t bytes) {
   const auto state = owner_.lock(owner_.state_lock_);
   fresh_ = owner_.inner_->allocate(bytes);
+  owner_.inner_->prepare_mapped_write(fresh_);
 }
 
 void dense_resize::give_back() noexcept {
@@ -108,33 +108,37 @@ void dense_resize::cut() {
   kept_ = unit;
   const std::uint64_t read_end =
       std::min(bytes_before_, shale::detail::align_up(bytes_after_, format::dense_segment_bytes));
-  allocate(read_end - kept_);
+  allocate(bytes_after_ - kept_);
   copy_unit(read_end);
-  fresh_.bytes = bytes_after_ - kept_;
 }
 
-// Copies bytes [kept_, read_end) to the new space.
+// Copies bytes [kept_, read_end), which are whole segments, to the new space, as far as there is
+// room.
 void dense_resize::copy_unit(std::uint64_t read_end) {
   const bool is_shared = array_.shared && !array_.shared->copied.contains(kept_, kept_ + 1);
   static const std::vector<std::uint64_t> none;
   const moved_bytes moved[] = {{{kept_, read_end}, fresh_}};
   format::transaction& in = *owner_.inner_;
   copy_dense(
-      array_.record, is_shared ? *sums_ : none, owner_.label(array_.name), moved,
+      array_.record, is_shared ? *sums_ : none, label_, moved,
       [&](std::uint64_t offset, format::bytes_span into) { in.read(offset, into); },
-      [&](std::uint64_t offset, format::bytes_view data) { in.write(offset, data); },
+      [&](std::uint64_t offset, format::bytes_view data) {
+        if (offset >= fresh_.end()) return;
+        const std::uint64_t room = fresh_.end() - offset;
+        in.write(offset,
+                 data.first(static_cast<std::size_t>(std::min<std::uint64_t>(room, data.size()))));
+      },
       in.descriptor(), executor::current());
 }
 
 // Compares the bytes of the base generation with their checksums.
 void dense_resize::compare_all() const {
-  format::range_set all;
-  all.unite(0, bytes_before_);
   std::vector<moved_bytes> compared;
-  for (const auto& range : without(all, array_.shared->copied)) compared.push_back({range, {}});
+  for (const auto& range : without({0, bytes_before_}, array_.shared->copied))
+    compared.push_back({range, {}});
   format::transaction& in = *owner_.inner_;
   copy_dense(
-      array_.record, *sums_, owner_.label(array_.name), compared,
+      array_.record, *sums_, label_, compared,
       [&](std::uint64_t offset, format::bytes_span into) { in.read(offset, into); },
       [](std::uint64_t, format::bytes_view) {}, in.descriptor(), executor::current());
 }
@@ -148,7 +152,6 @@ void dense_resize::copy_all() {
   record.shape = shape_;
   record.dense() = {};
   record.dense().extents = {fresh_};
-  in.prepare_mapped_write(fresh_);
   const auto map = [&](const format::array_record& stored, access how) {
     const storage bytes = map_dense(in.descriptor(), stored, {0, format::array_bytes(stored)},
                                     {.access = how,
@@ -163,8 +166,11 @@ void dense_resize::copy_all() {
     both.shape[axis] = std::min(shape_[axis], before[axis]);
   if (array_.shared) compare_all();
   const tensor into = map(record, access::read_write);
-  eval_into(detail::narrowed(into, both),
-            expr(detail::narrowed(map(array_.record, access::read_only), both)));
+  const tensor from = map(array_.record, access::read_only);
+  // It calls no progress sink, which could call this transaction.
+  parallel::copy_elements(detail::narrowed(into, both), detail::narrowed(from, both),
+                          executor::current());
+  from.storage().check();
   into.storage().check();
 }
 

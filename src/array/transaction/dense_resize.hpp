@@ -33,14 +33,14 @@ class [[nodiscard]] dense_writer {
 
 class dense_resize {
  public:
-  /// `array` is the array in its present shape. Nobody else uses it any more, except to read.
+  /// `array` is the array in its present shape. The caller holds the state lock.
   dense_resize(shared_transaction& owner, written_array& array, const dims& shape);
 
   /// Refuses further writes of the array.
   /// Throws   busy (another call writes it)
   static void close(shared_transaction& owner, written_array& array);
 
-  /// Copies what has to be copied, and allocates what is new.
+  /// Copies what has to be copied, and allocates what is new. The array is closed.
   /// Throws   corrupt, out_of_space, io, cancelled: nothing has changed then
   void prepare();
 
@@ -64,6 +64,7 @@ class dense_resize {
   const dims shape_;
   const std::uint64_t bytes_before_;
   const std::uint64_t bytes_after_;
+  const std::string label_;
   bool same_rows_ = true;   // only the first axis has another extent
   std::uint64_t kept_ = 0;  // the bytes at the beginning that stay where they are
   format::extent fresh_;    // the new space for the others; may be empty

@@ -93,6 +93,7 @@ void shape_change::require_shape(const dims& shape) const {
 // Whatever fails, the array before is still there.
 std::shared_ptr<written_array> shape_change::set_dense(const dims& shape) {
   std::shared_ptr<written_array> old;
+  std::optional<dense_resize> change;
   bool is_new = false;
   {
     const auto state = owner_.lock(owner_.state_lock_);
@@ -100,15 +101,22 @@ std::shared_ptr<written_array> shape_change::set_dense(const dims& shape) {
     is_new = known == owner_.written_.end();
     old = is_new ? shared_transaction::updated(*owner_.inner_->find(before_.name)) : known->second;
     superseded_.reserve(superseded_.size() + 1);
+    change.emplace(owner_, *old, shape);
     dense_resize::close(owner_, *old);
   }
-  dense_resize change(owner_, *old, shape);
   std::shared_ptr<written_array> made;
   try {
-    change.prepare();
+    change->prepare();
     const auto state = owner_.lock(owner_.state_lock_);
     owner_.require_active(owner_.chunks_);
-    made = change.made(*owner_.inner_->find(before_.name));
+    if (old->bytes) old->bytes.check();  // nobody else remembers what it lost
+    auto stored = *owner_.inner_->find(before_.name);
+    if (old->shared && !old->shared->copied.empty()) {
+      // Copied units become the array's, so that the next record can keep a part of them.
+      stored.dense().extents = old->record.dense().extents;
+      owner_.inner_->put(stored);
+    }
+    made = change->made(stored);
     owner_.enlist(made);
     owner_.inner_->put(made->record);  // nothing that can fail comes after it
     superseded_.push_back(old);
@@ -118,7 +126,7 @@ std::shared_ptr<written_array> shape_change::set_dense(const dims& shape) {
     const std::lock_guard state(owner_.state_lock_);
     if (made && is_new) owner_.written_.erase(before_.name);
     if (made && !is_new) owner_.written_.find(before_.name)->second = old;
-    change.give_back();
+    change->give_back();
     old->resized = false;
     throw;
   }

@@ -89,10 +89,10 @@ shared_transaction::dense_part shared_transaction::part_of(written_array& array,
   const auto running = begin_write();
   const auto units =
       touched_units(view, item_bytes(array.record.dtype), format::array_bytes(array.record));
-  if (units.empty()) return {storage::allocate(0)};
+  if (units.first == units.end) return {storage::allocate(0)};
   unit_copies copies(*this, array);
   copies.require(units);
-  return {copies.window(units), units.ranges().begin()->first};
+  return {copies.window(units), units.first};
 }
 
 std::shared_ptr<chunk_tiles> shared_transaction::tiles_of(const written_array& array) const {
@@ -187,10 +187,13 @@ std::vector<std::string> shared_transaction::names(std::string_view prefix, std:
 // Gives back the space of an array that could not be made. Space that cannot be given back now is
 // given back when the transaction ends.
 void shared_transaction::give_back(const format::dense_layout& unused) noexcept {
-  try {
-    for (const auto& extent : unused.extents) inner_->release(extent);
-  } catch (...) {
-    // The array may already be in the catalog. In that case the transaction can only be aborted.
+  for (const auto& extent : unused.extents) {
+    try {
+      inner_->release(extent);
+    } catch (...) {
+      // It belongs to an array of the catalog. If that is this one, the transaction can only be
+      // aborted.
+    }
   }
 }
 
@@ -238,6 +241,7 @@ void shared_transaction::erase(std::string_view name) {
     known->second->removed = true;
     known->second->detach_from_file();
     known->second->tiles.reset();  // the tiles and the transaction own each other
+    if (known->second->shared) give_back(known->second->record.dense());  // copied units
     written_.erase(known);
   }
 }
@@ -300,10 +304,8 @@ std::shared_ptr<const chunk_tiles> shared_transaction::read_only_tiles_of(
 // an updated array, only the segments that were copied are read. If there are none, it stays as it
 // was.
 void shared_transaction::checksum(written_array& array) {
-  if (array.shared) {
-    if (array.shared->unchanged()) return;
-    unit_copies(*this, array).join();
-  }
+  if (array.shared && array.shared->unchanged()) return;
+  unit_copies(*this, array).join();
   std::unique_lock lock(state_lock_);
   auto record = inner_->find(array.name);
   if (!record) throw error(errc::not_found, fmt::format("no array '{}'", array.name));

@@ -1,27 +1,15 @@
 #include "array/transaction/unit_copies.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <iterator>
 #include <utility>
-
-#include "core/printable.hpp"
-#include "parallel/executor/call_scope.hpp"
-#include "shale/error.hpp"
-#include "storage/mapped/mapped_extents.hpp"
 
 namespace shale::arrays {
 
 using format::byte_interval;
 
-void unit_copies::require_all() {
-  format::range_set all;
-  all.unite(0, format::array_bytes(array_.record));
-  require(all);
-}
+void unit_copies::require_all() { require({0, format::array_bytes(array_.record)}); }
 
-void unit_copies::require(const format::range_set& units) {
+void unit_copies::require(const byte_interval& units) {
   const std::vector<moved_bytes> moved = claim(units);
   if (moved.empty()) return;
   try {
@@ -36,16 +24,16 @@ void unit_copies::require(const format::range_set& units) {
 
 // Allocates space for the units that nobody has copied, and marks them as in work. Returns nothing if
 // there are none.
-std::vector<moved_bytes> unit_copies::claim(const format::range_set& units) {
+std::vector<moved_bytes> unit_copies::claim(const byte_interval& units) {
   auto state = owner_.lock(owner_.state_lock_);
   for (;;) {
     owner_.require_active();
     array_.require_there();
     if (!array_.shared) return {};
     shared_bytes& shared = *array_.shared;
-    format::range_set wanted = units;
-    if (!shared.can_be_cut) wanted.unite(0, format::array_bytes(array_.record));
-    const std::vector<byte_interval> missing = without(wanted, shared.copied);
+    const byte_interval all{0, format::array_bytes(array_.record)};
+    const std::vector<byte_interval> missing =
+        without(shared.can_be_cut ? units : all, shared.copied);
     const bool waits = std::any_of(missing.begin(), missing.end(), [&](const byte_interval& range) {
       return std::any_of(shared.in_work.begin(), shared.in_work.end(),
                          [&](const byte_interval& other) {
@@ -58,11 +46,10 @@ std::vector<moved_bytes> unit_copies::claim(const format::range_set& units) {
       shared.in_work.insert(shared.in_work.end(), missing.begin(), missing.end());
       return moved;
     }
-    if (parallel::call_scope::inside(&array_))
-      throw error(errc::invalid_argument, "the elements are being copied by this very call",
-                  {owner_.label(array_.name),
-                   "it was called from inside a write of the array: write after that one"});
-    array_.unit_copied.wait(state);
+    const std::uint32_t ended = array_.copies_ended;
+    state.unlock();
+    array_.copies_ended.wait(ended);
+    state.lock();
   }
 }
 
@@ -100,14 +87,16 @@ void unit_copies::end_work(const std::vector<moved_bytes>& moved) noexcept {
     in_work.erase(std::find_if(in_work.begin(), in_work.end(), [&](const byte_interval& range) {
       return range.first == unit.range.first;
     }));
-  array_.unit_copied.notify_all();
+  ++array_.copies_ended;
+  array_.copies_ended.notify_all();
 }
 
-void unit_copies::copy(const format::array_record& source, const std::vector<std::uint64_t>& sums,
+void unit_copies::copy(const format::array_record& source, const std::string& label,
+                       const std::vector<std::uint64_t>& sums,
                        const std::vector<moved_bytes>& moved) {
   format::transaction& in = *owner_.inner_;
   copy_dense(
-      source, sums, owner_.label(array_.name), moved,
+      source, sums, label, moved,
       [&](std::uint64_t offset, format::bytes_span into) { in.read(offset, into); },
       [&](std::uint64_t offset, format::bytes_view data) { in.write(offset, data); },
       in.descriptor(), executor::current());
@@ -117,15 +106,13 @@ void unit_copies::copy(const format::array_record& source, const std::vector<std
 void unit_copies::fill(const std::vector<moved_bytes>& moved) {
   auto state = owner_.lock(owner_.state_lock_);
   const format::array_record source = array_.record;
+  const std::string label = owner_.label(array_.name);
   auto sums = array_.shared->sums;
   state.unlock();
   if (!sums)
     sums =
         std::make_shared<const std::vector<std::uint64_t>>(owner_.base_->dense_checksums(source));
-  {
-    const parallel::call_scope scope(&array_);
-    copy(source, *sums, moved);
-  }
+  copy(source, label, *sums, moved);
   state.lock();
   format::range_set copied = array_.shared->copied;
   auto extents = extents_after(array_.record.dense(), format::array_bytes(source), moved, copied);
@@ -137,44 +124,37 @@ void unit_copies::fill(const std::vector<moved_bytes>& moved) {
   end_work(moved);
 }
 
-storage unit_copies::window(const format::range_set& units) {
+storage unit_copies::window(const byte_interval& units) {
   const auto state = owner_.lock(owner_.state_lock_);
   owner_.require_active();
   array_.require_there();
   array_.windows.reserve(array_.windows.size() + 1);
-  const auto& ranges = units.ranges();
-  const std::uint64_t first = ranges.begin()->first;
   auto kept = std::make_shared<kept_by_mapping>();
   kept->file = owner_.inner_->descriptor_owner();
-  storage bytes =
-      map_dense(owner_.inner_->descriptor(), array_.record, {first, ranges.rbegin()->second},
-                {.access = access::read_write,
-                 .path = owner_.path(),
-                 .keep_alive = std::move(kept),
-                 .write_back = owner_.inner_->write_back()});
-  for (auto range = ranges.begin(); std::next(range) != ranges.end(); ++range) {
-    const std::uint64_t gap = range->second - first;
-    const std::uint64_t bytes_in_gap = std::next(range)->first - range->second;
-    detail::make_read_only(  // units.1
-        bytes, {static_cast<std::size_t>(gap), static_cast<std::size_t>(bytes_in_gap)});
-  }
-  array_.windows.push_back(bytes);
-  return bytes;
+  array_.windows.push_back(map_dense(owner_.inner_->descriptor(), array_.record, units,
+                                     {.access = access::read_write,
+                                      .path = owner_.path(),
+                                      .keep_alive = std::move(kept),
+                                      .write_back = owner_.inner_->write_back()}));
+  return array_.windows.back();
 }
 
 void unit_copies::join() {
   auto state = owner_.lock(owner_.state_lock_);
+  if (array_.is_held_by_others()) return;
   const std::uint64_t total = format::array_bytes(array_.record);
+  const std::string label = owner_.label(array_.name);
+  const format::range_set copied = array_.shared ? array_.shared->copied : format::range_set();
   while (array_.record.dense().extents.size() > dense_extents_max) {
+    array_.bytes = storage();  // it shows the extents from before
     const format::array_record source = array_.record;
     const std::vector<moved_bytes> moved =
         allocate({cheapest_run(source.dense(), total, dense_extents_max / 2)});
     state.unlock();
     // Their checksums stay as they are, so damaged bytes stay recognisable without a comparison.
-    copy(source, {}, moved);
+    copy(source, label, {}, moved);
     state.lock();
-    array_.record.dense().extents =
-        extents_after(source.dense(), total, moved, array_.shared->copied);
+    array_.record.dense().extents = extents_after(source.dense(), total, moved, copied);
   }
 }
 

@@ -3,13 +3,14 @@
 //
 // Invariants
 //   units.1  no byte of the base generation is written: bytes are mapped for writing only if their
-//            units are copied, and gaps between such units are mapped read-only
+//            units are copied
 //   units.2  a unit is copied once, however many threads are about to write it; the others wait
 //   units.3  a unit is compared with its checksums before it is copied, so no damage gets fresh ones
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "array/elements/copied_units.hpp"
@@ -19,7 +20,7 @@
 namespace shale::arrays {
 
 /// The most extents of an array that a commit leaves: readers map each of them, and the number of a
-/// process's mappings is limited. Tests lower it.
+/// process's mappings is limited. Tests lower it, to 4 or more.
 inline std::size_t dense_extents_max = 4096;
 
 /// Threads  any; the caller is inside a running write, so that the transaction does not end
@@ -29,30 +30,29 @@ class unit_copies {
       : owner_(owner), array_(array) {}
 
   /// Copies those units that are not copied yet, and waits for those that other threads copy.
-  /// Throws   invalid_argument (the transaction has ended; the call came from inside the copy of
-  ///          one of the units), not_found (the array was removed), corrupt, out_of_space, io,
-  ///          cancelled: then none of them is copied here
-  void require(const format::range_set& units);
+  /// Throws   invalid_argument (the transaction has ended), not_found (the array was removed),
+  ///          corrupt, out_of_space, io, cancelled: then none of them is copied here
+  void require(const format::byte_interval& units);
 
   /// The same for all units of the array.
   void require_all();
 
-  /// Maps the bytes from the first unit to the last one for writing. The units are copied. The
-  /// caller is a dense_writer of the array.
-  storage window(const format::range_set& units);
+  /// Maps units for writing, which are copied. The caller is a dense_writer of the array.
+  storage window(const format::byte_interval& units);
 
-  /// Moves neighbouring extents into one if there are more than `dense_extents_max`. Of all runs of half that many extents, the one with the fewest bytes is
-  /// joined. Called at commit, when nobody writes.
+  /// Moves neighbouring extents into one if there are more than `dense_extents_max`. Of all runs of
+  /// half that many extents, the one with the fewest bytes is joined. Called at commit, when nobody
+  /// writes. The extents stay as they are if a tensor of the caller shows them.
   void join();
 
  private:
-  std::vector<moved_bytes> claim(const format::range_set& units);
+  std::vector<moved_bytes> claim(const format::byte_interval& units);
   std::vector<moved_bytes> allocate(const std::vector<format::byte_interval>& ranges);
   void give_back(const std::vector<moved_bytes>& unused) noexcept;
   void fill(const std::vector<moved_bytes>& moved);
   void end_work(const std::vector<moved_bytes>& moved) noexcept;
-  void copy(const format::array_record& source, const std::vector<std::uint64_t>& sums,
-            const std::vector<moved_bytes>& moved);
+  void copy(const format::array_record& source, const std::string& label,
+            const std::vector<std::uint64_t>& sums, const std::vector<moved_bytes>& moved);
 
   shared_transaction& owner_;
   written_array& array_;

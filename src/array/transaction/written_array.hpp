@@ -1,7 +1,7 @@
 // Holds the state of an array that a transaction creates or changes.
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -63,9 +63,10 @@ struct written_array {
   bool readable = true;
 
   // Set while some bytes of a dense array may be those of the base generation. A thread that waits
-  // for units in work waits for `unit_copied`.
+  // for units in work waits until `copies_ended` changes. (A child that is forked meanwhile can
+  // destroy it, which is not so for a condition variable.)
   std::optional<shared_bytes> shared;
-  std::condition_variable unit_copied;
+  std::atomic<std::uint32_t> copies_ended = 0;
 
   // The calls that write bytes of a dense array at the moment, and the parts that they have mapped.
   // Its shape stays as it is meanwhile.

@@ -50,10 +50,22 @@ struct space_change {
                fmt::format("byte {} with {} bytes", piece.offset, piece.bytes)});
 }
 
+std::uint64_t bytes_of(const std::vector<extent>& extents) {
+  std::uint64_t bytes = 0;
+  for (const extent& piece : extents) bytes += page_space(piece.bytes);
+  return bytes;
+}
+
+std::uint64_t bytes_of(const range_set& set) {
+  std::uint64_t bytes = 0;
+  for (const auto& [first, end] : set.ranges()) bytes += end - first;
+  return bytes;
+}
+
 // Compares the extents of two records by the bytes that they take: a new record may keep parts of an
 // old extent, and may have joined extents that follow each other in the file.
 // Throws invalid_argument if the new one names a byte twice, or one that is neither of the old
-// record nor allocated by the transaction.
+// record nor allocated by the transaction; corrupt if the old one named a byte twice.
 space_change space_change_of(const array_record& record, const std::vector<extent>& had,
                              const generation_space& space) {
   range_set kept;
@@ -62,7 +74,11 @@ space_change space_change_of(const array_record& record, const std::vector<exten
   range_set named;
   for (const extent& piece : extents_of(record)) {
     const std::uint64_t end = piece.offset + page_space(piece.bytes);
-    if (named.overlaps(piece.offset, end)) throw_foreign(record, piece);
+    if (named.overlaps(piece.offset, end)) {
+      if (bytes_of(had) == bytes_of(kept)) throw_foreign(record, piece);
+      throw error(errc::corrupt, "two extents of an array have bytes in common",
+                  {"array '" + record.name + "'"});
+    }
     named.unite(piece.offset, end);
     for (std::uint64_t at = piece.offset; at < end;) {
       const std::uint64_t next = kept.contains(at, at + page_bytes)

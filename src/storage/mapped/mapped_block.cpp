@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -136,13 +135,6 @@ void mapped_block::make_read_only() {
   if (access() == access::read_only) return;
   set_access(access::read_only);
   parts_.make_read_only();
-}
-
-void mapped_block::make_read_only(byte_range pages) {
-  if (::mprotect(parts_.data() + pages.offset, pages.bytes, PROT_READ) != 0)
-    throw error::from_errno(errno == ENOMEM ? errc::out_of_memory : errc::io,
-                            "a part of a mapping could not be made read-only", errno,
-                            {fmt::format("file {}", source_.path)});
 }
 
 void mapped_block::detach_from_file() noexcept {

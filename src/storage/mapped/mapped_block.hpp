@@ -41,8 +41,6 @@ class mapped_block : public storage_block {
   void append(std::span<const file_extent> extents);
   /// Makes all pages read-only. Later stores are a segmentation fault. Throws io, out_of_memory.
   void make_read_only();
-  /// Makes whole pages read-only. The block is still writable elsewhere.
-  void make_read_only(byte_range pages);
   /// Replaces the pages by private zeros and sets the mark. If that fails, the pages become
   /// read-only.
   void detach_from_file() noexcept;

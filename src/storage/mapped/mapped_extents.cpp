@@ -103,11 +103,6 @@ void make_read_only(const storage& mapped) {
   if (mapped_block* const block = mapped_owner(mapped)) block->make_read_only();
 }
 
-void make_read_only(const storage& mapped, byte_range pages) {
-  if (mapped_block* const block = mapped_owner(mapped))
-    block->make_read_only({mapped.owner_offset() + pages.offset, pages.bytes});
-}
-
 void detach_from_file(const storage& mapped) noexcept {
   if (mapped_block* const block = mapped_owner(mapped)) block->detach_from_file();
 }

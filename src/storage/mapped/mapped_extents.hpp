@@ -60,10 +60,6 @@ void append_extents(storage& mapped, std::span<const file_extent> extents);
 /// stores stay. Throws io.
 void make_read_only(const storage& mapped);
 
-/// Makes the whole pages of a part read-only, while the handles stay writable: a store there is a
-/// segmentation fault. Throws io, out_of_memory.
-void make_read_only(const storage& mapped, byte_range pages);
-
 /// Detaches a writable mapping from its file: the addresses show private zeros from now on, and the
 /// storage is marked failed. Earlier stores stay in the page cache for other users of the file.
 void detach_from_file(const storage& mapped) noexcept;
