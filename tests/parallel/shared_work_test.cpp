@@ -12,8 +12,10 @@
 #include <span>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "parallel/executor/tile_loop.hpp"
+#include "parallel/ways/tiled_operands.hpp"
 #include "shale/apply.hpp"
 #include "shale/mapped_file.hpp"
 #include "support/bounded.hpp"
@@ -117,6 +119,51 @@ TEST(SharedWork, AChildThatAProgressSinkForkedEnds) {
                                  },
                                  {.progress_bytes = 2});
     EXPECT_EQ(sink.ended, 1);
+  });
+}
+
+// A sink of two tiles, whose first store forks.
+class forking_sink final : public tile_source {
+ public:
+  shale::dtype dtype() const noexcept override { return dtype::float32; }
+  const dims& shape() const noexcept override { return shape_; }
+  const dims& tile_shape() const noexcept override { return tile_shape_; }
+  std::uint64_t stored_bytes(const dims&) const override { return 0; }
+  void load(const dims&, const tensor&) const override { ADD_FAILURE() << "a tile was loaded"; }
+  void store(const dims&, const tensor&) override {
+    if (in_child_) std::_Exit(1);
+    if (stored_++ > 0) return;
+    child_ = forked();
+    in_child_ = child_ == 0;
+  }
+  pid_t child() const { return child_; }
+  bool in_child() const { return in_child_; }
+  int stored() const { return stored_; }
+
+ private:
+  dims shape_{20};
+  dims tile_shape_{10};
+  pid_t child_ = -1;
+  bool in_child_ = false;
+  int stored_ = 0;
+};
+
+// The child does not go on with the next tile of the unit.
+TEST(SharedWork, AChildThatASinkOfTilesForkedEnds) {
+  expect_to_end([] {
+    forking_sink sink;
+    const parallel::tiled_elements tiles{.sink = &sink};
+    const std::vector<parallel::loop_operand> operands{
+        {.values = tensor::zeros({20}, dtype::float32), .written = true, .tiles = &tiles}};
+    executor on({.threads = 2});
+    parallel::tiled_operands stored(operands, 0, on);
+    {
+      const parallel::shared_work shared;
+      stored.store(0, {{0}, {20}}, operands[0].values);
+    }
+    if (sink.in_child()) std::_Exit(1);
+    EXPECT_EQ(end_of(sink.child()), -SIGABRT);
+    EXPECT_EQ(sink.stored(), 2);
   });
 }
 
