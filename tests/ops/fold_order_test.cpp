@@ -205,6 +205,21 @@ TEST(FoldOrder, LetsReductionsOfEqualLayoutsShareAPass) {
   EXPECT_EQ(passes_of(max(expr(x) * row) + sum(x)), 3);
 }
 
+// Sums of integers have the same bits in any order.
+TEST(FoldOrder, OfIntegersIsAny) {
+  const auto passes_of = [](dtype type) {
+    const expr x(tensor::zeros({50, 60}, type));
+    const expr turned(tensor::zeros({60, 50}, type).swapaxes(0, 1));
+    return explain(sum(x) + sum(turned) + prod(x * turned)).passes;
+  };
+  for (const dtype type : {dtype::int8, dtype::uint64, dtype::boolean})
+    EXPECT_EQ(passes_of(type), 2) << name(type);
+  EXPECT_EQ(passes_of(dtype::float32), 4);
+  const expr x(tensor::zeros({50, 60}, dtype::int32));
+  const expr turned(tensor::zeros({60, 50}, dtype::int32).swapaxes(0, 1));
+  EXPECT_EQ(explain(mean(x) + mean(turned)).passes, 3) << "a mean of integers is rounded";
+}
+
 TEST(FoldOrder, OfRandomReductionsIsThatOfEachAlone) {
   executor two({.threads = 2}), one({.threads = 1});
   for (std::uint64_t seed = 0; seed < test::cases(80); ++seed) {
