@@ -231,6 +231,33 @@ TEST(SharedWork, AChildMayComputeAndEndInsideIt) {
   });
 }
 
+// A call that the child makes there has no other threads, so a child of the child goes on with it.
+TEST(SharedWork, AGrandchildGoesOnWithACallOfTheChild) {
+  expect_to_end([] {
+    executor on({.threads = 2}), one({.threads = 1});
+    std::atomic<int> inside = 0, ended = 0;
+    parallel::parallel_for_tiles(on, 2, [&](index_t tile, int) {
+      ++inside;
+      await(inside, 2);
+      if (tile == 0) return await(ended, 1);
+      const pid_t child = forked();
+      if (child == 0) {
+        pid_t grandchild = -1;
+        int tiles = 0;
+        parallel::parallel_for_tiles(one, 5, [&](index_t number, int) {
+          ++tiles;
+          if (number == 2) grandchild = forked();
+        });
+        if (grandchild == 0) std::_Exit(tiles == 5 ? 7 : 1);
+        std::_Exit(end_of(grandchild) == 7 && tiles == 5 ? 5 : 1);
+      }
+      EXPECT_EQ(end_of(child), 5);
+      ++ended;
+    });
+    EXPECT_EQ(ended, 1);
+  });
+}
+
 TEST(SharedWork, IsWhatTheThreadIsInsideOf) {
   EXPECT_FALSE(parallel::shared_work::inside());
   {
