@@ -105,6 +105,25 @@ TEST(LoadMemory, TheCacheKeepsTilesThatUnitsCut) {
   EXPECT_GE(memory.cache_bytes(), 40'000U);
 }
 
+// Two operands of 2^62 bytes need 2^63 bytes for the load and as many for the cache.
+TEST(LoadMemory, TilesBeyondAllMemoryLeaveNothing) {
+  executor on({.threads = 2, .memory_bytes = 64 * mib});
+  memory_tokens& tokens = state_of(on).tokens;
+  const dims shape{index_t{1} << 22, index_t{1} << 40};
+  const unread_source source(shape, shape);
+  const tiled_elements tiles{.source = &source, .seen = axis_map::identity(shape)};
+  const std::vector<loop_operand> operands{tiled_operand(tiles, shape),
+                                           tiled_operand(tiles, shape)};
+  const way chosen = choose_way(operands, {}, on);
+  {
+    const held_tokens others(tokens, mib);
+    const load_memory memory(chosen, operands, 0, on);
+    EXPECT_EQ(memory.workers(), 1);
+    EXPECT_EQ(tokens.left_bytes(), 0U);
+  }
+  EXPECT_EQ(tokens.held_bytes(), 0U);
+}
+
 // Its elements are never looked at.
 class tiles_of_2_mib final : public tile_source {
  public:
