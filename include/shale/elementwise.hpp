@@ -103,7 +103,8 @@ expr logaddexp(const expr& a, const expr& b);
 
 /// The point that lies between `a` (weight 0) and `b` (weight 1): a + weight * (b - a). For these
 /// two weights it is `a` or `b` itself, whatever the other one is. The weight is real, and may be
-/// any number. Integers compute as in `sqrt` for the promoted dtype, which the weight takes part in.
+/// any number. Integers compute as in `sqrt` for the promoted dtype, which the weight takes part
+/// in.
 expr lerp(const expr& a, const expr& b, const expr& weight);
 
 /// a + value * b * c, and a + value * b / c, in one pass and rounded after each operation.
