@@ -101,9 +101,10 @@ expr sigmoid(const expr& a);
 /// promoted dtype.
 expr logaddexp(const expr& a, const expr& b);
 
-/// The point that lies between `a` (weight 0) and `b` (weight 1): a + weight * (b - a). For these two
-/// weights it is `a` or `b` itself, whatever the other one is. The weight is real, and may be any
-/// number. Integers compute as in `sqrt` for the promoted dtype, which the weight takes part in.
+/// The point that lies between `a` (weight 0) and `b` (weight 1): a + weight * (b - a). For these
+/// two weights it is `a` or `b` itself, whatever the other one is. The weight is real, and may be
+/// any number. Integers compute as in `sqrt` for the promoted dtype, which the weight takes part
+/// in.
 expr lerp(const expr& a, const expr& b, const expr& weight);
 
 /// a + value * b * c, and a + value * b / c, in one pass and rounded after each operation.
@@ -120,8 +121,8 @@ expr ceil(const expr& a);
 expr trunc(const expr& a);
 expr round(const expr& a);  ///< ties to even
 
-/// The result is bool. All integers are finite. A complex number is infinite if one of its parts is,
-/// even if the other part is NaN.
+/// The result is bool. All integers are finite. A complex number is infinite if one of its parts
+/// is, even if the other part is NaN.
 expr isnan(const expr& a);
 expr isinf(const expr& a);
 expr isfinite(const expr& a);

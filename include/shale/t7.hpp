@@ -67,7 +67,8 @@ struct t7_array {
   /// The elements in the storage. A tensor without axes is empty in Torch, and has the shape (0).
   shale::layout layout = shale::layout(dims{0});
 
-  /// The bytes of the storage's elements in the file. Several tensors may share them.
+  /// The bytes of the storage's elements in memory; a binary file has as many. Several tensors may
+  /// share them.
   std::uint64_t storage_bytes = 0;
 
   /// Whether the elements can be mapped.
@@ -104,6 +105,7 @@ class t7_file {
   t7_value root() const;
 
   /// The entries of a table, or of an object, in the order of the file.
+  /// Cost     memory for each entry, and for the name of its class, which has at most 128 bytes
   /// Throws   invalid_argument (neither, or a value of another file), io, out_of_memory
   std::vector<t7_pair> pairs(const t7_value& table) const;
 
@@ -129,7 +131,9 @@ class t7_file {
   /// share their storage in the file share it here, as long as one of them exists. They cannot be
   /// written; `clone` gives a copy that can.
   /// Cost     O(1) by mapping, if the file is binary and its elements are aligned. Otherwise the
-  ///          whole storage is copied, or converted from text, into pool memory
+  ///          whole storage is copied, or converted from text, into pool memory. The file keeps
+  ///          storages that were read last for later calls, also if no tensor uses them: about a
+  ///          quarter of the current executor's budget
   /// Throws   as inspect; corrupt (text that is no number of the dtype), cancelled,
   ///          out_of_memory, io
   tensor read(std::string_view name) const;

@@ -153,8 +153,8 @@ TEST_F(SpaceReport, OfANewContainerIsMetadata) {
   EXPECT_EQ(report.free_bytes, report.file_bytes - report.metadata_bytes);
 }
 
-// Writes a copy of the container in which an array of complex128 has a dtype that nobody knows, with
-// correct checksums.
+// Writes a copy of the container in which an array of complex128 has a dtype that nobody knows,
+// with correct checksums.
 void write_with_unknown_dtype(const std::string& source, const std::string& copy,
                               const std::string& name) {
   constexpr std::byte code_of_complex128{15};

@@ -461,7 +461,8 @@ TEST_F(ContainerFile, ProtectsRetainedGenerations) {
   EXPECT_EQ(observe(container.latest()), told);
 }
 
-// commit.2: what a writer leaves alone, and what the report of the file's space tells by its holder.
+// commit.2: what a writer leaves alone, and what the report of the file's space tells by its
+// holder.
 TEST(ProtectedGenerations, AreThoseOfReadersOfTheFileAndOfItsSuperblocks) {
   slots both;
   both[1].fields = superblock{};

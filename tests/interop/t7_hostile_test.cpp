@@ -112,6 +112,7 @@ TEST_P(HostileT7, NegativeAndUnknownNumbersAreCorrupt) {
   expect_corrupt(begin().i(8).i(1).i(-5), "negative length");
   expect_corrupt(begin().i(5).i(2), "neither 0 nor 1");
   expect_corrupt(begin().i(4).i(1).i(5000).raw(std::string(5000, 'x')), "too long");
+  expect_corrupt(begin().i(4).i(1).i(129).raw(std::string(129, 'x')), "too long");
   expect_corrupt(begin().object(1, "torch.IntStorage").l(-1), "negative size");
   expect_corrupt(begin().object(1, "torch.IntTensor").i(-1), "negative number of axes");
   expect_corrupt(begin().table(1, 1).nil().nil(), "no keys of a table");

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "interop/t7/shared_storages.hpp"
 #include "interop/t7_bytes.hpp"
 #include "interop/test_support.hpp"
 #include "shale/executor.hpp"
@@ -312,6 +313,56 @@ TEST(T7Mapping, TensorsOutliveTheirFile) {
   EXPECT_TRUE(equal_bits(read, values));
 }
 
+// Counts the reads of storages of which a quarter of a budget holds 1,000 bytes.
+class counted_storages {
+ public:
+  storage get(std::size_t place, std::size_t bytes) {
+    return storages_.get(place, 1000, [&] {
+      ++reads_;
+      return storage::allocate(bytes);
+    });
+  }
+  int reads() const { return reads_; }
+
+ private:
+  interop::t7::shared_storages storages_;
+  int reads_ = 0;
+};
+
+// A net that was flattened has all weights in one storage and all gradients in another, and its
+// table has them in turns.
+TEST(T7Storages, ThatAreUsedInTurnsAreReadOnce) {
+  counted_storages storages;
+  for (int round = 0; round < 10; ++round) {
+    EXPECT_EQ(storages.get(1, 900).size_bytes(), 900u);
+    EXPECT_EQ(storages.get(2, 800).size_bytes(), 800u);
+  }
+  EXPECT_EQ(storages.reads(), 2);
+}
+
+TEST(T7Storages, ThatWereUsedLastAreKept) {
+  counted_storages storages;
+  storages.get(1, 400);
+  storages.get(2, 400);
+  storages.get(1, 400);
+  storages.get(3, 400);
+  storages.get(1, 400);
+  EXPECT_EQ(storages.reads(), 3);
+  storages.get(4, 400);  // releases all of 1,200 bytes but 400
+  storages.get(1, 400);
+  EXPECT_EQ(storages.reads(), 4);
+  storages.get(2, 400);
+  EXPECT_EQ(storages.reads(), 5);
+}
+
+TEST(T7Storages, InUseAreNeverReleased) {
+  counted_storages storages;
+  const storage used = storages.get(0, 5000);
+  for (std::size_t place = 1; place < 100; ++place) storages.get(place, 600);
+  EXPECT_TRUE(storages.get(0, 5000).shares_owner_with(used));
+  EXPECT_EQ(storages.reads(), 100);
+}
+
 // Copied storages are not kept for ever: all of them together may be larger than memory.
 TEST(T7Mapping, StoragesThatNobodyUsesAreReleased) {
   const scratch_directory files;
@@ -322,6 +373,8 @@ TEST(T7Mapping, StoragesThatNobodyUsesAreReleased) {
   for (std::int32_t i = 0; i < count; ++i) made.number(i).storage(i + 2, "Int", numbers);
   test::write_file(files / "a.t7", made.bytes());
   const t7_file file = t7_file::open(files / "a.t7");
+  executor small({.memory_bytes = 4 * numbers.size() * sizeof(std::int32_t)});
+  const executor::scope within(small);
   const tensor first = file.read("0");
   const memory_pool& pool = memory_pool::default_pool();
   const std::size_t before = pool.statistics().live_bytes;

@@ -205,6 +205,21 @@ TEST(FoldOrder, LetsReductionsOfEqualLayoutsShareAPass) {
   EXPECT_EQ(passes_of(max(expr(x) * row) + sum(x)), 3);
 }
 
+// Sums of integers have the same bits in any order.
+TEST(FoldOrder, OfIntegersIsAny) {
+  const auto passes_of = [](dtype type) {
+    const expr x(tensor::zeros({50, 60}, type));
+    const expr turned(tensor::zeros({60, 50}, type).swapaxes(0, 1));
+    return explain(sum(x) + sum(turned) + prod(x * turned)).passes;
+  };
+  for (const dtype type : {dtype::int8, dtype::uint64, dtype::boolean})
+    EXPECT_EQ(passes_of(type), 2) << name(type);
+  EXPECT_EQ(passes_of(dtype::float32), 4);
+  const expr x(tensor::zeros({50, 60}, dtype::int32));
+  const expr turned(tensor::zeros({60, 50}, dtype::int32).swapaxes(0, 1));
+  EXPECT_EQ(explain(mean(x) + mean(turned)).passes, 3) << "a mean of integers is rounded";
+}
+
 TEST(FoldOrder, OfRandomReductionsIsThatOfEachAlone) {
   executor two({.threads = 2}), one({.threads = 1});
   for (std::uint64_t seed = 0; seed < test::cases(80); ++seed) {
@@ -282,6 +297,86 @@ TEST(FoldOrder, HasEachLayoutOnce) {
   EXPECT_EQ(tiles.order().operands[0].step, (dims{1, -1}));
   EXPECT_TRUE(tiles.order().tile.empty());
   EXPECT_TRUE(described(expr(x) + arange(30)).order().generates);
+}
+
+// In tiles of 64 x 64, the last tile of 100 columns has 36.
+TEST(FoldOrder, OfTilesSaysWhatTheTilesEdgesCut) {
+  const auto order_of = [](const expr& value) {
+    return ops::pass_of({ops::node_of(value)}, {0}, {}).order();
+  };
+  const auto tiles_over = [](const dims& shape) {
+    return in_tiles(tensor::zeros(shape, dtype::float64), {64, 64});
+  };
+  const expr wide = tiles_over({130, 192});
+  const expr narrow = tiles_over({64, 100});
+  const auto columns = [](const expr& source, index_t start) {
+    return source.narrow(0, 0, 64).narrow(1, start, 36);
+  };
+  const ops::fold_order first = order_of(columns(wide, 0));
+  EXPECT_EQ(order_of(columns(wide, 64)), first);
+  EXPECT_EQ(order_of(columns(wide, 128)), first);
+  EXPECT_EQ(order_of(columns(narrow, 0)), first);
+  EXPECT_NE(order_of(columns(narrow, 64)), first) << "a tile with shorter rows";
+  EXPECT_NE(order_of(columns(wide, 40)), first) << "in two tiles";
+  EXPECT_NE(order_of(columns(wide, 0).flip({1})), first);
+  EXPECT_EQ(order_of(wide.select(0, 3)), order_of(wide.select(0, 70)));
+  const expr both = wide.narrow(1, 0, 64);
+  EXPECT_EQ(explain(sum(both) + sum(wide.narrow(1, 128, 64))).passes, 2);
+  EXPECT_EQ(explain(sum(both) + sum(wide.narrow(1, 127, 64))).passes, 3);
+}
+
+// A tile that the edge cuts is folded as one run, and a part of a tile row by row.
+TEST(FoldOrder, IsThatWithoutOtherViewsOfTiles) {
+  random_choices choose(4);
+  tensor values = tensor::empty({64, 100}, dtype::float64);
+  tensor wider = tensor::empty({64, 128}, dtype::float64);
+  fill(values, choose);
+  fill(wider, choose);
+  const expr tiles = in_tiles(values, {64, 64});
+  const expr part = tiles.narrow(1, 0, 36);
+  const expr cut = tiles.narrow(1, 64, 36);
+  const expr joined = tiles.narrow(1, 40, 36);
+  const expr of_another = in_tiles(wider, {64, 64}).narrow(1, 64, 36);
+  expect_bits_as_alone({prod(part), prod(cut)});
+  expect_bits_as_alone({prod(cut), prod(part)});
+  expect_bits_as_alone({prod(joined), prod(part), prod(cut)});
+  expect_bits_as_alone({prod(of_another), prod(cut), prod(joined)});
+}
+
+TEST(FoldOrder, OfRandomViewsOfTilesIsThatOfEachAlone) {
+  executor two({.threads = 2}), one({.threads = 1});
+  for (std::uint64_t seed = 0; seed < test::cases(40); ++seed) {
+    SCOPED_TRACE(seed);
+    random_choices choose(seed);
+    dims shape, tile;
+    for (index_t axis = choose(1, 3); axis > 0; --axis) {
+      shape.push_back(choose(1, 40));
+      tile.push_back(choose(8, 64));
+    }
+    std::vector<expr> leaves;
+    for (index_t sources = choose(1, 2); sources > 0; --sources) {
+      dims whole = shape;
+      for (index_t& extent : whole) extent += choose(0, 60);
+      tensor values = tensor::empty(whole, dtype::float64);
+      fill(values, choose);
+      const expr source = in_tiles(values, tile);
+      for (index_t views = choose(1, 3); views > 0; --views) {
+        expr view = source;
+        for (index_t axis = 0; axis < shape.size(); ++axis) {
+          view = view.narrow(axis, choose(0, whole[axis] - shape[axis]), shape[axis]);
+          if (choose(0, 5) == 0) view = view.flip({axis});
+        }
+        leaves.push_back(view);
+      }
+    }
+    const dims axes = random_axes(shape.size(), choose);
+    std::vector<expr> together;
+    for (index_t k = choose(2, 5); k > 0; --k)
+      together.push_back(random_reduction(leaves, axes, choose));
+    const executor::scope within(choose(0, 1) ? two : one);
+    expect_bits_as_alone(together);
+    if (HasFatalFailure()) return;
+  }
 }
 
 class FoldOrderOfFiles : public testing::Test {

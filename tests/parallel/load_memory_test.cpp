@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <vector>
 
+#include "parallel/pass/run_pass.hpp"
 #include "support/unread_source.hpp"
 
 namespace shale::parallel {
@@ -101,6 +103,55 @@ TEST(LoadMemory, TheCacheKeepsTilesThatUnitsCut) {
   const load_memory memory(chosen, operands, 0, tiny);
   EXPECT_EQ(memory.workers(), 1);
   EXPECT_GE(memory.cache_bytes(), 40'000U);
+}
+
+// Two operands of 2^62 bytes need 2^63 bytes for the load and as many for the cache.
+TEST(LoadMemory, TilesBeyondAllMemoryLeaveNothing) {
+  executor on({.threads = 2, .memory_bytes = 64 * mib});
+  memory_tokens& tokens = state_of(on).tokens;
+  const dims shape{index_t{1} << 22, index_t{1} << 40};
+  const unread_source source(shape, shape);
+  const tiled_elements tiles{.source = &source, .seen = axis_map::identity(shape)};
+  const std::vector<loop_operand> operands{tiled_operand(tiles, shape),
+                                           tiled_operand(tiles, shape)};
+  const way chosen = choose_way(operands, {}, on);
+  {
+    const held_tokens others(tokens, mib);
+    const load_memory memory(chosen, operands, 0, on);
+    EXPECT_EQ(memory.workers(), 1);
+    EXPECT_EQ(tokens.left_bytes(), 0U);
+  }
+  EXPECT_EQ(tokens.held_bytes(), 0U);
+}
+
+// Its elements are never looked at.
+class tiles_of_2_mib final : public tile_source {
+ public:
+  shale::dtype dtype() const noexcept override { return shale::dtype::int8; }
+  const dims& shape() const noexcept override { return shape_; }
+  const dims& tile_shape() const noexcept override { return tile_shape_; }
+  std::uint64_t stored_bytes(const dims&) const override { return 0; }
+  void load(const dims&, const tensor&) const override {}
+
+ private:
+  dims shape_{8, 2 * mib};
+  dims tile_shape_{1, 2 * mib};
+};
+
+// Half of the budget holds two loads exactly. The scratch memory of the same call, 4 KiB for each
+// of two workers, does not make them fewer.
+TEST(LoadMemory, ScratchMemoryOfTheCallTakesNoneFromItsLoads) {
+  executor on({.threads = 2, .memory_bytes = 8 * mib});
+  const tiles_of_2_mib source;
+  const tiled_elements tiles{.source = &source, .seen = axis_map::identity(source.shape())};
+  const std::vector<loop_operand> operands{tiled_operand(tiles, source.shape())};
+  const pass_options options{.scratch_bytes = 4096};
+  const way chosen = choose_way(operands, options, on);
+  std::atomic<int> units = 0;
+  run_pass(operands, options, chosen, on, [&](const unit&) { ++units; });
+  EXPECT_EQ(units, 8);
+  const std::size_t of_loads = 2 * 2 * mib, of_cache = 2 * 2 * mib, of_scratch = 2 * 4096;
+  EXPECT_EQ(state_of(on).tokens.peak_bytes(), of_loads + of_cache + of_scratch);
 }
 
 }  // namespace

@@ -12,8 +12,10 @@
 #include <span>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "parallel/executor/tile_loop.hpp"
+#include "parallel/ways/tiled_operands.hpp"
 #include "shale/apply.hpp"
 #include "shale/mapped_file.hpp"
 #include "support/bounded.hpp"
@@ -120,6 +122,51 @@ TEST(SharedWork, AChildThatAProgressSinkForkedEnds) {
   });
 }
 
+// A sink of two tiles, whose first store forks.
+class forking_sink final : public tile_source {
+ public:
+  shale::dtype dtype() const noexcept override { return dtype::float32; }
+  const dims& shape() const noexcept override { return shape_; }
+  const dims& tile_shape() const noexcept override { return tile_shape_; }
+  std::uint64_t stored_bytes(const dims&) const override { return 0; }
+  void load(const dims&, const tensor&) const override { ADD_FAILURE() << "a tile was loaded"; }
+  void store(const dims&, const tensor&) override {
+    if (in_child_) std::_Exit(1);
+    if (stored_++ > 0) return;
+    child_ = forked();
+    in_child_ = child_ == 0;
+  }
+  pid_t child() const { return child_; }
+  bool in_child() const { return in_child_; }
+  int stored() const { return stored_; }
+
+ private:
+  dims shape_{20};
+  dims tile_shape_{10};
+  pid_t child_ = -1;
+  bool in_child_ = false;
+  int stored_ = 0;
+};
+
+// The child does not go on with the next tile of the unit.
+TEST(SharedWork, AChildThatASinkOfTilesForkedEnds) {
+  expect_to_end([] {
+    forking_sink sink;
+    const parallel::tiled_elements tiles{.sink = &sink};
+    const std::vector<parallel::loop_operand> operands{
+        {.values = tensor::zeros({20}, dtype::float32), .written = true, .tiles = &tiles}};
+    executor on({.threads = 2});
+    parallel::tiled_operands stored(operands, 0, on);
+    {
+      const parallel::shared_work shared;
+      stored.store(0, {{0}, {20}}, operands[0].values);
+    }
+    if (sink.in_child()) std::_Exit(1);
+    EXPECT_EQ(end_of(sink.child()), -SIGABRT);
+    EXPECT_EQ(sink.stored(), 2);
+  });
+}
+
 // The threads that read ahead are not in the child, which would wait for the windows that they
 // read.
 TEST(SharedWork, AChildOfAStreamingKernelEnds) {
@@ -178,6 +225,33 @@ TEST(SharedWork, AChildMayComputeAndEndInsideIt) {
         std::_Exit(sum == 45 ? 7 : 1);
       }
       EXPECT_EQ(end_of(child), 7);
+      ++ended;
+    });
+    EXPECT_EQ(ended, 1);
+  });
+}
+
+// A call that the child makes there has no other threads, so a child of the child goes on with it.
+TEST(SharedWork, AGrandchildGoesOnWithACallOfTheChild) {
+  expect_to_end([] {
+    executor on({.threads = 2}), one({.threads = 1});
+    std::atomic<int> inside = 0, ended = 0;
+    parallel::parallel_for_tiles(on, 2, [&](index_t tile, int) {
+      ++inside;
+      await(inside, 2);
+      if (tile == 0) return await(ended, 1);
+      const pid_t child = forked();
+      if (child == 0) {
+        pid_t grandchild = -1;
+        int tiles = 0;
+        parallel::parallel_for_tiles(one, 5, [&](index_t number, int) {
+          ++tiles;
+          if (number == 2) grandchild = forked();
+        });
+        if (grandchild == 0) std::_Exit(tiles == 5 ? 7 : 1);
+        std::_Exit(end_of(grandchild) == 7 && tiles == 5 ? 5 : 1);
+      }
+      EXPECT_EQ(end_of(child), 5);
       ++ended;
     });
     EXPECT_EQ(ended, 1);

@@ -104,6 +104,19 @@ class Torch(ShaleCase):
         self.assert_same(torch_files.load(self.path / "x.t7"), np.array([1, 0], np.uint8))
         self.assertEqual(self.files(), ["dem.npz", "x.npy", "x.t7"])
 
+    def test_a_file_with_such_a_dtype_is_refused_before_an_array_is_read(self):
+        values = np.arange(1000, dtype=np.float64)
+        np.savez(self.path / "mixed.npz", a=values, b=np.ones(3, np.bool_))
+        damaged = bytearray((self.path / "mixed.npz").read_bytes())
+        damaged[damaged.index(values[500:510].tobytes())] ^= 1
+        (self.path / "mixed.npz").write_bytes(damaged)
+        self.shale("convert", "mixed.npz:a", "x.t7", code=CORRUPT)
+        err = self.shale("convert", "mixed.npz", "x.t7", code=UNSUPPORTED).err
+        self.assertIn("mixed.npz:b", err)
+        self.shale("convert", "mixed.npz", "x.t7", "--as", "complex64", code=UNSUPPORTED)
+        self.shale("convert", "mixed.npz", "x.t7", "--as", "float32", code=CORRUPT)
+        self.assertEqual(self.files(), ["dem.npz", "mixed.npz"])
+
     def test_targets_are_replaced_whole_and_only_with_force(self):
         self.net()
         before = (self.path / "net.t7").read_bytes()

@@ -81,12 +81,24 @@ std::vector<array_facts> every_array(input_files& files, const address& source) 
   return all;
 }
 
-// Copies every array of a file into one archive or file of Torch7, which `archive` writes.
+// Refuses arrays that a file of Torch7 cannot hold, before the first of them is read.
+void require_t7_dtypes(const std::vector<array_facts>& arrays, const address& source,
+                       std::optional<dtype> type) {
+  for (const array_facts& array : arrays) {
+    address from = source;
+    from.array = array.name;
+    with_context([&] { return "convert " + printable(from.label()); },
+                 [&] { require_t7_dtype(type.value_or(array.type)); });
+  }
+}
+
+// Copies `arrays` of a file into one archive or file of Torch7, which `archive` writes.
 template <class Writer>
-std::vector<conversion> into_archive(Writer archive, input_files& files, const address& source,
+std::vector<conversion> into_archive(Writer archive, const std::vector<array_facts>& arrays,
+                                     input_files& files, const address& source,
                                      const address& target, std::optional<dtype> type) {
   std::vector<conversion> all;
-  for (const array_facts& array : every_array(files, source)) {
+  for (const array_facts& array : arrays) {
     address from = source;
     from.array = array.name;
     const operand read = files.open(from);
@@ -187,11 +199,13 @@ std::vector<conversion> convert(input_files& files, const address& source, const
     require_replaceable(target.file, options.writing);
     const existing_file existing =
         options.writing.force ? existing_file::replace : existing_file::refuse;
-    return target.format == file_format::npz
-               ? into_archive(npz_writer(target.file, {.existing = existing}), files, source,
-                              target, type)
-               : into_archive(t7_writer(target.file, {.existing = existing}), files, source, target,
-                              type);
+    const std::vector<array_facts> arrays = every_array(files, source);
+    if (target.format == file_format::npz)
+      return into_archive(npz_writer(target.file, {.existing = existing}), arrays, files, source,
+                          target, type);
+    require_t7_dtypes(arrays, source, type);
+    return into_archive(t7_writer(target.file, {.existing = existing}), arrays, files, source,
+                        target, type);
   }
   if (whole) return into_container(files, source, target, type, options);
   require_no_other_members(target);

@@ -23,8 +23,8 @@ struct array_facts {
   dims shape;
   std::string kind;  ///< "dense", "chunked", "mapped", "deflated", …
   std::optional<dims> chunk_shape;
-  std::string codec;  ///< empty if no codec encodes the elements
-  std::uint64_t stored_bytes = 0;
+  std::string codec;               ///< empty if no codec encodes the elements
+  std::uint64_t stored_bytes = 0;  ///< of an ASCII file of Torch7: of its elements in memory
   std::uint64_t logical_bytes = 0;
   std::optional<std::string> fill_value;
   std::optional<std::uint64_t> modified;  ///< the generation that changed the array last

@@ -20,7 +20,7 @@ namespace {
 
 // Classes of Lua have names like nn.SpatialConvolution. The limit keeps names out of messages that
 // are something else.
-constexpr std::int32_t class_bytes_max = 1024;
+constexpr std::int32_t class_bytes_max = 128;
 
 // As for tensors in memory: sums of two positions do not overflow when they count bytes.
 constexpr index_t bytes_max = index_t{1} << 62;

@@ -15,6 +15,7 @@
 #include "interop/t7/paths.hpp"
 #include "interop/t7/shared_storages.hpp"
 #include "interop/t7/text_elements.hpp"
+#include "shale/executor.hpp"
 
 namespace shale {
 
@@ -157,7 +158,7 @@ t7_array t7_file::implementation::describe(std::size_t place, std::string_view n
 }
 
 storage t7_file::implementation::storage_at(std::size_t place) const {
-  return storages.get(place, [&] {
+  return storages.get(place, executor::current().memory_bytes() / 4, [&] {
     const interop::t7::object& stored = tree.objects[place];
     return is_binary(stored)
                ? interop::read_elements(file, place_of(stored), access::read_only).storage()

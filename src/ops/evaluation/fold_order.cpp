@@ -22,14 +22,33 @@ bool is_same(const pass_operand& a, const pass_operand& b) {
          a.values.is_set_to(b.values);
 }
 
-operand_order order_of(const pass_operand& operand) {
-  operand_order result{.item_bytes = operand.item_bytes()};
-  if (operand.tiles) {
-    result.from = operand.tiles->seen.from;
-    result.step = operand.tiles->seen.step;
-    result.tile_shape = operand.tiles->source->tile_shape();
-    return result;
+operand_order order_of_tiles(const parallel::tiled_elements& tiles, std::size_t item_bytes) {
+  const parallel::axis_map& seen = tiles.seen;
+  const dims& shape = tiles.source->shape();
+  const dims& extents = tiles.source->tile_shape();
+  operand_order result{.item_bytes = item_bytes,
+                       .from = seen.from,
+                       .step = seen.step,
+                       .tile_shape = extents,
+                       .first = dims::filled(shape.size(), 0)};
+  dims last = seen.base;
+  for (index_t axis = 0; axis < seen.rank(); ++axis) {
+    const index_t from = seen.from[axis];
+    if (from < 0 || seen.shape[axis] <= 1) continue;
+    const index_t end = seen.base[from] + (seen.shape[axis] - 1) * seen.step[axis];
+    last[from] = std::max(seen.base[from], end);
+    result.first[from] = seen.base[from] % extents[from];
   }
+  for (index_t axis = 0; axis < shape.size(); ++axis) {
+    const index_t start = last[axis] - last[axis] % extents[axis];
+    result.last_tile.push_back(std::min(extents[axis], shape[axis] - start));
+  }
+  return result;
+}
+
+operand_order order_of(const pass_operand& operand) {
+  if (operand.tiles) return order_of_tiles(*operand.tiles, operand.item_bytes());
+  operand_order result{.item_bytes = operand.item_bytes()};
   for (index_t axis = 0; axis < operand.values.rank(); ++axis) {
     const bool moves = operand.values.shape()[axis] != 1;
     result.strides_bytes.push_back(

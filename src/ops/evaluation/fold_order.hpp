@@ -14,13 +14,19 @@
 namespace shale::ops {
 
 /// The layout of an operand, as far as it decides the order of a pass. Of a tensor it has the
-/// strides in bytes, and of a view of a tile source the map and the tiles.
+/// strides in bytes, and of a view of a tile source the map and the tiles that it touches.
+///
+/// A unit whose elements lie in one tile is folded inside it, with the tile's strides, and others
+/// are gathered first. Which of both it is follows from where the view lies between the edges of
+/// tiles; the strides follow from the extents of the tile, which is cut at the edge of the source.
 struct operand_order {
   std::size_t item_bytes = 0;
   dims strides_bytes = {};
   dims from = {};
   dims step = {};
   dims tile_shape = {};
+  dims first = {};  ///< where the view begins in a tile; 0 along axes on which it has one position
+  dims last_tile = {};  ///< the extents of the tiles that hold the view's last positions
 
   friend bool operator==(const operand_order&, const operand_order&) = default;
 };

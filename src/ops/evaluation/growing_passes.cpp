@@ -24,10 +24,10 @@ constexpr std::size_t compared_nodes_max = 256;
 // Whether a reduction may join. Reading positions changes the order in which a pass folds.
 bool can_fold(const growing_pass& into, const stage& added) {
   bool positions = find_reducer(added.kind, added.input->type)->reads_positions;
-  bool ordered = depends_on_order(added.kind);
+  bool ordered = depends_on_order(added.kind, added.input->type);
   for (const auto& known : into.made.reductions) {
     positions = positions || find_reducer(known.kind, known.value->type)->reads_positions;
-    ordered = ordered || depends_on_order(known.kind);
+    ordered = ordered || depends_on_order(known.kind, known.value->type);
   }
   return !(positions && ordered);
 }
@@ -47,10 +47,10 @@ bool keeps_orders(growing_pass& into, const stage& added, const std::vector<node
   bool one_value = true;
   for (const auto& known : into.made.reductions) {
     values.push_back(known.value);
-    has_order = has_order || depends_on_order(known.kind);
+    has_order = has_order || depends_on_order(known.kind, known.value->type);
     one_value = one_value && known.value == added.input;
   }
-  const bool needs_order = depends_on_order(added.kind);
+  const bool needs_order = depends_on_order(added.kind, added.input->type);
   if (one_value) return true;
   if (!has_order && !needs_order) {
     into.folds.reset();

@@ -7,6 +7,7 @@
 // thread may be a helper, which has no caller in the child.
 #pragma once
 
+#include <cstdint>
 #include <utility>
 
 #include "storage/system/fork_handlers.hpp"
@@ -19,30 +20,40 @@ namespace shale::parallel {
 ///          reverse order
 class shared_work {
  public:
-  shared_work() noexcept : outer_(std::exchange(inside(), true)) {}
-  ~shared_work() { inside() = outer_; }
+  shared_work() noexcept : outer_(std::exchange(mark(), mark_of(detail::fork_generation()))) {}
+  ~shared_work() { mark() = outer_; }
   shared_work(const shared_work&) = delete;
   shared_work& operator=(const shared_work&) = delete;
 
-  /// Whether the calling thread is inside shared work.
-  static bool& inside() noexcept {
-    static thread_local bool marked = false;
+  /// Whether the calling thread is inside shared work, of this process or of one that forked it.
+  static bool inside() noexcept { return mark() != 0; }
+
+  /// Whether the innermost shared work was begun by the process of that number of forks.
+  static bool inside_of(unsigned generation) noexcept { return mark() == mark_of(generation); }
+
+ private:
+  static std::uint64_t mark_of(unsigned generation) noexcept {
+    return std::uint64_t{generation} + 1;
+  }
+  static std::uint64_t& mark() noexcept {
+    static thread_local std::uint64_t marked = 0;
     return marked;
   }
 
- private:
-  const bool outer_;
+  const std::uint64_t outer_;
 };
 
 /// Lives while the engine calls a foreign function. If the function returns, or throws, in a child
-/// that it forked, and the thread is inside shared work, the destructor ends the child by SIGABRT,
-/// with a message on standard error. A child that was made without the handlers of fork is not
-/// noticed.
+/// that it forked, and the thread is inside shared work of the process that called the function,
+/// the destructor ends the child by SIGABRT, with a message on standard error. In work of a process
+/// before that one, a call of its own has no other threads. A child that was made without the
+/// handlers of fork is not noticed.
 class foreign_call {
  public:
   foreign_call() noexcept : generation_(detail::fork_generation()) {}
   ~foreign_call() {
-    if (detail::fork_generation() != generation_ && shared_work::inside()) end_child();
+    if (detail::fork_generation() != generation_ && shared_work::inside_of(generation_))
+      end_child();
   }
   foreign_call(const foreign_call&) = delete;
   foreign_call& operator=(const foreign_call&) = delete;

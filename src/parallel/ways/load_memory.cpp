@@ -8,6 +8,9 @@ namespace shale::parallel {
 
 namespace {
 
+// More than any process can have. So many can be held by 255 calls at once without an overflow.
+constexpr std::uint64_t tokens_max = std::uint64_t{1} << 56;
+
 std::uint64_t elements_of_tile(const plan& cut) {
   return static_cast<std::uint64_t>(element_count(cut.tile_shape()));
 }
@@ -82,7 +85,8 @@ load_memory::load_memory(const way& chosen, std::span<const loop_operand> operan
       detail::saturating_add(detail::saturating_mul(gathered.unit, workers), gathered.cut);
   cache_bytes_ = std::min(std::max<std::uint64_t>(used, left / 4), gathered.sources);
   const std::uint64_t running = detail::saturating_mul(load_bytes, workers);
-  tokens_.emplace(tokens, detail::saturating_add(running, cache_bytes_));
+  const std::uint64_t all = detail::saturating_add(running, cache_bytes_);
+  tokens_.emplace(tokens, std::min(all, tokens_max));
 }
 
 }  // namespace shale::parallel

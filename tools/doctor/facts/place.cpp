@@ -18,6 +18,7 @@
 #include "shale/error.hpp"
 #include "shale/npz.hpp"
 #include "shale/raw.hpp"
+#include "shale/t7.hpp"
 
 namespace shale::tools {
 
@@ -117,6 +118,9 @@ void open_as_commands_do(const std::string& path) {
       return;
     case file_format::npz:
       static_cast<void>(npz_file::open(path));
+      return;
+    case file_format::t7:
+      static_cast<void>(t7_file::open(path));
       return;
     case file_format::raw:
       static_cast<void>(read_raw(path, dtype::uint8, {.shape = dims{0}}));

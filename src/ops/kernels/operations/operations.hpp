@@ -110,10 +110,12 @@ enum class reduction : std::uint8_t {
   count_
 };
 
-/// Whether the bits of a result depend on the order in which values are folded.
-constexpr bool depends_on_order(reduction kind) noexcept {
-  return kind == reduction::sum || kind == reduction::product || kind == reduction::mean ||
-         kind == reduction::variance || kind == reduction::deviation;
+/// Whether the bits of a result depend on the order in which values of that dtype are folded. Sums
+/// and products of integers and bools do not, because they wrap.
+inline bool depends_on_order(reduction kind, dtype type) {
+  if (kind == reduction::sum || kind == reduction::product)
+    return !is_integer(type) && type != dtype::boolean;
+  return kind == reduction::mean || kind == reduction::variance || kind == reduction::deviation;
 }
 
 /// One reduction of values of one dtype. Every result has a state, and blocks of values are folded
