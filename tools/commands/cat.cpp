@@ -68,10 +68,12 @@ void print_block(const tensor& block, bool ends_rows) {
 }
 
 // Each block is read once, so that the file's pages need not stay resident when it is printed.
-void let_go(const operand& source) {
-  if (!source.elements) return;
-  const storage& bytes = source.elements->storage();
-  bytes.evict({0, bytes.size_bytes()});
+void let_go(const tensor& printed) {
+  const auto positions = printed.layout().extent();
+  if (!positions) return;
+  const std::size_t item = item_bytes(printed.dtype());
+  const auto elements = static_cast<std::size_t>(positions->last - positions->first + 1);
+  printed.storage().evict({static_cast<std::size_t>(positions->first) * item, elements * item});
 }
 
 void print_csv(const operand& source) {
@@ -80,7 +82,11 @@ void print_csv(const operand& source) {
     throw error(
         errc::invalid_argument, "cat --csv prints one or two axes",
         {fmt::format("got shape {}: choose a slice, as in array[0]", to_string(values.shape()))});
-  while (values.rank() < 2) values = values.expand_dims(values.rank());
+  std::optional<tensor> stored = source.elements;
+  while (values.rank() < 2) {
+    values = values.expand_dims(values.rank());
+    if (stored) stored = stored->expand_dims(stored->rank());
+  }
   const index_t rows = values.shape()[0];
   const index_t columns = values.shape()[1];
   if (values.size() == 0) return;
@@ -89,12 +95,13 @@ void print_csv(const operand& source) {
   const index_t block_columns = std::min(columns, fitting);
   const index_t block_rows = std::max<index_t>(fitting / columns, 1);
   for (index_t row = 0; row < rows; row += block_rows) {
-    const expr band = values.narrow(0, row, std::min(block_rows, rows - row));
+    const index_t height = std::min(block_rows, rows - row);
+    const expr band = values.narrow(0, row, height);
     for (index_t column = 0; column < columns; column += block_columns) {
       const index_t width = std::min(block_columns, columns - column);
       throw_if_interrupted();
       print_block(eval(band.narrow(1, column, width)), column + width == columns);
-      let_go(source);
+      if (stored) let_go(stored->narrow(0, row, height).narrow(1, column, width));
     }
   }
 }

@@ -94,7 +94,8 @@ std::uint64_t change_existing_container(const std::string& file,
 
 std::vector<std::string> replace_container(const std::string& file,
                                            const std::function<void(transaction&)>& fill) {
-  auto [present, hold] = begin_change(file);
+  auto begun = begin_change(file);
+  transaction& hold = begun.second;
   unfinished_file unfinished(file, existing_file::replace);
   return unfinished.naming_target([&] {
     fill_new(unfinished, fill);
