@@ -152,6 +152,7 @@ TEST_F(DenseGrowth, DoesNotCarryDamageOn) {
     EXPECT_NE(text.find("[corrupt]"), std::string::npos) << text;
     EXPECT_NE(text.find("segment 4 of 'a'"), std::string::npos) << text;
     EXPECT_EQ(code_of([&] { next.resize("a", {19, row}); }), errc::corrupt);
+    EXPECT_EQ(code_of([&] { next.resize("a", {20, row + 1}); }), errc::corrupt);
     EXPECT_EQ(next.find("a")->shape(), (dims{20, row}));
     next.resize("a", {16, row});  // leaves the damaged unit out
     next.commit();
@@ -229,9 +230,10 @@ TEST_F(DenseGrowth, RemembersLostBytes) {
   const auto bytes_before = std::filesystem::file_size(path_);
   transaction next = file_.begin();
   const tensor mapped = next.update("a").map();
+  const auto elements = mapped.as<float, 2>();
   const auto bytes = std::filesystem::file_size(path_);
   std::filesystem::resize_file(path_, bytes_before);
-  mapped.set({11, 0}, 3);  // survives, and leaves a mark
+  elements(11, 0) = 3;  // survives, and leaves a mark
   std::filesystem::resize_file(path_, bytes);
   EXPECT_EQ(code_of([&] { next.resize("a", {8, row}); }), errc::io);
   EXPECT_EQ(code_of([&] { next.commit(); }), errc::io);

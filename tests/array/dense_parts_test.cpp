@@ -352,7 +352,6 @@ TEST_F(DenseParts, AreJoinedWhenAnArrayHasTooManyExtents) {
   tensor wanted = values.clone();
   write("a", values);
   for (index_t round = 0; round < 4; ++round) {
-    const std::vector<format::extent> before = extents_of("a");
     change([&](transaction& next) {
       const writable_array a = next.update("a");
       for (index_t row = round % 2 * 2; row < 24; row += 4) {  // every other unit

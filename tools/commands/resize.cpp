@@ -60,8 +60,8 @@ void add_resize(command_line& line) {
   options->engine.add_to(*command);
   command->footer(
       "The array keeps the elements that both shapes have. New elements read as the fill value\n"
-      "(those of a dense array as 0), also where the array was longer before. Elements that are cut off are lost to later\n"
-      "generations; processes that read the array can finish.\n"
+      "(those of a dense array as 0), also where the array was longer before. Elements that are\n"
+      "cut off are lost to later generations; processes that read the array can finish.\n"
       "\n"
       "Examples:\n"
       "  shale resize log.shale:plate 1000,256,256\n"

@@ -32,8 +32,12 @@ struct array::implementation {
   // The generation that the array belongs to; nothing if a transaction writes it.
   std::optional<format::generation_view> view;
 
-  // The bytes of a dense array. That of a generation is mapped at the first use, that of a
-  // transaction from the beginning.
+  // The transaction that writes a dense array, and the array there, which maps its bytes when they
+  // are first used; null for others.
+  std::shared_ptr<arrays::shared_transaction> writer;
+  std::shared_ptr<arrays::written_array> written;
+
+  // The bytes of a dense array of a generation, mapped at the first use.
   detail::fork_safe_mutex mapping;
   std::shared_ptr<detail::stored_sums> sums;
   storage mapped;

@@ -81,10 +81,10 @@ void dense_resize::give_back() noexcept {
 }
 
 void dense_resize::prepare() {
+  if (bytes_before_ == 0 || bytes_after_ == 0) return allocate(bytes_after_);
   if (array_.shared && !sums_)
     sums_ = std::make_shared<const std::vector<std::uint64_t>>(
         owner_.base_->dense_checksums(array_.record));
-  if (bytes_before_ == 0 || bytes_after_ == 0) return allocate(bytes_after_);
   const bool in_place = same_rows_ && (!array_.shared || array_.shared->can_be_cut) &&
                         can_be_cut(array_.record.dense());
   if (!in_place) return copy_all();

@@ -32,8 +32,10 @@ std::vector<moved_bytes> unit_copies::claim(const byte_interval& units) {
     if (!array_.shared) return {};
     shared_bytes& shared = *array_.shared;
     const byte_interval all{0, format::array_bytes(array_.record)};
+    // Each further extent would make every later write look through all of them.
+    const bool few_extents = array_.record.dense().extents.size() <= dense_extents_max;
     const std::vector<byte_interval> missing =
-        without(shared.can_be_cut ? units : all, shared.copied);
+        without(shared.can_be_cut && few_extents ? units : all, shared.copied);
     const bool waits = std::any_of(missing.begin(), missing.end(), [&](const byte_interval& range) {
       return std::any_of(shared.in_work.begin(), shared.in_work.end(),
                          [&](const byte_interval& other) {
