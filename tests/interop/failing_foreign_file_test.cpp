@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <mutex>
@@ -44,7 +45,9 @@ class FailingForeignFile : public testing::TestWithParam<foreign> {
 
   void prepare(bool replaces) const {
     std::filesystem::remove(path_);
-    if (replaces) test::write_file(path_, old_bytes_);
+    if (!replaces) return;
+    test::write_file(path_, old_bytes_);
+    std::filesystem::permissions(path_, old_permissions);
   }
 
   // Makes one call after the other fail while a new file is written, and while a file is replaced.
@@ -71,6 +74,9 @@ class FailingForeignFile : public testing::TestWithParam<foreign> {
           const std::string bytes = test::read_file(path_);
           ASSERT_TRUE(bytes == new_bytes_ || (went.code && replaces && bytes == old_bytes_))
               << failed << ": " << went.text;
+          if (replaces) {
+            ASSERT_EQ(std::filesystem::status(path_).permissions(), old_permissions) << failed;
+          }
         }
         ASSERT_EQ(open_descriptors(), descriptors) << failed;
         ASSERT_EQ(test::mappings_of(path_), 0u) << failed;
@@ -82,6 +88,9 @@ class FailingForeignFile : public testing::TestWithParam<foreign> {
   bool names_file(const outcome& went) const {
     return went.text.find(files_.path()) != std::string::npos;
   }
+
+  // No file gets these if it is made as a new one.
+  static constexpr auto old_permissions = std::filesystem::perms(0750);
 
   test::scratch_directory files_;
   const std::string path_ = files_ / "a.file";
