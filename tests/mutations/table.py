@@ -1684,7 +1684,7 @@ MUTATIONS = [
     mutation("filled-slices-wrap", "ops/functions/indexing/scatter.cpp", "index_fill",
              "a number that does not fit is converted",
              "full({}, value, out.dtype())", "expr(value)",
-             "Scatter.StoresNothing*"),
+             "Scatter.FillsNothing*"),
     mutation("far-quantiles-at-infinity", "ops/functions/ordering/order_statistics.cpp", "between",
              "a difference that overflows makes the quantile between infinite",
              "!std::isfinite(distance)", "std::isnan(distance)",
