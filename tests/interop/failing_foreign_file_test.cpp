@@ -65,9 +65,10 @@ class FailingForeignFile : public testing::TestWithParam<foreign> {
         const std::string failed = test::failed_call();
         failures_ += went.code.has_value();
         ASSERT_TRUE(allowed(went, failed)) << failed << ": " << went.text;
-        if (how != failing::partially && (failed == "fsync" || failed == "msync")) {
-          ASSERT_TRUE(went.code) << "a failed sync was passed over";
-        }
+        for (const char* const decisive : {"fsync", "msync", "fstatat"})
+          if (how != failing::partially && failed == decisive) {
+            ASSERT_TRUE(went.code) << "a failed " << decisive << " was passed over";
+          }
         const auto names = files_.names();
         if (!names.empty() || replaces || !went.code) {
           ASSERT_EQ(names, std::vector<std::string>{"a.file"}) << failed << ": " << went.text;
