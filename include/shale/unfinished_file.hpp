@@ -25,7 +25,8 @@ class unfinished_file {
   /// is held open, so that the file is found again after the folder was renamed.
   /// Throws   already_exists (unless the target may be replaced), invalid_argument (the target is
   ///          no regular file; its name is empty, is too long or has a zero byte; `keep`),
-  ///          not_found and access_denied (the folder), out_of_memory, io
+  ///          not_found and access_denied (the folder), out_of_memory, io (also if the system does
+  ///          not tell whether there is a file)
   unfinished_file(const std::string& target, existing_file existing);
   ~unfinished_file();
   unfinished_file(unfinished_file&& other) noexcept;
@@ -103,13 +104,15 @@ class unfinished_file {
   /// Returns  the owners, which differ where this process may not set them; nothing if there is no
   ///          file to replace
   /// Throws   invalid_argument (published, moved from, in a forked child; no regular file is at
-  ///          path()), not_found (nothing is there), io (another file is there, or it cannot be
-  ///          opened)
+  ///          path()), not_found (nothing is there), io (another file is there, it cannot be
+  ///          opened, or the system does not tell owner and permissions of one of the files)
   std::optional<owners> take_over_owner();
 
   /// Makes the bytes durable, gives the file the name of the target, and makes the name durable.
   /// The file gets the permissions of a file that it replaces, without set-user-ID, set-group-ID
-  /// and sticky bits, and its owner and group if this process may set them. The system reports a
+  /// and sticky bits, and its owner and group if this process may set them. If another file has
+  /// taken the target's name since this object was made, the new file gets only permissions that
+  /// both files have, and only an owner and a group that both have. The system reports a
   /// failed write only once. If the file was made in `create` or by `create_file`, `publish` finds
   /// such a failure even if a flush or another process got the report. For other files it misses a
   /// failure that was already reported to somebody else.
@@ -117,9 +120,10 @@ class unfinished_file {
   /// Throws   invalid_argument (published, moved from, in a forked child); already_exists
   ///          (with `refuse`: the target was made meanwhile); io and out_of_space, also at each
   ///          further call, if bytes are lost; not_found (nothing is at path()); access_denied; io
-  ///          if another file is at path(), if it cannot be opened to get the permissions, or if
-  ///          the folder could not be synced after the rename: the target is there, but may be gone
-  ///          after a power cut
+  ///          if another file is at path(), if it cannot be opened to get the permissions, if the
+  ///          system does not tell owner and permissions of one of the files, or if the folder
+  ///          could not be synced after the rename: the target is there, but may be gone after a
+  ///          power cut
   void publish();
 
   /// As `publish`, but does not sync the file: the caller has made its bytes durable.

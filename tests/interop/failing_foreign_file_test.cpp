@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <mutex>
@@ -44,7 +45,9 @@ class FailingForeignFile : public testing::TestWithParam<foreign> {
 
   void prepare(bool replaces) const {
     std::filesystem::remove(path_);
-    if (replaces) test::write_file(path_, old_bytes_);
+    if (!replaces) return;
+    test::write_file(path_, old_bytes_);
+    std::filesystem::permissions(path_, old_permissions);
   }
 
   // Makes one call after the other fail while a new file is written, and while a file is replaced.
@@ -62,15 +65,19 @@ class FailingForeignFile : public testing::TestWithParam<foreign> {
         const std::string failed = test::failed_call();
         failures_ += went.code.has_value();
         ASSERT_TRUE(allowed(went, failed)) << failed << ": " << went.text;
-        if (how != failing::partially && (failed == "fsync" || failed == "msync")) {
-          ASSERT_TRUE(went.code) << "a failed sync was passed over";
-        }
+        for (const char* const decisive : {"fsync", "msync", "fstatat"})
+          if (how != failing::partially && failed == decisive) {
+            ASSERT_TRUE(went.code) << "a failed " << decisive << " was passed over";
+          }
         const auto names = files_.names();
         if (!names.empty() || replaces || !went.code) {
           ASSERT_EQ(names, std::vector<std::string>{"a.file"}) << failed << ": " << went.text;
           const std::string bytes = test::read_file(path_);
           ASSERT_TRUE(bytes == new_bytes_ || (went.code && replaces && bytes == old_bytes_))
               << failed << ": " << went.text;
+          if (replaces) {
+            ASSERT_EQ(std::filesystem::status(path_).permissions(), old_permissions) << failed;
+          }
         }
         ASSERT_EQ(open_descriptors(), descriptors) << failed;
         ASSERT_EQ(test::mappings_of(path_), 0u) << failed;
@@ -82,6 +89,9 @@ class FailingForeignFile : public testing::TestWithParam<foreign> {
   bool names_file(const outcome& went) const {
     return went.text.find(files_.path()) != std::string::npos;
   }
+
+  // No file gets these if it is made as a new one.
+  static constexpr auto old_permissions = std::filesystem::perms(0750);
 
   test::scratch_directory files_;
   const std::string path_ = files_ / "a.file";

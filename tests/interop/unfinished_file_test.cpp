@@ -224,6 +224,86 @@ TEST_F(UnfinishedFile, KeepsThePermissionsOfAFileThatIsRemovedMeanwhile) {
   EXPECT_EQ(std::filesystem::status(target()).permissions(), std::filesystem::perms(0640));
 }
 
+// A user who may write to the folder can give the old file's name to another file.
+TEST_F(UnfinishedFile, IsOpenToNobodyWhoCouldNotOpenTheOldFile) {
+  struct modes {
+    unsigned old, other, wanted;
+  };
+  for (const modes& each :
+       {modes{0600, 0666, 0600}, modes{0640, 0604, 0600}, modes{0644, 0600, 0600}}) {
+    write(target(), "old");
+    std::filesystem::permissions(target(), std::filesystem::perms(each.old));
+    unfinished_file file(target(), existing_file::replace);
+    file.create([&] { write(file.path(), "new"); });
+    std::filesystem::rename(target(), directory_ + "/taken");
+    write(target(), "another's");
+    std::filesystem::permissions(target(), std::filesystem::perms(each.other));
+    file.publish();
+    EXPECT_EQ(read(target()), "new");
+    EXPECT_EQ(std::filesystem::status(target()).permissions(), std::filesystem::perms(each.wanted));
+  }
+}
+
+TEST_F(UnfinishedFile, TakesPermissionsThatTheOldFileGetsMeanwhile) {
+  for (const unsigned changed : {0400u, 0644u}) {
+    write(target(), "old");
+    std::filesystem::permissions(target(), std::filesystem::perms(0600));
+    unfinished_file file(target(), existing_file::replace);
+    file.create([&] { write(file.path(), "new"); });
+    std::filesystem::permissions(target(), std::filesystem::perms(changed));
+    file.publish();
+    EXPECT_EQ(std::filesystem::status(target()).permissions(), std::filesystem::perms(changed));
+    std::filesystem::remove(target());
+  }
+}
+
+TEST_F(UnfinishedFile, IsGivenToNoUserWhoPutsAFileInThePlaceOfTheOldOne) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  constexpr uid_t other = 65534;
+  const auto about = [](const std::string& path) {
+    struct stat result {};
+    EXPECT_EQ(::stat(path.c_str(), &result), 0) << path;
+    return result;
+  };
+  write(target(), "old");
+  ASSERT_EQ(::chmod(target().c_str(), 0600), 0);
+  const gid_t group = about(target()).st_gid;
+  unfinished_file file(target(), existing_file::replace);
+  file.create([&] { write(file.path(), "new"); });
+  std::filesystem::rename(target(), directory_ + "/taken");
+  write(target(), "another's");
+  ASSERT_EQ(::chown(target().c_str(), other, other), 0);
+  ASSERT_EQ(::chmod(target().c_str(), 0666), 0);
+  const auto owners = file.take_over_owner();
+  ASSERT_TRUE(owners);
+  EXPECT_EQ(owners->replaced.user, other);
+  EXPECT_EQ(owners->made.user, 0u);
+  file.publish();
+  EXPECT_EQ(about(target()).st_uid, 0u);
+  EXPECT_EQ(about(target()).st_gid, group);
+  EXPECT_EQ(about(target()).st_mode & 07777, 0600u);
+}
+
+// Two writers that replace one file of another user: the second finds the file of the first.
+TEST_F(UnfinishedFile, KeepsTheOwnerIfAnotherWriterHasReplacedTheFile) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  constexpr uid_t other = 65534;
+  write(target(), "old");
+  ASSERT_EQ(::chown(target().c_str(), other, other), 0);
+  ASSERT_EQ(::chmod(target().c_str(), 0640), 0);
+  unfinished_file first(target(), existing_file::replace);
+  unfinished_file second(target(), existing_file::replace);
+  for (unfinished_file* file : {&first, &second}) {
+    file->create([&] { write(file->path(), "new"); });
+    file->publish();
+    struct stat about {};
+    ASSERT_EQ(::stat(target().c_str(), &about), 0);
+    EXPECT_EQ(about.st_uid, other);
+    EXPECT_EQ(about.st_gid, other);
+    EXPECT_EQ(about.st_mode & 07777, 0640u);
+  }
+}
+
 TEST_F(UnfinishedFile, GetsItsOwnerAlsoIfItGetsItsNameByOtherMeans) {
   unfinished_file fresh(directory_ + "/new", existing_file::replace);
   fresh.create([&] { write(fresh.path(), "new"); });

@@ -284,6 +284,15 @@ class Elsewhere(Scratch):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(stub)
             path.chmod(0o755)
+        # What df says to the demo, whatever is free on this machine.
+        for free_mib in (516, 517):
+            path = cls.root / str(free_mib) / "df"
+            path.parent.mkdir()
+            path.write_text(f"#!/bin/sh\necho Avail\necho {free_mib}M\n")
+            path.chmod(0o755)
+
+    def path_with(self, free_mib):
+        return f"{self.root}/{free_mib}:{os.environ['PATH']}"
 
     def call(self, script, *arguments, status, **variables):
         command = os.path.relpath(self.source / "script" / script, self.root)
@@ -298,10 +307,13 @@ class Elsewhere(Scratch):
             self.assertIn(f"Usage: script/{script}", self.call(script, "--help", status=0))
 
     def test_the_demo_uses_the_folders_that_were_named(self):
+        model = re.search(r"^model=(\S+)$", (self.source / "script/demo").read_text(), re.M)[1]
+        if not os.access(model, os.R_OK):
+            self.skipTest(f"{model} is missing; script/setup installs it")
         calls = self.root / "calls"
         for build, folder in (("programs", "here"), (self.root / "programs", self.root / "there")):
             said = self.call("demo", "--size", "1MiB", "--build", build, "--dir", folder, status=9,
-                             SHALE_CALLS=str(calls))
+                             SHALE_CALLS=str(calls), PATH=self.path_with(517))
             self.assertIn("demo: FAILED", said)
             self.assertRegex(calls.read_text(), "^" + re.escape(f"{self.root}/programs/tools/shale in ")
                              + re.escape(f"{self.root / folder}/run-") + r"\w+\n$")
@@ -310,8 +322,15 @@ class Elsewhere(Scratch):
 
     def test_the_demo_takes_no_other_programs(self):
         for build in ("nowhere", self.root / "nowhere"):
-            said = self.call("demo", "--size", "1MiB", "--build", build, "--dir", "here", status=1)
+            said = self.call("demo", "--size", "1MiB", "--build", build, "--dir", "here", status=1,
+                             PATH=self.path_with(517))
             self.assertEqual(said, f"demo: {self.root}/nowhere/tools/shale is missing\n")
+
+    def test_the_demo_begins_only_with_enough_room(self):
+        said = self.call("demo", "--size", "1MiB", "--build", "programs", "--dir", "here", status=1,
+                         PATH=self.path_with(516))
+        self.assertEqual(said, f"demo: needs 517 MiB of free disk in {self.root}/here, found 516; "
+                               "try a smaller --size\n")
 
 
 if __name__ == "__main__":

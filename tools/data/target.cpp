@@ -68,7 +68,13 @@ tensor map_new_file(const unfinished_file& file, dtype type, const dims& shape) 
 written write_npy_file(const address& target, const expr& values, const target_options& options) {
   require_replaceable(target.file, options);
   npy_writer writer(target.file, values.dtype(), values.shape(), {.existing = existing(options)});
-  eval_into(writer.elements(), values);
+  try {
+    eval_into(writer.elements(), values);
+  } catch (error& failure) {
+    // The temporary file is gone when somebody reads the text.
+    failure.replace_in_text(writer.elements().storage().path(), target.file);
+    throw;
+  }
   replace_target([&] { writer.finish(); });
   return {.type = values.dtype(), .stored_bytes = writer.elements().size_bytes()};
 }

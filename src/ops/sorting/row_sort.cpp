@@ -39,7 +39,7 @@ class row_sorter {
 
  public:
   row_sorter(bool descends, index_t length)
-      : flip_(descends ? keys::last : bits{0}), descends_(descends), length_(length) {}
+      : flip_(descends ? keys::last : bits{0}), length_(length) {}
 
   void sort(const bits* from, bits* out) const {
     make_keys(out, from, length_);
@@ -146,7 +146,6 @@ class row_sorter {
   }
 
   bits flip_;
-  bool descends_;
   index_t length_;
 };
 
