@@ -195,7 +195,9 @@ TEST_F(DenseParts, OfAnArrayThatIsRemovedMeanwhileReachNothing) {
   change([&](transaction& next) {
     next.resize("a", {5, floats_in_unit});
     const writable_array a = next.resize("a", {4, floats_in_unit});
-    EXPECT_EQ(code_of([&] { a.write(expr(std::make_shared<removing>(next))); }), errc::not_found);
+    // The engine may notice the loss of the bytes before the array does.
+    const errc code = code_of([&] { a.write(expr(std::make_shared<removing>(next))); });
+    EXPECT_TRUE(code == errc::not_found || code == errc::io) << name(code);
   });
   EXPECT_TRUE(equal_bits(at("b").map(), tensor::zeros({8, floats_in_unit}, dtype::float32)));
   EXPECT_EQ(findings_of(file_), "");

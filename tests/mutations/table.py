@@ -1289,7 +1289,7 @@ MUTATIONS = [
              "DenseGrowth.RemembersLostBytes"),
     mutation("lost-window-committed", "array/handles/writable_array.cpp", "store_in_mapped",
              "bytes that were lost during a write of a part are committed",
-             "owner->note_lost_bytes(*written);", "",
+             "if (into.storage().failed()) owner->note_lost_bytes(*written);", "",
              "DenseParts.LostDuringAWriteAreNotCommitted"),
     mutation("cut-segment-not-compared", "array/transaction/dense_resize.cpp", "copy_unit",
              "damage in the last segment gets a new checksum when the shape changes",

@@ -86,11 +86,14 @@ expr without_odd_bools(dtype type, const expr& values) {
 void writable_array::implementation::store_in_mapped(const tensor& into, const expr& values) const {
   try {
     eval_into(into, without_odd_bools(into.dtype(), values));
-    into.storage().check();
   } catch (...) {
     if (into.storage().failed()) owner->note_lost_bytes(*written);
     throw;
   }
+  if (!into.storage().failed()) return;
+  owner->note_lost_bytes(*written);
+  owner->require_writable(*written);  // a removed array has no bytes
+  into.storage().check();
 }
 
 // Errors of the caller's tile sources pass unchanged.

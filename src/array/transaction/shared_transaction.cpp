@@ -203,11 +203,10 @@ void shared_transaction::refuse_commit() noexcept {
   if (inner_) inner_->refuse_commit();
 }
 
-void shared_transaction::note_lost_bytes(const written_array& array) {
+void shared_transaction::note_lost_bytes(const written_array& array) noexcept {
   if (!is_of_this_process()) return;
   const std::lock_guard lock(state_lock_);
-  array.require_there();
-  if (inner_) inner_->refuse_commit();
+  if (inner_ && !array.removed) inner_->refuse_commit();
 }
 
 void shared_transaction::remove(std::string_view name) {

@@ -82,8 +82,7 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
 
   /// Called when a mapping of the array lost bytes. Makes `commit` refuse, unless the array was
   /// removed: its mappings are separated from the file then.
-  /// Throws   not_found if the array was removed
-  void note_lost_bytes(const written_array& array);
+  void note_lost_bytes(const written_array& array) noexcept;
 
   /// Gives an array another shape; earlier handles to it end (change.7).
   std::shared_ptr<written_array> resize(std::string_view name, const dims& shape);
