@@ -351,7 +351,7 @@ TEST_F(Expression, ErrorsPointAtThePlace) {
   EXPECT_EQ(caret("2 @ 3"), 2);
   EXPECT_EQ(caret("a << 2"), 2);
   EXPECT_EQ(caret("3 << -1"), 2);
-  EXPECT_EQ(caret("3 << 62"), 2);
+  EXPECT_EQ(caret("3 << 63"), 2);
   EXPECT_EQ(caret("2.0 >> 1"), 4);
   EXPECT_EQ(caret("a.reshape((4, 4))"), 2);
   EXPECT_EQ(caret("a.nope"), 2);
