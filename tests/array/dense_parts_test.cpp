@@ -96,7 +96,7 @@ TEST_F(DenseParts, OfNothingCostNothing) {
   EXPECT_TRUE(equal_bits(at("a").map(), test::seeded({8, floats_in_unit}, 1)));
 }
 
-// Several generations with readers, against plain vectors.
+// update.1: several generations with readers, against plain vectors.
 TEST_F(DenseParts, OfAnyShapeShowInTheirGenerationOnly) {
   std::mt19937 random(7);
   const auto below = [&](index_t n) { return static_cast<index_t>(random() % n); };
@@ -203,7 +203,7 @@ TEST_F(DenseParts, OfAnArrayThatIsRemovedMeanwhileReachNothing) {
   EXPECT_EQ(findings_of(file_), "");
 }
 
-// A unit that nobody writes keeps its checksums, right or wrong.
+// update.3: a unit that nobody writes keeps its checksums, right or wrong.
 TEST_F(DenseParts, DoNotCarryDamageOn) {
   write("a", test::seeded({3, floats_in_unit}, 1));
   const std::uint64_t damaged = *at("a").map().storage().file_offset() + unit_bytes + 4711;
@@ -239,6 +239,7 @@ TEST_F(DenseParts, AreComparedAtTheirNewPlace) {
   EXPECT_EQ(code_of([&] { at("a").map().storage().compare_checksums(); }), errc::corrupt);
 }
 
+// update.2
 TEST_F(DenseParts, OfOneUnitMayBeWrittenByManyThreads) {
   constexpr int threads = 8;
   write("a", test::seeded({4, floats_in_unit}, 1));

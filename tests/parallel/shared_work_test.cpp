@@ -66,6 +66,7 @@ void fork_in_a_tile(bool by_caller, Leave leave) {
   EXPECT_EQ(ended, 1);
 }
 
+// loop.6
 TEST(SharedWork, AChildThatReturnsIntoItEnds) {
   for (const bool by_caller : {true, false})
     expect_to_end([by_caller] { fork_in_a_tile(by_caller, [] {}); });

@@ -2,10 +2,10 @@
 // copied_units.hpp for units.
 //
 // Invariants
-//   units.1  no byte of the base generation is written: bytes are mapped for writing only if their
+//   update.1  no byte of the base generation is written: bytes are mapped for writing only if their
 //            units are copied
-//   units.2  a unit is copied once, however many threads are about to write it; the others wait
-//   units.3  a unit is compared with its checksums before it is copied, so no damage gets fresh ones
+//   update.2  a unit is copied once, however many threads are about to write it; the others wait
+//   update.3  a unit is compared with its checksums before it is copied, so no damage gets fresh ones
 #pragma once
 
 #include <cstddef>

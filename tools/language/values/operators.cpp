@@ -146,20 +146,26 @@ std::partial_ordering order_of(wide_integer a, double b) {
   return 0.0 <=> b - static_cast<double>(whole);
 }
 
+std::partial_ordering reversed(std::partial_ordering order) {
+  if (std::is_lt(order)) return std::partial_ordering::greater;
+  if (std::is_gt(order)) return std::partial_ordering::less;
+  return order;
+}
+
 std::partial_ordering order_of(const value& a, const value& b) {
   if (a.is_integer() && b.is_integer()) return to_integer(a) <=> to_integer(b);
   if (a.is_integer()) return order_of(to_integer(a), b.as<double>());
-  if (b.is_integer()) return 0 <=> order_of(to_integer(b), a.as<double>());
+  if (b.is_integer()) return reversed(order_of(to_integer(b), a.as<double>()));
   return a.as<double>() <=> b.as<double>();
 }
 
 std::optional<value> comparison(std::string_view symbol, std::partial_ordering order) {
-  if (symbol == "==") return value{order == 0};
-  if (symbol == "!=") return value{order != 0};
-  if (symbol == "<") return value{order < 0};
-  if (symbol == "<=") return value{order <= 0};
-  if (symbol == ">") return value{order > 0};
-  if (symbol == ">=") return value{order >= 0};
+  if (symbol == "==") return value{std::is_eq(order)};
+  if (symbol == "!=") return value{std::is_neq(order)};
+  if (symbol == "<") return value{std::is_lt(order)};
+  if (symbol == "<=") return value{std::is_lteq(order)};
+  if (symbol == ">") return value{std::is_gt(order)};
+  if (symbol == ">=") return value{std::is_gteq(order)};
   return std::nullopt;
 }
 
