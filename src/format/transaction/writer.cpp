@@ -14,6 +14,24 @@
 #include "format/transaction/commit.hpp"
 
 namespace shale::format {
+namespace {
+
+// commit.1 for the container that is to take a name: makes all bytes of the file durable, and the
+// superblocks as they were read. The file may be a copy that nobody has synced, or the sync of its
+// last commit may be missing. `file` holds the writer lock, and was opened for this alone, so the
+// sync reports every error that nobody has received.
+void make_durable(open_file& file, const slots& both, const std::string& path) {
+  rewrite_in_place(file, both, path);
+  const os_result result = file.sync_data();
+  if (result >= 0) return;
+  // Whoever else has the file open in this process must learn of it.
+  shale::detail::write_back_record::of(file.descriptor())
+      ->report({.error_number = static_cast<int>(-result)});
+  throw sync_failure(result, path)
+      .add_detail("nothing was replaced; bytes of that file may be lost for good: make it anew");
+}
+
+}  // namespace
 
 writer::writer(std::shared_ptr<shared_file> created) : file_(std::move(created)) {
   base_.end_of_file = first_extent_offset;
@@ -147,6 +165,7 @@ std::optional<error> writer::give_name_to(const std::string& other) {
   const superblock& fields = *both[*newest].fields;
   require_supported(fields, open_access::write, other);
   replacement->reader(fields.end_of_file).load_root(fields);
+  make_durable(*lock, both, other);
 
   if (auto gone = replaced("nothing was replaced")) throw *std::move(gone);  // commit.9
   // The name that was checked is renamed: `other` itself may be a link to it.

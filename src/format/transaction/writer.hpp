@@ -81,13 +81,13 @@ class writer {
   /// over the file, and releases the writer lock.
   void release() noexcept;
 
-  /// Ends without the steps from commit.3 on: gives the file's name to the container at `other`,
-  /// and releases the writer lock. It holds the writer lock of `other` meanwhile. A process that
-  /// waits for one of the two locks then finds that the name leads to another file, and opens that
-  /// one.
+  /// Ends without the steps from commit.3 on: makes the container at `other` durable, gives it the
+  /// file's name, and releases the writer lock. It holds the writer lock of `other` meanwhile. A
+  /// process that waits for one of the two locks then finds that the name leads to another file,
+  /// and opens that one.
   /// Returns  an error if the name is given, but could not be made durable
-  /// Throws   invalid_argument, busy, corrupt, not_found, unsupported, io: the name is not given,
-  ///          and the writer lock is still held
+  /// Throws   invalid_argument, busy, corrupt, not_found, unsupported, io, out_of_space: the name
+  ///          is not given, and the writer lock is still held
   [[nodiscard]] std::optional<error> give_name_to(const std::string& other);
 
  private:
