@@ -147,7 +147,7 @@ void mapped_block::detach_from_file() noexcept {
 }
 
 bool mapped_block::belongs_to_parent() const noexcept {
-  return !source_.inherited_by_fork() && generation_ != fork_generation();
+  return !source_.inherited_by_fork() && !mapped_by_.is_this_one();
 }
 
 void mapped_block::check_mark() const {

@@ -105,7 +105,7 @@ class mapped_block : public storage_block {
   mapping_source source_;
   const backing_file backing_;
   const growth growth_;
-  const unsigned generation_ = fork_generation();
+  const owning_process mapped_by_;
   const std::uint64_t first_offset_;  // in the file
   fault_mark mark_;
   std::atomic<bool> detached_ = false;
