@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <span>
+#include <utility>
 
 #include "format/bytes/byte_order.hpp"
 #include "format/bytes/file_layout.hpp"
@@ -68,20 +69,22 @@ void rewrite_in_place(open_file& file, const slots& both, const std::string& pat
     write_all(file, superblock_offsets[i], both[i].sector, path);
 }
 
-std::vector<generation_range> held_generations::all() const {
-  std::vector<generation_range> joined = read;
-  joined.insert(joined.end(), retained.begin(), retained.end());
-  joined.insert(joined.end(), published.begin(), published.end());
-  return joined;
+generation_set held_generations::all() const {
+  std::vector<generation_range> together;
+  for (const generation_set* set : {&read, &retained, &published})
+    together.insert(together.end(), set->ranges().begin(), set->ranges().end());
+  return generation_set(std::move(together));
 }
 
 held_generations protected_generations(const slots& both, const std::vector<generation_range>& pins,
                                        const std::vector<std::uint64_t>& retained) {
-  held_generations held{pins, {}, {}};
-  for (const std::uint64_t generation : retained) held.retained.push_back(alone(generation));
+  std::vector<generation_range> listed;
+  for (const std::uint64_t generation : retained) listed.push_back(alone(generation));
+  std::vector<generation_range> published;
   for (const slot& written : both)
-    if (written.fields) held.published.push_back(alone(written.fields->generation));
-  return held;
+    if (written.fields) published.push_back(alone(written.fields->generation));
+  return {generation_set(pins), generation_set(std::move(listed)),
+          generation_set(std::move(published))};
 }
 
 void write_slot(open_file& file, std::uint32_t number, const superblock& next, const uuid& id,

@@ -68,6 +68,7 @@
 #include <string>
 #include <vector>
 
+#include "format/bytes/generation_set.hpp"
 #include "format/bytes/types.hpp"
 #include "format/generations/superblock_slots.hpp"
 #include "format/os/file_system.hpp"
@@ -98,14 +99,14 @@ void erase_mark(open_file& file) noexcept;
 void rewrite_in_place(open_file& file, const slots& both, const std::string& path);
 
 /// The generations whose bytes no writer may use, by what holds them. A generation that is held
-/// twice is in two lists.
+/// twice is in two sets.
 struct held_generations {
-  std::vector<generation_range> read;       ///< pinned by readers
-  std::vector<generation_range> retained;   ///< listed in the tree of retained generations
-  std::vector<generation_range> published;  ///< in a valid superblock
+  generation_set read;       ///< pinned by readers
+  generation_set retained;   ///< listed in the tree of retained generations
+  generation_set published;  ///< in a valid superblock
 
-  /// All lists together.
-  std::vector<generation_range> all() const;
+  /// All of them together.
+  generation_set all() const;
 };
 
 /// commit.2: pins, retained generations, valid superblocks.

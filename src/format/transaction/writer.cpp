@@ -42,8 +42,7 @@ writer::writer(std::shared_ptr<shared_file> file, std::unique_ptr<open_file> loc
                std::unique_ptr<open_file> sync) noexcept
     : file_(std::move(file)), lock_(std::move(lock)), sync_(std::move(sync)) {}
 
-std::vector<generation_range> writer::protected_generations(
-    const std::vector<std::uint64_t>& retained) const {
+generation_set writer::protected_generations(const std::vector<std::uint64_t>& retained) const {
   return format::protected_generations(both_, pins_.pins, retained).all();
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "format/bytes/generation_set.hpp"
 #include "format/bytes/types.hpp"
 #include "format/generations/shared_file.hpp"
 #include "format/generations/superblock_slots.hpp"
@@ -44,8 +45,7 @@ class writer {
   std::uint64_t metadata_bytes() const noexcept { return metadata_bytes_; }
 
   /// commit.2: the generations that are pinned, in a valid superblock, or in `retained`.
-  std::vector<generation_range> protected_generations(
-      const std::vector<std::uint64_t>& retained) const;
+  generation_set protected_generations(const std::vector<std::uint64_t>& retained) const;
 
   /// Whether this process is a forked child and the writer belongs to its parent.
   bool left_behind_by_fork() const noexcept { return lock_ && lock_->left_behind_by_fork(); }
