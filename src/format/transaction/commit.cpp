@@ -38,6 +38,12 @@ void require_no_pin_above(std::uint64_t newest, const pin_scan& held, open_file&
         .add_detail(fmt::format("a reader of generation {} would hold it, but the newest is {}: or "
                                 "was an older copy written over the file?",
                                 above, newest));
+  // The kernel names the process of a POSIX lock only, and containers take no such locks.
+  if (there && found.process > 0)
+    throw foreign_lock(asking, found, path)
+        .add_detail(fmt::format("it is on the byte of generation {}, but no reader's: readers lock "
+                                "by open file descriptions",
+                                above));
   std::string holders = there ? asking.holders_of(found) : std::string();
   if (holders.empty()) holders = "a process that this one cannot look at";
   throw error(
@@ -46,7 +52,11 @@ void require_no_pin_above(std::uint64_t newest, const pin_scan& held, open_file&
        fmt::format("the newest superblock is of generation {}, generation {} is held by {}", newest,
                    above, holders),
        "its commit never reached the device: save the data that this reader sees, then close the "
-       "reader and try again"});
+       "reader and try again",
+       fmt::format(
+           "or that process is no reader, and holds a lock of its own on byte {}: end it, or "
+           "let it lock something else",
+           byte.first)});
 }
 
 void write_mark(open_file& file, const uuid& mark, const std::string& path) {

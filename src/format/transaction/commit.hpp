@@ -82,7 +82,8 @@ std::uint32_t slot_to_write(const slots& both) noexcept;
 
 /// commit.1: refuses if a reader holds a generation above `newest`. Only generation `newest` + 1
 /// can have been lost, because a writer makes its base durable before it goes on. If the lock is on
-/// a later generation, it is not a pin, or an older copy was written over the file.
+/// a later generation, it is not a pin, or an older copy was written over the file. A lock of
+/// another program on the byte of `newest` + 1 looks like a pin, unless it is a POSIX lock.
 /// Throws   io, busy (a lock that is not a pin)
 void require_no_pin_above(std::uint64_t newest, const pin_scan& held, open_file& asking,
                           const std::string& path);
