@@ -477,6 +477,32 @@ TEST_F(ForkedChild, HasNoWayToTheBytesOfAWritableMapping) {
   });
 }
 
+TEST_F(ForkedChild, InheritsATensorOfATransactionThatWasCommitted) {
+  const tensor values = test::counting({64, 64}, dtype::float32);
+  transaction change = file_.begin();
+  const writable_array made = change.create("a", {.dtype = dtype::float32, .shape = {64, 64}});
+  made.write(expr(values));
+  const tensor kept = made.map();
+  change.commit();
+  ASSERT_FALSE(kept.storage().writable());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    test::start_no_housekeeper();
+    executor one({.threads = 1});
+    const executor::scope within(one);
+    const test::outcome ended = test::outcome_of([&] {
+      kept.storage().check();
+      if (!equal_bits(kept, values)) throw error(errc::corrupt, "other elements");
+    });
+    if (ended.code) std::fprintf(stderr, "%s\n", ended.text.c_str());
+    ::_exit(ended.code ? 1 : 0);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_TRUE(equal_bits(kept, values));
+}
+
 TEST_F(ForkedChild, HasNoWayToTheBytesOfATransaction) {
   test::expect_to_end([&] {
     const dims shape{64, 64};
