@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "format/bytes/checksum.hpp"
+#include "format/bytes/generation_set.hpp"
 #include "format/chunks/chunk_index.hpp"
 #include "format/chunks/chunk_numbers.hpp"
 #include "format/pages/header.hpp"
@@ -12,7 +13,6 @@
 #include "format/pages/superblock.hpp"
 #include "format/recorded_container.hpp"
 #include "format/small_history.hpp"
-#include "format/space/space_map.hpp"
 #include "format/transaction/commit.hpp"
 #include "shale/error.hpp"
 #include "support/failures.hpp"
