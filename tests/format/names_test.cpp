@@ -572,6 +572,26 @@ TEST_F(DurableReplacement, WritesSuperblocksAgainWhoseSyncFailed) {
   replace();
 }
 
+// The pages of its last commit could not be written and have left the cache, but a reader has them.
+TEST_F(DurableReplacement, IsRefusedIfAReaderHoldsAGenerationThatWasLost) {
+  plain_state theirs;
+  {
+    container_file other = container_file::create(files, copy_path, {.id = uuid{}});
+    files.fail_sync(2);
+    EXPECT_EQ(code_of([&] { test::commit_step(other, 0, theirs); }), errc::io);
+    files.fail_sync(1'000'000);
+  }
+  std::optional<generation_view> reader =
+      container_file::open(files, copy_path, open_access::read).latest();
+  EXPECT_EQ(reader->generation(), 2u);
+  files.evict_lost();
+  EXPECT_EQ(code_of([&] { own.begin(at_once).replace_by(copy_path); }), errc::io);
+  EXPECT_TRUE(files.now().contains(copy_path));
+  EXPECT_EQ(own.latest().generation(), 2u);
+  reader.reset();
+  EXPECT_EQ(code_of([&] { own.begin(at_once).replace_by(copy_path); }), errc{});
+}
+
 TEST_F(DurableReplacement, IsRefusedIfTheSyncFails) {
   container_file other = container_file::create(files, copy_path, {.id = uuid{}});
   test::commit_step(other, 0, told);

@@ -520,6 +520,10 @@ MUTATIONS = [
              "a container takes the name whose superblocks may be older on the device",
              "rewrite_in_place(file, both, path);", "",
              "DurableReplacement.WritesSuperblocksAgain*"),
+    mutation("replaced-by-what-a-reader-is-ahead-of", "format/transaction/writer.cpp", "give_name_to",
+             "a container takes the name of which a reader holds a later generation than the newest",
+             "require_no_pin_above(fields.generation, scan_pins(*lock, other), *lock, other);", "",
+             "DurableReplacement.IsRefusedIfAReader*"),
     mutation("lost-copy-unreported", "format/transaction/writer.cpp", "make_durable",
              "a failed sync of the container that should take the name is not told to its handles",
              "shale::detail::write_back_record::of(file.descriptor())\n"

@@ -164,6 +164,7 @@ std::optional<error> writer::give_name_to(const std::string& other) {
   const superblock& fields = *both[*newest].fields;
   require_supported(fields, open_access::write, other);
   replacement->reader(fields.end_of_file).load_root(fields);
+  require_no_pin_above(fields.generation, scan_pins(*lock, other), *lock, other);  // commit.1
   make_durable(*lock, both, other);
 
   if (auto gone = replaced("nothing was replaced")) throw *std::move(gone);  // commit.9
