@@ -80,7 +80,7 @@ MUTATIONS = [
     mutation("clone-leaves-its-parents-segment", "storage/system/fork_handlers.cpp", "is_this_one",
              "a child that is made without the handlers of fork detaches its parent from shared memory",
              "process_ == ::getpid()", "true",
-             "SharedMemory.IsNotTakenAwayByAChildThatIsMadeWithoutHandlers"),
+             "OwningProcess.*", "SharedMemory.IsNotTakenAwayByAChildThatIsMadeWithoutHandlers"),
     mutation("locks-inherited", "format/os/descriptors_kept_from_children.cpp", "start",
              "a forked child keeps its copy of the descriptor that holds the writer lock",
              "*kept->descriptor_ >= 0", "false",
