@@ -68,7 +68,9 @@ struct create_file_options {
   /// `keep` makes an existing file longer if it is too short, and never shorter.
   existing_file existing = existing_file::refuse;
 
-  /// Permission bits of a new file, from which the umask of the process is removed.
+  /// Permission bits of a new file, from which the umask of the process is removed. A file that
+  /// replaces another belongs to the user and group of the process, and is open to nobody else who
+  /// could not open the old one: group and others get those of the bits that they had there.
   unsigned mode = 0644;
 
   /// Bytes of address space to reserve, so that `grow` can reach that size.

@@ -1,4 +1,5 @@
 // Tests children that are forked while other threads of the parent run a transaction.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -108,6 +109,42 @@ TEST_F(ForkedChild, LeavesATransactionAloneThatAnotherThreadEnds) {
   ender.join();
   EXPECT_TRUE(equal_bits(at("a").read(), none));
   EXPECT_EQ(findings_of(file_), "");
+}
+
+// The child destroys its handles, and lives on.
+TEST_F(ForkedChild, PinsNoGenerationForATransactionOfItsParent) {
+  {
+    transaction first = file_.begin();
+    first.create("a", {.dtype = dtype::int32, .shape = {64}, .kind = array_kind::chunked});
+    first.commit();
+  }
+  std::optional<transaction> change = file_.begin();
+  std::optional<writable_array> a = change->update("a");
+  int until[2], done[2];
+  ASSERT_EQ(::pipe2(until, O_CLOEXEC), 0);
+  ASSERT_EQ(::pipe2(done, O_CLOEXEC), 0);
+  const pid_t child = ::fork();
+  char byte = 'x';
+  if (child == 0) {
+    test::start_no_housekeeper();
+    const test::hang_alarm limit;
+    ::close(until[1]);
+    a.reset();
+    change.reset();
+    const bool told = ::write(done[1], &byte, 1) == 1;
+    ::_exit(told && ::read(until[0], &byte, 1) == 0 ? 0 : 1);
+  }
+  ::close(until[0]);
+  ::close(done[1]);
+  EXPECT_EQ(::read(done[0], &byte, 1), 1);
+  change->commit();
+  const std::optional<std::uint64_t> oldest_read = file_.space().oldest_read;
+  EXPECT_FALSE(oldest_read.has_value()) << "generation " << *oldest_read;
+  ::close(done[0]);
+  ::close(until[1]);
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 // ---- every way to what a child inherits ---------------------------------------------------------
@@ -438,6 +475,32 @@ TEST_F(ForkedChild, HasNoWayToTheBytesOfAWritableMapping) {
     EXPECT_EQ(elements.at({1, 1}).to<float>(), 0);
     mapped.check();
   });
+}
+
+TEST_F(ForkedChild, InheritsATensorOfATransactionThatWasCommitted) {
+  const tensor values = test::counting({64, 64}, dtype::float32);
+  transaction change = file_.begin();
+  const writable_array made = change.create("a", {.dtype = dtype::float32, .shape = {64, 64}});
+  made.write(expr(values));
+  const tensor kept = made.map();
+  change.commit();
+  ASSERT_FALSE(kept.storage().writable());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    test::start_no_housekeeper();
+    executor one({.threads = 1});
+    const executor::scope within(one);
+    const test::outcome ended = test::outcome_of([&] {
+      kept.storage().check();
+      if (!equal_bits(kept, values)) throw error(errc::corrupt, "other elements");
+    });
+    if (ended.code) std::fprintf(stderr, "%s\n", ended.text.c_str());
+    ::_exit(ended.code ? 1 : 0);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_TRUE(equal_bits(kept, values));
 }
 
 TEST_F(ForkedChild, HasNoWayToTheBytesOfATransaction) {

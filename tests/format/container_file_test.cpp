@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "format/bytes/checksum.hpp"
+#include "format/bytes/generation_set.hpp"
 #include "format/chunks/chunk_index.hpp"
 #include "format/chunks/chunk_numbers.hpp"
 #include "format/pages/header.hpp"
@@ -12,7 +13,6 @@
 #include "format/pages/superblock.hpp"
 #include "format/recorded_container.hpp"
 #include "format/small_history.hpp"
-#include "format/space/space_map.hpp"
 #include "format/transaction/commit.hpp"
 #include "shale/error.hpp"
 #include "support/failures.hpp"
@@ -467,17 +467,18 @@ TEST(ProtectedGenerations, AreThoseOfReadersOfTheFileAndOfItsSuperblocks) {
   slots both;
   both[1].fields = superblock{};
   both[1].fields->generation = 8;
-  const held_generations held = protected_generations(both, {{2, 3}}, {5, 6});
+  const held_generations held = protected_generations(both, {{2, 2}, {3, 3}}, {5, 6});
   for (std::uint64_t generation = 1; generation < 10; ++generation) {
     SCOPED_TRACE(generation);
-    const auto is_in = [&](const std::vector<generation_range>& list) {
-      return lives_in(generation, generation + 1, list);
+    const auto is_in = [&](const generation_set& set) {
+      return set.overlaps(generation, generation + 1);
     };
     EXPECT_EQ(is_in(held.read), generation == 2 || generation == 3);
     EXPECT_EQ(is_in(held.retained), generation == 5 || generation == 6);
     EXPECT_EQ(is_in(held.published), generation == 8);
     EXPECT_EQ(is_in(held.all()), is_in(held.read) || is_in(held.retained) || is_in(held.published));
   }
+  EXPECT_EQ(held.all().ranges(), (std::vector<generation_range>{{2, 3}, {5, 6}, {8, 8}}));
 }
 
 // A key that is not understood may stand for a generation whose bytes must stay.

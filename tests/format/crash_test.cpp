@@ -381,6 +381,23 @@ TEST_F(Poison, StopsTheFileObjectAfterAFailedSync) {
   EXPECT_EQ(test::commit_step(again, 1, ignored), 3u);
 }
 
+// commit.6: the transaction before fails after `begin` has looked, and before it has the lock.
+TEST_F(Poison, StopsAWriterThatHasToWait) {
+  transaction first = container.begin(at_once);
+  bool failed = false;
+  files.before_call = [&] {
+    if (failed) return;
+    failed = true;
+    files.fail_sync(0);
+    EXPECT_EQ(test::code_of([&] { first.commit(); }), errc::io);
+    files.fail_sync(1'000'000);
+  };
+  EXPECT_EQ(test::code_of([&] { container.begin(std::chrono::seconds{1}); }), errc::io);
+  files.before_call = nullptr;
+  EXPECT_TRUE(failed);
+  EXPECT_EQ(container.latest().generation(), 2u);
+}
+
 TEST_F(Poison, ComesFromTheRewriteToo) {
   EXPECT_EQ(fail_sync(0), errc::io);
   EXPECT_TRUE(container.poisoned());

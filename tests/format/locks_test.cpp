@@ -208,6 +208,32 @@ TEST_F(RealLocks, PinsOfImpossibleGenerationsAreIgnored) {
   EXPECT_EQ(container.begin(at_once).generation(), 2u);
 }
 
+// Anybody who may read can take it, and it looks like a reader's.
+TEST_F(RealLocks, ALockOnTheNextGenerationsByteMayBeNoPin) {
+  {
+    const stranger other(path, F_RDLCK, pin_locks + 2, 1);
+    const std::string text = text_of([&] { container.begin(at_once); });
+    EXPECT_TRUE(says(text, "close the reader and try again")) << text;
+    EXPECT_TRUE(says(text, "a lock of its own on byte 2305843009213693954")) << text;
+    EXPECT_TRUE(says(text, this_process)) << text;
+  }
+  EXPECT_EQ(container.begin(at_once).generation(), 2u);
+}
+
+TEST_F(RealLocks, APosixLockOnTheNextGenerationsByteIsNoPin) {
+  test::child_process other(
+      "/usr/bin/python3",
+      {"-c",
+       "import fcntl,sys\nf=open(sys.argv[1],'r')\nfcntl.lockf(f,fcntl.LOCK_SH,1,2**61+2)\n"
+       "print('locked',flush=True)\nsys.stdin.readline()",
+       path});
+  ASSERT_EQ(other.read_line(), "locked");
+  const std::string text = text_of([&] { container.begin(at_once); });
+  EXPECT_TRUE(says(text, "[busy]")) << text;
+  EXPECT_TRUE(says(text, "process " + std::to_string(other.pid()) + " (python3)")) << text;
+  EXPECT_FALSE(says(text, "device")) << text;
+}
+
 TEST_F(RealLocks, ALockOfAllPinBytesIsNoPin) {
   for (const short type : {F_RDLCK, F_WRLCK}) {
     const stranger other(path, type, pin_locks, row_locks - pin_locks);

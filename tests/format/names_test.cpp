@@ -10,6 +10,7 @@
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -506,6 +507,104 @@ TEST(Replacement, IsRefusedAfterTheNameWasLost) {
   files.rename("/box/other.shale", path);
   EXPECT_EQ(code_of([&] { hold.replace_by("/box/copy.shale"); }), errc::io);
   EXPECT_TRUE(files.now().contains("/box/copy.shale"));
+}
+
+// Replaces a container with one array by a copy, which has the same array. After a crash the name
+// leads to a container with that array, wherever the crash comes.
+class DurableReplacement : public testing::Test {
+ protected:
+  const std::string copy_path = "/box/copy.shale";
+  recording_file_system files;
+  container_file own = container_file::create(files, path, {.id = uuid{}});
+  plain_state told;
+
+  void SetUp() override { test::commit_step(own, 0, told); }
+
+  void replace() {
+    const std::size_t before = files.changes();
+    own.begin(at_once).replace_by(copy_path);
+    EXPECT_FALSE(files.now().contains(copy_path));
+    std::mt19937_64 random(11);
+    recording_file_system::replay crash(files);
+    while (crash.next()) {
+      if (crash.count() < before) continue;
+      for (int cut = 0; cut < 8; ++cut) {
+        SCOPED_TRACE("after " + std::to_string(crash.count() - before) + " changes");
+        expect_array(crash.after_power_cut(&random));
+      }
+    }
+    expect_array(files.after_power_cut(nullptr));
+  }
+
+ private:
+  void expect_array(const recording_file_system::image& image) {
+    recording_file_system left(image);
+    const errc failed = code_of([&] {
+      const auto seen = container_file::open(left, path, open_access::read).latest();
+      EXPECT_EQ(observe(seen), told);
+      EXPECT_EQ(test::unsound(seen), "");
+    });
+    EXPECT_EQ(failed, errc{});
+  }
+};
+
+// As `cp` makes it.
+TEST_F(DurableReplacement, SyncsACopyThatNobodyHasSynced) {
+  const recording_file_system::content bytes = files.now().at(path);
+  std::unique_ptr<open_file> made;
+  ASSERT_EQ(files.create_unnamed(copy_path, 0600, made), 0);
+  ASSERT_EQ(made->pwrite(bytes, 0), static_cast<os_result>(bytes.size()));
+  ASSERT_EQ(files.link(*made, copy_path), 0);
+  made.reset();
+  replace();
+}
+
+// The superblock of its last commit is in the cache, and may not be on the device.
+TEST_F(DurableReplacement, WritesSuperblocksAgainWhoseSyncFailed) {
+  plain_state theirs;
+  {
+    container_file other = container_file::create(files, copy_path, {.id = uuid{}});
+    files.fail_sync(2);  // those of `begin` and of the data succeed
+    EXPECT_EQ(code_of([&] { test::commit_step(other, 0, theirs); }), errc::io);
+    files.fail_sync(1'000'000);
+  }
+  ASSERT_EQ(observe(container_file::open(files, copy_path, open_access::read).latest()), told);
+  replace();
+}
+
+// The pages of its last commit could not be written and have left the cache, but a reader has them.
+TEST_F(DurableReplacement, IsRefusedIfAReaderHoldsAGenerationThatWasLost) {
+  plain_state theirs;
+  {
+    container_file other = container_file::create(files, copy_path, {.id = uuid{}});
+    files.fail_sync(2);
+    EXPECT_EQ(code_of([&] { test::commit_step(other, 0, theirs); }), errc::io);
+    files.fail_sync(1'000'000);
+  }
+  std::optional<generation_view> reader =
+      container_file::open(files, copy_path, open_access::read).latest();
+  EXPECT_EQ(reader->generation(), 2u);
+  files.evict_lost();
+  EXPECT_EQ(code_of([&] { own.begin(at_once).replace_by(copy_path); }), errc::io);
+  EXPECT_TRUE(files.now().contains(copy_path));
+  EXPECT_EQ(own.latest().generation(), 2u);
+  reader.reset();
+  EXPECT_EQ(code_of([&] { own.begin(at_once).replace_by(copy_path); }), errc{});
+}
+
+TEST_F(DurableReplacement, IsRefusedIfTheSyncFails) {
+  container_file other = container_file::create(files, copy_path, {.id = uuid{}});
+  test::commit_step(other, 0, told);
+  transaction hold = own.begin(at_once);
+  files.fail_sync(0);
+  EXPECT_EQ(code_of([&] { hold.replace_by(copy_path); }), errc::io);
+  files.fail_sync(1'000'000);
+  hold.abort();
+  EXPECT_TRUE(files.now().contains(copy_path));
+  EXPECT_TRUE(other.poisoned());
+  EXPECT_FALSE(own.poisoned());
+  EXPECT_EQ(own.latest().generation(), 2u);
+  EXPECT_NO_THROW(own.begin(at_once));
 }
 
 // The link lies in another folder than the container that it leads to, and its text is relative.

@@ -60,7 +60,7 @@ class history {
     std::vector<generation_range> protected_generations;
     for (const std::uint64_t g : guarded) protected_generations.push_back({g, g});
     books.emplace(tree_kind::space, pages, root, &pages);
-    map.emplace(*books, generation, end, protected_generations);
+    map.emplace(*books, generation, end, generation_set(protected_generations));
     pages.map = &*map;
     taken.clear();
     before = units;

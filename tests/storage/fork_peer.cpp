@@ -1,10 +1,12 @@
 // Processes that fork while they hold storages: `fork_peer VERB DIRECTORY`.
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -34,10 +36,13 @@ std::string filled_file(const std::string& path) {
   return path;
 }
 
+// Forks without running the handlers of fork, like vfork and the runtimes of other languages.
+pid_t clone_alone() { return static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)); }
+
 // Forks a child that runs `body`; it ends with 0 if `body` throws nothing.
-pid_t begin_child(const std::function<void()>& body) {
+pid_t begin_child(const std::function<void()>& body, pid_t (*make)() = &::fork) {
   auto turn = turn_to_allocate();
-  const pid_t child = ::fork();
+  const pid_t child = make();
   turn = {};
   if (child != 0) return child;
   try {
@@ -263,6 +268,26 @@ void foreign_in_child(const words& arguments) {
   bytes.check();
 }
 
+// The child that no handler prepared maps memory of its own where its parent has a mapping.
+void foreign_without_handlers(const words& arguments) {
+  storage bytes = map_file(filled_file(arguments.at(0) + "/data"), {.access = access::read_write});
+  std::byte* const gap = bytes.data();
+  require_end(begin_child(
+      [&] {
+        void* const got = ::mmap(gap, file_bytes, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        require(got == gap, "the mapping is not inherited");
+        std::memset(got, 1, file_bytes);
+        require(code_of([&] { bytes.check(); }) == errc::unsupported, "a check throws");
+        bytes = {};
+        for (std::size_t offset = 0; offset < file_bytes; offset += page)
+          require(gap[offset] == std::byte{1}, "the child's own memory stays as it was");
+      },
+      &clone_alone));
+  require_equal(filled_bytes(bytes), file_bytes, "bytes of the parent's");
+  bytes.check();
+}
+
 // Frees a block, which wakes the housekeeper, and waits until it has nothing left to do and sleeps.
 void free_and_fall_idle(memory_pool& pool) {
   constexpr std::size_t bytes = std::size_t{1} << 20;
@@ -341,6 +366,7 @@ int main(int count, char** arguments) {
                    {"shared-stores", shared_stores},
                    {"touched-in-child", touched_in_child},
                    {"foreign-in-child", foreign_in_child},
+                   {"foreign-without-handlers", foreign_without_handlers},
                    {"idle-in-child", idle_in_child},
                    {"while-faulting", while_faulting}},
                   count, arguments);

@@ -1,10 +1,12 @@
 // Tests that no thread is inside a critical section while the process forks.
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <csignal>
 #include <cstddef>
 #include <functional>
 #include <mutex>
@@ -123,6 +125,20 @@ TEST(ForkHandlers, CountGenerations) {
             }),
             0);
   EXPECT_EQ(fork_generation(), here);
+}
+
+TEST(OwningProcess, IsNoChildHoweverItWasMade) {
+  const owning_process own;
+  EXPECT_TRUE(own.is_this_one());
+  EXPECT_EQ(status_of_child([&] { return !own.is_this_one() && owning_process().is_this_one(); }),
+            0);
+  // No handler of fork runs.
+  const auto child = static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+  if (child == 0) ::_exit(!own.is_this_one() && owning_process().is_this_one() ? 0 : 1);
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(own.is_this_one());
 }
 
 }  // namespace

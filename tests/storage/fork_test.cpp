@@ -28,6 +28,10 @@ TEST_F(Fork, ChildrenThatTouchWritableMappingsFindTheirBytesLost) { expect_so("t
 // guard.5
 TEST_F(Fork, ChildrenUnmapNothingForeign) { expect_so("foreign-in-child"); }
 
+TEST_F(Fork, ChildrenThatAreMadeWithoutHandlersUnmapNothingForeign) {
+  expect_so("foreign-without-handlers");
+}
+
 #if !defined(__SANITIZE_THREAD__)  // it allows no new thread in the child
 TEST_F(Fork, ChildrenHaveAHousekeeperOfTheirOwn) { expect_so("idle-in-child"); }
 #endif

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <memory>
@@ -224,6 +225,34 @@ TEST_F(MappedExtents, BecomeReadOnlyForEveryHandle) {
   EXPECT_DEATH(*const_cast<volatile std::byte*>(part.data()) = std::byte{1}, "");
   EXPECT_EQ(code_of([&] { part.populate({0, 1}, populate_for::store); }), errc::access_denied);
   EXPECT_EQ(test::file_contents(path)[page], 200);
+  bytes.check();
+}
+
+// As the tensors of a transaction: during a commit nothing pins their bytes yet.
+TEST_F(MappedExtents, AreInheritedByChildrenOnceTheirOwnerAllowsIt) {
+  storage bytes = map({{0, 2 * page}, {9 * page, page}}, {.access = access::read_write});
+  std::vector<unsigned char> wanted = expected({{0, 2 * page}, {9 * page, page}});
+  bytes.data()[page] = std::byte{200};
+  wanted[page] = 200;
+  const auto expect_in_child = [&](errc code) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      bool so = code_of([&] { bytes.check(); }) == code;
+      if (code == errc{}) so = so && !bytes.failed() && bytes_of(bytes) == wanted;
+      bytes = {};
+      ::_exit(so ? 0 : 1);
+    }
+    int status = -1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  };
+  let_children_inherit(bytes);
+  expect_in_child(errc::unsupported);  // it can be written
+  make_read_only(bytes);
+  expect_in_child(errc::unsupported);
+  let_children_inherit(bytes);
+  expect_in_child(errc{});
+  EXPECT_EQ(bytes_of(bytes), wanted);
   bytes.check();
 }
 

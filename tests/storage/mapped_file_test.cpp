@@ -17,6 +17,7 @@
 #include <fstream>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "storage/faults/fault_guard.hpp"
@@ -356,6 +357,37 @@ TEST_F(MappedFile, CreationObeysModeAndMask) {
   struct stat about {};
   ASSERT_EQ(::stat(path.c_str(), &about), 0);
   EXPECT_EQ(about.st_mode & 0777, 0640u);
+}
+
+// A file that only its owner may read is replaced with the default mode, 0644.
+TEST_F(MappedFile, ReplacingOpensAFileToNobodyElse) {
+  for (const unsigned old : {0600u, 0640u, 0604u, 0644u, 0666u, 0400u}) {
+    SCOPED_TRACE(old);
+    write_pattern(path, 10);
+    ASSERT_EQ(::chmod(path.c_str(), old), 0);
+    create_file(path, 20, {.existing = existing_file::replace});
+    struct stat about {};
+    ASSERT_EQ(::stat(path.c_str(), &about), 0);
+    EXPECT_EQ(about.st_mode & 0777, 0600u | (0644u & old));
+  }
+}
+
+// What the old group may do differs from what all others may.
+TEST_F(MappedFile, ReplacingAFileOfAnotherGroupOpensItToNobodyElse) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  const gid_t another = ::getegid() + 1;
+  for (const auto& [old, wanted] :
+       {std::pair{0640u, 0600u}, std::pair{0604u, 0600u}, std::pair{0644u, 0644u}}) {
+    SCOPED_TRACE(old);
+    write_pattern(path, 10);
+    ASSERT_EQ(::chown(path.c_str(), static_cast<uid_t>(-1), another), 0);
+    ASSERT_EQ(::chmod(path.c_str(), old), 0);
+    create_file(path, 20, {.existing = existing_file::replace});
+    struct stat about {};
+    ASSERT_EQ(::stat(path.c_str(), &about), 0);
+    EXPECT_EQ(about.st_gid, ::getegid());
+    EXPECT_EQ(about.st_mode & 0777, wanted);
+  }
 }
 
 TEST_F(MappedFile, CreationInANonexistentDirectoryIsNotFound) {

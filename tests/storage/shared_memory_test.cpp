@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -428,6 +429,29 @@ TEST_F(SharedMemory, IsNotTakenAwayByAForkedChild) {
   EXPECT_EQ(status, 0);
   EXPECT_TRUE(named());
   EXPECT_FALSE(listed().at(0).dead);
+}
+
+// No handler of fork has told the child's handles that they are copies.
+TEST_F(SharedMemory, IsNotTakenAwayByAChildThatIsMadeWithoutHandlers) {
+  for (const auto lifetime : {shared_lifetime::creator, shared_lifetime::counted}) {
+    storage mine = create_shared(name, 10, {.lifetime = lifetime});
+    const auto child = static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+    if (child == 0) {
+      mine = {};
+      ::_exit(0);
+    }
+    ASSERT_GT(child, 0);
+    int status = 0;
+    while (::waitpid(child, &status, 0) < 0) {
+    }
+    EXPECT_EQ(status, 0);
+    EXPECT_TRUE(named());
+    ASSERT_EQ(listed().size(), 1u);
+    EXPECT_TRUE(listed().at(0).attached);
+    EXPECT_FALSE(listed().at(0).dead);
+    mine = {};
+    EXPECT_FALSE(named());
+  }
 }
 
 TEST_F(SharedMemory, IsOpenToOthersWhenItsCreatorLeftAndAForkedChildLives) {

@@ -468,7 +468,13 @@ void shared_transaction::replace_by(const std::string& other) {
 }
 
 void shared_transaction::abort() noexcept {
-  if (!is_of_this_process()) return;  // the parent goes on with it
+  if (!is_of_this_process()) {  // the parent goes on with it
+    // The child would pin the base generation as long as it lives: tiles and transaction own each
+    // other, and only `end` separates them. A child that was made without the handlers of fork may
+    // find the lock taken for ever.
+    if (forks_ != detail::fork_generation()) let_go_of_base();
+    return;
+  }
   if (parallel::call_scope::inside(this)) {
     abort_asked_ = true;
     close(writes_);
@@ -485,6 +491,12 @@ void shared_transaction::abort() noexcept {
   end();
 }
 
+void shared_transaction::let_go_of_base() noexcept {
+  std::optional<format::generation_view> base;  // destroyed after the lock is released
+  const std::lock_guard whole(base_lock_);
+  base.swap(base_);
+}
+
 bool shared_transaction::goes_on() const noexcept {
   const std::lock_guard lock(state_lock_);
   return inner_.has_value();
@@ -497,7 +509,7 @@ void shared_transaction::end() noexcept {
   detach_mappings();
   for (const auto& [name, array] : written_) array->tiles.reset();
   written_.clear();
-  base_.reset();  // nothing reads the base generation any more
+  let_go_of_base();  // nothing reads the base generation any more
   if (inner_ && inner_->active()) inner_->abort();
   inner_.reset();
 }

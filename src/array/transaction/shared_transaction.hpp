@@ -47,6 +47,8 @@
 #include "parallel/executor/call_scope.hpp"
 #include "shale/layout.hpp"
 #include "shale/storage.hpp"
+#include "storage/system/fork_handlers.hpp"
+#include "storage/system/fork_safe_mutex.hpp"
 
 namespace shale::arrays {
 
@@ -163,6 +165,7 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   friend class dense_resize;
 
   bool is_of_this_process() const noexcept { return ::getpid() == process_; }
+  void let_go_of_base() noexcept;
   std::unique_lock<std::mutex> lock(std::mutex& mutex) const;
   void require_active(const operation_gate& gate) const;
   void require_active() const { require_active(writes_); }
@@ -187,6 +190,7 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   const std::shared_ptr<reader_file> readers_;
   const std::uint64_t generation_;
   const pid_t process_ = ::getpid();
+  const unsigned forks_ = detail::fork_generation();
 
   // `changes_lock_` serialises calls that add, remove or rename arrays, and the end of the
   // transaction. It is locked before `state_lock_`. No thread waits for writes while it holds it.
@@ -198,6 +202,8 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   std::atomic<bool> abort_asked_ = false;
   mutable operation_gate chunks_;  // single operations on chunks; closed after writes_
   std::optional<format::transaction> inner_;
+  // A forked child, which has no part in `state_lock_`, takes `base_` away under `base_lock_` alone.
+  detail::fork_safe_mutex base_lock_;
   std::optional<format::generation_view> base_;
   std::map<std::string, std::shared_ptr<written_array>, std::less<>> written_;
   std::set<std::string, std::less<>> changing_shape_;  // the names of arrays

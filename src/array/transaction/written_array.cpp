@@ -48,6 +48,7 @@ bool written_array::keep_mapping(const format::generation_view& newest) {
       now->dense().checksums_checksum != record.dense().checksums_checksum)
     return false;
   kept->pin = newest;
+  detail::let_children_inherit(bytes);  // after the pin, which a child inherits too
   bytes = storage();
   return true;
 }

@@ -94,8 +94,8 @@ struct written_array {
   void detach_from_file() noexcept;
 
   /// Called in a commit, once its generation `newest` is durable, for a mapping that a tensor still
-  /// shows. The mapping stays, and pins the generation. Returns false if the array has other bytes
-  /// there, because somebody has written over the file.
+  /// shows. The mapping stays, pins the generation, and is inherited by forked children. Returns
+  /// false if the array has other bytes there, because somebody has written over the file.
   bool keep_mapping(const format::generation_view& newest);
 
   /// Whether any handle other than the transaction's own shows the mapping.

@@ -36,6 +36,14 @@ void require_local(const open_file& file, const std::string& path) {
                "open, or keep it on a local file system"});
 }
 
+// commit.6. Throws io if a sync of the file has failed since it was opened.
+void require_no_failed_sync(const shared_file& file) {
+  if (!file.write_back || !file.write_back->failed()) return;
+  throw error(errc::io, "an earlier sync or write of this container failed",
+              {"file " + file.path,
+               "bytes that it should have made durable may be lost: open the container anew"});
+}
+
 // Removes the name of a container that was just made. If the name leads to another file by now, or
 // somebody has committed to the container, it stays as it is.
 // This opens no descriptor, because `create` may have failed for lack of descriptors.
@@ -245,11 +253,10 @@ transaction container_file::begin(std::chrono::milliseconds timeout) {
     if (self.access != open_access::write)
       throw error(errc::access_denied, "the container was opened for reading",
                   {"file " + self.path});
-    if (poisoned())
-      throw error(errc::io, "an earlier sync or write of this container failed",
-                  {"file " + self.path,
-                   "bytes that it should have made durable may be lost: open the container anew"});
+    if (const auto in = self.current()) require_no_failed_sync(*in);
     writer held_writer = self.take_writer_lock(timeout);
+    // The transaction that was waited for may have failed.
+    require_no_failed_sync(held_writer.file());
     held_writer.adopt_newest();
     return transaction(std::move(held_writer));
   });

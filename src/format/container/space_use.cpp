@@ -12,7 +12,7 @@
 #include "format/generations/retained_generations.hpp"
 #include "format/generations/superblock_slots.hpp"
 #include "format/os/file_io.hpp"
-#include "format/space/space_map.hpp"
+#include "format/space/space_record.hpp"
 #include "format/transaction/commit.hpp"
 #include "shale/error.hpp"
 
@@ -75,9 +75,9 @@ void count_unused(space_report& report, const tree& map, std::uint64_t end_of_fi
     if (!record)
       throw error(errc::corrupt, "the space map is damaged", {"it holds an impossible entry"});
     const auto& [bytes, born, freed] = record->entry;
-    if (lives_in(born, freed, held.read)) report.held_by_readers_bytes += bytes;
-    else if (lives_in(born, freed, held.retained)) report.retained_bytes += bytes;
-    else if (lives_in(born, freed, held.published)) report.previous_bytes += bytes;
+    if (held.read.overlaps(born, freed)) report.held_by_readers_bytes += bytes;
+    else if (held.retained.overlaps(born, freed)) report.retained_bytes += bytes;
+    else if (held.published.overlaps(born, freed)) report.previous_bytes += bytes;
     else report.free_bytes += bytes;
   }
 }

@@ -28,15 +28,8 @@ constexpr int fitting_rounds = 6;
 
 }  // namespace
 
-bool lives_in(std::uint64_t born, std::uint64_t freed,
-              const std::vector<generation_range>& generations) noexcept {
-  return std::any_of(generations.begin(), generations.end(), [&](const generation_range& range) {
-    return range.first < freed && range.last >= born;
-  });
-}
-
 space_map::space_map(tree& map_tree, std::uint64_t generation, std::uint64_t end_of_file,
-                     std::vector<generation_range> protected_generations)
+                     generation_set protected_generations)
     : map_tree_(&map_tree),
       generation_(generation),
       end_(end_of_file),
@@ -56,7 +49,7 @@ space_map::space_map(tree& map_tree, std::uint64_t generation, std::uint64_t end
     previous_end = end;
     if (record->entry.is_free()) unchanged.emplace_back(record->offset, end);
     if (!record->entry.is_free() &&
-        lives_in(record->entry.born, record->entry.freed, protected_)) {  // space.2
+        protected_.overlaps(record->entry.born, record->entry.freed)) {  // space.2
       freed_.emplace(record->offset, record->entry);
     } else {
       free_.add(record->offset, end);

@@ -30,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "format/bytes/generation_set.hpp"
 #include "format/bytes/range_set.hpp"
 #include "format/bytes/types.hpp"
 #include "format/pages/tree.hpp"
@@ -38,10 +39,6 @@
 
 namespace shale::format {
 
-/// Whether the life [born, freed) holds one of the generations.
-bool lives_in(std::uint64_t born, std::uint64_t freed,
-              const std::vector<generation_range>& generations) noexcept;
-
 /// The changes that one transaction makes to the map.
 class space_map {
  public:
@@ -49,7 +46,7 @@ class space_map {
   /// sink must pass releases on to `release` here. Reads the unused section.
   /// Throws   corrupt (also an end that is no multiple of 64 bytes), io
   space_map(tree& map_tree, std::uint64_t generation, std::uint64_t end_of_file,
-            std::vector<generation_range> protected_generations);
+            generation_set protected_generations);
 
   /// The end of the new generation's file.
   std::uint64_t end_of_file() const noexcept { return end_; }
@@ -103,7 +100,7 @@ class space_map {
   tree* map_tree_;
   std::uint64_t generation_;
   std::uint64_t end_;
-  std::vector<generation_range> protected_;
+  generation_set protected_;
   free_ranges free_;
   std::map<std::uint64_t, space_entry> freed_;  // unused, but some older generation may be read
   std::set<std::uint64_t> touched_;  // offsets whose unused entry may differ from the tree's

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <span>
+#include <utility>
 
 #include "format/bytes/byte_order.hpp"
 #include "format/bytes/file_layout.hpp"
@@ -37,6 +38,12 @@ void require_no_pin_above(std::uint64_t newest, const pin_scan& held, open_file&
         .add_detail(fmt::format("a reader of generation {} would hold it, but the newest is {}: or "
                                 "was an older copy written over the file?",
                                 above, newest));
+  // The kernel names the process of a POSIX lock only, and containers take no such locks.
+  if (there && found.process > 0)
+    throw foreign_lock(asking, found, path)
+        .add_detail(fmt::format("it is on the byte of generation {}, but no reader's: readers lock "
+                                "by open file descriptions",
+                                above));
   std::string holders = there ? asking.holders_of(found) : std::string();
   if (holders.empty()) holders = "a process that this one cannot look at";
   throw error(
@@ -45,7 +52,11 @@ void require_no_pin_above(std::uint64_t newest, const pin_scan& held, open_file&
        fmt::format("the newest superblock is of generation {}, generation {} is held by {}", newest,
                    above, holders),
        "its commit never reached the device: save the data that this reader sees, then close the "
-       "reader and try again"});
+       "reader and try again",
+       fmt::format(
+           "or that process is no reader, and holds a lock of its own on byte {}: end it, or "
+           "let it lock something else",
+           byte.first)});
 }
 
 void write_mark(open_file& file, const uuid& mark, const std::string& path) {
@@ -68,20 +79,22 @@ void rewrite_in_place(open_file& file, const slots& both, const std::string& pat
     write_all(file, superblock_offsets[i], both[i].sector, path);
 }
 
-std::vector<generation_range> held_generations::all() const {
-  std::vector<generation_range> joined = read;
-  joined.insert(joined.end(), retained.begin(), retained.end());
-  joined.insert(joined.end(), published.begin(), published.end());
-  return joined;
+generation_set held_generations::all() const {
+  std::vector<generation_range> together;
+  for (const generation_set* set : {&read, &retained, &published})
+    together.insert(together.end(), set->ranges().begin(), set->ranges().end());
+  return generation_set(std::move(together));
 }
 
 held_generations protected_generations(const slots& both, const std::vector<generation_range>& pins,
                                        const std::vector<std::uint64_t>& retained) {
-  held_generations held{pins, {}, {}};
-  for (const std::uint64_t generation : retained) held.retained.push_back(alone(generation));
+  std::vector<generation_range> listed;
+  for (const std::uint64_t generation : retained) listed.push_back(alone(generation));
+  std::vector<generation_range> published;
   for (const slot& written : both)
-    if (written.fields) held.published.push_back(alone(written.fields->generation));
-  return held;
+    if (written.fields) published.push_back(alone(written.fields->generation));
+  return {generation_set(pins), generation_set(std::move(listed)),
+          generation_set(std::move(published))};
 }
 
 void write_slot(open_file& file, std::uint32_t number, const superblock& next, const uuid& id,

@@ -68,6 +68,7 @@
 #include <string>
 #include <vector>
 
+#include "format/bytes/generation_set.hpp"
 #include "format/bytes/types.hpp"
 #include "format/generations/superblock_slots.hpp"
 #include "format/os/file_system.hpp"
@@ -81,7 +82,8 @@ std::uint32_t slot_to_write(const slots& both) noexcept;
 
 /// commit.1: refuses if a reader holds a generation above `newest`. Only generation `newest` + 1
 /// can have been lost, because a writer makes its base durable before it goes on. If the lock is on
-/// a later generation, it is not a pin, or an older copy was written over the file.
+/// a later generation, it is not a pin, or an older copy was written over the file. A lock of
+/// another program on the byte of `newest` + 1 looks like a pin, unless it is a POSIX lock.
 /// Throws   io, busy (a lock that is not a pin)
 void require_no_pin_above(std::uint64_t newest, const pin_scan& held, open_file& asking,
                           const std::string& path);
@@ -98,14 +100,14 @@ void erase_mark(open_file& file) noexcept;
 void rewrite_in_place(open_file& file, const slots& both, const std::string& path);
 
 /// The generations whose bytes no writer may use, by what holds them. A generation that is held
-/// twice is in two lists.
+/// twice is in two sets.
 struct held_generations {
-  std::vector<generation_range> read;       ///< pinned by readers
-  std::vector<generation_range> retained;   ///< listed in the tree of retained generations
-  std::vector<generation_range> published;  ///< in a valid superblock
+  generation_set read;       ///< pinned by readers
+  generation_set retained;   ///< listed in the tree of retained generations
+  generation_set published;  ///< in a valid superblock
 
-  /// All lists together.
-  std::vector<generation_range> all() const;
+  /// All of them together.
+  generation_set all() const;
 };
 
 /// commit.2: pins, retained generations, valid superblocks.

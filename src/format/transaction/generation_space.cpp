@@ -15,8 +15,7 @@
 namespace shale::format {
 
 generation_space::generation_space(shared_file& file, page_reader& reader, page_ref map,
-                                   std::uint64_t generation,
-                                   std::vector<generation_range> protected_generations)
+                                   std::uint64_t generation, generation_set protected_generations)
     : file_(&file),
       reader_(&reader),
       generation_(generation),

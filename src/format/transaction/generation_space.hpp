@@ -22,7 +22,7 @@ class generation_space final : public page_sink {
   /// `map` is the base generation's space map. No byte of the protected generations is used again.
   /// Throws   corrupt, io
   generation_space(shared_file& file, page_reader& reader, page_ref map, std::uint64_t generation,
-                   std::vector<generation_range> protected_generations);
+                   generation_set protected_generations);
 
   generation_space(const generation_space&) = delete;
   generation_space& operator=(const generation_space&) = delete;

@@ -183,9 +183,10 @@ class transaction {
   /// Ends the transaction without a commit, and gives the container's name to the file at `other`
   /// (an absolute path in the same file system). That file must be a sound container that nobody
   /// writes to. This transaction has held the writer lock from its beginning, so `other` lacks no
-  /// commit.
-  /// Throws   invalid_argument (the same file), busy, corrupt, not_found, unsupported, io. After an
-  ///          io error of the directory's sync the file has the name, but a power cut may undo that
+  /// commit. All its bytes are made durable first.
+  /// Throws   invalid_argument (the same file), busy, corrupt, not_found, unsupported, io,
+  ///          out_of_space. After an io error of the directory's sync the file has the name, but a
+  ///          power cut may undo that
   void replace_by(const std::string& other);
 
   /// Ends the transaction without a commit.

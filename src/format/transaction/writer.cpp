@@ -14,6 +14,24 @@
 #include "format/transaction/commit.hpp"
 
 namespace shale::format {
+namespace {
+
+// commit.1 for the container that is to take a name: makes all bytes of the file durable, and the
+// superblocks as they were read. The file may be a copy that nobody has synced, or the sync of its
+// last commit may be missing. `file` holds the writer lock, and was opened for this alone, so the
+// sync reports every error that nobody has received.
+void make_durable(open_file& file, const slots& both, const std::string& path) {
+  rewrite_in_place(file, both, path);
+  const os_result result = file.sync_data();
+  if (result >= 0) return;
+  // Whoever else has the file open in this process must learn of it.
+  shale::detail::write_back_record::of(file.descriptor())
+      ->report({.error_number = static_cast<int>(-result)});
+  throw sync_failure(result, path)
+      .add_detail("nothing was replaced; bytes of that file may be lost for good: make it anew");
+}
+
+}  // namespace
 
 writer::writer(std::shared_ptr<shared_file> created) : file_(std::move(created)) {
   base_.end_of_file = first_extent_offset;
@@ -24,8 +42,7 @@ writer::writer(std::shared_ptr<shared_file> file, std::unique_ptr<open_file> loc
                std::unique_ptr<open_file> sync) noexcept
     : file_(std::move(file)), lock_(std::move(lock)), sync_(std::move(sync)) {}
 
-std::vector<generation_range> writer::protected_generations(
-    const std::vector<std::uint64_t>& retained) const {
+generation_set writer::protected_generations(const std::vector<std::uint64_t>& retained) const {
   return format::protected_generations(both_, pins_.pins, retained).all();
 }
 
@@ -147,6 +164,8 @@ std::optional<error> writer::give_name_to(const std::string& other) {
   const superblock& fields = *both[*newest].fields;
   require_supported(fields, open_access::write, other);
   replacement->reader(fields.end_of_file).load_root(fields);
+  require_no_pin_above(fields.generation, scan_pins(*lock, other), *lock, other);  // commit.1
+  make_durable(*lock, both, other);
 
   if (auto gone = replaced("nothing was replaced")) throw *std::move(gone);  // commit.9
   // The name that was checked is renamed: `other` itself may be a link to it.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "format/bytes/generation_set.hpp"
 #include "format/bytes/types.hpp"
 #include "format/generations/shared_file.hpp"
 #include "format/generations/superblock_slots.hpp"
@@ -44,8 +45,7 @@ class writer {
   std::uint64_t metadata_bytes() const noexcept { return metadata_bytes_; }
 
   /// commit.2: the generations that are pinned, in a valid superblock, or in `retained`.
-  std::vector<generation_range> protected_generations(
-      const std::vector<std::uint64_t>& retained) const;
+  generation_set protected_generations(const std::vector<std::uint64_t>& retained) const;
 
   /// Whether this process is a forked child and the writer belongs to its parent.
   bool left_behind_by_fork() const noexcept { return lock_ && lock_->left_behind_by_fork(); }
@@ -81,13 +81,13 @@ class writer {
   /// over the file, and releases the writer lock.
   void release() noexcept;
 
-  /// Ends without the steps from commit.3 on: gives the file's name to the container at `other`,
-  /// and releases the writer lock. It holds the writer lock of `other` meanwhile. A process that
-  /// waits for one of the two locks then finds that the name leads to another file, and opens that
-  /// one.
+  /// Ends without the steps from commit.3 on: makes the container at `other` durable, gives it the
+  /// file's name, and releases the writer lock. It holds the writer lock of `other` meanwhile. A
+  /// process that waits for one of the two locks then finds that the name leads to another file,
+  /// and opens that one.
   /// Returns  an error if the name is given, but could not be made durable
-  /// Throws   invalid_argument, busy, corrupt, not_found, unsupported, io: the name is not given,
-  ///          and the writer lock is still held
+  /// Throws   invalid_argument, busy, corrupt, not_found, unsupported, io, out_of_space: the name
+  ///          is not given, and the writer lock is still held
   [[nodiscard]] std::optional<error> give_name_to(const std::string& other);
 
  private:

@@ -44,7 +44,7 @@ namespace shale::detail {
 // (guard.2).
 //
 // One slot describes one guarded range. Its other fields are written before the slot becomes
-// active, and changed later only when no handler uses it.
+// active, and changed later only when no handler uses it. No handler reads `inherited_by_fork`.
 struct guarded_range::slot {
   enum state : std::uint8_t { unused, active, retired };
 
@@ -423,6 +423,8 @@ void guarded_range::change(int protection, replacement how) noexcept {
   slot_->protection.store(protection, std::memory_order_relaxed);
   slot_->how.store(how, std::memory_order_seq_cst);
 }
+
+void guarded_range::let_children_inherit() noexcept { slot_->inherited_by_fork = true; }
 
 void guarded_range::note_replaced() noexcept { detail::note_replaced(*slot_, slot_->begin); }
 

@@ -73,6 +73,10 @@ class guarded_range {
   /// Sets the protection and kind of later replacements.
   void change(int protection, replacement how) noexcept;
 
+  /// Tells that forked children inherit the pages from now on. The calling thread holds a
+  /// fork_safe_mutex, so no other thread forks meanwhile.
+  void let_children_inherit() noexcept;
+
   /// Tells that memory which children inherit has replaced all pages of the range.
   void note_replaced() noexcept;
 

@@ -137,6 +137,11 @@ void mapped_block::make_read_only() {
   parts_.make_read_only();
 }
 
+void mapped_block::let_children_inherit() noexcept {
+  const std::lock_guard lock(growing_);
+  if (access() == access::read_only && !belongs_to_parent()) parts_.let_children_inherit();
+}
+
 void mapped_block::detach_from_file() noexcept {
   const std::lock_guard lock(growing_);
   const auto first = parts_.file_offset(0);
@@ -147,7 +152,7 @@ void mapped_block::detach_from_file() noexcept {
 }
 
 bool mapped_block::belongs_to_parent() const noexcept {
-  return !source_.inherited_by_fork() && generation_ != fork_generation();
+  return !parts_.inherited_by_fork() && !mapped_by_.is_this_one();
 }
 
 void mapped_block::check_mark() const {

@@ -41,6 +41,8 @@ class mapped_block : public storage_block {
   void append(std::span<const file_extent> extents);
   /// Makes all pages read-only. Later stores are a segmentation fault. Throws io, out_of_memory.
   void make_read_only();
+  /// Lets children that are forked later use the mapping, if it is read-only.
+  void let_children_inherit() noexcept;
   /// Replaces the pages by private zeros and sets the mark. If that fails, the pages become
   /// read-only.
   void detach_from_file() noexcept;
@@ -105,7 +107,7 @@ class mapped_block : public storage_block {
   mapping_source source_;
   const backing_file backing_;
   const growth growth_;
-  const unsigned generation_ = fork_generation();
+  const owning_process mapped_by_;
   const std::uint64_t first_offset_;  // in the file
   fault_mark mark_;
   std::atomic<bool> detached_ = false;

@@ -103,6 +103,10 @@ void make_read_only(const storage& mapped) {
   if (mapped_block* const block = mapped_owner(mapped)) block->make_read_only();
 }
 
+void let_children_inherit(const storage& mapped) noexcept {
+  if (mapped_block* const block = mapped_owner(mapped)) block->let_children_inherit();
+}
+
 void detach_from_file(const storage& mapped) noexcept {
   if (mapped_block* const block = mapped_owner(mapped)) block->detach_from_file();
 }

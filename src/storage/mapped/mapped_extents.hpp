@@ -60,6 +60,10 @@ void append_extents(storage& mapped, std::span<const file_extent> extents);
 /// stores stay. Throws io.
 void make_read_only(const storage& mapped);
 
+/// Lets children that are forked later use a mapping that was made read-only. Its bytes must be
+/// pinned by what the mapping keeps alive, because a child holds them as long as it likes.
+void let_children_inherit(const storage& mapped) noexcept;
+
 /// Detaches a writable mapping from its file: the addresses show private zeros from now on, and the
 /// storage is marked failed. Earlier stores stay in the page cache for other users of the file.
 void detach_from_file(const storage& mapped) noexcept;

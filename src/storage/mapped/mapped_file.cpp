@@ -126,21 +126,39 @@ storage map_created(file_descriptor file, const std::string& path, std::size_t b
       {.bytes = bytes, .access = access::read_write, .reserve_bytes = options.reserve_bytes});
 }
 
+// Opens a new file, which only its owner can open so far, to those whom the old one was open to.
+// If that cannot be told or set, it stays as it is.
+void hand_on_permissions(int made, const struct stat& old, unsigned mode) noexcept {
+  struct stat about {};
+  if (::fstat(made, &about) != 0) return;
+  mode_t shared = old.st_mode & 0077u;
+  if (about.st_gid != old.st_gid) {
+    // Members of each group are among the others for the file of the other group.
+    const mode_t both = (shared >> 3) & shared;
+    shared = (both << 3) | both;
+  }
+  (void)::fchmod(made, (about.st_mode & 0700u) | (mode & shared));
+}
+
 // Makes a new file that replaces `path`, if there is one. It is complete before it takes the name,
 // and other processes keep the bytes of the replaced file.
 storage replace_file(const std::string& path, std::size_t bytes,
                      const create_file_options& options) {
   const std::string target = detail::path_after_links(path);
   struct stat before {};
-  if (::stat(target.c_str(), &before) == 0 && !S_ISREG(before.st_mode))
+  const int failure = ::stat(target.c_str(), &before) == 0 ? 0 : errno;
+  if (failure == 0 && !S_ISREG(before.st_mode))
     throw error(errc::invalid_argument, "only a regular file can be replaced",
                 {fmt::format("file {}", path)});
+  const bool may_replace = failure != ENOENT;
+  const unsigned first_mode = may_replace ? options.mode & ~0077u : options.mode;
   for (;;) {
     new_file made(detail::partial_path(target));
-    auto file = open_descriptor(made.path(), O_RDWR | O_CREAT | O_EXCL | O_NOCTTY, options.mode);
+    auto file = open_descriptor(made.path(), O_RDWR | O_CREAT | O_EXCL | O_NOCTTY, first_mode);
     if (!file && errno == EEXIST) continue;
     if (!file) throw_unopened(path, errno);
     made.made(file.get());
+    if (may_replace) hand_on_permissions(file.get(), before, options.mode);
     storage mapped = map_created(std::move(file), target, bytes, options);
     if (::rename(made.path().c_str(), target.c_str()) != 0) throw_unopened(path, errno);
     made.keep();

@@ -55,6 +55,7 @@ mapped_parts::mapped_parts(const mapping_source& source, fault_mark& mark,
     : source_(source),
       mark_(mark),
       access_(source.access),
+      inherited_(source.inherited_by_fork()),
       skew_(static_cast<std::size_t>(first_offset % system_page_bytes())) {
   if (capacity_bytes > 0) reserve(first_offset - skew_, capacity_bytes);
 }
@@ -171,7 +172,7 @@ void mapped_parts::add(file_extent extent) {
         .file_offset = first_offset,
         .protection = protection(),
         .how = access_ == access::read_write ? replacement::sink : replacement::zeros,
-        .inherited_by_fork = source_.inherited_by_fork(),
+        .inherited_by_fork = inherited_by_fork(),
         .mark = &mark_,
     });
     parts_.push_back(std::move(fresh));
@@ -201,7 +202,7 @@ void mapped_parts::map_pages(std::size_t position, std::size_t bytes, std::uint6
     throw told;
   }
   reserved_.claim(position + bytes);
-  if (!source_.inherited_by_fork()) ::madvise(address, bytes, MADV_DONTFORK);
+  if (!inherited_by_fork()) ::madvise(address, bytes, MADV_DONTFORK);
   if (reserved_.bytes() >= huge_page_bytes) ::madvise(address, bytes, MADV_HUGEPAGE);
 }
 
@@ -216,6 +217,17 @@ void mapped_parts::make_read_only() {
                               "a mapping could not be made read-only", errno,
                               {source_.place(mapped.file_offset)});
   }
+}
+
+// A child has one answer for the whole mapping. So it inherits all parts, or they count as lost.
+void mapped_parts::let_children_inherit() noexcept {
+  const std::lock_guard lock(layout_);
+  for (const auto& mapped : parts_)
+    if (::madvise(reserved_.address() + mapped.map_offset,
+                  align_up(mapped.bytes, system_page_bytes()), MADV_DOFORK) != 0)
+      return;
+  for (auto& mapped : parts_) mapped.guard.let_children_inherit();
+  inherited_.store(true, std::memory_order_relaxed);
 }
 
 void mapped_parts::replace_by_zeros() noexcept {

@@ -54,8 +54,8 @@ struct mapped_piece {
 };
 
 /// Positions count from the owner's first byte.
-/// Threads  `extend`, `make_read_only` and `replace_by_zeros` one at a time; `unmap` and
-///          `let_go_in_child` while no other call runs; others at any time
+/// Threads  `extend`, `make_read_only`, `let_children_inherit` and `replace_by_zeros` one at a
+///          time; `unmap` and `let_go_in_child` while no other call runs; others at any time
 class mapped_parts {
  public:
   /// Reserves addresses for `capacity_bytes` from the byte `first_offset` of the file on. Lost bytes
@@ -80,6 +80,13 @@ class mapped_parts {
   /// Makes all pages read-only. Later stores are a segmentation fault.
   /// Throws   io, out_of_memory
   void make_read_only();
+
+  /// Lets children that are forked later inherit the pages, which are read-only. If the system does
+  /// not allow it, nothing changes.
+  void let_children_inherit() noexcept;
+
+  /// Whether a child that is forked now inherits the pages.
+  bool inherited_by_fork() const noexcept { return inherited_.load(std::memory_order_relaxed); }
 
   /// Replaces the pages by private zeros. If that fails, the pages become read-only.
   void replace_by_zeros() noexcept;
@@ -133,10 +140,12 @@ class mapped_parts {
 
   const mapping_source& source_;
   fault_mark& mark_;
-  access access_;  // of the pages: `make_read_only` changes it
+  access access_;                // of the pages: `make_read_only` changes it
+  std::atomic<bool> inherited_;  // by children
   const std::size_t skew_;
 
-  // Guards access_, parts_ and regions_. A growth that fails removes the parts that it added.
+  // Guards access_, inherited_, parts_ and regions_. A growth that fails removes the parts that it
+  // added.
   mutable fork_safe_mutex layout_;
 
   // Destroyed from the last to the first: guards, pages, addresses.

@@ -35,9 +35,9 @@ class shared_block final : public detail::mapped_block {
         role_(as) {}
 
   ~shared_block() override {
-    // In a forked child this only closes the child's descriptors: the parent is still attached.
-    if (generation_ == detail::fork_generation())
-      detail::leave_segment(segment_, path_, role_ == role::creator);
+    // In a forked child, also in one that was made without the handlers of fork, this only closes
+    // the child's descriptors: the parent is still attached.
+    if (attached_.is_this_one()) detail::leave_segment(segment_, path_, role_ == role::creator);
   }
 
   const open_segment& segment() const noexcept { return segment_; }
@@ -56,7 +56,7 @@ class shared_block final : public detail::mapped_block {
   open_segment segment_;
   const std::string path_;
   const role role_;
-  const unsigned generation_ = detail::fork_generation();
+  const detail::owning_process attached_;
 };
 
 // The names of files that may be segments, without the directory and the common prefix.

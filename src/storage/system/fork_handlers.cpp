@@ -65,4 +65,8 @@ int on_fork(forking_part part, const fork_handlers& handlers) noexcept {
 
 unsigned fork_generation() noexcept { return generation.load(std::memory_order_relaxed); }
 
+bool owning_process::is_this_one() const noexcept {
+  return generation_ == fork_generation() && process_ == ::getpid();
+}
+
 }  // namespace shale::detail

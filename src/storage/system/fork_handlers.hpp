@@ -7,6 +7,9 @@
 //   forks.2  a part whose `prepare` has not run is not told of this fork
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
+
 namespace shale::detail {
 
 /// The parts of the library that have handlers. The `prepare` of a part may wait for a thread that
@@ -33,7 +36,19 @@ int on_fork(forking_part part, const fork_handlers& handlers) noexcept;
 
 /// The number of forks between this process and its first ancestor that used this library. An
 /// object that was made under another number belongs to the parent. A child that was made without
-/// the handlers of fork (vfork, clone) has its parent's number.
+/// the handlers of fork (vfork, clone) has its parent's number: see owning_process.
 unsigned fork_generation() noexcept;
+
+/// Remembers the process that made an object whose destruction others can see. Also tells apart a
+/// child that was made without the handlers of fork. Cost: a system call for each question.
+class owning_process {
+ public:
+  /// Whether the calling process is the one that made this object.
+  bool is_this_one() const noexcept;
+
+ private:
+  unsigned generation_ = fork_generation();  // a later child may get the number of a dead process
+  pid_t process_ = ::getpid();
+};
 
 }  // namespace shale::detail
