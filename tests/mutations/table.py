@@ -1476,6 +1476,12 @@ MUTATIONS = [
              "a forked child waits for windows that its parent's threads read",
              "with_readers_.emplace();", "",
              "SharedWork.AChildOfAStreamingKernel*", hangs=True),
+    mutation("reading-stops-behind-what-was-read", "parallel/threads/reader_team.cpp", "wait_for",
+             "work on what has been read lets nothing further be read",
+             "raise_limit(std::min(number + 1 + ahead_, count_));",
+             "if (progress_[static_cast<std::size_t>(number)].load() != progress::done)"
+             " raise_limit(std::min(number + 1 + ahead_, count_));",
+             "ReadingAhead.GoesOn*", hangs=True),
     mutation("workers-share-a-number", "parallel/threads/helper_team.cpp", "help_open_calls",
              "helpers of a call have the same number",
              "call.places_.taken", "1",

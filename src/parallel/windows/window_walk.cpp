@@ -142,9 +142,10 @@ void window_walk::begin(index_t tile) {
   const index_t window = windows_.of_tile(tile);
   retirement_->await_turn(window);
   if (prepared_.load(std::memory_order_acquire) > window) return;
-  // The readers' limit follows the highest number that is waited for, and reads of lower numbers
-  // have begun before. So nearly all waiting happens here, without the lock. The waits below, under
-  // the lock, are short, because earlier windows are read by then; they pass on errors.
+  // The readers' limit follows the highest number that is waited for, read or not (readers.3), and
+  // reads of lower numbers have begun before. So nearly all waiting happens here, without the lock.
+  // The waits below, under the lock, are short, because earlier windows are read by then; they pass
+  // on errors.
   readers_->wait_for(window);
   const std::lock_guard lock(store_mutex_);
   for (index_t w = prepared_.load(std::memory_order_relaxed); w <= window; ++w) {
