@@ -53,23 +53,23 @@ window_walk::window_walk(const plan& over, const std::vector<streamed_operand>& 
   if (!streams()) return;
   // Half of the budget is for windows; the other half is for temporaries.
   memory_.emplace(on, on.memory_bytes() / 2);
-  const window_sizes chosen = sizes();
+  const window_sizes chosen = sizes(over);
   windows_ = {.tile_count = over.tile_count(), .tiles_per_window = chosen.tiles_per_window};
   workers_max_ = chosen.workers_max;
   survey_.emplace(operands_, windows_);
-  const index_t working = ceil_div(index_t{on.threads()}, chosen.tiles_per_window);
-  retirement_.emplace(operands_, *survey_, windows_,
-                      window_retirement::limits{.write_back_lag = chosen.write_back_lag,
-                                                .spread = chosen.write_back_lag + working + 1},
-                      state_of(on).count);
+  retirement_.emplace(
+      operands_, *survey_, windows_,
+      window_retirement::limits{.write_back_lag = chosen.write_back_lag, .spread = chosen.spread},
+      state_of(on).count);
   with_readers_.emplace();
   readers_.emplace(windows_.count(), chosen.ahead, [this](index_t window) { read(window); });
 }
 
 window_walk::~window_walk() = default;
 
-window_sizes window_walk::sizes() const {
-  window_request request{.reserved_bytes = memory_->bytes(), .workers = executor_.threads()};
+window_sizes window_walk::sizes(const plan& over) const {
+  window_request request{.reserved_bytes = memory_->bytes(),
+                         .workers = std::min<index_t>(executor_.threads(), over.tile_count())};
   for (const auto& operand : operands_) {
     request.tile_bytes += operand.tile_bytes();
     if (operand.forwards()) request.tile_span_bytes += operand.span_bytes();
