@@ -644,6 +644,7 @@ TEST(Executor, SharesItsMemoryAmongCallsAndPool) {
     const parallel::window_memory second(on, 50 * mib);
     EXPECT_EQ(second.bytes(), 30 * mib) << "the pool's limit";
     EXPECT_EQ(parallel::state_of(on).tokens.held_bytes(), 80 * mib);
+    EXPECT_EQ(on.statistics().scratch_bytes_peak, 80 * mib) << "what the pool refused is not held";
     pool.set_limit_bytes(0);
     const parallel::window_memory third(on, 50 * mib);
     EXPECT_EQ(third.bytes(), 20 * mib) << "the executor's budget";
@@ -660,11 +661,18 @@ TEST(Executor, GivesFewerWorkersScratchThatIsLarge) {
       {0, 8}, {mib / 8, 8}, {4 * mib, 2}, {9 * mib, 1}, {90 * mib, 1}};
   for (const auto& [scratch_bytes, workers] : cases) {
     executor on({.threads = 8, .memory_bytes = 16 * mib});
-    const parallel::worker_scratch scratch(scratch_bytes, on);
+    const parallel::worker_scratch scratch(scratch_bytes, 100, on);
     EXPECT_EQ(scratch.workers(), workers);
     EXPECT_EQ(on.statistics().scratch_bytes_peak,
               scratch_bytes * static_cast<std::size_t>(workers));
   }
+}
+
+TEST(Executor, GivesNoScratchForWorkersWithoutWork) {
+  executor on({.threads = 8, .memory_bytes = 1 << 20});
+  EXPECT_EQ(parallel::worker_scratch(1000, 3, on).workers(), 3);
+  EXPECT_EQ(on.statistics().scratch_bytes_peak, 3000U);
+  EXPECT_EQ(parallel::worker_scratch(1000, 0, on).workers(), 1) << "of an empty loop";
 }
 
 TEST(Executor, LeavesTheCallersSignalMaskAlone) {

@@ -110,11 +110,12 @@ void running_pass::run() {
 }
 
 void running_pass::run_loads(window_walk* walk) {
-  const index_t ahead = brought_ ? loads_ahead_per_thread * on_.threads() : 0;
-  for (index_t load = 0; load < ahead; ++load) prefetch(load);
   int workers = work_.workers();
   if (brought_) workers = std::min(workers, brought_->memory.workers());
   if (walk && walk->workers_max() > 0) workers = std::min(workers, walk->workers_max());
+  const index_t ahead =
+      brought_ ? std::min(brought_->memory.ahead(), loads_ahead_per_worker * workers) : 0;
+  for (index_t load = 0; load < ahead; ++load) prefetch(load);
   const auto elements = static_cast<std::uint64_t>(element_count(index_space(operands_, options_)));
   parallel_for_tiles(on_, way_.load_plan().tile_count(),
                      [&](index_t load, int worker) {
