@@ -1,4 +1,5 @@
-// Tests what happens to a call's tiles after a load has failed, or after the call was cancelled.
+// Tests how often a call asks for its tiles, and what happens to them after a load has failed, or after
+// the call was cancelled.
 #include "parallel/sources/tile_cache.hpp"
 
 #include <gtest/gtest.h>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "parallel/pass/run_pass.hpp"
 #include "parallel/sources/read_region.hpp"
 #include "support/failures.hpp"
 
@@ -26,7 +28,8 @@ class scripted_tiles final : public tile_source {
   const dims& tile_shape() const noexcept override { return tile_shape_; }
   std::uint64_t stored_bytes(const dims&) const override { return 1; }
   void load(const dims&, const tensor&) const override { body_(loads++); }
-  mutable std::atomic<int> loads = 0;
+  void prefetch(const dims&) const noexcept override { ++prefetches; }
+  mutable std::atomic<int> loads = 0, prefetches = 0;
 
  private:
   dims shape_;
@@ -79,6 +82,36 @@ TEST(CancelledTiles, AreNotLoadedAnyMore) {
   on.resume();
   gather();
   EXPECT_EQ(source.loads, 100);
+}
+
+// Runs a pass over a source of rank 1 that is repeated along a new first axis, and returns how many
+// units it had.
+int run_repeated(const tile_source& source, const dims& shape, int threads) {
+  executor on({.threads = threads});
+  const axis_map seen = axis_map::identity(source.shape()).expand_dims(0).broadcast_to(shape);
+  const tiled_elements tiles{.source = &source, .seen = seen};
+  const std::vector<loop_operand> operands{tiled_operand(tiles, shape)};
+  const way chosen = choose_way(operands, {}, on);
+  std::atomic<int> units = 0;
+  run_pass(operands, {}, chosen, on, [&](const unit&) { ++units; });
+  return units;
+}
+
+TEST(PrefetchedTiles, AreAskedForOnceIfEachUnitNeedsTheSame) {
+  for (const int threads : {1, 4}) {
+    const scripted_tiles source(1, [](int) {});
+    EXPECT_EQ(run_repeated(source, {64, 1 << 20}, threads), 64);
+    EXPECT_EQ(source.loads, 1);
+    EXPECT_EQ(source.prefetches, 1);
+  }
+}
+
+// Each unit needs one of two tiles, in turn. Both are loaded before the third unit begins.
+TEST(PrefetchedTiles, AreNotAskedForIfTheCacheHasThem) {
+  const scripted_tiles source(2, [](int) {});
+  EXPECT_EQ(run_repeated(source, {8 << 20, 2}, 1), 16);
+  EXPECT_EQ(source.loads, 2);
+  EXPECT_LE(source.prefetches, 4);
 }
 
 }  // namespace

@@ -31,6 +31,10 @@ class tile_cache {
   /// Threads  any, at any time
   tensor get(const tile_source& source, const dims& tile);
 
+  /// Whether the tile is in the cache, or is being loaded.
+  /// Threads  any, at any time
+  bool knows(const tile_source& source, const dims& tile);
+
  private:
   struct key {
     const tile_source* source;
