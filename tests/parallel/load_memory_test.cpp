@@ -124,8 +124,8 @@ TEST(LoadMemory, TilesBeyondAllMemoryLeaveNothing) {
   EXPECT_EQ(tokens.held_bytes(), 0U);
 }
 
-// One load takes 2 MiB, of which 1 MiB is copied. With 64 threads, half of the budget holds 16 loads,
-// and a quarter the cache; 16 MiB are left.
+// One load takes 2 MiB, of which 1 MiB is copied. With 64 threads, half of the budget holds 16
+// loads, and a quarter the cache; 16 MiB are left.
 TEST(LoadMemory, CopiesAheadFitInWhatIsLeft) {
   const pass_over pass(large_source(), executor({.threads = 1}));
   executor few({.threads = 4, .memory_bytes = 64 * mib});

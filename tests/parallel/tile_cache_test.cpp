@@ -1,5 +1,5 @@
-// Tests how often a call asks for its tiles, and what happens to them after a load has failed, or after
-// the call was cancelled.
+// Tests how often a call asks for its tiles, and what happens to them after a load has failed, or
+// after the call was cancelled.
 #include "parallel/sources/tile_cache.hpp"
 
 #include <gtest/gtest.h>

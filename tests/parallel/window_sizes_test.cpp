@@ -17,8 +17,8 @@ std::size_t resident_bytes(const window_request& request, const window_sizes& si
          request.tile_bytes;
 }
 
-// The windows that have begun and not retired suffice for the workers, each in a tile of its own, and
-// for those whose write-back has not ended.
+// The windows that have begun and not retired suffice for the workers, each in a tile of its own,
+// and for those whose write-back has not ended.
 void expect_room_for_workers(const window_request& request, const window_sizes& sizes) {
   const index_t workers = sizes.workers_max > 0 ? sizes.workers_max : request.workers;
   EXPECT_LE(workers, request.workers);

@@ -47,8 +47,8 @@ std::size_t wanted_window_bytes(const window_request& request) {
                     written_window_bytes_max);
 }
 
-// Limits the workers, and how many windows they may have begun, to the windows that fit beside those
-// that are read ahead. If not even one fits, workers are in one window at a time.
+// Limits the workers, and how many windows they may have begun, to the windows that fit beside
+// those that are read ahead. If not even one fits, workers are in one window at a time.
 void limit_work(window_sizes& sizes, index_t fitting, index_t workers) {
   const index_t tiles = sizes.tiles_per_window;
   const index_t begun = std::max<index_t>(fitting - sizes.ahead, 1);
