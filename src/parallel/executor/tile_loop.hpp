@@ -41,6 +41,9 @@ struct loop_options {
   /// The bytes that all tiles process together, for the executor's progress sink; 0: no reports.
   std::uint64_t progress_bytes = 0;
 
+  /// Whether the tiles count in the executor's statistics.
+  bool counted = true;
+
   /// If not null: for tiles that wait for other tiles. It must outlive the loop.
   failure_listener* listener = nullptr;
 };
