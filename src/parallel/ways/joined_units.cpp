@@ -9,7 +9,7 @@ namespace shale::parallel {
 
 namespace {
 
-bool cuts(const dims& unit, const dims& tile) {
+bool cuts_tiles(const dims& unit, const dims& tile) {
   for (index_t axis = 0; axis < unit.size(); ++axis)
     if (unit[axis] < tile[axis]) return true;
   return false;
@@ -42,7 +42,7 @@ dims joined_units(const dims& unit, const dims& shape, std::span<const source_ti
   dims wanted = unit;
   std::uint64_t cut_bytes = 0;
   for (const source_tiles& source : sources) {
-    if (!cuts(unit, source.extents)) continue;
+    if (!cuts_tiles(unit, source.extents)) continue;
     detail::add_saturating(cut_bytes, touched_bytes(unit, source));
     for (index_t axis = 0; axis < unit.size(); ++axis)
       wanted[axis] = std::max(wanted[axis], source.extents[axis]);
