@@ -15,7 +15,9 @@ namespace [[gnu::visibility("default")]] shale {
 /// Elements that are loaded and stored tile by tile. The tile with index t begins at
 /// t[a] * tile_shape[a] on each axis a, and is cut at the edge of the shape.
 /// Throws   an exception of a source ends the engine call that uses it, which throws it
-/// Threads  load, store and prefetch are called by several threads at once, for different tiles
+/// Threads  load, store and prefetch are called by several threads at once. A call of the engine
+///          loads and stores a tile in one thread at a time; other calls may load the same tile
+///          meanwhile. prefetch is called for any tile, also one that another thread loads
 class tile_source {
  public:
   virtual ~tile_source();
@@ -42,7 +44,8 @@ class tile_source {
   /// evaluation into one of them that reads another one reads elements as they were before.
   virtual const void* identity() const noexcept { return this; }
 
-  /// Starts reading the stored bytes of a tile. Does nothing unless overridden.
+  /// Starts reading the stored bytes of a tile. It may be called several times for a tile, and for
+  /// tiles that are never loaded. Does nothing unless overridden.
   virtual void prefetch(const dims& tile) const noexcept;
 
   /// The bytes that `load` of this tile reads from the device, for statistics.

@@ -208,7 +208,7 @@ void stream_elements(const tensor& values, std::endian order, executor& on,
   element_streamer(values, order, on, sink).stream(values);
   values.storage().check();
   auto& count = parallel::state_of(on).count;
-  count.call();
+  count.pass();
   count.read(parallel::distinct_bytes(values));
   count.written(values.size_bytes());
 }

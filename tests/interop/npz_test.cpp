@@ -64,9 +64,9 @@ TEST(Npz, WritersCountWhatTheyReadAndWrite) {
   executor on;
   const executor::scope within(on);
   const tensor values = pattern({30, 50}, dtype::int16, 1);
-  const auto expect_counts = [&](std::uint64_t calls, std::uint64_t read, std::uint64_t written) {
+  const auto expect_counts = [&](std::uint64_t passes, std::uint64_t read, std::uint64_t written) {
     const executor_statistics counted = on.statistics();
-    EXPECT_EQ(counted.calls, calls);
+    EXPECT_EQ(counted.passes, passes);
     EXPECT_EQ(counted.bytes_read, read);
     EXPECT_EQ(counted.bytes_written, written);
   };

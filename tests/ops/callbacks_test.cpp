@@ -434,6 +434,23 @@ TEST(ForkedSources, DoNotWaitInAChildForTilesOfOtherThreads) {
     });
 }
 
+// A pass without operands takes as long as any other.
+TEST(Progress, OfPassesWithoutOperandsIsReported) {
+  struct last_report final : progress_sink {
+    void advance(std::uint64_t done_bytes, std::uint64_t total_bytes) override {
+      done = done_bytes;
+      total = total_bytes;
+    }
+    std::uint64_t done = 0, total = 0;
+  } sink;
+  constexpr std::int64_t count = 1 << 21;
+  executor two({.threads = 2, .progress = &sink});
+  const executor::scope within(two);
+  EXPECT_EQ(eval(sum(arange(count))).item(), scalar(count * (count - 1) / 2));
+  EXPECT_EQ(sink.total, std::uint64_t{8} << 21);
+  EXPECT_EQ(sink.done, sink.total);
+}
+
 // chain.3: a unit that waited for one that failed has nothing to store.
 TEST(FailedScans, StoreNothingBehindTheTileThatFailed) {
   for (const index_t failing : {1, 20})

@@ -175,7 +175,7 @@ TEST(ExprProducts, AreCountedInPlans) {
   const auto planned = explain(value);
   eval(value);
   EXPECT_EQ(planned.passes, 4);  // the sum, the product, its mean, the rest
-  EXPECT_EQ(on.statistics().calls, 4u);
+  EXPECT_EQ(on.statistics().passes, 4u);
   EXPECT_EQ(on.statistics().bytes_read, planned.bytes_read) << planned.text;
   EXPECT_EQ(on.statistics().bytes_written, planned.bytes_written) << planned.text;
   EXPECT_NE(planned.text.find("multiplies (30, 40) by (40, 20)"), std::string::npos);

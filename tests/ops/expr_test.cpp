@@ -287,7 +287,7 @@ TEST(ExprPlan, PredictsTheBytesReadAndWritten) {
     const auto did = on.statistics();
     EXPECT_EQ(did.bytes_read, planned.bytes_read) << planned.text;
     EXPECT_EQ(did.bytes_written, planned.bytes_written) << planned.text;
-    EXPECT_EQ(did.calls, static_cast<std::uint64_t>(planned.passes));
+    EXPECT_EQ(did.passes, static_cast<std::uint64_t>(planned.passes));
     EXPECT_LE(planned.scratch_bytes_per_thread, std::uint64_t{2} << 20);
     EXPECT_FALSE(planned.streams);
   }

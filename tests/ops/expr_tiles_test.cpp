@@ -419,6 +419,21 @@ TEST(ExprTiles, AlignedAccessLoadsEachTileOnce) {
   EXPECT_EQ(two.statistics().tiles_decoded, 2u * 7 * 5);
 }
 
+// 64 rows do not fit in the cache, and each column needs all of them. Half of the budget holds 16
+// columns that are read and as many that are written.
+TEST(ExprTiles, RowsAreNotLoadedAgainForEachColumn) {
+  executor one({.threads = 1, .memory_bytes = 32 << 10});
+  const executor::scope within(one);
+  random_choices choose(3);
+  const tensor values = random_tensor<double>(choose, {64, 64});
+  const auto rows = std::make_shared<tiled>(values, dims{1, 64});
+  tiled columns(tensor::zeros({64, 64}, dtype::float64), {64, 1});
+  eval_into(columns, expr(rows));
+  EXPECT_TRUE(equal_bits(columns.values(), values));
+  EXPECT_EQ(columns.stores, 64);
+  EXPECT_LE(rows->loads, 64 / 16 * 64);
+}
+
 // cache.1
 TEST(ExprTiles, ShiftedViewsLoadTilesABoundedNumberOfTimes) {
   executor two({.threads = 2, .memory_bytes = std::size_t{64} << 20});

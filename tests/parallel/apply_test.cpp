@@ -555,7 +555,7 @@ TEST(Executor, CountsCallsAndBytes) {
   const tensor y = tensor::zeros({30}, dtype::int8);
   apply([](std::int32_t& e, std::int8_t f) { e += f; }, x, y);
   auto counted = on.statistics();
-  EXPECT_EQ(counted.calls, 1u);
+  EXPECT_EQ(counted.passes, 1u);
   EXPECT_EQ(counted.bytes_written, 120000u);
   EXPECT_EQ(counted.bytes_read, 30u);
   EXPECT_GE(counted.tiles, 1u);
@@ -564,7 +564,7 @@ TEST(Executor, CountsCallsAndBytes) {
   EXPECT_EQ(on.statistics().bytes_written, 240000u);
   apply_in_order([](std::int32_t& e, std::int8_t f) { e += f; }, x, y);
   counted = on.statistics();
-  EXPECT_EQ(counted.calls, 3u);
+  EXPECT_EQ(counted.passes, 3u);
   EXPECT_EQ(counted.bytes_written, 360000u);
   EXPECT_EQ(counted.bytes_read, 60u);
 }
@@ -581,14 +581,14 @@ TEST(Executor, ScopesBindTheThreadAndItsHelpers) {
     const auto require_outer = [&](std::int32_t&) { others += budget() != outer.memory_bytes(); };
     apply(require_outer, x);
     EXPECT_EQ(others, 0);
-    EXPECT_EQ(outer.statistics().calls, 1u);
+    EXPECT_EQ(outer.statistics().passes, 1u);
     {
       const executor::scope nested(inner);
       EXPECT_EQ(budget(), inner.memory_bytes());
       apply([](std::int32_t& e) { e = 1; }, x);
     }
-    EXPECT_EQ(inner.statistics().calls, 1u);
-    EXPECT_EQ(outer.statistics().calls, 1u);
+    EXPECT_EQ(inner.statistics().passes, 1u);
+    EXPECT_EQ(outer.statistics().passes, 1u);
     EXPECT_EQ(budget(), outer.memory_bytes());
     // A new thread of the caller is bound to no executor.
     std::thread([] { EXPECT_EQ(&executor::current(), &executor::shared()); }).join();
@@ -622,7 +622,7 @@ TEST(Executor, TakesItsMemoryFromAnotherPoolForACall) {
       values, [](double e) { return 2 * e; }, values.swapaxes(0, 1));
   EXPECT_GE(other.statistics().peak_live_bytes, values.size_bytes());
   EXPECT_EQ(usual.statistics().peak_live_bytes, 0u);
-  EXPECT_EQ(on.statistics().calls, 1u) << "one executor";
+  EXPECT_EQ(on.statistics().passes, 1u) << "one executor";
   on.cancel();
   EXPECT_TRUE(mine.cancelled());
 }
@@ -644,6 +644,7 @@ TEST(Executor, SharesItsMemoryAmongCallsAndPool) {
     const parallel::window_memory second(on, 50 * mib);
     EXPECT_EQ(second.bytes(), 30 * mib) << "the pool's limit";
     EXPECT_EQ(parallel::state_of(on).tokens.held_bytes(), 80 * mib);
+    EXPECT_EQ(on.statistics().scratch_bytes_peak, 80 * mib) << "what the pool refused is not held";
     pool.set_limit_bytes(0);
     const parallel::window_memory third(on, 50 * mib);
     EXPECT_EQ(third.bytes(), 20 * mib) << "the executor's budget";
@@ -660,11 +661,18 @@ TEST(Executor, GivesFewerWorkersScratchThatIsLarge) {
       {0, 8}, {mib / 8, 8}, {4 * mib, 2}, {9 * mib, 1}, {90 * mib, 1}};
   for (const auto& [scratch_bytes, workers] : cases) {
     executor on({.threads = 8, .memory_bytes = 16 * mib});
-    const parallel::worker_scratch scratch(scratch_bytes, on);
+    const parallel::worker_scratch scratch(scratch_bytes, 100, on);
     EXPECT_EQ(scratch.workers(), workers);
     EXPECT_EQ(on.statistics().scratch_bytes_peak,
               scratch_bytes * static_cast<std::size_t>(workers));
   }
+}
+
+TEST(Executor, GivesNoScratchForWorkersWithoutWork) {
+  executor on({.threads = 8, .memory_bytes = 1 << 20});
+  EXPECT_EQ(parallel::worker_scratch(1000, 3, on).workers(), 3);
+  EXPECT_EQ(on.statistics().scratch_bytes_peak, 3000U);
+  EXPECT_EQ(parallel::worker_scratch(1000, 0, on).workers(), 1) << "of an empty loop";
 }
 
 TEST(Executor, LeavesTheCallersSignalMaskAlone) {

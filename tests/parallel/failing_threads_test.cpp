@@ -23,6 +23,7 @@
 #include "parallel/threads/helper_arena.hpp"
 #include "parallel/threads/thread_share.hpp"
 #include "shale/apply.hpp"
+#include "shale/error.hpp"
 #include "shale/executor.hpp"
 #include "shale/ops.hpp"
 #include "shale/reduce.hpp"
@@ -257,11 +258,13 @@ class zeros final : public tile_source {
   const dims shape_{10};
 };
 
-TEST(FailingMemory, ATileThatFoundNoneCanBeLoadedLater) {
+// cache.3: if its load has failed, the next call of `get` throws the same, and does not load it.
+TEST(FailingMemory, ATileThatFoundNoneIsNotWaitedFor) {
   test::expect_to_end([] {
     executor one({.threads = 1});
     const zeros source;
     bool failed = true;
+    int given = 0, rethrown = 0;
     std::uint64_t failures = 0;
     for (; failed && failures < 1000; ++failures) {
       parallel::tile_cache cache(std::size_t{1} << 20, one);
@@ -272,8 +275,20 @@ TEST(FailingMemory, ATileThatFoundNoneCanBeLoadedLater) {
       }
       test::stop_failing();
       failed = !test::failed_call().empty();
-      EXPECT_EQ(cache.get(source, {0}).size(), 10);
+      try {
+        EXPECT_EQ(cache.get(source, {0}).size(), 10);
+        ++given;
+      } catch (const std::bad_alloc&) {
+        EXPECT_TRUE(failed);
+        ++rethrown;
+      } catch (const error& failure) {
+        EXPECT_EQ(failure.code(), errc::out_of_memory);
+        EXPECT_TRUE(failed);
+        ++rethrown;
+      }
     }
+    EXPECT_GT(given, 1) << "there was no memory for an entry";
+    EXPECT_GT(rethrown, 0);
     EXPECT_GT(failures, 2U);
     EXPECT_FALSE(failed);
   });

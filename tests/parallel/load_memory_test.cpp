@@ -124,17 +124,47 @@ TEST(LoadMemory, TilesBeyondAllMemoryLeaveNothing) {
   EXPECT_EQ(tokens.held_bytes(), 0U);
 }
 
+// One load takes 2 MiB, of which 1 MiB is copied. With 64 threads, half of the budget holds 16
+// loads, and a quarter the cache; 16 MiB are left.
+TEST(LoadMemory, CopiesAheadFitInWhatIsLeft) {
+  const pass_over pass(large_source(), executor({.threads = 1}));
+  executor few({.threads = 4, .memory_bytes = 64 * mib});
+  EXPECT_EQ(load_memory(pass.chosen, pass.operands, 1, few).ahead(), 2 * 4);
+  executor many({.threads = 64, .memory_bytes = 64 * mib});
+  {
+    const load_memory memory(pass.chosen, pass.operands, 1, many);
+    EXPECT_EQ(memory.workers(), 16);
+    EXPECT_EQ(state_of(many).tokens.left_bytes(), 16 * mib);
+    EXPECT_EQ(memory.ahead(), 16);
+  }
+  const held_tokens others(state_of(many).tokens, 64 * mib);
+  EXPECT_EQ(load_memory(pass.chosen, pass.operands, 1, many).ahead(), 0) << "nothing is left";
+}
+
+TEST(LoadMemory, LoadsAheadAreThoseOfTheWorkers) {
+  const pass_over pass(large_source(), executor({.threads = 1}));
+  executor one({.threads = 64, .memory_bytes = 2 * mib});
+  EXPECT_EQ(load_memory(pass.chosen, pass.operands, 0, one).workers(), 1);
+  EXPECT_EQ(load_memory(pass.chosen, pass.operands, 0, one).ahead(), 2);
+}
+
 // Its elements are never looked at.
 class tiles_of_2_mib final : public tile_source {
  public:
+  explicit tiles_of_2_mib(index_t tiles = 8) : shape_{tiles, 2 * mib} {}
   shale::dtype dtype() const noexcept override { return shale::dtype::int8; }
   const dims& shape() const noexcept override { return shape_; }
   const dims& tile_shape() const noexcept override { return tile_shape_; }
   std::uint64_t stored_bytes(const dims&) const override { return 0; }
-  void load(const dims&, const tensor&) const override {}
+  void load(const dims&, const tensor&) const override { ++loads; }
+  void prefetch(const dims&) const noexcept override {
+    if (loads == 0) ++prefetched_before_loads;
+  }
+
+  mutable std::atomic<int> loads = 0, prefetched_before_loads = 0;
 
  private:
-  dims shape_{8, 2 * mib};
+  dims shape_;
   dims tile_shape_{1, 2 * mib};
 };
 
@@ -152,6 +182,31 @@ TEST(LoadMemory, ScratchMemoryOfTheCallTakesNoneFromItsLoads) {
   EXPECT_EQ(units, 8);
   const std::size_t of_loads = 2 * 2 * mib, of_cache = 2 * 2 * mib, of_scratch = 2 * 4096;
   EXPECT_EQ(state_of(on).tokens.peak_bytes(), of_loads + of_cache + of_scratch);
+}
+
+TEST(LoadMemory, CallsOverFewTilesTakeNoneForOtherThreads) {
+  executor on({.threads = 16, .memory_bytes = 1024 * mib});
+  const tiles_of_2_mib source(2);
+  const tiled_elements tiles{.source = &source, .seen = axis_map::identity(source.shape())};
+  const std::vector<loop_operand> operands{tiled_operand(tiles, source.shape())};
+  const pass_options options{.scratch_bytes = 4096};
+  const way chosen = choose_way(operands, options, on);
+  run_pass(operands, options, chosen, on, [&](const unit&) {});
+  const std::size_t of_loads = 2 * 2 * mib, of_cache = 2 * 2 * mib, of_scratch = 2 * 4096;
+  EXPECT_EQ(state_of(on).tokens.peak_bytes(), of_loads + of_cache + of_scratch);
+}
+
+// The budget lets one of 64 threads work: it asks for two loads ahead, and for the third when the
+// first one begins.
+TEST(LoadMemory, TilesAreNotRequestedForThreadsThatDoNotWork) {
+  executor on({.threads = 64, .memory_bytes = 4 * mib});
+  const tiles_of_2_mib source;
+  const tiled_elements tiles{.source = &source, .seen = axis_map::identity(source.shape())};
+  const std::vector<loop_operand> operands{tiled_operand(tiles, source.shape())};
+  const way chosen = choose_way(operands, {}, on);
+  run_pass(operands, {}, chosen, on, [&](const unit&) {});
+  EXPECT_EQ(source.loads, 8);
+  EXPECT_EQ(source.prefetched_before_loads, 3);
 }
 
 }  // namespace

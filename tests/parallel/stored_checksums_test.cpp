@@ -104,6 +104,16 @@ TEST(StoredChecksums, AreComparedBeforeElementsAreVisitedInOrder) {
   EXPECT_EQ(compared, 4096U);
 }
 
+// The number of tiles does not depend on whether checksums are compared.
+TEST(StoredChecksums, AreNoTilesOfTheStatistics) {
+  const noted_storage noted(std::size_t{16} << 20);
+  const tensor values(noted.bytes, dtype::uint8, layout({16 << 20}));
+  const std::uint64_t before = comparing().statistics().tiles;
+  compare_checksums(values, comparing());
+  EXPECT_GT(noted.sums->ranges.size(), 1U);
+  EXPECT_EQ(comparing().statistics().tiles, before);
+}
+
 TEST(StoredChecksums, AreLeftAloneWhereTheExecutorTrustsThem) {
   const noted_storage noted(4096);
   executor trusting({.threads = 2});

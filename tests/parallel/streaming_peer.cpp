@@ -32,7 +32,9 @@ long long sum_of(const tensor& values, Expected weigh) {
 int main(int count, char** arguments) {
   if (count < 4) return 2;
   const std::string mode = arguments[1];
-  executor on({.threads = 2, .memory_bytes = std::strtoull(arguments[2], nullptr, 10) << 20});
+  const bool many_threads = mode == "update_by_many";
+  executor on({.threads = many_threads ? 64 : 2,
+               .memory_bytes = std::strtoull(arguments[2], nullptr, 10) << 20});
   const executor::scope within(on);
   const auto plain = [](std::int32_t x) -> long long { return x; };
   long long result = 0;
@@ -64,7 +66,7 @@ int main(int count, char** arguments) {
         },
         quarter(0), quarter(1).swapaxes(0, 1), quarter(2), quarter(3).swapaxes(0, 1));
     result = sum_of(sums, plain);
-  } else if (mode == "update") {
+  } else if (mode == "update" || many_threads) {
     apply([](std::int32_t& x) { x = 3 * x + 1; }, first);
   } else if (mode == "combine") {
     const tensor second = mapped(arguments[4], shale::access::read_only);

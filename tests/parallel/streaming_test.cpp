@@ -173,6 +173,13 @@ TEST_F(Streaming, UpdatesInPlaceStayInsideTheBudget) {
   expect_elements(path, [](std::int64_t i) { return 3 * value_at(i) + 1; });
 }
 
+// stream.4: each of 64 workers would have a window of its own.
+TEST_F(Streaming, UpdatesByManyThreadsStayInsideTheBudget) {
+  const std::string path = cold_file("a", value_at);
+  expect_windows(run("update_by_many " + path));
+  expect_elements(path, [](std::int64_t i) { return 3 * value_at(i) + 1; });
+}
+
 // stream.2, stream.4
 TEST_F(Streaming, TwoFilesStayInsideTheBudget) {
   const std::string out = cold_file("a", value_at);

@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "parallel/ways/joined_units.hpp"
 #include "support/unread_source.hpp"
 
 namespace shale::parallel {
@@ -85,6 +86,67 @@ TEST(Way, IndexSpacesMayBeLargerThanMemory) {
   const dims shape{index_t{1} << 31, index_t{1} << 31};
   EXPECT_EQ(units_over(shape, {along(0, shape, rows), along(1, shape, columns)}),
             dims({1, index_t{1} << 31}));
+}
+
+// ---- units that are joined ----------------------------------------------------------------------
+
+constexpr std::size_t mib = std::size_t{1} << 20;
+
+// The shape of the units that copy rows, tiles of 1 MiB, to columns.
+dims units_from_rows_to_columns(const executor& on, const pass_options& options = {}) {
+  const dims shape{16'384, 16'384};
+  const unread_source rows(shape, {64, 16'384});
+  unread_source columns(shape, {16'384, 64});
+  const tiled_elements input{&rows, axis_map::identity(shape)}, output{nullptr, {}, &columns};
+  const std::vector<loop_operand> operands{tiled_operand(input, shape),
+                                           tiled_operand(output, shape)};
+  return choose_way(operands, options, on).units.tile_shape();
+}
+
+// A column needs all 256 rows. A quarter of 256 MiB holds 64 of them.
+TEST(Way, UnitsThatCutMoreTilesThanTheCacheHoldsAreJoined) {
+  const executor four({.threads = 4, .memory_bytes = 256 * mib});
+  EXPECT_EQ(units_from_rows_to_columns(four), dims({16'384, 16 * 64})) << "2 x 16 MiB, four times";
+  const executor one({.threads = 1, .memory_bytes = 256 * mib});
+  EXPECT_EQ(units_from_rows_to_columns(one), dims({16'384, 64 * 64})) << "2 x 64 MiB";
+  const executor little({.threads = 4, .memory_bytes = 8 * mib});
+  EXPECT_EQ(units_from_rows_to_columns(little), dims({16'384, 64})) << "two do not fit";
+  const executor large({.threads = 4, .memory_bytes = 1024 * mib});
+  EXPECT_EQ(units_from_rows_to_columns(large), dims({16'384, 64})) << "the cache holds all rows";
+}
+
+// way.1
+TEST(Way, FixedUnitsAreNotJoined) {
+  const executor four({.threads = 4, .memory_bytes = 256 * mib});
+  EXPECT_EQ(units_from_rows_to_columns(four, {.fixed_units = true}), dims({16'384, 64}));
+}
+
+TEST(JoinedUnits, GrowAlongAxesAlongWhichTilesAreCut) {
+  const std::vector<source_tiles> rows{{{1, 1, 100}, 100}};
+  EXPECT_EQ(joined_units({50, 10, 1}, {50, 10, 100}, rows, {.elements_max = 7 * 500}),
+            dims({50, 10, 7}));
+  EXPECT_EQ(joined_units({50, 10, 1}, {50, 10, 100}, rows, {.elements_max = 1 << 20}),
+            dims({50, 10, 100}));
+  // The tiles of 50 x 10 rows have 50,000 bytes.
+  EXPECT_EQ(joined_units({50, 10, 1}, {50, 10, 100}, rows,
+                         {.cache_bytes = 50'000, .elements_max = 1 << 20}),
+            dims({50, 10, 1}));
+  EXPECT_EQ(joined_units({1, 1, 100}, {50, 10, 100}, rows, {.elements_max = 1 << 20}),
+            dims({1, 1, 100}))
+      << "a unit of one tile";
+}
+
+// A source that is not indexed along an axis has one tile there.
+TEST(JoinedUnits, GrowAlongSeveralAxes) {
+  const std::vector<source_tiles> squares{{{0, 8, 8}, 64}};
+  EXPECT_EQ(joined_units({2, 1, 4}, {2, 16, 16}, squares, {.elements_max = 1 << 20}),
+            dims({2, 8, 8}));
+  EXPECT_EQ(joined_units({2, 1, 4}, {2, 16, 16}, squares, {.elements_max = 40}), dims({2, 5, 4}));
+}
+
+TEST(JoinedUnits, StayInsideTheShape) {
+  const std::vector<source_tiles> rows{{{1, 10}, 10}};
+  EXPECT_EQ(joined_units({7, 4}, {7, 10}, rows, {.elements_max = 1 << 20}), dims({7, 10}));
 }
 
 }  // namespace

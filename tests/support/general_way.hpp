@@ -22,14 +22,14 @@ void expect_same_counts(executor& one, executor& other, Call call) {
     const executor::scope within(on);
     call();
     auto after = on.statistics();
-    after.calls -= before.calls;
+    after.passes -= before.passes;
     after.tiles -= before.tiles;
     after.bytes_read -= before.bytes_read;
     after.bytes_written -= before.bytes_written;
     return after;
   };
   const auto got = counted(one), wanted = counted(other);
-  EXPECT_EQ(got.calls, wanted.calls);
+  EXPECT_EQ(got.passes, wanted.passes);
   EXPECT_EQ(got.tiles, wanted.tiles);
   EXPECT_EQ(got.bytes_read, wanted.bytes_read);
   EXPECT_EQ(got.bytes_written, wanted.bytes_written);

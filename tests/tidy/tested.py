@@ -169,7 +169,6 @@ THROUGH = {
     },
     "src/parallel/sources": {
         "axis_map": ("tests/ops/expr_random_test.cpp", "views of expressions"),
-        "read_region": ("tests/ops/expr_tiles_test.cpp", "views across the edges of tiles"),
     },
     "src/parallel/threads": {
         "arena_tasks": ("tests/parallel/apply_test.cpp", "every parallel call"),

@@ -256,7 +256,7 @@ void chunk_tiles::read(const region& part, const tensor& result, executor& on) c
         }
       },
       {.workers_max = workers(on), .progress_bytes = result.size_bytes()});
-  parallel::state_of(on).count.call();
+  parallel::state_of(on).count.pass();
 }
 
 // The values are read in place. Mapped ones are copied first, so that bytes that were lost
@@ -286,7 +286,7 @@ void chunk_tiles::write(const chunk_places& places, const tensor& values, execut
                                },
                                {.workers_max = workers(on), .progress_bytes = values.size_bytes()});
   auto& count = parallel::state_of(on).count;
-  count.call();
+  count.pass();
   count.written(values.size_bytes());
 }
 

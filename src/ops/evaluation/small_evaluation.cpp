@@ -67,7 +67,7 @@ void small_evaluation::run() {
 
   operands[0].values->storage().bump_version();
   auto& counted = parallel::state_of(on_).count;
-  counted.call();
+  counted.pass();
   counted.tiles(pass_->tiles.size());
   counted.read(parallel::bytes_read_once(operands, pass_->extents));
   counted.written(pass_->extents[0].distinct);

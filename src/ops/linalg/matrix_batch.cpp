@@ -126,9 +126,10 @@ std::optional<failed_matrix> run_matrices(const batch_work& work, executor& on,
   check_blas_kernels();
   auto& count = parallel::state_of(on).count;
   count.read(work.read_bytes);
-  parallel::worker_scratch scratch(work.bytes, on);
   const auto together = std::max<index_t>(
       1, static_cast<index_t>(tile_multiplications / std::max(work.multiplications, 1.0)));
+  const index_t tiles = ceil_div(work.count, together);
+  parallel::worker_scratch scratch(work.bytes, tiles, on);
 
   std::mutex mutex;
   std::optional<failed_matrix> failed;
@@ -151,7 +152,7 @@ std::optional<failed_matrix> run_matrices(const batch_work& work, executor& on,
     }
   };
   parallel::parallel_for_tiles(
-      on, ceil_div(work.count, together), compute_tile,
+      on, tiles, compute_tile,
       {.workers_max = scratch.workers(), .progress_bytes = work.read_bytes});
   return failed;
 }

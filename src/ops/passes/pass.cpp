@@ -195,7 +195,7 @@ void check_gathered(const tape& program) {
 
 void run(const pass& request, executor& on) {
   auto& count = parallel::state_of(on).count;
-  count.call();
+  count.pass();
   for (const auto& reduction : request.reductions) count.written(reduction.into.size_bytes());
   if (element_count(request.shape) == 0) return run_empty(request, on);
   for (const tensor& input : request.program.gathered()) parallel::compare_checksums(input, on);

@@ -234,7 +234,7 @@ void argsort_rows_by(const tensor& from, const tensor& out, bool descends, execu
     return;
   }
   parallel::worker_scratch scratch(
-      in_place ? 0 : static_cast<std::size_t>(shape.length) * sizeof(item), on);
+      in_place ? 0 : static_cast<std::size_t>(shape.length) * sizeof(item), shape.rows, on);
   const auto sort_row = [&](index_t row, int worker) {
     std::int64_t* const to = target + row * shape.length;
     auto* const pairs =

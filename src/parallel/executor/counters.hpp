@@ -13,7 +13,7 @@ namespace shale::parallel {
 ///          moments
 class counters {
  public:
-  void call() noexcept { add(calls_, 1); }
+  void pass() noexcept { add(passes_, 1); }
   void tiles(std::uint64_t count) noexcept { add(tiles_, count); }
   void read(std::uint64_t bytes) noexcept { add(bytes_read_, bytes); }
   void written(std::uint64_t bytes) noexcept { add(bytes_written_, bytes); }
@@ -32,7 +32,7 @@ class counters {
 
   /// All members but `scratch_bytes_peak`, which `memory_tokens` counts.
   executor_statistics statistics() const noexcept {
-    return {.calls = get(calls_),
+    return {.passes = get(passes_),
             .tiles = get(tiles_),
             .bytes_read = get(bytes_read_),
             .bytes_written = get(bytes_written_),
@@ -53,7 +53,7 @@ class counters {
     return from.load(std::memory_order_relaxed);
   }
 
-  sum calls_ = 0;
+  sum passes_ = 0;
   sum tiles_ = 0;
   sum bytes_read_ = 0;
   sum bytes_written_ = 0;

@@ -44,10 +44,10 @@ inline executor_state& state_of(const executor& on) noexcept {
   return detail::executor_access::of(on);
 }
 
-/// The executor of the calling thread, which counts one more call.
+/// The executor of the calling thread, for a call of one pass, which is counted.
 inline executor& begin_call() {
   executor& on = executor::current();
-  state_of(on).count.call();
+  state_of(on).count.pass();
   return on;
 }
 

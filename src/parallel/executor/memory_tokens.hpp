@@ -20,10 +20,15 @@ class memory_tokens {
   std::size_t left_bytes() const noexcept;
   std::size_t held_bytes() const noexcept;
   void take(std::size_t bytes) noexcept;
+
+  /// Takes as many of `bytes` as are left, and returns how many.
+  std::size_t take_at_most(std::size_t bytes) noexcept;
   void give(std::size_t bytes) noexcept;
   std::size_t peak_bytes() const noexcept { return peak_bytes_.load(std::memory_order_relaxed); }
 
  private:
+  void note_peak(std::size_t held) noexcept;
+
   const std::size_t budget_bytes_;
   std::atomic<std::size_t> held_bytes_ = 0;
   std::atomic<std::size_t> peak_bytes_ = 0;

@@ -17,8 +17,9 @@ inline constexpr std::size_t window_bytes_ahead = std::size_t{16} << 20;
 /// 16 MiB, so few are enough.
 inline constexpr index_t written_windows_ahead = 3;
 
-/// The loads whose stored bytes are requested before they begin, for each thread: while a thread
-/// works on one load, the device reads its next ones.
-inline constexpr index_t loads_ahead_per_thread = 2;
+/// The loads whose stored bytes are requested before they begin, for each worker: while a worker is
+/// in one load, the device reads its next ones. Fewer loads of copies are requested if they do not
+/// fit in the budget beside those that run.
+inline constexpr index_t loads_ahead_per_worker = 2;
 
 }  // namespace shale::parallel

@@ -141,8 +141,9 @@ void run_tiles(executor& on, index_t count, void (*body)(void*, index_t, int), v
     run.work(0);
     call.close();
   }
-  state.count.tiles(
-      static_cast<std::uint64_t>(std::min(run.next.load(std::memory_order_relaxed), count)));
+  if (options.counted)
+    state.count.tiles(
+        static_cast<std::uint64_t>(std::min(run.next.load(std::memory_order_relaxed), count)));
   run.failure.rethrow();
   run.progress.loop_ended();
 }

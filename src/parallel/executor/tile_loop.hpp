@@ -16,6 +16,7 @@
 //           from it: see shared_work.hpp
 #pragma once
 
+#include <algorithm>
 #include <type_traits>
 
 #include "shale/executor.hpp"
@@ -40,9 +41,17 @@ struct loop_options {
   /// The bytes that all tiles process together, for the executor's progress sink; 0: no reports.
   std::uint64_t progress_bytes = 0;
 
+  /// Whether the tiles count in the executor's statistics.
+  bool counted = true;
+
   /// If not null: for tiles that wait for other tiles. It must outlive the loop.
   failure_listener* listener = nullptr;
 };
+
+/// The most workers that a loop over `count` tiles has; at least 1.
+inline int workers_for(index_t count, const executor& on) noexcept {
+  return static_cast<int>(std::clamp<index_t>(count, 1, on.threads()));
+}
 
 /// Runs `body(context, tile, worker)` for 0 <= tile < count. Workers have numbers below
 /// on.threads(); two tiles that run at once have different workers. The caller is worker 0.

@@ -5,20 +5,23 @@
 #include <vector>
 
 #include "parallel/executor/executor_state.hpp"
+#include "parallel/executor/tile_loop.hpp"
 #include "shale/storage.hpp"
 
 namespace shale::parallel {
 
-/// A worker's `bytes` are allocated when it first asks for them. All workers together have at most
-/// half of the budget: if that does not hold the bytes of each thread, fewer threads may work.
+/// A worker's `bytes` are allocated when it first asks for them. There are as many workers as
+/// threads, but no more than pieces of work. All workers together have at most half of the budget:
+/// if that does not hold the bytes of each, fewer may work.
 /// Threads  workers may call `of` at once, each with its own number
 class worker_scratch {
  public:
-  worker_scratch(std::size_t bytes, executor& on)
+  /// For a loop over so many `pieces` of work.
+  worker_scratch(std::size_t bytes, index_t pieces, executor& on)
       : bytes_(bytes),
         workers_(static_cast<int>(
             std::clamp<std::size_t>(on.memory_bytes() / 2 / std::max<std::size_t>(bytes, 1), 1,
-                                    static_cast<std::size_t>(on.threads())))),
+                                    static_cast<std::size_t>(workers_for(pieces, on))))),
         tokens_(state_of(on).tokens, bytes * static_cast<std::size_t>(workers_)),
         pool_(on.pool()),
         blocks_(bytes > 0 ? static_cast<std::size_t>(workers_) : 0) {}

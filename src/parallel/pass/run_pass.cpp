@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "core/grid.hpp"
+#include "core/saturating.hpp"
 #include "parallel/executor/read_ahead.hpp"
 #include "parallel/executor/tile_loop.hpp"
 #include "parallel/pass/unit_work.hpp"
@@ -56,6 +57,7 @@ class running_pass {
 
  private:
   void run_loads(window_walk* walk);
+  std::uint64_t progress_bytes() const;
   void prefetch(index_t load) const;
   void run_load(index_t load, int worker);
   moved_plan moved_units(const region& load, const copied_operands::copies& copies) const;
@@ -110,12 +112,12 @@ void running_pass::run() {
 }
 
 void running_pass::run_loads(window_walk* walk) {
-  const index_t ahead = brought_ ? loads_ahead_per_thread * on_.threads() : 0;
-  for (index_t load = 0; load < ahead; ++load) prefetch(load);
   int workers = work_.workers();
   if (brought_) workers = std::min(workers, brought_->memory.workers());
   if (walk && walk->workers_max() > 0) workers = std::min(workers, walk->workers_max());
-  const auto elements = static_cast<std::uint64_t>(element_count(index_space(operands_, options_)));
+  const index_t ahead =
+      brought_ ? std::min(brought_->memory.ahead(), loads_ahead_per_worker * workers) : 0;
+  for (index_t load = 0; load < ahead; ++load) prefetch(load);
   parallel_for_tiles(on_, way_.load_plan().tile_count(),
                      [&](index_t load, int worker) {
                        if (brought_) prefetch(load + ahead);
@@ -125,8 +127,15 @@ void running_pass::run_loads(window_walk* walk) {
                        visit.end();
                      },
                      {.workers_max = workers,
-                      .progress_bytes = options_.counted ? elements * bytes_.all : 0,
+                      .progress_bytes = options_.counted ? progress_bytes() : 0,
                       .listener = work_.listener()});
+}
+
+// The bytes of all operands. A pass without operands takes time as well: each of its elements counts
+// as one of float64.
+std::uint64_t running_pass::progress_bytes() const {
+  const auto elements = static_cast<std::uint64_t>(element_count(index_space(operands_, options_)));
+  return detail::saturating_mul(elements, operands_.empty() ? sizeof(double) : bytes_.all);
 }
 
 void running_pass::prefetch(index_t load) const {

@@ -52,8 +52,9 @@ unit_work::unit_work(const plan& units, std::span<const loop_operand> operands,
       count_(state_of(on).count),
       read_(options.counted ? bytes_read_once(operands) : 0, element_count(shape_)),
       stores_(operands, options.can_store_nontemporally, on.threads()),
-      scratch_(options.scratch_bytes, on),
-      nontemporal_buffers_(stores_.may_be_nontemporal() ? nontemporal_buffer_bytes : 0, on) {
+      scratch_(options.scratch_bytes, units.tile_count(), on),
+      nontemporal_buffers_(stores_.may_be_nontemporal() ? nontemporal_buffer_bytes : 0,
+                           units.tile_count(), on) {
   if (!options.states) return;
   groups_.emplace(units);
   if (options.scans) chain_.emplace(*groups_, *options.states);

@@ -5,6 +5,7 @@
 
 #include "core/grid.hpp"
 #include "parallel/blocks/block_copy.hpp"
+#include "parallel/executor/executor_state.hpp"
 #include "tensor/parts.hpp"
 
 namespace shale::parallel {
@@ -49,6 +50,7 @@ tensor read_region(const tile_source& source, const stepped_region& box, tile_ca
   };
   // Returns a view of the region's elements in the tile that `at` selects, one run for each axis.
   const auto piece = [&] {
+    require_not_cancelled(on);
     dims tile;
     for (index_t axis = 0; axis < rank; ++axis) tile.push_back(run(axis).tile);
     tensor view = cache.get(source, tile);

@@ -18,6 +18,7 @@ struct stepped_region {
 /// Reads a region of a source. If one tile holds all its elements, the result is a view of that
 /// tile in the cache. Otherwise the elements are gathered into new memory of the executor's pool.
 /// Only tiles that hold elements of the region are loaded.
+/// Throws   cancelled (before each tile), io, corrupt, out_of_memory, exceptions of the source
 tensor read_region(const tile_source& source, const stepped_region& box, tile_cache& cache,
                    executor& on);
 

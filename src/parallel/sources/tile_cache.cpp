@@ -8,13 +8,14 @@ tensor tile_cache::get(const tile_source& source, const dims& tile) {
   const key wanted{&source, tile};
   std::unique_lock lock(mutex_);
   for (;;) {
+    if (failure_) std::rethrow_exception(failure_);
     const auto found = entries_.find(wanted);
     if (found == entries_.end()) break;
     if (found->second.loaded) {
       ages_.splice(ages_.end(), ages_, found->second.age);
       return found->second.values;
     }
-    loaded_.wait(lock);  // then look again, because the load may have failed
+    loaded_.wait(lock);  // then look again: the load may have failed, or the tile may be gone
   }
   const auto at = add(wanted);
   lock.unlock();
@@ -26,6 +27,7 @@ tensor tile_cache::get(const tile_source& source, const dims& tile) {
     load_tile(source, tile, values, executor_);
   } catch (...) {
     lock.lock();
+    if (!failure_) failure_ = std::current_exception();
     ages_.erase(at->second.age);
     entries_.erase(at);
     loaded_.notify_all();
@@ -38,6 +40,11 @@ tensor tile_cache::get(const tile_source& source, const dims& tile) {
   shrink();
   loaded_.notify_all();
   return values;
+}
+
+bool tile_cache::knows(const tile_source& source, const dims& tile) {
+  const std::lock_guard lock(mutex_);
+  return entries_.count({&source, tile}) > 0;
 }
 
 // An entry without an age would stay, not loaded, and whoever wants its tile would wait for ever. So

@@ -5,10 +5,13 @@
 //   cache.1  a tile is loaded by one thread; other threads that want it wait for that load
 //   cache.2  tiles in use are never evicted; if the total exceeds the capacity, other tiles are
 //            evicted, the least recently used first
+//   cache.3  after a load has failed, no further load begins: the call has failed, and a load may
+//            take long
 #pragma once
 
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <list>
 #include <map>
 #include <mutex>
@@ -24,9 +27,13 @@ class tile_cache {
       : capacity_bytes_(capacity_bytes), executor_(on) {}
 
   /// Returns a tile, row-major, and loads it if the cache does not hold it.
-  /// Throws   the exception of the load, bad_alloc; a thread that waits for the failed load tries it
-  ///          again itself
+  /// Throws   the exception of the first load that failed, of this tile or another, bad_alloc
+  /// Threads  any, at any time
   tensor get(const tile_source& source, const dims& tile);
+
+  /// Whether the tile is in the cache, or is being loaded.
+  /// Threads  any, at any time
+  bool knows(const tile_source& source, const dims& tile);
 
  private:
   struct key {
@@ -53,6 +60,7 @@ class tile_cache {
   executor& executor_;
   std::mutex mutex_;
   std::condition_variable loaded_;
+  std::exception_ptr failure_;  // of the first load that failed
   std::size_t held_bytes_ = 0;
   entries entries_;
   std::list<key> ages_;  // least recently used first

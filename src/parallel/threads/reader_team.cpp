@@ -23,7 +23,7 @@ reader_team::reader_team(index_t count, index_t ahead, std::function<void(index_
       read_(std::move(read)),
       progress_(static_cast<std::size_t>(count)),
       limit_(std::min(ahead, count)) {
-  start_threads(std::min(limit_, threads_max));
+  start_threads(std::min({ahead, count, threads_max}));
 }
 
 reader_team::~reader_team() {
@@ -50,7 +50,7 @@ void reader_team::keep_reading() {
   detail::unblock_fault_signal();
   std::unique_lock lock(mutex_);
   for (;;) {
-    allowed_.wait(lock, [&] { return stopped_ || next_ < limit_; });
+    allowed_.wait(lock, [&] { return stopped_ || next_ < limit_.load(std::memory_order_relaxed); });
     if (stopped_) return;
     read_next(lock);
   }
@@ -72,14 +72,22 @@ void reader_team::read_next(std::unique_lock<std::mutex>& lock) {
   finished_.notify_all();
 }
 
+// Takes the lock only if the limit rises.
+void reader_team::raise_limit(index_t limit) {
+  if (limit <= limit_.load(std::memory_order_relaxed)) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (limit <= limit_.load(std::memory_order_relaxed)) return;
+    limit_.store(limit, std::memory_order_relaxed);
+  }
+  allowed_.notify_all();
+}
+
 void reader_team::wait_for(index_t number) {
+  raise_limit(std::min(number + 1 + ahead_, count_));
   const auto& state = progress_[static_cast<std::size_t>(number)];
   if (state.load(std::memory_order_acquire) == progress::done) return;
   std::unique_lock lock(mutex_);
-  if (const index_t limit = std::min(number + 1 + ahead_, count_); limit > limit_) {
-    limit_ = limit;
-    allowed_.notify_all();
-  }
   while (next_ <= number) read_next(lock);
   finished_.wait(lock, [&] { return state.load(std::memory_order_acquire) != progress::waiting; });
   if (state.load(std::memory_order_acquire) == progress::failed) std::rethrow_exception(failure_);

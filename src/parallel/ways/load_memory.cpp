@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "core/saturating.hpp"
+#include "parallel/executor/read_ahead.hpp"
+#include "parallel/executor/tile_loop.hpp"
 
 namespace shale::parallel {
 
@@ -71,15 +73,16 @@ load_memory::load_memory(const way& chosen, std::span<const loop_operand> operan
                          std::size_t copied_bytes, executor& on) {
   memory_tokens& tokens = state_of(on).tokens;
   const gathered_bytes gathered = gathered_by(operands, chosen.units.tile_shape());
+  const std::uint64_t copies_bytes =
+      detail::saturating_mul(elements_of_tile(chosen.load_plan()), copied_bytes);
   std::uint64_t load_bytes = gathered.unit;
   detail::add_saturating(load_bytes, detail::saturating_mul(elements_of_tile(chosen.units),
                                                             stored_per_position(operands)));
-  detail::add_saturating(
-      load_bytes, detail::saturating_mul(elements_of_tile(chosen.load_plan()), copied_bytes));
+  detail::add_saturating(load_bytes, copies_bytes);
   const std::size_t left = tokens.left_bytes();
   const std::uint64_t fitting = left / 2 / std::max<std::uint64_t>(load_bytes, 1);
-  workers_ = static_cast<int>(
-      std::clamp<std::uint64_t>(fitting, 1, static_cast<std::uint64_t>(on.threads())));
+  workers_ = static_cast<int>(std::clamp<std::uint64_t>(
+      fitting, 1, static_cast<std::uint64_t>(workers_for(chosen.load_plan().tile_count(), on))));
   const auto workers = static_cast<std::uint64_t>(workers_);
   const std::uint64_t used =
       detail::saturating_add(detail::saturating_mul(gathered.unit, workers), gathered.cut);
@@ -87,6 +90,10 @@ load_memory::load_memory(const way& chosen, std::span<const loop_operand> operan
   const std::uint64_t running = detail::saturating_mul(load_bytes, workers);
   const std::uint64_t all = detail::saturating_add(running, cache_bytes_);
   tokens_.emplace(tokens, std::min(all, tokens_max));
+  ahead_ = loads_ahead_per_worker * workers_;
+  if (copies_bytes > 0)
+    ahead_ = static_cast<index_t>(
+        std::min(static_cast<std::uint64_t>(ahead_), tokens.left_bytes() / copies_bytes));
 }
 
 }  // namespace shale::parallel

@@ -20,9 +20,9 @@ struct bytes_per_position {
 
 /// Takes the memory for its lifetime, and says how many loads may run at once. These take at most
 /// half of what other calls have left of the budget; if that does not hold one load for each
-/// thread, fewer threads work. One always does, so several calls may exceed the budget together, by
-/// what one load of each needs. Tile sources have no lanes, so the pass is none over lanes if
-/// operands are tiled.
+/// thread, fewer threads work. No more work than there are loads. One always does, so several calls
+/// may exceed the budget together, by what one load of each needs. Tile sources have no lanes, so
+/// the pass is none over lanes if operands are tiled.
 class load_memory {
  public:
   /// `copied_bytes` are the bytes of all copies at one position of the pass.
@@ -32,12 +32,17 @@ class load_memory {
   /// The number of loads that may run at once.
   int workers() const noexcept { return workers_; }
 
+  /// The number of loads whose stored bytes are requested before they begin. What is requested for
+  /// copies comes into the page cache: it fits in what the call and all others leave of the budget.
+  index_t ahead() const noexcept { return ahead_; }
+
   /// The capacity of the cache of decoded tiles: a quarter of what other calls have left, but at
   /// least the tiles that the running loads use, and at most those that the sources have.
   std::size_t cache_bytes() const noexcept { return cache_bytes_; }
 
  private:
   int workers_ = 1;
+  index_t ahead_ = 0;
   std::size_t cache_bytes_ = 0;
   std::optional<held_tokens> tokens_;
 };

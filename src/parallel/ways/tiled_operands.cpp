@@ -54,12 +54,24 @@ dims first_tile(const tiled_elements& tiles, const region& box) {
 
 }  // namespace
 
-void tiled_operands::prefetch(const region& unit) const {
-  for (const auto& operand : operands_) {
-    if (!operand.tiles || !operand.tiles->source) continue;
+void tiled_operands::prefetch(const region& unit) {
+  for (std::size_t k = 0; k < operands_.size(); ++k) {
+    const tiled_elements* const tiles = operands_[k].tiles;
+    if (!tiles || !tiles->source) continue;
+    const dims tile = first_tile(*tiles, unit);
+    if (!is_news(k, tile) || cache_.knows(*tiles->source, tile)) continue;
     const foreign_call call;
-    operand.tiles->source->prefetch(first_tile(*operand.tiles, unit));
+    tiles->source->prefetch(tile);
   }
+}
+
+// Whether the tile is another one than the last of this operand.
+bool tiled_operands::is_news(std::size_t operand, const dims& tile) {
+  const std::lock_guard lock(mutex_);
+  std::optional<dims>& last = last_prefetched_[operand];
+  if (last == tile) return false;
+  last = tile;
+  return true;
 }
 
 tensor tiled_operands::gather(std::size_t operand, const region& unit) {

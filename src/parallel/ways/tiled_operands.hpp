@@ -2,6 +2,10 @@
 // operands with `operand_access::tiled`: see way.hpp.
 #pragma once
 
+#include <mutex>
+#include <optional>
+#include <vector>
+
 #include "parallel/operands/loop_operand.hpp"
 #include "parallel/sources/tile_cache.hpp"
 #include "shale/region.hpp"
@@ -14,10 +18,13 @@ class tiled_operands {
  public:
   /// Decoded tiles are kept up to `cache_bytes`.
   tiled_operands(std::span<const loop_operand> operands, std::size_t cache_bytes, executor& on)
-      : operands_(operands), cache_(cache_bytes, on), on_(on) {}
+      : operands_(operands), cache_(cache_bytes, on), on_(on), last_prefetched_(operands.size()) {}
 
-  /// Starts reading the stored bytes of the first tile that the unit needs of each source.
-  void prefetch(const region& unit) const;
+  /// Starts reading the stored bytes of the first tile that the unit needs of each source, unless
+  /// the cache has the tile, or the last call asked for it. Units ask for few tiles twice then, also
+  /// if all of them need one tile.
+  /// Threads  any
+  void prefetch(const region& unit);
 
   /// Returns the operand's elements of a unit in the pass's axes, or new memory if it is written.
   /// Throws   io, corrupt, out_of_memory
@@ -27,9 +34,13 @@ class tiled_operands {
   void store(std::size_t operand, const region& unit, const tensor& values);
 
  private:
+  bool is_news(std::size_t operand, const dims& tile);
+
   const std::span<const loop_operand> operands_;
   tile_cache cache_;
   executor& on_;
+  std::mutex mutex_;
+  std::vector<std::optional<dims>> last_prefetched_;  // by operand number; under the lock
 };
 
 }  // namespace shale::parallel

@@ -4,9 +4,11 @@
 #include <cstdlib>
 #include <limits>
 
+#include "core/saturating.hpp"
 #include "parallel/mapped/balanced_tile_shape.hpp"
 #include "parallel/mapped/mapped_bytes.hpp"
 #include "parallel/operands/bytes_read_once.hpp"
+#include "parallel/ways/joined_units.hpp"
 
 namespace shale::parallel {
 
@@ -32,10 +34,12 @@ bool can_be_copied(const loop_operand& operand) {
 // Holds the pass while its way is being chosen. The choice goes like this (see way.hpp):
 //
 //   An operand is a tile source or a sink: units follow the grid of the first sink, or else of the
-//   sources (`by tiles`). If large mapped operands take part as well, they are copied, and several
-//   units of the grid are joined, so that the copies have pieces long enough to read (`by tiles and
-//   copies`). Whether they lie against the order of the pass is not asked: tiles are boxes, and a
-//   box of a mapped operand consists of short pieces in any storage order.
+//   sources (`by tiles`). Units that cut tiles of sources are joined if the cache does not hold
+//   these tiles (joined_units), unless units are fixed (way.1). If large mapped operands take part
+//   as well, they are copied, and several units of the grid are joined, so that the copies have
+//   pieces long enough to read (`by tiles and copies`). Whether they lie against the order of the
+//   pass is not asked: tiles are boxes, and a box of a mapped operand consists of short pieces in
+//   any storage order.
 //
 //   Otherwise, one plan over all operands cuts the units, as if all of them lay in memory. If no
 //   large mapped operand is visited against its storage order, this is the way (`in memory`).
@@ -206,9 +210,10 @@ class choice {
   // loads, if units are fixed) grow from there. If they cannot grow, because one unit fills the
   // memory for copies already, these operands stay in place.
   way by_tiles() const {
-    way chosen{
-        .units = units_of(unit_shape()), .accesses = accesses_with({}), .plan_per_unit = true};
     const std::vector<std::size_t> large = large_mapped();
+    dims unit = unit_shape();
+    if (large.empty() && !options_.has_fixed_units()) unit = joined(unit);
+    way chosen{.units = units_of(unit), .accesses = accesses_with({}), .plan_per_unit = true};
     if (large.empty() || shape_.empty()) return chosen;
     const dims& least = chosen.units.tile_shape();
     const dims shape = load_shape(in_axes_of(chosen.units, large), least);
@@ -217,6 +222,32 @@ class choice {
     else chosen.units = units_of(shape);
     chosen.accesses = accesses_with(large);
     return chosen;
+  }
+
+  // Joins units that cut the tiles of sources. What all threads gather and store takes at most half
+  // of the budget, and a quarter is for the cache, as in load_memory.
+  dims joined(const dims& unit) const {
+    if (std::find(shape_.begin(), shape_.end(), 0) != shape_.end()) return unit;
+    std::vector<source_tiles> sources;
+    std::size_t bytes_per_element = 0;
+    for (const auto& operand : operands_) {
+      if (!operand.tiles) continue;
+      bytes_per_element += operand.values.item_bytes();
+      if (operand.tiles->source)
+        sources.push_back({tile_in_pass(*operand.tiles), bytes_of_tile(*operand.tiles->source)});
+    }
+    const auto threads = static_cast<std::size_t>(on_.threads());
+    return joined_units(unit, shape_, sources,
+                        {.cache_bytes = on_.memory_bytes() / 4,
+                         .elements_max = on_.memory_bytes() / 2 / threads / bytes_per_element});
+  }
+
+  static std::uint64_t bytes_of_tile(const tile_source& source) {
+    std::uint64_t bytes = item_bytes(source.dtype());
+    for (index_t axis = 0; axis < source.shape().size(); ++axis)
+      bytes = detail::saturating_mul(bytes, static_cast<std::uint64_t>(std::min(
+                                                source.tile_shape()[axis], source.shape()[axis])));
+    return bytes;
   }
 
   // Returns the tile shape of the first sink. Without a sink, each axis gets the tile extent of the

@@ -3,8 +3,8 @@
 // ways:
 //   in memory            all operands are used in place; mapped ones are streamed in windows if
 //                        they need more than half of the budget
-//   by tiles             an operand is a tile source or a sink: units follow its grid, and each
-//                        unit gathers its elements
+//   by tiles             an operand is a tile source or a sink: units follow its grid, or several
+//                        of its tiles, and each unit gathers its elements
 //   by copies            a large mapped operand is visited against its storage order: all large
 //                        ones are copied from the file to memory, and back, by loads of a shape that
 //                        suits them

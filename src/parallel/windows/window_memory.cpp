@@ -7,12 +7,10 @@
 namespace shale::parallel {
 
 window_memory::window_memory(executor& on, std::size_t wanted_bytes)
-    : tokens_(parallel::state_of(on).tokens), bytes_(std::min(wanted_bytes, tokens_.left_bytes())) {
-  tokens_.take(bytes_);
+    : tokens_(parallel::state_of(on).tokens),
+      reserved_(on.pool().reserve(std::min(wanted_bytes, tokens_.left_bytes()))),
+      bytes_(tokens_.take_at_most(reserved_.bytes())) {
   memory_pool& pool = on.pool();
-  reserved_ = pool.reserve(bytes_);
-  tokens_.give(bytes_ - reserved_.bytes());
-  bytes_ = reserved_.bytes();
   if (pool.statistics().idle_bytes + tokens_.held_bytes() > tokens_.budget_bytes()) pool.trim();
 }
 

@@ -21,8 +21,8 @@ class window_memory {
 
  private:
   memory_tokens& tokens_;
-  std::size_t bytes_;
   memory_pool::reservation reserved_;
+  std::size_t bytes_;  // taken after the reservation: what is not used never counts as held
 };
 
 }  // namespace shale::parallel

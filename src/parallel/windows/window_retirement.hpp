@@ -26,7 +26,7 @@ class window_retirement {
  public:
   struct limits {
     index_t write_back_lag;  ///< windows whose write-back may still be running
-    index_t spread;          ///< the most windows that have begun but not retired
+    index_t spread;  ///< the most windows that have begun but not retired; more than the lag
   };
 
   /// The operands, the survey and the counters must outlive this object.

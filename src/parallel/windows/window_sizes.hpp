@@ -6,18 +6,22 @@
 //            requests
 //   work     windows that workers are in: with small windows, as many as there are workers
 //   lag      written windows that all workers have left and whose write-back has not ended
+// The windows that are in work and in lag have begun and have not retired: they are the spread.
 //
-// If the call writes, it waits for each window's write-back, so few large windows are best: their
-// number is fixed, and their size is the reserved memory divided by it, up to 16 MiB.
+// If the call writes, it waits for each window's write-back, so few large windows are best. Their
+// size is the reserved memory divided by nine, up to 16 MiB: 3 windows ahead, 4 in lag, and 2 in
+// work. Windows have fewer tiles if many workers would be in more than 2 windows, and these do not
+// fit. If even windows of one tile do not fit, fewer are read ahead and fewer lag, and fewer workers
+// run.
 //
 // If the call only reads, many small windows are best: several readers with a small window each
 // keep a device busy. Their size is a sixteenth of the reserved memory, up to 2 MiB, and up to 1
 // MiB with gaps, because many pieces take a reader longer. As many are read ahead as fit beside the
 // windows of the workers, up to 16 MiB in sum.
 //
-// A window has at least one tile, so large tiles make large windows. Fewer workers run if not
-// even the workers' windows fit, and also if a call writes to an operand with gaps and one tile is
-// larger than a window should be.
+// A window has at least one tile, so large tiles make large windows. Fewer workers run if not even
+// the workers' windows fit. A call that writes to an operand with gaps, and whose tiles are larger
+// than a window should be, has no lag.
 #pragma once
 
 #include <cstddef>
@@ -41,10 +45,12 @@ struct window_sizes {
   index_t tiles_per_window = 0;
   index_t ahead = 0;
   index_t write_back_lag = 0;
+  index_t spread = 1;   ///< the most windows that have begun and not retired; more than the lag
   int workers_max = 0;  ///< how many workers may have a tile at once; 0: any number
 };
 
-/// If other calls hold the whole budget, one small window at a time remains.
+/// Together, `ahead` and `spread` windows fit in the reserved memory. If it does not hold one tile,
+/// as when other calls hold the whole budget, one small window at a time remains.
 window_sizes choose_window_sizes(const window_request& request);
 
 }  // namespace shale::parallel

@@ -53,23 +53,23 @@ window_walk::window_walk(const plan& over, const std::vector<streamed_operand>& 
   if (!streams()) return;
   // Half of the budget is for windows; the other half is for temporaries.
   memory_.emplace(on, on.memory_bytes() / 2);
-  const window_sizes chosen = sizes();
+  const window_sizes chosen = sizes(over);
   windows_ = {.tile_count = over.tile_count(), .tiles_per_window = chosen.tiles_per_window};
   workers_max_ = chosen.workers_max;
   survey_.emplace(operands_, windows_);
-  const index_t working = ceil_div(index_t{on.threads()}, chosen.tiles_per_window);
-  retirement_.emplace(operands_, *survey_, windows_,
-                      window_retirement::limits{.write_back_lag = chosen.write_back_lag,
-                                                .spread = chosen.write_back_lag + working + 1},
-                      state_of(on).count);
+  retirement_.emplace(
+      operands_, *survey_, windows_,
+      window_retirement::limits{.write_back_lag = chosen.write_back_lag, .spread = chosen.spread},
+      state_of(on).count);
   with_readers_.emplace();
   readers_.emplace(windows_.count(), chosen.ahead, [this](index_t window) { read(window); });
 }
 
 window_walk::~window_walk() = default;
 
-window_sizes window_walk::sizes() const {
-  window_request request{.reserved_bytes = memory_->bytes(), .workers = executor_.threads()};
+window_sizes window_walk::sizes(const plan& over) const {
+  window_request request{.reserved_bytes = memory_->bytes(),
+                         .workers = std::min<index_t>(executor_.threads(), over.tile_count())};
   for (const auto& operand : operands_) {
     request.tile_bytes += operand.tile_bytes();
     if (operand.forwards()) request.tile_span_bytes += operand.span_bytes();
@@ -142,9 +142,10 @@ void window_walk::begin(index_t tile) {
   const index_t window = windows_.of_tile(tile);
   retirement_->await_turn(window);
   if (prepared_.load(std::memory_order_acquire) > window) return;
-  // The readers' limit follows the highest number that is waited for, and reads of lower numbers
-  // have begun before. So nearly all waiting happens here, without the lock. The waits below, under
-  // the lock, are short, because earlier windows are read by then; they pass on errors.
+  // The readers' limit follows the highest number that is waited for, read or not (readers.3), and
+  // reads of lower numbers have begun before. So nearly all waiting happens here, without the lock.
+  // The waits below, under the lock, are short, because earlier windows are read by then; they pass
+  // on errors.
   readers_->wait_for(window);
   const std::lock_guard lock(store_mutex_);
   for (index_t w = prepared_.load(std::memory_order_relaxed); w <= window; ++w) {

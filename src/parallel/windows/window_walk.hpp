@@ -21,7 +21,8 @@
 //   stream.3  pages that were in the page cache before this call stay there: other processes may
 //             use them
 //   stream.4  at most (ahead + windows that workers are in + lag) windows of each operand are
-//             resident at once
+//             resident at once; together they fit in the memory that the call reserved, unless one
+//             tile alone does not
 //   stream.5  if an operand with gaps is not in the page cache, its gaps are not read
 //   stream.6  if the executor compares checksums, a tile runs only after the segments that it
 //             touches have been compared
@@ -94,7 +95,7 @@ class window_walk {
  private:
   void begin(index_t tile);
   void tile_failed() noexcept;
-  window_sizes sizes() const;
+  window_sizes sizes(const plan& over) const;
   void read(index_t window);
   void prepare_stores(index_t window);
 

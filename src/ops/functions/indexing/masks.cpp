@@ -241,10 +241,10 @@ index_t store_coordinates(const coordinate_columns& to, const region& box, const
   return k - start;
 }
 
-// Adds a call and the bytes of its results to the statistics.
-void count_call(executor& on, std::uint64_t written_bytes) {
+// Adds a pass and the bytes of its results to the statistics.
+void count_pass(executor& on, std::uint64_t written_bytes) {
   auto& count = parallel::state_of(on).count;
-  count.call();
+  count.pass();
   count.written(written_bytes);
 }
 
@@ -259,7 +259,7 @@ void find_true(const expr& a, executor& on, const Columns& columns_for) {
     };
     part.for_each_block(static_cast<std::uint64_t>(element_count(box.shape)), store_block);
   });
-  count_call(on, to.axes.size() * static_cast<std::size_t>(chosen.count()) * sizeof(std::int64_t));
+  count_pass(on, to.axes.size() * static_cast<std::size_t>(chosen.count()) * sizeof(std::int64_t));
 }
 
 }  // namespace
@@ -284,7 +284,7 @@ tensor masked_select(const expr& a, const expr& mask) {
       from.storage().check();
       parallel::state_of(on).count.read(from.size_bytes());
     });
-    count_call(on, out.size_bytes());
+    count_pass(on, out.size_bytes());
     return out;
   });
 }
@@ -374,7 +374,7 @@ void masked_scatter(const tensor& out, const expr& mask, const expr& values) {
     from.storage().check();
     out.storage().check();
     parallel::state_of(on).count.read(from.size_bytes());
-    count_call(on, from.size_bytes());
+    count_pass(on, from.size_bytes());
   });
 }
 

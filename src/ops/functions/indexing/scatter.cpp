@@ -234,7 +234,7 @@ void scatter_checked(scatter_kind kind, const tensor& out, index_t axis, const d
   const tensor index_elements = held_operand(indices, out).broadcast_to(shape);
   require_in_range(index_elements, axis, out.shape(axis));
   const tensor value_elements = held_operand(astype(values, out.dtype()), out).broadcast_to(shape);
-  parallel::state_of(on).count.call();
+  parallel::state_of(on).count.pass();
   if (element_count(shape) == 0) return;
   const scatter_lanes lanes(out, axis, shape, index_elements, value_elements, on.threads());
   const std::array written{parallel::loop_operand{out, true}};
