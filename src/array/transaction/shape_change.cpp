@@ -102,6 +102,7 @@ std::shared_ptr<written_array> shape_change::set_dense(const dims& shape) {
     old = is_new ? shared_transaction::updated(*owner_.inner_->find(before_.name)) : known->second;
     superseded_.reserve(superseded_.size() + 1);
     change.emplace(owner_, *old, shape);
+    old->settle();
     dense_resize::close(owner_, *old);
   }
   std::shared_ptr<written_array> made;
@@ -111,7 +112,7 @@ std::shared_ptr<written_array> shape_change::set_dense(const dims& shape) {
     owner_.require_active(owner_.chunks_);
     if (old->bytes) old->bytes.check();  // nobody else remembers what it lost
     auto stored = *owner_.inner_->find(before_.name);
-    if (old->shared && !old->shared->copied.empty()) {
+    if (old->shared && old->shared->units.has_new_bytes()) {
       // Copied units become the array's, so that the next record can keep a part of them.
       stored.dense().extents = old->record.dense().extents;
       owner_.inner_->put(stored);
