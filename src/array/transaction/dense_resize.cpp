@@ -28,12 +28,13 @@ std::uint64_t bytes_of(const format::array_record& record, const dims& shape) {
 
 // ---- writers ----------------------------------------------------------------------------------
 
-dense_writer::dense_writer(shared_transaction& owner, written_array& array)
+dense_writer::dense_writer(shared_transaction& owner, written_array& array, purpose of)
     : owner_(owner), array_(array) {
   const auto state = owner.lock(owner.state_lock_);
   owner.require_active();
   array.require_there();
   ++array.writers;
+  if (of == purpose::write) array.was_written = true;
 }
 
 dense_writer::~dense_writer() {

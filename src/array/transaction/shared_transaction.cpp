@@ -176,6 +176,10 @@ std::optional<shared_transaction::found_array> shared_transaction::find(
   if (known == written_.end()) return found;
   if (known->second->shared && known->second->shared->unchanged()) return found;
   found.written = known->second;
+  if (found.record.is_dense()) {  // the catalog gets the shape at the end of an append
+    found.record.shape = found.written->record.shape;
+    found.record.dense() = found.written->record.dense();
+  }
   found.base.reset();
   return found;
 }

@@ -53,7 +53,8 @@ struct written_array {
 
   std::string name;  ///< the present name: `rename` changes it
   /// dtype, shape, codec, and the extents of a dense array. The catalog has the present name,
-  /// attributes and chunk index, and until the commit the old extents of an array that is updated.
+  /// attributes and chunk index; until the commit the old extents of an array that is updated, and
+  /// until the end of an append the old shape of a dense one.
   /// Where its units lie in between is in `shared`, and comes here by `settle`.
   format::array_record record;
   bool removed = false;
@@ -72,6 +73,7 @@ struct written_array {
   // The calls that write bytes of a dense array at the moment, and the parts that they have mapped.
   // Its shape stays as it is meanwhile.
   int writers = 0;
+  bool was_written = false;  ///< whether there was any, other than the append that made the object
   std::vector<storage> windows;
 
   // The bytes of a dense array, mapped at the first use, and what the mapping keeps alive.
