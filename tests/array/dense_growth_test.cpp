@@ -55,12 +55,15 @@ class DenseGrowth : public test::fresh_container {
     next.commit();
   }
 
-  std::vector<format::extent> extents_of(const std::string& name) const {
+  format::dense_layout layout_of(const std::string& name) const {
     return format::container_file::open(format::posix_files(), path_, format::open_access::read)
         .latest()
         .find(name)
-        ->dense()
-        .extents;
+        ->dense();
+  }
+
+  std::vector<format::extent> extents_of(const std::string& name) const {
+    return layout_of(name).extents;
   }
 };
 
@@ -161,6 +164,19 @@ TEST_F(DenseGrowth, DoesNotCarryDamageOn) {
     next.commit();
   }
   EXPECT_TRUE(equal_bits(at("a").map(), before.narrow(0, 0, 16)));
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+// Damaged checksums stop only a change that carries bytes on.
+TEST_F(DenseGrowth, NeedsNoChecksumsOfAnArrayThatLosesAllBytes) {
+  make("a", {20, row});
+  test::flip_byte(path_, layout_of("a").checksums.offset);
+  change([](transaction& next) {
+    EXPECT_EQ(code_of([&] { next.resize("a", {21, row}); }), errc::corrupt);
+    next.resize("a", {0, row});
+    next.resize("a", {2, row});
+  });
+  EXPECT_TRUE(equal_bits(at("a").map(), tensor::zeros({2, row}, dtype::float32)));
   EXPECT_EQ(findings_of(file_), "");
 }
 
