@@ -1330,7 +1330,7 @@ MUTATIONS = [
              "UnitTable.JoinsNeighboursOfOneKind"),
     mutation("moved-bytes-stay-old", "array/elements/unit_table.cpp", "move",
              "units that were copied are taken for those of the generation before",
-             "{part.to, true}", "{part.to, false}",
+             "{part.to, ⟦true⟧}", "false",
              "UnitTable.KnowsWhereEachUnitLies"),
     mutation("only-first-copy-given-back", "format/transaction/generation_space.cpp",
              "give_back_within",
