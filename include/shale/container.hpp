@@ -114,10 +114,10 @@ class transaction {
   /// Throws   as `resize`; invalid_argument also for an axis that the array does not have, and for
   ///          values of another rank or other extents; as `eval`, and exceptions of the caller's
   ///          tile sources. The array has its old shape and elements then, or, if even that fails,
-  ///          `commit` refuses. After a failed evaluation, earlier handles to the array throw too
+  ///          `commit` refuses. After a failed evaluation, earlier handles to a chunked array throw
+  ///          too; of a dense one they go on, unless another call has written the longer array
   ///          The values may read the array itself. But if its index has to be stored again, and this
-  ///          transaction has written it before: invalid_argument; a second call then succeeds. If it
-  ///          is dense, and this transaction has written it before: io; read a snapshot's instead
+  ///          transaction has written it before: invalid_argument; a second call then succeeds
   /// Threads  appends to different arrays may run at the same time
   writable_array append(std::string_view name, const expr& values, index_t axis = 0);
 

@@ -11,6 +11,10 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
+// Declared before the constant of the same name, because compilers warn of the other order.
+/// The kinds of entries: an index, a slice, `newaxis`, `ellipsis`.
+enum class index_entry_kind : std::uint8_t { position, range, new_axis, ellipsis };
+
 /// The type of `newaxis`.
 struct newaxis_t {};
 /// The type of `ellipsis`.
@@ -21,9 +25,6 @@ struct ellipsis_t {};
 inline constexpr newaxis_t newaxis{};
 inline constexpr ellipsis_t ellipsis{};
 
-/// The kinds of entries: an index, a slice, `newaxis`, `ellipsis`.
-enum class index_entry_kind : std::uint8_t { position, range, new_axis, rest };
-
 /// One entry of `tensor::index`: an index, a slice, a new axis, or "…".
 class index_entry {
  public:
@@ -33,7 +34,7 @@ class index_entry {
   noexcept : kind_(index_entry_kind::position), position_(as_index(position)) {}
   index_entry(const shale::slice& range) noexcept : kind_(index_entry_kind::range), slice_(range) {}
   index_entry(newaxis_t) noexcept : kind_(index_entry_kind::new_axis) {}
-  index_entry(ellipsis_t) noexcept : kind_(index_entry_kind::rest) {}
+  index_entry(ellipsis_t) noexcept : kind_(index_entry_kind::ellipsis) {}
 
   /// The kind of this entry. Each function below may be called for one kind only.
   index_entry_kind kind() const noexcept { return kind_; }

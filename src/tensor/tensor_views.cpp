@@ -60,7 +60,7 @@ tensor tensor::index(std::span<const index_entry> entries) const {
   index_t named = 0, ellipses = 0;
   for (const auto& entry : entries) {
     named += entry.kind() == kind::position || entry.kind() == kind::range;
-    ellipses += entry.kind() == kind::rest;
+    ellipses += entry.kind() == kind::ellipsis;
   }
   if (named > rank())
     throw error(
@@ -85,7 +85,7 @@ tensor tensor::index(std::span<const index_entry> entries) const {
       case kind::new_axis:
         new_axes.push_back(axis + new_axes.size());
         break;
-      case kind::rest:
+      case kind::ellipsis:
         axis += rank() - named;
         break;
     }

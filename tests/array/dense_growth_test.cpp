@@ -3,6 +3,9 @@
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
 #include <random>
 #include <thread>
 
@@ -52,12 +55,15 @@ class DenseGrowth : public test::fresh_container {
     next.commit();
   }
 
-  std::vector<format::extent> extents_of(const std::string& name) const {
+  format::dense_layout layout_of(const std::string& name) const {
     return format::container_file::open(format::posix_files(), path_, format::open_access::read)
         .latest()
         .find(name)
-        ->dense()
-        .extents;
+        ->dense();
+  }
+
+  std::vector<format::extent> extents_of(const std::string& name) const {
+    return layout_of(name).extents;
   }
 };
 
@@ -161,6 +167,19 @@ TEST_F(DenseGrowth, DoesNotCarryDamageOn) {
   EXPECT_EQ(findings_of(file_), "");
 }
 
+// Damaged checksums stop only a change that carries bytes on.
+TEST_F(DenseGrowth, NeedsNoChecksumsOfAnArrayThatLosesAllBytes) {
+  make("a", {20, row});
+  test::flip_byte(path_, layout_of("a").checksums.offset);
+  change([](transaction& next) {
+    EXPECT_EQ(code_of([&] { next.resize("a", {21, row}); }), errc::corrupt);
+    next.resize("a", {0, row});
+    next.resize("a", {2, row});
+  });
+  EXPECT_TRUE(equal_bits(at("a").map(), tensor::zeros({2, row}, dtype::float32)));
+  EXPECT_EQ(findings_of(file_), "");
+}
+
 TEST_F(DenseGrowth, WorksOnUnitsThatTheTransactionHasWritten) {
   const tensor before = make("a", {20, row});
   tensor wanted = reshaped(before, {30, row});
@@ -236,6 +255,8 @@ TEST_F(DenseGrowth, RemembersLostBytes) {
   elements(11, 0) = 3;  // survives, and leaves a mark
   std::filesystem::resize_file(path_, bytes);
   EXPECT_EQ(code_of([&] { next.resize("a", {8, row}); }), errc::io);
+  EXPECT_EQ(code_of([&] { next.resize("a", {12, row + 1}); }), errc::io);
+  EXPECT_EQ(std::filesystem::file_size(path_), bytes);  // nothing was copied for it
   EXPECT_EQ(code_of([&] { next.commit(); }), errc::io);
   EXPECT_EQ(at("a").shape(), (dims{12, row}));
   EXPECT_EQ(findings_of(file_), "");
@@ -277,6 +298,114 @@ TEST_F(DenseGrowth, AnAppendThatFailsIsUndone) {
               }),
               errc::invalid_argument);
   });
+  EXPECT_TRUE(equal_bits(at("a").map(), before));
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+// Runs `first` before any row, and fails at all rows but the first.
+class fails_later final : public rows_of_ones {
+ public:
+  fails_later(index_t rows, std::function<void()> first)
+      : rows_of_ones(rows), first_(std::move(first)) {}
+  void on_load(index_t number) const override {
+    std::call_once(begun_, first_);
+    if (number != 0) throw std::runtime_error("no such row");
+  }
+
+ private:
+  const std::function<void()> first_;
+  mutable std::once_flag begun_;
+};
+
+// Whatever the axis: the generations share all bytes afterwards.
+TEST_F(DenseGrowth, AnAppendThatFailsLeavesNoTrace) {
+  const tensor before = make("a", {12, row});
+  const std::uint64_t modified = at("a").modified();
+  const auto extents = extents_of("a");
+  const auto bytes_before = std::filesystem::file_size(path_);
+  change([&](transaction& next) {
+    for (const index_t axis : {0, 1}) {
+      dims longer{12, row};
+      longer[axis] *= 2;
+      dims seen;
+      const auto look = [&] { seen = next.find("a")->shape(); };
+      const auto values = std::make_shared<fails_later>(12, look);
+      EXPECT_THROW(next.append("a", expr(values), axis), std::runtime_error) << axis;
+      EXPECT_EQ(seen, longer) << axis;
+      EXPECT_EQ(next.find("a")->shape(), (dims{12, row})) << axis;
+      EXPECT_TRUE(equal_bits(next.find("a")->map(), before)) << axis;
+    }
+  });
+  EXPECT_EQ(at("a").modified(), modified);
+  EXPECT_EQ(extents_of("a"), extents);
+  // The longest array of these appends has twice the 3 MiB; a second copy would need more.
+  EXPECT_LT(std::filesystem::file_size(path_), bytes_before + 4 * unit_bytes);
+  EXPECT_TRUE(equal_bits(at("a").map(), before));
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+TEST_F(DenseGrowth, AnAppendThatFailsLeavesHandlesAndTensors) {
+  const tensor before = make("a", {12, row});
+  change([&](transaction& next) {
+    const writable_array a = next.update("a");
+    a.write({{0, 0}, {1, row}}, expr(5));
+    const tensor mapped = a.map();
+    for (const index_t axis : {0, 1})
+      EXPECT_THROW(next.append("a", expr(std::make_shared<fails_later>(12, [] {})), axis),
+                   std::runtime_error);
+    EXPECT_FALSE(mapped.storage().failed());
+    fill(mapped.narrow(0, 1, 1), 6);
+    a.write({{2, 0}, {1, row}}, expr(7));
+    next.append("a", expr(8).broadcast_to({1, row}));
+  });
+  tensor wanted = reshaped(before, {13, row});
+  fill(wanted.narrow(0, 0, 1), 5);
+  fill(wanted.narrow(0, 1, 1), 6);
+  fill(wanted.narrow(0, 2, 1), 7);
+  fill(wanted.narrow(0, 12, 1), 8);
+  EXPECT_TRUE(equal_bits(at("a").map(), wanted));
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+TEST_F(DenseGrowth, AnAppendThatFailsKeepsWhatOthersWrote) {
+  const tensor before = make("a", {12, row});
+  change([&](transaction& next) {
+    const auto write_beside = [&] {
+      std::thread([&] { next.update("a").write({{9, 3}, {1, 1}}, expr(9)); }).join();
+    };
+    EXPECT_THROW(next.append("a", expr(std::make_shared<fails_later>(5, write_beside))),
+                 std::runtime_error);
+    EXPECT_EQ(next.find("a")->shape(), (dims{12, row}));
+  });
+  tensor wanted = before.clone();
+  wanted.set({9, 3}, 9);
+  EXPECT_TRUE(equal_bits(at("a").map(), wanted));
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+// The values of an append may read what the transaction has written of the array.
+TEST_F(DenseGrowth, AppendsReadTensorsOfTheArray) {
+  const tensor before = make("a", {12, row});
+  change([&](transaction& next) {
+    const writable_array a = next.update("a");
+    a.write({{3, 0}, {1, row}}, expr(5));
+    next.append("a", expr(*next.find("a")).narrow(0, 3, 2) * 2);
+  });
+  tensor wanted = reshaped(before, {14, row});
+  fill(wanted.narrow(0, 3, 1), 5);
+  fill(wanted.narrow(0, 12, 1), 10);
+  copy(wanted.narrow(0, 13, 1), eval(expr(before).narrow(0, 4, 1) * 2));
+  EXPECT_TRUE(equal_bits(at("a").map(), wanted));
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+TEST_F(DenseGrowth, AnAbortDuringAnAppendCutsTensorsOff) {
+  const tensor before = make("a", {12, row});
+  transaction next = file_.begin();
+  const tensor mapped = next.update("a").map();
+  const auto aborts = std::make_shared<fails_later>(1, [&] { next.abort(); });
+  EXPECT_EQ(code_of([&] { next.append("a", expr(aborts)); }), errc::invalid_argument);
+  EXPECT_TRUE(mapped.storage().failed());
   EXPECT_TRUE(equal_bits(at("a").map(), before));
   EXPECT_EQ(findings_of(file_), "");
 }

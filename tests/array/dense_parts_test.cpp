@@ -83,6 +83,45 @@ TEST_F(DenseParts, CostTheUnitsThatTheyTouch) {
   EXPECT_EQ(findings_of(file_), "");
 }
 
+// What a write costs does not grow with the extents that earlier writes have left.
+TEST_F(DenseParts, CostTheSameHoweverManyCameBefore) {
+  constexpr index_t units = 48;
+  const tensor values = test::seeded({units, floats_in_unit}, 1);
+  tensor wanted = values.clone();
+  write("a", values);
+  change([&](transaction& next) {
+    const writable_array a = next.update("a");
+    for (const float value : {-1.0f, -2.0f}) {
+      const std::uint64_t before = arrays::dense_places::extents_prepared();
+      for (index_t unit = 0; unit < units; unit += 2) {
+        a.write({{unit, 5}, {1, 1}}, expr(value));
+        wanted.set({unit, 5}, value);
+      }
+      EXPECT_LE(arrays::dense_places::extents_prepared() - before,
+                static_cast<std::uint64_t>(2 * units));
+    }
+  });
+  EXPECT_EQ(extents_of("a").size(), static_cast<std::size_t>(units));
+  EXPECT_TRUE(equal_bits(at("a").map(), wanted));
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+// Copied units that follow each other in the file are one extent of the array, but were allocated
+// one after the other.
+TEST_F(DenseParts, GiveTheirSpaceBackWithTheirArray) {
+  write("a", test::seeded({4, floats_in_unit}, 1));
+  const std::uint64_t bytes_before = bytes_of_the_file();
+  change([&](transaction& next) {
+    const writable_array a = next.update("a");
+    for (index_t unit = 0; unit < 3; ++unit) a.write({{unit, 0}, {1, 1}}, expr(5));
+    next.remove("a");
+    next.create("b", {.shape = {3, floats_in_unit}});
+  });
+  EXPECT_LT(bytes_of_the_file(), bytes_before + 3 * unit_bytes + (1u << 20));
+  EXPECT_TRUE(equal_bits(at("b").map(), tensor::zeros({3, floats_in_unit}, dtype::float32)));
+  EXPECT_EQ(findings_of(file_), "");
+}
+
 // Changes nothing, so that the array keeps its generation.
 TEST_F(DenseParts, OfNothingCostNothing) {
   write("a", test::seeded({8, floats_in_unit}, 1));

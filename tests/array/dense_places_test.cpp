@@ -51,6 +51,15 @@ TEST(DensePlaces, AreThoseOfEveryByte) {
   }
 }
 
+// Extents from the middle of an array.
+TEST(DensePlaces, BeginWhereTheExtentsBegin) {
+  const std::vector<extent> extents{{500, 7}, {300, 4}, {900, 6}};
+  const dense_places places(extents, 1000);
+  EXPECT_EQ(places.pieces(1000, 7), (std::vector<extent>{{500, 7}}));
+  EXPECT_EQ(places.pieces(1005, 8), (std::vector<extent>{{505, 2}, {300, 4}, {900, 2}}));
+  EXPECT_EQ(places.pieces(1016, 1), (std::vector<extent>{{905, 1}}));
+}
+
 // A hostile file may name millions of extents. A search that walked through them would take hours
 // for all segments of the array. Here it would touch memory that nobody may read.
 TEST(DensePlaces, AreFoundWithoutAWalkThroughTheExtents) {

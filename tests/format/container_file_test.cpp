@@ -241,6 +241,22 @@ TEST_F(ContainerFile, GivesBackUnreferencedExtents) {
   EXPECT_LT(verify(container.latest()).live_bytes, first_extent_offset + 10 * page_bytes);
 }
 
+TEST_F(ContainerFile, GivesBackTheExtentsOfARange) {
+  commit([&](transaction& change) {
+    const extent first = change.allocate(5000);
+    const extent second = change.allocate(5000);
+    const extent third = change.allocate(5000);
+    ASSERT_LT(first.offset, second.offset);
+    ASSERT_LT(second.offset, third.offset);
+    change.release_within({first.offset, third.offset - first.offset});
+    EXPECT_EQ(code_of([&] { change.release(first); }), errc::invalid_argument);
+    EXPECT_EQ(code_of([&] { change.release(second); }), errc::invalid_argument);
+    change.release_within({first.offset, third.offset - first.offset});  // nothing is left there
+    change.release(third);
+  });
+  expect_sound();
+}
+
 TEST_F(ContainerFile, HasItsFullLengthIfExtentsWereNotWritten) {
   commit([&](transaction& change) {
     storyteller(change, told).create_chunked("a");

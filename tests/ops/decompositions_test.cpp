@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "shale/creation.hpp"
@@ -194,8 +195,56 @@ TEST(PivotedCholesky, StopsAtTheToleranceThatIsGiven) {
   EXPECT_EQ(rank_for(0), 3);
   EXPECT_EQ(rank_for(1), 2);
   EXPECT_EQ(rank_for(4), 1);
+  EXPECT_EQ(rank_for(9), 0);
+  EXPECT_EQ(rank_for(100), 0);
   for (const double wrong : {-1.0, std::nan("")})
     EXPECT_EQ(code_of([&] { rank_for(wrong); }), errc::invalid_argument) << wrong;
+}
+
+// The largest element of the diagonal from `first` on.
+index_t largest_pivot(const oracle_matrix& a, index_t first) {
+  index_t largest = first;
+  for (index_t i = first; i < a.rows; ++i)
+    if (a(i, i).real() > a(largest, largest).real()) largest = i;
+  return largest;
+}
+
+// The steps of an elimination with the largest pivot first, until no pivot exceeds the tolerance.
+index_t steps_until(oracle_matrix a, long double tolerance) {
+  for (index_t step = 0; step < a.rows; ++step) {
+    const index_t pivot = largest_pivot(a, step);
+    if (!(a(pivot, pivot).real() > tolerance)) return step;
+    for (index_t i = 0; i < a.rows; ++i) std::swap(a(i, step), a(i, pivot));
+    for (index_t i = 0; i < a.rows; ++i) std::swap(a(step, i), a(pivot, i));
+    for (index_t i = step + 1; i < a.rows; ++i)
+      for (index_t j = step + 1; j < a.rows; ++j)
+        a(i, j) -= a(i, step) * a(step, j) / a(step, step);
+  }
+  return a.rows;
+}
+
+TEST(PivotedCholesky, HasTheRankOfAnElimination) {
+  random_choices choose(8);
+  for (const dtype type : float_dtypes)
+    for (const triangle part : {triangle::lower, triangle::upper})
+      for (const index_t n : {1, 2, 7, 80}) {
+        const auto factor = matrices_of(random_numbers(choose, type, {n, n}));
+        const tensor a = random_numbers(choose, type, {n, n});
+        set_matrices(a, {factor[0] * factor[0].adjoint()});
+        const oracle_matrix stored = matrices_of(a)[0];
+        const index_t first = largest_pivot(stored, 0);
+        const long double most = stored(first, first).real();
+        for (const long double share : {0.1L, 0.6L, 0.99L, 1.0L, 1.01L, 50.0L}) {
+          const auto tolerance = static_cast<double>(share * most);
+          const pivoted_cholesky_result found = pivoted_cholesky(a, part, tolerance);
+          const std::int64_t rank = elements_of<std::int64_t>(found.rank)[0];
+          EXPECT_EQ(rank, steps_until(stored, tolerance)) << n << " " << share;
+          if (rank != 0) continue;
+          EXPECT_EQ(matrices_of(found.factor)[0].largest(), 0);
+          const auto order = elements_of<std::int64_t>(found.pivots);
+          for (index_t i = 0; i < n; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
+        }
+      }
 }
 
 }  // namespace

@@ -745,12 +745,12 @@ class Command(ShaleCase):
         "swapaxes": ["{}(f, 0, 1)"], "moveaxis": ["{}(f[None], 0, -1)"],
         "uniform": ["{}((3, 5), seed=1)", "{}(7, -2, 5, seed=2**62)", "{}([4, 100], dtype=float32, seed=3)",
                     "{}((50,), high=3, low=2.999999, dtype=float32, seed=0)"],
-        "normal": ["{}((3, 6), 10, 2, seed=1)", "{}(8, scale=0.5, loc=-4, seed=12345678901)"],
-        **{name: ["{}((3, 6), seed=1)", "{}(8, 0.5, sigma=0.25, seed=7)"] for name in "log_normal lognormal".split()},
+        "normal": ["{}((3, 6), 10, 2, seed=1)", "{}(8, stddev=0.5, mean=-4, seed=12345678901)"],
+        **{name: ["{}((3, 6), seed=1)", "{}(8, 0.5, stddev=0.25, seed=7)"] for name in "log_normal lognormal".split()},
         "exponential": ["{}((3, 5), seed=1)", "{}(9, 2.5, seed=3)"],
-        "cauchy": ["{}((3, 5), seed=1)", "{}(9, scale=0.5, seed=3)"],
-        "geometric": ["{}((30, 5), 0.1, seed=1)", "{}(9, p=0.5, dtype=int16, seed=3)"],
-        "bernoulli": ["{}((30, 5), 0.25, seed=1)", "{}(9, p=0, seed=3)", "{}(9, 1, dtype=int16, seed=3)"],
+        "cauchy": ["{}((3, 5), seed=1)", "{}(9, scale=0.5, median=2, seed=3)"],
+        "geometric": ["{}((30, 5), 0.1, seed=1)", "{}(9, probability=0.5, dtype=int16, seed=3)"],
+        "bernoulli": ["{}((30, 5), 0.25, seed=1)", "{}(9, probability=0, seed=3)", "{}(9, 1, dtype=int16, seed=3)"],
         "integers": ["{}((30, 5), 0, 10, seed=1)", "{}(9, -5, high=5, dtype=int16, seed=3)",
                      "{}(9, -2**60, 2**61, seed=3)"],
         **{name: ["{}(f)", "{}(i, 0)", "{}(h)", "{}(g.T, axis=0)"] for name in "sort argsort".split()},
@@ -847,7 +847,7 @@ class Command(ShaleCase):
                    "cummax": "maximum.accumulate"}
 
     # Arguments by the names of their parameters, and those that a function needs of its own.
-    ARGUMENTS = {"dtype": "float32", "shape": "(3, 3)", "p": "0.5", "seed": "7", "k": "1", "n": "2",
+    ARGUMENTS = {"dtype": "float32", "shape": "(3, 3)", "probability": "0.5", "seed": "7", "k": "1", "n": "2",
                  "shift": "1", "reps": "(2, 1)", "repeats": "2", "axis": "1", "axis1": "0", "axis2": "1",
                  "source": "0", "destination": "1", "start": "1", "stop": "4", "N": "3", "low": "0",
                  "high": "9", "fill_value": "5", "pad_width": "1", "q": "0.5", "indices": "arange(3)",
@@ -861,6 +861,19 @@ class Command(ShaleCase):
                      **{name: {"x": "arange(3)", "x1": "arange(3)", "x2": "arange(3)"}
                         for name in ("bitwise_invert", "bitwise_and", "bitwise_or", "bitwise_xor",
                                      "bitwise_left_shift", "bitwise_right_shift")}}
+
+    def test_random_functions_have_the_parameters_of_the_header(self):
+        header = pathlib.Path(__file__).resolve().parents[2] / "include/shale/random.hpp"
+        declared = re.findall(r"^expr (\w+)\(generator& from, (const dims& shape[^)]*)\);", header.read_text(), re.M)
+        self.assertEqual(len(declared), 8)
+        signatures = {listed["name"]: listed["signature"]
+                      for listed in self.shale("eval", "--functions", "--json").json()}
+        for name, parameters in declared:
+            with self.subTest(name):
+                wanted = [re.findall(r"\w+", text.partition("=")[0])[-1] for text in parameters.split(",")]
+                wanted[wanted.index("type")] = "dtype"
+                ordered = signatures[name][len(name) + 1:-1].split(", *")[0]
+                self.assertEqual([text.partition("=")[0].strip() for text in ordered.split(",")], wanted)
 
     def test_signatures_tell_names_order_and_defaults(self):
         terms = []

@@ -65,12 +65,13 @@ def integers(word, low, high, dtype=np.int64):
 # Normal numbers come in pairs, so their shapes have an even number of elements here.
 FUNCTIONS = {
     "uniform": of_words(uniform),
-    "normal": of_words(lambda word, loc=0, scale=1: (loc + scale * deviates(word)).astype(float)),
-    "log_normal": of_words(lambda word, mean=0, sigma=1: np.exp(mean + sigma * deviates(word)).astype(float)),
+    "normal": of_words(lambda word, mean=0, stddev=1: (mean + stddev * deviates(word)).astype(float)),
+    "log_normal": of_words(lambda word, mean=0, stddev=1: np.exp(mean + stddev * deviates(word)).astype(float)),
     "exponential": of_words(lambda word, scale=1: (scale * minus_logs(word(64))).astype(float)),
-    "cauchy": of_words(lambda word, loc=0, scale=1: (loc + scale * np.tan(turns(word(64)))).astype(float)),
-    "geometric": of_words(lambda word, p, dtype=np.int64: (
-        np.floor(minus_logs(word(64)) / -np.log1p(np.longdouble(-p))) + 1).astype(dtype)),
-    "bernoulli": of_words(lambda word, p, dtype=bool: np.array([part < p * 2**64 for part in word(64)], dtype)),
+    "cauchy": of_words(lambda word, median=0, scale=1: (median + scale * np.tan(turns(word(64)))).astype(float)),
+    "geometric": of_words(lambda word, probability, dtype=np.int64: (
+        np.floor(minus_logs(word(64)) / -np.log1p(np.longdouble(-probability))) + 1).astype(dtype)),
+    "bernoulli": of_words(lambda word, probability, dtype=bool: np.array(
+        [part < probability * 2**64 for part in word(64)], dtype)),
     "integers": of_words(integers),
 }

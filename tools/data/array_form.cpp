@@ -129,7 +129,7 @@ array_spec sliced(const array_spec& whole, const std::vector<index_entry>& index
         spec.shape.push_back(1);
         chunk.push_back(1);
         break;
-      case entry::rest:
+      case entry::ellipsis:
         keep(whole.shape.size() - indexed_axes);
         break;
     }

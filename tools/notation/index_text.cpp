@@ -48,7 +48,7 @@ std::vector<index_entry> take_index(text_cursor& text, std::string_view advice) 
     text.skip_spaces();
     const std::size_t first = text.at();
     entries.push_back(take_entry(text, advice));
-    if (entries.back().kind() == index_entry_kind::rest) {
+    if (entries.back().kind() == index_entry_kind::ellipsis) {
       if (has_ellipsis) text.fail("only one '...' can be resolved", first);
       has_ellipsis = true;
     }

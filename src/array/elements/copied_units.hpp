@@ -5,12 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <vector>
 
-#include "array/elements/dense_bytes.hpp"
+#include "array/elements/dense_places.hpp"
 #include "format/bytes/range_set.hpp"
-#include "format/bytes/types.hpp"
 #include "format/catalog/array_record.hpp"
 #include "shale/layout.hpp"
 
@@ -25,17 +22,6 @@ inline constexpr std::uint64_t unit_bytes = 2u << 20;
 /// empty range for a view without elements. The view is one of a row-major array, with any strides.
 format::byte_interval touched_units(const layout& view, std::size_t item_bytes,
                                     std::uint64_t array_bytes);
-
-/// The parts of a range of units of which `known` contains no byte. `known` contains whole units.
-std::vector<format::byte_interval> without(const format::byte_interval& units,
-                                           const format::range_set& known);
-
-/// The extents of an array of that many bytes after ranges of whole units have moved. `moved` is in
-/// the order of the array; the units `copied` moved before. Extents that follow each other in the
-/// file become one, if both hold copied units or neither does, as far as the alignment allows.
-std::vector<format::extent> extents_after(const format::dense_layout& layout, std::uint64_t bytes,
-                                          std::span<const moved_bytes> moved,
-                                          const format::range_set& copied);
 
 /// The range of the `count` neighbouring extents that have the fewest bytes. The array has more
 /// extents than that.

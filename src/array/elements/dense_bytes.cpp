@@ -110,19 +110,25 @@ void require_sum(const dense_places& places, const std::string& label, std::uint
                "`shale verify` lists all damage"});
 }
 
-storage map_dense(int descriptor, const format::array_record& record, format::byte_interval range,
-                  const detail::extent_options& options) {
-  if (range.first == range.end) return storage::allocate(0);
+storage map_pieces(int descriptor, std::span<const format::extent> pieces,
+                   const detail::extent_options& options) {
+  if (pieces.empty()) return storage::allocate(0);
   std::vector<detail::file_extent> extents;
-  for (const auto& piece :
-       dense_places(record.dense().extents).pieces(range.first, range.end - range.first))
+  for (const auto& piece : pieces)
     extents.push_back({piece.offset, static_cast<std::size_t>(piece.bytes)});
   return detail::map_extents(descriptor, extents, options);
 }
 
+storage map_dense(int descriptor, const format::array_record& record,
+                  const detail::extent_options& options) {
+  return map_pieces(descriptor,
+                    dense_places(record.dense().extents).pieces(0, format::array_bytes(record)),
+                    options);
+}
+
 storage map_dense(const format::generation_view& view, const format::array_record& record,
                   const std::string& path, std::shared_ptr<detail::stored_sums> sums) {
-  return map_dense(view.descriptor(), record, {0, format::array_bytes(record)},
+  return map_dense(view.descriptor(), record,
                    {.path = path,
                     .keep_alive = std::make_shared<format::generation_view>(view),
                     .sums = std::move(sums)})
@@ -142,12 +148,11 @@ void sum_segments(const format::array_record& record, std::span<const format::by
       });
 }
 
-void copy_dense(const format::array_record& source, const std::vector<std::uint64_t>& sums,
+void copy_dense(const dense_places& places, const std::vector<std::uint64_t>& sums,
                 const std::string& label, std::span<const moved_bytes> moved,
                 const byte_reader& read, const byte_writer& write, int descriptor, executor& on) {
   std::vector<format::byte_interval> ranges;
   for (const moved_bytes& part : moved) ranges.push_back(part.range);
-  const dense_places places(source.dense().extents);
   segment_buffers buffers(on);
   for_each_checksum_segment(places, ranges, descriptor, on,
                             [&](const segment_list::segment& segment, int worker) {

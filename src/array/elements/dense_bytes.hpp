@@ -22,9 +22,13 @@
 
 namespace shale::arrays {
 
-/// Maps a range of the array's bytes; an empty range gives an empty storage. See map_extents for
+/// Maps ranges of the file side by side; none give an empty storage. See map_extents for
 /// `descriptor`.
-storage map_dense(int descriptor, const format::array_record& record, format::byte_interval range,
+storage map_pieces(int descriptor, std::span<const format::extent> pieces,
+                   const detail::extent_options& options);
+
+/// Maps all bytes of an array.
+storage map_dense(int descriptor, const format::array_record& record,
                   const detail::extent_options& options);
 
 /// Maps the array's bytes in a pinned generation read-only; the storage owns the pin. If the file
@@ -57,10 +61,11 @@ struct moved_bytes {
   format::extent to;
 };
 
-/// Copies ranges of an array's bytes to other extents, in parallel. It compares each segment with
-/// its checksum in `sums`, if there are any, before it writes the segment.
+/// Copies ranges of an array's bytes to other extents, in parallel. `places` knows where the ranges
+/// lie now. It compares each segment with its checksum in `sums`, if there are any, before it writes
+/// the segment.
 /// Throws   corrupt naming segment and byte, io
-void copy_dense(const format::array_record& source, const std::vector<std::uint64_t>& sums,
+void copy_dense(const dense_places& places, const std::vector<std::uint64_t>& sums,
                 const std::string& label, std::span<const moved_bytes> moved,
                 const byte_reader& read, const byte_writer& write, int descriptor, executor& on);
 

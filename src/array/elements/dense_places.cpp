@@ -5,9 +5,11 @@
 
 namespace shale::arrays {
 
-dense_places::dense_places(std::span<const format::extent> extents) : extents_(extents) {
+dense_places::dense_places(std::span<const format::extent> extents, std::uint64_t first)
+    : extents_(extents) {
+  prepared_ += extents.size();
   ends_.reserve(extents.size());
-  std::uint64_t end = 0;
+  std::uint64_t end = first;
   for (const format::extent& next : extents) {
     end += next.bytes;
     ends_.push_back(end);

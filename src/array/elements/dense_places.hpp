@@ -1,6 +1,7 @@
 // Finds where the bytes of a dense array lie in the file.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -16,13 +17,19 @@ namespace shale::arrays {
 /// Lifetime the extents must outlive it, and stay as they are
 class dense_places {
  public:
-  explicit dense_places(std::span<const format::extent> extents);
+  /// `first` is the position in the array where the first of the extents begins.
+  explicit dense_places(std::span<const format::extent> extents, std::uint64_t first = 0);
 
   /// The pieces of the file that hold bytes [offset, offset + bytes) of the array, in order.
   /// Cost     O(log(extents) + pieces). Reads no other extents than those that hold the pieces
   std::vector<format::extent> pieces(std::uint64_t offset, std::uint64_t bytes) const;
 
+  /// The extents that all objects of the process were made of so far: what making them has cost.
+  static std::uint64_t extents_prepared() noexcept { return prepared_; }
+
  private:
+  static inline std::atomic<std::uint64_t> prepared_ = 0;
+
   std::span<const format::extent> extents_;
   std::vector<std::uint64_t> ends_;  // for each extent: where it ends in the array
 };

@@ -78,6 +78,9 @@ struct writable_array::implementation {
 
   /// Evaluates an expression into the elements that the view shows.
   void write(const parallel::axis_map& view, const expr& values) const;
+
+  /// The same for the part of a dense array that an append has made.
+  void write_new_part(const region& added, const expr& values) const;
 };
 
 }  // namespace shale

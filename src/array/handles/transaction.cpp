@@ -12,7 +12,6 @@
 #include "core/printable.hpp"
 #include "shale/error.hpp"
 #include "shale/evaluate.hpp"
-#include "tensor/parts.hpp"
 
 namespace shale {
 
@@ -118,10 +117,7 @@ writable_array transaction::append(std::string_view name, const expr& values, in
   });
   // Errors of the caller's tile sources pass unchanged.
   with_context(frame, [&] {
-    if (made->is_dense())
-      made->write(detail::narrowed(parallel::axis_map::identity(made->written->record.shape),
-                                   running->part()),
-                  values);
+    if (made->is_dense()) made->write_new_part(running->part(), values);
     else write_new_part(*running, state->tiles_of(*made->written), values);
     running->finish();
   });

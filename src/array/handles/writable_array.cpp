@@ -20,6 +20,7 @@ std::string writable_array::implementation::frame(const std::string& doing) cons
 }
 
 tensor writable_array::implementation::dense() const {
+  const arrays::dense_writer writes(*owner, *written);
   return tensor(owner->bytes_of(*written), written->record.dtype, layout(written->record.shape));
 }
 
@@ -108,6 +109,12 @@ void writable_array::implementation::write(const parallel::axis_map& view,
   } else {
     arrays::write_part(*owner->tiles_of(*written), view, fitted, executor::current());
   }
+}
+
+void writable_array::implementation::write_new_part(const region& added, const expr& values) const {
+  const arrays::dense_writer writes(*owner, *written, arrays::dense_writer::purpose::append);
+  const auto view = detail::narrowed(parallel::axis_map::identity(written->record.shape), added);
+  store_in_mapped(detail::allocating([&] { return part(view); }), values);
 }
 
 void writable_array::write(const region& part, const tensor& values) const {

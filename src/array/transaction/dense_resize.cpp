@@ -28,12 +28,13 @@ std::uint64_t bytes_of(const format::array_record& record, const dims& shape) {
 
 // ---- writers ----------------------------------------------------------------------------------
 
-dense_writer::dense_writer(shared_transaction& owner, written_array& array)
+dense_writer::dense_writer(shared_transaction& owner, written_array& array, purpose of)
     : owner_(owner), array_(array) {
   const auto state = owner.lock(owner.state_lock_);
   owner.require_active();
   array.require_there();
   ++array.writers;
+  if (of == purpose::write) array.was_written = true;
 }
 
 dense_writer::~dense_writer() {
@@ -103,7 +104,7 @@ void dense_resize::extend() {
 void dense_resize::cut() {
   kept_ = bytes_after_;
   const std::uint64_t unit = bytes_after_ / unit_bytes * unit_bytes;
-  const bool is_shared = array_.shared && !array_.shared->copied.contains(unit, unit + 1);
+  const bool is_shared = array_.shared && !array_.shared->units.is_new(unit);
   if (!is_shared || bytes_after_ % format::dense_segment_bytes == 0) return;
   kept_ = unit;
   const std::uint64_t read_end =
@@ -115,12 +116,12 @@ void dense_resize::cut() {
 // Copies bytes [kept_, read_end), which are whole segments, to the new space, as far as there is
 // room.
 void dense_resize::copy_unit(std::uint64_t read_end) {
-  const bool is_shared = array_.shared && !array_.shared->copied.contains(kept_, kept_ + 1);
+  const bool is_shared = array_.shared && !array_.shared->units.is_new(kept_);
   static const std::vector<std::uint64_t> none;
   const moved_bytes moved[] = {{{kept_, read_end}, fresh_}};
   format::transaction& in = *owner_.inner_;
   copy_dense(
-      array_.record, is_shared ? *sums_ : none, label_, moved,
+      dense_places(array_.record.dense().extents), is_shared ? *sums_ : none, label_, moved,
       [&](std::uint64_t offset, format::bytes_span into) { in.read(offset, into); },
       [&](std::uint64_t offset, format::bytes_view data) {
         if (offset >= fresh_.end()) return;
@@ -134,11 +135,11 @@ void dense_resize::copy_unit(std::uint64_t read_end) {
 // Compares the bytes of the base generation with their checksums.
 void dense_resize::compare_all() const {
   std::vector<moved_bytes> compared;
-  for (const auto& range : without({0, bytes_before_}, array_.shared->copied))
+  for (const auto& range : array_.shared->units.old_parts({0, bytes_before_}))
     compared.push_back({range, {}});
   format::transaction& in = *owner_.inner_;
   copy_dense(
-      array_.record, *sums_, label_, compared,
+      dense_places(array_.record.dense().extents), *sums_, label_, compared,
       [&](std::uint64_t offset, format::bytes_span into) { in.read(offset, into); },
       [](std::uint64_t, format::bytes_view) {}, in.descriptor(), executor::current());
 }
@@ -153,7 +154,7 @@ void dense_resize::copy_all() {
   record.dense() = {};
   record.dense().extents = {fresh_};
   const auto map = [&](const format::array_record& stored, access how) {
-    const storage bytes = map_dense(in.descriptor(), stored, {0, format::array_bytes(stored)},
+    const storage bytes = map_dense(in.descriptor(), stored,
                                     {.access = how,
                                      .path = owner_.path(),
                                      .keep_alive = std::make_shared<kept_by_mapping>(
@@ -183,10 +184,12 @@ std::shared_ptr<written_array> dense_resize::made(const format::array_record& st
   record.dense().checksums_checksum = {};
   auto result = std::make_shared<written_array>(std::move(record));
   if (!array_.shared || kept_ == 0) return result;
+  std::vector<format::byte_interval> fresh;
+  for (const auto& [first, end] : array_.shared->units.new_parts())
+    if (first < kept_) fresh.push_back({first, std::min(end, kept_)});
+  if (kept_ < bytes_after_) fresh.push_back({kept_, bytes_after_});
   shared_bytes& shared = result->shared.emplace();
-  for (const auto& [first, end] : array_.shared->copied.ranges())
-    if (first < kept_) shared.copied.unite(first, std::min(end, kept_));
-  if (kept_ < bytes_after_) shared.copied.unite(kept_, bytes_after_);
+  shared.units = unit_table(result->record.dense().extents, fresh);
   shared.sums = sums_;
   shared.reshaped = true;
   return result;

@@ -17,11 +17,15 @@
 
 namespace shale::arrays {
 
-/// A call that writes bytes of a dense array, while it lives. The array keeps its shape.
+/// A call that writes bytes of a dense array, or maps them for that, while it lives. The array keeps
+/// its shape.
 class [[nodiscard]] dense_writer {
  public:
+  /// What an append writes is given up if the append fails; other writes are not.
+  enum class purpose : std::uint8_t { write, append };
+
   /// Throws   invalid_argument (the transaction has ended, the array was resized), not_found
-  dense_writer(shared_transaction& owner, written_array& array);
+  dense_writer(shared_transaction& owner, written_array& array, purpose of = purpose::write);
   ~dense_writer();
   dense_writer(const dense_writer&) = delete;
   dense_writer& operator=(const dense_writer&) = delete;

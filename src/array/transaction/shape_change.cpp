@@ -80,6 +80,7 @@ shape_change::~shape_change() {
   const std::lock_guard lock(owner_.state_lock_);
   owner_.changing_shape_.erase(before_.name);
   for (const auto& old : superseded_) old->readable = false;
+  if (pending_) old_->detach_from_file();  // the transaction ends, and knows the new object alone
 }
 
 void shape_change::require_shape(const dims& shape) const {
@@ -90,46 +91,100 @@ void shape_change::require_shape(const dims& shape) const {
   require_storable(before_.name, shape, before_.dtype);
 }
 
-// Whatever fails, the array before is still there.
-std::shared_ptr<written_array> shape_change::set_dense(const dims& shape) {
-  std::shared_ptr<written_array> old;
-  std::optional<dense_resize> change;
-  bool is_new = false;
+void shape_change::begin_dense(const dims& shape) {
   {
     const auto state = owner_.lock(owner_.state_lock_);
     const auto known = owner_.written_.find(before_.name);
-    is_new = known == owner_.written_.end();
-    old = is_new ? shared_transaction::updated(*owner_.inner_->find(before_.name)) : known->second;
+    is_new_ = known == owner_.written_.end();
+    old_ =
+        is_new_ ? shared_transaction::updated(*owner_.inner_->find(before_.name)) : known->second;
     superseded_.reserve(superseded_.size() + 1);
-    change.emplace(owner_, *old, shape);
-    dense_resize::close(owner_, *old);
+    made_.reset();
+    change_.emplace(owner_, *old_, shape);
+    old_->settle();
+    if (old_->bytes) old_->bytes.check();  // before bytes are copied for nothing
+    dense_resize::close(owner_, *old_);
+    pending_ = true;
   }
-  std::shared_ptr<written_array> made;
   try {
-    change->prepare();
+    change_->prepare();
     const auto state = owner_.lock(owner_.state_lock_);
     owner_.require_active(owner_.chunks_);
-    if (old->bytes) old->bytes.check();  // nobody else remembers what it lost
-    auto stored = *owner_.inner_->find(before_.name);
-    if (old->shared && !old->shared->copied.empty()) {
-      // Copied units become the array's, so that the next record can keep a part of them.
-      stored.dense().extents = old->record.dense().extents;
-      owner_.inner_->put(stored);
-    }
-    made = change->made(stored);
-    owner_.enlist(made);
-    owner_.inner_->put(made->record);  // nothing that can fail comes after it
-    superseded_.push_back(old);
-    old->detach_from_file();
-    return made;
+    made_ = change_->made(*owner_.inner_->find(before_.name));
+    owner_.enlist(made_);
   } catch (...) {
-    const std::lock_guard state(owner_.state_lock_);
-    if (made && is_new) owner_.written_.erase(before_.name);
-    if (made && !is_new) owner_.written_.find(before_.name)->second = old;
-    change->give_back();
-    old->resized = false;
+    restore_dense();
     throw;
   }
+}
+
+void shape_change::publish_dense() {
+  const auto state = owner_.lock(owner_.state_lock_);
+  owner_.require_active(owner_.chunks_);
+  if (old_->bytes) old_->bytes.check();  // nobody else remembers what it lost
+  auto stored = *owner_.inner_->find(before_.name);
+  if (old_->shared && old_->shared->units.has_new_bytes()) {
+    // Copied units become the array's, so that the next record can keep a part of them.
+    stored.dense().extents = old_->record.dense().extents;
+    owner_.inner_->put(stored);
+  }
+  made_->settle();
+  stored.shape = made_->record.shape;
+  stored.dense() = made_->record.dense();
+  owner_.inner_->put(stored);  // nothing that can fail comes after it
+  superseded_.push_back(old_);
+  old_->detach_from_file();
+  pending_ = false;
+}
+
+bool shape_change::restore_dense() noexcept {
+  if (!owner_.is_of_this_process()) return true;
+  const std::lock_guard state(owner_.state_lock_);
+  if (made_ && made_->was_written) return false;
+  if (made_) {
+    if (is_new_) owner_.written_.erase(before_.name);
+    else owner_.written_.find(before_.name)->second = old_;
+    made_->resized = true;
+    made_->readable = false;
+    made_->detach_from_file();
+  }
+  change_->give_back();
+  old_->resized = false;
+  pending_ = false;
+  return true;
+}
+
+// Whatever fails, the array before is still there.
+std::shared_ptr<written_array> shape_change::set_dense(const dims& shape) {
+  begin_dense(shape);
+  try {
+    publish_dense();
+  } catch (...) {
+    if (!restore_dense()) owner_.refuse_commit();
+    throw;
+  }
+  return made_;
+}
+
+std::shared_ptr<written_array> shape_change::begin(const dims& shape) {
+  if (!before_.is_dense()) return set(shape);
+  require_shape(shape);
+  begin_dense(shape);
+  return made_;
+}
+
+void shape_change::keep() {
+  if (before_.is_dense()) publish_dense();
+}
+
+void shape_change::undo() {
+  if (!before_.is_dense()) {
+    set(before_.shape);
+    return;
+  }
+  if (!pending_ || restore_dense()) return;
+  publish_dense();
+  set_dense(before_.shape);
 }
 
 std::shared_ptr<written_array> shape_change::set(const dims& shape) {
@@ -211,11 +266,12 @@ void running_append::begin(std::string_view name, const dims& added, index_t axi
   const dims longer = longer_shape(shape, added, axis_);
   part_ = {dims::filled(shape.size(), 0), added};
   part_.start[axis_] = shape[axis_];
-  array_ = change_->set(longer);
+  array_ = change_->begin(longer);
 }
 
 void running_append::finish() {
   owner_.require_not_aborted();
+  change_->keep();
   finished_ = true;
 }
 
@@ -223,7 +279,7 @@ void running_append::finish() {
 running_append::~running_append() {
   if (!finished_ && !owner_.abort_asked_) {
     try {
-      change_->set(change_->before().shape);
+      change_->undo();
     } catch (...) {
       owner_.refuse_commit();
     }

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "array/transaction/dense_resize.hpp"
 #include "array/transaction/shared_transaction.hpp"
 #include "shale/dims.hpp"
 #include "shale/region.hpp"
@@ -39,13 +40,36 @@ class shape_change {
   ///          the transaction refuses to commit
   std::shared_ptr<written_array> set(const dims& shape);
 
+  /// The same, until `keep` or `undo`: an array in the new shape, whose new part can be written. All
+  /// calls see that array, but of a dense one the catalog keeps the old record.
+  std::shared_ptr<written_array> begin(const dims& shape);
+
+  /// Keeps the new shape.
+  /// Throws   as `set`; then `undo` is still possible
+  void keep();
+
+  /// Gives the array its old shape back. A dense array is as if nothing had happened, and nothing is
+  /// copied, unless other calls have written or mapped the new one: then it is cut off.
+  /// Throws   as `set`: then the transaction must refuse to commit
+  void undo();
+
  private:
   void require_shape(const dims& shape) const;
   std::shared_ptr<written_array> set_dense(const dims& shape);
+  void begin_dense(const dims& shape);
+  void publish_dense();
+  bool restore_dense() noexcept;
 
   shared_transaction& owner_;
   format::array_record before_;
   std::vector<std::shared_ptr<written_array>> superseded_;
+
+  // A change of a dense array. It is pending until the catalog has it, or until it is given up.
+  std::shared_ptr<written_array> old_;
+  std::shared_ptr<written_array> made_;
+  std::optional<dense_resize> change_;
+  bool is_new_ = false;  // the transaction had not changed the array before
+  bool pending_ = false;
 };
 
 /// An append while it runs. It counts as a running write of the transaction.

@@ -145,8 +145,11 @@ std::shared_ptr<written_array> shared_transaction::create(format::array_record r
 // An array as the base generation has it.
 std::shared_ptr<written_array> shared_transaction::updated(format::array_record record) {
   auto array = std::make_shared<written_array>(std::move(record));
-  if (array->record.is_dense() && !array->record.dense().extents.empty())
-    array->shared.emplace().can_be_cut = can_be_cut(array->record.dense());
+  if (array->record.is_dense() && !array->record.dense().extents.empty()) {
+    shared_bytes& shared = array->shared.emplace();
+    shared.can_be_cut = can_be_cut(array->record.dense());
+    shared.units = unit_table(array->record.dense().extents);
+  }
   return array;
 }
 
@@ -173,6 +176,10 @@ std::optional<shared_transaction::found_array> shared_transaction::find(
   if (known == written_.end()) return found;
   if (known->second->shared && known->second->shared->unchanged()) return found;
   found.written = known->second;
+  if (found.record.is_dense()) {  // the catalog gets the shape at the end of an append
+    found.record.shape = found.written->record.shape;
+    found.record.dense() = found.written->record.dense();
+  }
   found.base.reset();
   return found;
 }
@@ -194,6 +201,17 @@ void shared_transaction::give_back(const format::dense_layout& unused) noexcept 
       // It belongs to an array of the catalog. If that is this one, the transaction can only be
       // aborted.
     }
+  }
+}
+
+// The same for the units of a removed array that were copied, and that no record names.
+void shared_transaction::give_back_copies(const written_array& array) noexcept {
+  if (!array.shared) return;
+  try {
+    for (const format::extent& piece : array.shared->units.new_extents())
+      inner_->release_within(piece);
+  } catch (...) {
+    // Commit gives back what no record names.
   }
 }
 
@@ -240,7 +258,7 @@ void shared_transaction::erase(std::string_view name) {
     known->second->removed = true;
     known->second->detach_from_file();
     known->second->tiles.reset();  // the tiles and the transaction own each other
-    if (known->second->shared) give_back(known->second->record.dense());  // copied units
+    give_back_copies(*known->second);
     written_.erase(known);
   }
 }
@@ -304,6 +322,8 @@ std::shared_ptr<const chunk_tiles> shared_transaction::read_only_tiles_of(
 // was.
 void shared_transaction::checksum(written_array& array) {
   if (array.shared && array.shared->unchanged()) return;
+  std::vector<format::byte_interval> ranges;
+  if (array.shared) ranges = array.shared->units.new_parts();
   unit_copies(*this, array).join();
   std::unique_lock lock(state_lock_);
   auto record = inner_->find(array.name);
@@ -312,11 +332,8 @@ void shared_transaction::checksum(written_array& array) {
   lock.unlock();  // change.5
   const std::uint64_t total = format::array_bytes(*record);
   std::vector<std::uint64_t> sums;
-  std::vector<format::byte_interval> ranges;
   if (array.shared && array.shared->sums) sums = *array.shared->sums;
-  if (sums.empty()) ranges.push_back({0, total});
-  else
-    for (const auto& [first, end] : array.shared->copied.ranges()) ranges.push_back({first, end});
+  if (sums.empty()) ranges = {{0, total}};
   sums.resize(static_cast<std::size_t>(ceil_div(total, format::dense_segment_bytes)));
   sum_segments(
       *record, ranges, sums,

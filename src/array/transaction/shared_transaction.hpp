@@ -176,6 +176,7 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   static std::shared_ptr<written_array> updated(format::array_record record);
   void enlist(const std::shared_ptr<written_array>& array);
   void give_back(const format::dense_layout& unused) noexcept;
+  void give_back_copies(const written_array& array) noexcept;
   void erase(std::string_view name);
   void checksum(written_array& array);
   void check_mappings() const;

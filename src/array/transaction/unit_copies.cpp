@@ -1,6 +1,7 @@
 #include "array/transaction/unit_copies.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace shale::arrays {
@@ -32,10 +33,10 @@ std::vector<moved_bytes> unit_copies::claim(const byte_interval& units) {
     if (!array_.shared) return {};
     shared_bytes& shared = *array_.shared;
     const byte_interval all{0, format::array_bytes(array_.record)};
-    // Each further extent would make every later write look through all of them.
-    const bool few_extents = array_.record.dense().extents.size() <= dense_extents_max;
+    // A mapping of the whole array shows each extent, so there must not be too many of them.
+    const bool few_extents = shared.units.size() <= dense_extents_max;
     const std::vector<byte_interval> missing =
-        without(shared.can_be_cut && few_extents ? units : all, shared.copied);
+        shared.units.old_parts(shared.can_be_cut && few_extents ? units : all);
     const bool waits = std::any_of(missing.begin(), missing.end(), [&](const byte_interval& range) {
       return std::any_of(shared.in_work.begin(), shared.in_work.end(),
                          [&](const byte_interval& other) {
@@ -93,35 +94,34 @@ void unit_copies::end_work(const std::vector<moved_bytes>& moved) noexcept {
   array_.copies_ended.notify_all();
 }
 
-void unit_copies::copy(const format::array_record& source, const std::string& label,
+void unit_copies::copy(const dense_places& places, const std::string& label,
                        const std::vector<std::uint64_t>& sums,
                        const std::vector<moved_bytes>& moved) {
   format::transaction& in = *owner_.inner_;
   copy_dense(
-      source, sums, label, moved,
+      places, sums, label, moved,
       [&](std::uint64_t offset, format::bytes_span into) { in.read(offset, into); },
       [&](std::uint64_t offset, format::bytes_view data) { in.write(offset, data); },
       in.descriptor(), executor::current());
 }
 
-// No lock is held while the units are copied (change.5).
+// No lock is held while the units are copied (change.5). Everything else that is done here costs what
+// the units cost, however many extents the array has.
 void unit_copies::fill(const std::vector<moved_bytes>& moved) {
+  const byte_interval range{moved.front().range.first, moved.back().range.end};
   auto state = owner_.lock(owner_.state_lock_);
-  const format::array_record source = array_.record;
+  const std::vector<format::extent> pieces = array_.shared->units.pieces(range);
   const std::string label = owner_.label(array_.name);
   auto sums = array_.shared->sums;
+  std::optional<format::array_record> base;
+  if (!sums) base = array_.record;
   state.unlock();
-  if (!sums)
-    sums =
-        std::make_shared<const std::vector<std::uint64_t>>(owner_.base_->dense_checksums(source));
-  copy(source, label, *sums, moved);
+  if (base)
+    sums = std::make_shared<const std::vector<std::uint64_t>>(owner_.base_->dense_checksums(*base));
+  copy(dense_places(pieces, range.first), label, *sums, moved);
   state.lock();
-  format::range_set copied = array_.shared->copied;
-  auto extents = extents_after(array_.record.dense(), format::array_bytes(source), moved, copied);
-  for (const auto& unit : moved) copied.unite(unit.range.first, unit.range.end);
+  array_.shared->units.move(moved);
   // Nothing fails from here on.
-  array_.record.dense().extents = std::move(extents);
-  array_.shared->copied = std::move(copied);
   array_.shared->sums = std::move(sums);
   end_work(moved);
 }
@@ -133,30 +133,35 @@ storage unit_copies::window(const byte_interval& units) {
   array_.windows.reserve(array_.windows.size() + 1);
   auto kept = std::make_shared<kept_by_mapping>();
   kept->file = owner_.inner_->descriptor_owner();
-  array_.windows.push_back(map_dense(owner_.inner_->descriptor(), array_.record, units,
-                                     {.access = access::read_write,
-                                      .path = owner_.path(),
-                                      .keep_alive = std::move(kept),
-                                      .write_back = owner_.inner_->write_back()}));
+  array_.windows.push_back(map_pieces(owner_.inner_->descriptor(),
+                                      array_.shared->units.pieces(units),
+                                      {.access = access::read_write,
+                                       .path = owner_.path(),
+                                       .keep_alive = std::move(kept),
+                                       .write_back = owner_.inner_->write_back()}));
   return array_.windows.back();
 }
 
 void unit_copies::join() {
   auto state = owner_.lock(owner_.state_lock_);
+  array_.settle();
   if (array_.is_held_by_others()) return;
+  std::vector<format::extent>& extents = array_.record.dense().extents;
+  if (extents.size() <= dense_extents_max) return;
   const std::uint64_t total = format::array_bytes(array_.record);
   const std::string label = owner_.label(array_.name);
-  const format::range_set copied = array_.shared ? array_.shared->copied : format::range_set();
-  while (array_.record.dense().extents.size() > dense_extents_max) {
+  unit_table units = array_.shared ? array_.shared->units : unit_table(extents);
+  while (extents.size() > dense_extents_max) {
     array_.bytes = storage();  // it shows the extents from before
-    const format::array_record source = array_.record;
+    const std::vector<format::extent> before = extents;
     const std::vector<moved_bytes> moved =
-        allocate({cheapest_run(source.dense(), total, dense_extents_max / 2)});
+        allocate({cheapest_run(array_.record.dense(), total, dense_extents_max / 2)});
     state.unlock();
     // Their checksums stay as they are, so damaged bytes stay recognisable without a comparison.
-    copy(source, label, {}, moved);
+    copy(dense_places(before), label, {}, moved);
     state.lock();
-    array_.record.dense().extents = extents_after(source.dense(), total, moved, copied);
+    units.move(moved);
+    extents = units.extents();
   }
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "array/elements/copied_units.hpp"
+#include "array/elements/unit_table.hpp"
 #include "array/transaction/shared_transaction.hpp"
 #include "shale/layout.hpp"
 
@@ -30,6 +31,8 @@ class unit_copies {
       : owner_(owner), array_(array) {}
 
   /// Copies those units that are not copied yet, and waits for those that other threads copy.
+  /// Cost     the copies, and O(log(extents)) for each; once the array has `dense_extents_max`
+  ///          extents, all its other units are copied at once
   /// Throws   invalid_argument (the transaction has ended), not_found (the array was removed),
   ///          corrupt, out_of_space, io, cancelled: then none of them is copied here
   void require(const format::byte_interval& units);
@@ -42,7 +45,8 @@ class unit_copies {
 
   /// Moves neighbouring extents into one if there are more than `dense_extents_max`. Of all runs of
   /// half that many extents, the one with the fewest bytes is joined. Called at commit, when nobody
-  /// writes. The extents stay as they are if a tensor of the caller shows them.
+  /// writes any more. The extents stay as they are if a tensor of the caller shows them. In either
+  /// case they are in the array's record then.
   void join();
 
  private:
@@ -51,7 +55,7 @@ class unit_copies {
   void give_back(const std::vector<moved_bytes>& unused) noexcept;
   void fill(const std::vector<moved_bytes>& moved);
   void end_work(const std::vector<moved_bytes>& moved) noexcept;
-  void copy(const format::array_record& source, const std::string& label,
+  void copy(const dense_places& places, const std::string& label,
             const std::vector<std::uint64_t>& sums, const std::vector<moved_bytes>& moved);
 
   shared_transaction& owner_;

@@ -21,12 +21,17 @@ void written_array::require_readable() const {
   if (removed || !readable) require_there();
 }
 
+void written_array::settle() {
+  if (shared && shared->units.has_new_bytes()) record.dense().extents = shared->units.extents();
+}
+
 // The mapping uses the container's own descriptor, because the number of descriptors is limited.
 void written_array::map_bytes(format::transaction& in, const std::string& path) {
+  settle();
   for (const auto& extent : record.dense().extents) in.prepare_mapped_write(extent);
   kept = std::make_shared<kept_by_mapping>();
   kept->file = in.descriptor_owner();
-  bytes = map_dense(in.descriptor(), record, {0, format::array_bytes(record)},
+  bytes = map_dense(in.descriptor(), record,
                     {.access = access::read_write,
                      .path = path,
                      .keep_alive = kept,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "array/elements/chunk_tiles.hpp"
+#include "array/elements/unit_table.hpp"
 #include "format/bytes/range_set.hpp"
 #include "format/catalog/array_record.hpp"
 #include "format/generations/generation_view.hpp"
@@ -30,8 +31,8 @@ struct shared_bytes {
   /// Whether a part of the units can be copied. Otherwise the first write copies all of them.
   bool can_be_cut = true;
 
-  format::range_set copied;                    ///< the units in new space
-  std::vector<format::byte_interval> in_work;  ///< those that a thread copies now
+  unit_table units;                            ///< where each byte lies, and which are copied
+  std::vector<format::byte_interval> in_work;  ///< the units that a thread copies now
 
   /// The checksums of the base generation; null before the first copy.
   std::shared_ptr<const std::vector<std::uint64_t>> sums;
@@ -40,7 +41,7 @@ struct shared_bytes {
   bool reshaped = false;
 
   /// Whether the array is still that of the base generation.
-  bool unchanged() const noexcept { return copied.empty() && !reshaped; }
+  bool unchanged() const noexcept { return !units.has_new_bytes() && !reshaped; }
 };
 
 /// `shared_transaction` changes the members, only under its `state_lock_`. The dtype, the shape and
@@ -51,9 +52,10 @@ struct written_array {
       : name(stored.name), record(std::move(stored)) {}
 
   std::string name;  ///< the present name: `rename` changes it
-  /// dtype, shape, codec, and the present extents of a dense array. The catalog has the present
-  /// name, attributes and chunk index, and until the commit the old extents of an array that is
-  /// updated.
+  /// dtype, shape, codec, and the extents of a dense array. The catalog has the present name,
+  /// attributes and chunk index; until the commit the old extents of an array that is updated, and
+  /// until the end of an append the old shape of a dense one.
+  /// Where its units lie in between is in `shared`, and comes here by `settle`.
   format::array_record record;
   bool removed = false;
 
@@ -71,6 +73,7 @@ struct written_array {
   // The calls that write bytes of a dense array at the moment, and the parts that they have mapped.
   // Its shape stays as it is meanwhile.
   int writers = 0;
+  bool was_written = false;  ///< whether there was any, other than the append that made the object
   std::vector<storage> windows;
 
   // The bytes of a dense array, mapped at the first use, and what the mapping keeps alive.
@@ -85,6 +88,10 @@ struct written_array {
 
   /// The same for reading, which ends later.
   void require_readable() const;
+
+  /// Enters the present extents of a dense array in the record.
+  /// Cost     O(extents)
+  void settle();
 
   /// Maps a dense array's new bytes for writing. This is called at their first use, because the
   /// number of a process's mappings is limited (65,530 by default).

@@ -130,6 +130,14 @@ void generation_space::give_back(const extent& unused) {
   unclaimed_.erase(found);
 }
 
+void generation_space::give_back_within(const extent& range) {
+  auto found = unclaimed_.lower_bound(range.offset);
+  while (found != unclaimed_.end() && found->first < range.end()) {
+    change_space([&] { map_.release(found->first, found->second); });
+    found = unclaimed_.erase(found);
+  }
+}
+
 void generation_space::give_back_unclaimed() {
   for (const auto& [offset, space] : std::exchange(unclaimed_, {})) map_.release(offset, space);
 }

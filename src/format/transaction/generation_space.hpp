@@ -60,6 +60,9 @@ class generation_space final : public page_sink {
   /// Gives back an extent that nothing has claimed. Throws invalid_argument if it is not one.
   void give_back(const extent& unused);
 
+  /// Gives back the extents that begin in a range of the file and that nothing has claimed.
+  void give_back_within(const extent& range);
+
   /// Gives back all extents that nothing has claimed.
   void give_back_unclaimed();
 

@@ -188,6 +188,11 @@ void transaction::release(const extent& unused) {
   parts_->space.give_back(unused);
 }
 
+void transaction::release_within(const extent& range) {
+  require_active();
+  parts_->space.give_back_within(range);
+}
+
 void transaction::refuse_commit() noexcept { parts_->note_failure(nullptr); }
 
 void transaction::write(std::uint64_t offset, bytes_view bytes) const {

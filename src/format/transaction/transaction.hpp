@@ -102,6 +102,10 @@ class transaction {
   /// Gives back an extent that this transaction allocated and nothing refers to.
   void release(const extent& unused);
 
+  /// Gives back all extents that begin in that range of the file, that this transaction allocated
+  /// and that nothing refers to. The range belongs to one owner.
+  void release_within(const extent& range);
+
   /// Writes inside an allocated extent. A failure makes `commit` refuse.
   /// Throws   out_of_space, io
   void write(std::uint64_t offset, bytes_view bytes) const;

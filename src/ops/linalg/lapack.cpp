@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <string>
 
 #include "shale/error.hpp"
@@ -337,11 +338,24 @@ void ormqr(side where, operation how, integer rows, integer columns, integer ref
                                                   &work_count, &info, 1, 1);
 }
 
+// Whether no element of the diagonal is larger than the tolerance. It is not so if one is NaN.
+template <class T>
+bool is_small_diagonal(integer n, const T* a, real_of<T> tolerance) {
+  for (index_t i = 0; i < n; ++i)
+    if (!(std::real(a[i * (index_t{n} + 1)]) <= tolerance)) return false;
+  return true;
+}
+
 template <class T>
 integer pstrf(part stored, integer n, T* a, integer* pivots, real_of<T> tolerance,
               real_of<T>* work) {
   const char uplo = as_letter(stored);
   const integer leading = leading_of(n);
+  // LAPACK compares the first pivot with 0, and only the others with the tolerance.
+  if (is_small_diagonal(n, a, tolerance)) {
+    std::iota(pivots, pivots + n, integer{1});
+    return 0;
+  }
   integer info = 0, rank = 0;
   choose<T, spstrf_, dpstrf_, cpstrf_, zpstrf_>()(&uplo, &n, a, &leading, pivots, &rank, &tolerance,
                                                   work, &info, 1);

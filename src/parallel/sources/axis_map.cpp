@@ -137,7 +137,7 @@ axis_map axis_map::index(std::span<const index_entry> entries) const {
   int ellipses = 0;
   for (const auto& entry : entries) {
     if (entry.kind() == kind::position || entry.kind() == kind::range) ++used;
-    if (entry.kind() == kind::rest) ++ellipses;
+    if (entry.kind() == kind::ellipsis) ++ellipses;
   }
   if (used > rank() || ellipses > 1)
     throw error(errc::invalid_argument,
@@ -159,7 +159,7 @@ axis_map axis_map::index(std::span<const index_entry> entries) const {
       case kind::new_axis:
         new_axes.push_back(axis + new_axes.size());
         break;
-      case kind::rest:
+      case kind::ellipsis:
         axis += rank() - used;
         break;
     }

@@ -48,7 +48,7 @@ TEST(Address, TakesNumPysSlices) {
   const std::vector<index_entry>& entries = *found.index;
   ASSERT_EQ(entries.size(), 7u);
   using kind = index_entry_kind;
-  const kind kinds[] = {kind::range,    kind::range, kind::rest, kind::new_axis,
+  const kind kinds[] = {kind::range,    kind::range, kind::ellipsis, kind::new_axis,
                         kind::position, kind::range, kind::range};
   for (std::size_t i = 0; i < entries.size(); ++i) EXPECT_EQ(entries[i].kind(), kinds[i]) << i;
   EXPECT_EQ(entries[0].slice().start, 2);

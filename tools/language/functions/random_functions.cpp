@@ -40,9 +40,9 @@ value of_two(arguments& from, const char* first_name, double first, const char* 
 }
 
 value uniform(arguments& from) { return of_two<shale::uniform>(from, "low", 0, "high", 1); }
-value normal(arguments& from) { return of_two<shale::normal>(from, "loc", 0, "scale", 1); }
-value log_normal(arguments& from) { return of_two<shale::log_normal>(from, "mean", 0, "sigma", 1); }
-value cauchy(arguments& from) { return of_two<shale::cauchy>(from, "loc", 0, "scale", 1); }
+value normal(arguments& from) { return of_two<shale::normal>(from, "mean", 0, "stddev", 1); }
+value log_normal(arguments& from) { return of_two<shale::log_normal>(from, "mean", 0, "stddev", 1); }
+value cauchy(arguments& from) { return of_two<shale::cauchy>(from, "median", 0, "scale", 1); }
 
 value exponential(arguments& from) {
   const dims shape = from.shape("shape");
@@ -56,7 +56,7 @@ value exponential(arguments& from) {
 template <expr (*draw)(generator&, const dims&, double, dtype)>
 value of_probability(arguments& from, dtype usual) {
   const dims shape = from.shape("shape");
-  const double probability = from.number("p").as<double>();
+  const double probability = from.number("probability").as<double>();
   const dtype type = type_or(from, usual);
   generator source = seeded(from);
   return {draw(source, shape, probability, type)};
@@ -79,12 +79,12 @@ value integers(arguments& from) {
 std::vector<function> random_functions() {
   return {
       {"uniform", uniform, "uniform(shape, low=0, high=1, dtype=float64, *, seed)"},
-      {"normal", normal, "normal(shape, loc=0, scale=1, dtype=float64, *, seed)"},
-      {"log_normal", log_normal, "log_normal(shape, mean=0, sigma=1, dtype=float64, *, seed)"},
+      {"normal", normal, "normal(shape, mean=0, stddev=1, dtype=float64, *, seed)"},
+      {"log_normal", log_normal, "log_normal(shape, mean=0, stddev=1, dtype=float64, *, seed)"},
       {"exponential", exponential, "exponential(shape, scale=1, dtype=float64, *, seed)"},
-      {"cauchy", cauchy, "cauchy(shape, loc=0, scale=1, dtype=float64, *, seed)"},
-      {"geometric", geometric, "geometric(shape, p, dtype=int64, *, seed)"},
-      {"bernoulli", bernoulli, "bernoulli(shape, p, dtype=bool, *, seed)"},
+      {"cauchy", cauchy, "cauchy(shape, median=0, scale=1, dtype=float64, *, seed)"},
+      {"geometric", geometric, "geometric(shape, probability, dtype=int64, *, seed)"},
+      {"bernoulli", bernoulli, "bernoulli(shape, probability, dtype=bool, *, seed)"},
       {"integers", integers, "integers(shape, low, high, dtype=int64, *, seed)"},
   };
 }

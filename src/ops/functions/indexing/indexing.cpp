@@ -88,7 +88,7 @@ sorted_entries sorted(const expr& operand, std::span<const expr_index_entry> ent
     const index_entry_kind kind = entry.basic().kind();
     place.next(kind == index_entry_kind::position, axis);
     result.basic.push_back(entry.basic());
-    const index_t covered = kind == index_entry_kind::rest ? rest : taken;
+    const index_t covered = kind == index_entry_kind::ellipsis ? rest : taken;
     named += covered;
     axis += kind == index_entry_kind::position ? 0 : covered;
     if (kind == index_entry_kind::new_axis) ++axis;

@@ -8,6 +8,12 @@
 // other's announcement. Without a barrier the processor could delay the owner's store until after
 // its load. The membarrier call of the other side orders the two. So if both come at once, at least
 // one sees the other: the owner then withdraws, and the other side waits until `held_` is false.
+//
+// A sandbox may forbid membarrier later. Owners then have to use the exchange. An owner makes its
+// plain store first and asks afterwards whether that is enough. So if it gets the answer yes, the
+// store had left the program before the answer changed, and a pause lets it become visible. The
+// other order would have a hole: an owner that stops between the answer and the store, for longer
+// than the pause, makes a plain store that nobody waits for (biased_lock_model_test.cpp).
 #pragma once
 
 #include <sched.h>
@@ -23,12 +29,10 @@ class biased_lock {
  public:
   void lock() noexcept {
     for (;;) {
-      if (stores_.load(std::memory_order_relaxed) == owner_stores::plain) {
-        held_.store(true, std::memory_order_relaxed);
-        std::atomic_signal_fence(std::memory_order_seq_cst);
-      } else {
+      held_.store(true, std::memory_order_relaxed);
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+      if (stores_.load(std::memory_order_relaxed) != owner_stores::plain)
         held_.exchange(true, std::memory_order_seq_cst);
-      }
       if (!wanted_.load(std::memory_order_acquire)) return;
       held_.store(false, std::memory_order_release);
       while (wanted_.load(std::memory_order_acquire)) ::sched_yield();
