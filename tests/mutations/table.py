@@ -1676,6 +1676,28 @@ MUTATIONS = [
              "here.over.with_whole_blocks()", "here.over",
              "FoldOrder.OfElements*"),
 
+    # ---- stages: what is computed into memory first ----------------------------------------------
+    mutation("nodes-staged-at-each-use", "ops/evaluation/stage_order.cpp", "number_of",
+             "a node is computed into memory again for each broadcast, view and generator that reads it",
+             "whole_.try_emplace(whole, number).first->second", "number",
+             "StagedOnce.*"),
+    mutation("nodes-computed-ahead-at-each-use", "ops/evaluation/computed_stages.cpp", "add",
+             "a node is computed ahead once for each broadcast, view and generator that reads it",
+             "whole_.try_emplace(whole, number).first->second", "number",
+             "StagedOnce.ForCallers*"),
+    mutation("nodes-walked-for-each-reader", "ops/evaluation/stage_order.cpp", "read_last",
+             "a computation that many outputs have in common is walked for each of them",
+             "!seen.insert(&value).second", "false",
+             "StageOrder.LooksAt*"),
+    mutation("results-released-before-later-levels", "ops/evaluation/stage_order.cpp", "read_last",
+             "a result is released although a later level reads it",
+             "⟦read.last_reader == level⟧ && found.insert(facts.stage).second", "true",
+             "StageOrder.Releases*"),
+    mutation("results-released-before-outputs", "ops/evaluation/stage_order.cpp", "find_last_readers",
+             "a result is released although an output that a stage reads, too, is computed later",
+             "here.is_output ? level_count_ : here.last_reader", "here.last_reader",
+             "StageOrder.Releases*"),
+
     # ---- sums of products ------------------------------------------------------------------------
     mutation("zeros-beside-infinite-weights", "ops/leaves/window_generator.cpp", "add_packed",
              "elements outside the input count as zeros, also beside weights that are not finite",
