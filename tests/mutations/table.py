@@ -1701,6 +1701,14 @@ MUTATIONS = [
              "an input that overlaps the output is copied for each of the generators that read it",
              "known->second.input.is_set_to(input)", "false",
              "Takes.CopyAnInput*", "Concats.CopyAPiece*"),
+    mutation("elements-of-tiles-wrap", "ops/passes/tiles_touched.cpp", "add",
+             "the elements of the tiles that several views touch wrap to a small number",
+             "detail::add_saturating(to.elements, more.elements);", "to.elements += more.elements;",
+             "TilesTouched.CountNoMore*"),
+    mutation("tiles-of-kept-passes-unbounded", "ops/evaluation/kept_pass.cpp", "make_kept_pass",
+             "a thread keeps all tiles of a pass, however many they are",
+             "over.tile_count() <= kept_pass::tiles_kept_max", "true",
+             "SmallEvaluation.KeepsFewTiles*"),
 
     # ---- sums of products ------------------------------------------------------------------------
     mutation("zeros-beside-infinite-weights", "ops/leaves/window_generator.cpp", "add_packed",
