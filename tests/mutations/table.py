@@ -1709,6 +1709,15 @@ MUTATIONS = [
              "a thread keeps all tiles of a pass, however many they are",
              "over.tile_count() <= kept_pass::tiles_kept_max", "true",
              "SmallEvaluation.KeepsFewTiles*"),
+    mutation("copies-told-as-windows", "ops/passes/pass.cpp", "cost",
+             "explain tells that a pass streams which copies",
+             "copies_mapped(request, operands, on)", "false",
+             "ExprFiles.PlansSayWhetherTheRunCopies"),
+    mutation("outputs-planned-without-their-layout", "ops/evaluation/evaluate.cpp",
+             "make_output_placeholder",
+             "the layout of an output does not count when explain chooses how a pass reads files",
+             "ops::bytes_of(shape, type) <= reserved_bytes_max", "false",
+             "ExprFiles.PlansSayWhetherTheRunCopies"),
 
     # ---- sums of products ------------------------------------------------------------------------
     mutation("zeros-beside-infinite-weights", "ops/leaves/window_generator.cpp", "add_packed",
