@@ -212,6 +212,9 @@ TEST(StagedOnce, AnInputOfGenerators) {
       {concat(std::vector<expr>{v, v}, 0), {5, 10, 15, 20, 25, 30, 5, 10, 15, 20, 25, 30}},
       {tile(v, {2}) + repeat(v, 2, 0), {10, 15, 25, 30, 40, 45, 25, 30, 40, 45, 55, 60}},
       {take(v, first, 0) + repeat(v, 2, 0).narrow(0, 0, 3), {10, 15, 25}},
+      {correlate(v, tensor::of<std::int64_t>({1, 1})) +
+           correlate(v, tensor::of<std::int64_t>({1, 0})),
+       {20, 35, 50, 65, 80}},
   };
   for (std::size_t k = 0; k < cases.size(); ++k) {
     SCOPED_TRACE(k);
