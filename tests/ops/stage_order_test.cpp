@@ -50,7 +50,8 @@ expr long_sum(const tensor& values) {
 }
 constexpr std::int64_t long_sum_adds = 1500 * 1499;
 
-// What tells a stage from others. Stages that give a node as it is are one, whichever was made first.
+// What tells a stage from others. Stages that give a node as it is are one, whichever was made
+// first.
 const void* identity_of(const stage& made) {
   if (made.reduces || made.scans || made.factor) return &made;
   return made.input.get();

@@ -148,9 +148,9 @@ tensor make_placeholder(const dims& shape, dtype type) {
   return tensor(storage::adopt_owner(range->address(), used, range), type, all);
 }
 
-// Makes the tensor that stands for the output of a plan, which nobody reads. As the output would, it
-// decides by its layout whether mapped operands are copied. It may be larger than the address space:
-// then it has neither addresses nor that layout.
+// Makes the tensor that stands for the output of a plan, which nobody reads. As the output would,
+// it decides by its layout whether mapped operands are copied. It may be larger than the address
+// space: then it has neither addresses nor that layout.
 tensor make_output_placeholder(const dims& shape, dtype type) {
   constexpr std::uint64_t reserved_bytes_max = std::uint64_t{1} << 38;
   if (ops::bytes_of(shape, type) <= reserved_bytes_max) return make_placeholder(shape, type);

@@ -3,9 +3,9 @@
 //
 // Invariants
 //   stages.1  a stage reads results of lower levels only
-//   stages.2  stages that compute the same node as a whole are one stage: the node is computed once,
-//             however many broadcasts, views and generators read it. Each of these stages may give
-//             the elements another shape
+//   stages.2  stages that compute the same node as a whole are one stage: the node is computed
+//             once, however many broadcasts, views and generators read it. Each of these stages may
+//             give the elements another shape
 //   stages.3  the work does not depend on how many values read a node: a node is looked at a fixed
 //             number of times for all values that are added, and for all readers of one level
 #pragma once
