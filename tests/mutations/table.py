@@ -1719,6 +1719,20 @@ MUTATIONS = [
              "ops::bytes_of(shape, type) <= reserved_bytes_max", "false",
              "ExprFiles.PlansSayWhetherTheRunCopies"),
 
+    # ---- exceptions of the caller's functions ----------------------------------------------------
+    mutation("lack-of-memory-of-sinks-converted", "parallel/executor/tile_loop.cpp", "tell",
+             "a bad_alloc of a progress sink becomes an error of the library",
+             "detail::calling_back(report);", "report();",
+             "Callbacks.PassTheirLack*"),
+    mutation("lack-of-memory-of-stores-converted", "parallel/ways/tiled_operands.cpp", "store",
+             "a bad_alloc of a tile source that stores becomes an error of the library",
+             "detail::calling_back(store_tile);", "store_tile();",
+             "Callbacks.PassTheirLack*"),
+    mutation("lack-of-memory-of-kernels-converted", "parallel/pass/apply.cpp", "run_blocks",
+             "a bad_alloc of a kernel becomes an error of the library",
+             "calling_back(run);", "run();",
+             "Callbacks.PassTheirLack*"),
+
     # ---- sums of products ------------------------------------------------------------------------
     mutation("zeros-beside-infinite-weights", "ops/leaves/window_generator.cpp", "add_packed",
              "elements outside the input count as zeros, also beside weights that are not finite",
