@@ -65,8 +65,11 @@ struct evaluation_plan {
   std::uint64_t staged_bytes_max = 0;
 
   int instructions = 0;  ///< kernel calls for a block, over all passes
-  /// Mapped operands exceed half of the budget: they are read in windows.
+  /// The mapped operands of a pass exceed half of the budget, and it reads them in windows.
   bool streams = false;
+  /// They exceed it, and a pass copies the large ones into memory part by part, because it visits
+  /// one of them against its storage order, or beside tiles.
+  bool copies = false;
   std::string text;  ///< a description for people, one line for each pass
 };
 

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <new>
 #include <string>
 #include <thread>
 #include <utility>
@@ -461,6 +462,61 @@ TEST(FailedScans, StoreNothingBehindTheTileThatFailed) {
       const expr read(std::make_shared<failing_tiles>(failing));
       EXPECT_EQ(test::code_of([&] { eval_into(sink, cumulative_sum(read, 0)); }), errc::corrupt);
       EXPECT_FALSE(sink.stored_behind());
+    });
+}
+
+// An exception of the caller's own.
+class own_bad_alloc final : public std::bad_alloc {};
+
+// A source whose functions throw.
+template <class Thrown>
+class throwing_source final : public tile_source {
+ public:
+  shale::dtype dtype() const noexcept override { return dtype::float32; }
+  const dims& shape() const noexcept override { return shape_; }
+  const dims& tile_shape() const noexcept override { return tile_shape_; }
+  bool writable() const noexcept override { return true; }
+  std::uint64_t stored_bytes(const dims&) const override { return 1; }
+  void load(const dims&, const tensor&) const override { throw Thrown(); }
+  void store(const dims&, const tensor&) override { throw Thrown(); }
+
+ private:
+  dims shape_{100000};
+  dims tile_shape_{1000};
+};
+
+template <class Thrown>
+class throwing_sink final : public progress_sink {
+ public:
+  void advance(std::uint64_t, std::uint64_t) override { throw Thrown(); }
+};
+
+// The library turns its own lack of memory into an error, and leaves that of others as it is.
+template <class Thrown>
+void expect_to_pass(int threads) {
+  throwing_sink<Thrown> sink;
+  executor silent({.threads = threads});
+  executor reported({.threads = threads, .progress = &sink});
+  const tensor values = ones(100000);
+  const auto source = std::make_shared<throwing_source<Thrown>>();
+  {
+    const executor::scope within(silent);
+    EXPECT_THROW(eval(sum(expr(source))), Thrown);
+    EXPECT_THROW(eval_into(*source, expr(values)), Thrown);
+    EXPECT_THROW(eval_into(*source, expr(source).flip()), Thrown);  // one call inside another
+    EXPECT_THROW(apply([](float&) { throw Thrown(); }, values), Thrown);
+  }
+  const executor::scope within(reported);
+  EXPECT_THROW(eval(expr(values) + 1), Thrown);
+  EXPECT_THROW(apply([](float& x) { x += 1; }, values), Thrown);
+}
+
+TEST(Callbacks, PassTheirLackOfMemoryToTheCaller) {
+  for (const int threads : {1, 3})
+    expect_to_end([threads] {
+      expect_to_pass<std::bad_alloc>(threads);
+      expect_to_pass<std::bad_array_new_length>(threads);
+      expect_to_pass<own_bad_alloc>(threads);
     });
 }
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -243,6 +244,31 @@ TEST_F(ExprFiles, TilesOfSourcesAreLoadedOnceForAFileAcrossThem) {
   expect(to, [](index_t i, index_t j) { return j * rows + i + i * columns + j; });
   EXPECT_EQ(source->loads, ceil_div(columns, index_t{48}) * ceil_div(rows, index_t{32}));
   EXPECT_EQ(on_.statistics().windows, 0u);
+}
+
+// A pass that copies has no windows. What the run counts says which way it went.
+TEST_F(ExprFiles, PlansSayWhetherTheRunCopies) {
+  const tensor along = counting({rows, columns}), across = counting({columns, rows});
+  const tensor small = counting({columns});
+  const expr turned = expr(across).swapaxes(0, 1);
+  const auto source = std::make_shared<positions>(dims{rows, columns}, dims{48, 32});
+  const std::vector<std::pair<expr, bool>> cases{
+      {expr(along) + small, false}, {turned - expr(along), true},
+      {turned * 2, true},           {sum(expr(along) - turned, dims{0}), true},
+      {sum(turned), false},         {cumulative_sum(expr(along) + 1, 1), false},
+      {expr(source) + along, true}, {expr(small) * 2, false},
+  };
+  for (std::size_t k = 0; k < cases.size(); ++k) {
+    SCOPED_TRACE(k);
+    const auto& [value, copies] = cases[k];
+    const evaluation_plan planned = explain(value);
+    EXPECT_EQ(planned.copies, copies) << planned.text;
+    EXPECT_EQ(planned.text.find("copied part by part") != std::string::npos, copies);
+    const executor_statistics before = on_.statistics();
+    eval(value);
+    EXPECT_EQ(planned.copies, on_.statistics().mapped_tiles > before.mapped_tiles);
+    EXPECT_EQ(planned.streams, on_.statistics().windows > before.windows) << planned.text;
+  }
 }
 
 TEST_F(ExprFiles, FoldsReadFilesAgainstTheirOrder) {

@@ -123,6 +123,22 @@ TEST_F(SmallEvaluation, FoldsTilesInTheOrderOfTheGeneralOne) {
   }
 }
 
+// A thread keeps many passes, and a sum of a column has a tile for every 64 elements.
+TEST_F(SmallEvaluation, KeepsFewTilesOfAPass) {
+  const tensor out = tensor::zeros({}, dtype::float64);
+  const auto made = [&](const tensor& values) {
+    const expr value = sum(values);
+    const ops::expression_form form(out, ops::node_of(value));
+    auto kept = ops::make_kept_pass(form, plain_);
+    EXPECT_NE(kept, nullptr);
+    return kept;
+  };
+  const auto many = made(tensor::zeros({1000, 8192}, dtype::float64).select(1, 3));
+  ASSERT_GT(many->over.tile_count(), ops::kept_pass::tiles_kept_max);
+  EXPECT_EQ(many->tiles.capacity(), 0u);
+  EXPECT_EQ(made(tensor::zeros({100}, dtype::float64))->tiles.size(), 1u);
+}
+
 // form.1
 TEST_F(SmallEvaluation, FormsThatDifferHavePassesOfTheirOwn) {
   const tensor a = tensor::full({6}, 3, dtype::float32), b = tensor::full({6}, 5, dtype::float32);

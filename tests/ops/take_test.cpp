@@ -263,6 +263,43 @@ TEST(Takes, ReadFilesAndTileSources) {
   EXPECT_EQ(elements_of<std::int64_t>(line), (std::vector<std::int64_t>{4, 3, 2, 1, 0}));
 }
 
+// An input that overlaps the output is copied before, and two copies of it would not fit in the
+// budget.
+TEST(Takes, CopyAnInputThatOverlapsOnce) {
+  constexpr index_t count = 80'000;
+  executor on({.threads = 2, .memory_bytes = std::size_t{1} << 20});
+  const executor::scope within(on);
+  const tensor x = tensor::empty({count}, dtype::float64);
+  const tensor backwards = tensor::empty({count}, dtype::int64);
+  const tensor halves = tensor::empty({count}, dtype::int64);
+  for (index_t i = 0; i < count; ++i) {
+    x.elements<double>()[static_cast<std::size_t>(i)] = static_cast<double>(i);
+    backwards.elements<std::int64_t>()[static_cast<std::size_t>(i)] = count - 1 - i;
+    halves.elements<std::int64_t>()[static_cast<std::size_t>(i)] = i / 2;
+  }
+  eval_into(x, take(x, backwards, 0) + take(x, halves, 0));
+  const auto got = elements_of<double>(x);
+  for (index_t i = 0; i < count; ++i)
+    ASSERT_EQ(got[static_cast<std::size_t>(i)], static_cast<double>(count - 1 - i + i / 2)) << i;
+}
+
+// The same for the pieces of a concat. The last piece has other elements.
+TEST(Concats, CopyAPieceThatOverlapsOnce) {
+  constexpr index_t count = 40'000;
+  executor on({.threads = 2, .memory_bytes = std::size_t{1} << 20});
+  const executor::scope within(on);
+  const tensor x = tensor::empty({4 * count}, dtype::float64);
+  for (index_t i = 0; i < 4 * count; ++i)
+    x.elements<double>()[static_cast<std::size_t>(i)] = static_cast<double>(i);
+  const expr piece = x.narrow(0, 10, count), other = x.narrow(0, 10, count).flip({0});
+  eval_into(x, concat(std::vector<expr>{piece, piece, piece, other}, 0));
+  const auto got = elements_of<double>(x);
+  for (index_t i = 0; i < 4 * count; ++i) {
+    const index_t at = i < 3 * count ? i % count : count - 1 - i % count;
+    ASSERT_EQ(got[static_cast<std::size_t>(i)], static_cast<double>(10 + at)) << i;
+  }
+}
+
 TEST(Takes, RefuseWhatIsOutOfRange) {
   const tensor values = eval(arange(12).reshape({3, 4}));
   const auto refused = [&](const tensor& indices, index_t axis) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <limits>
 #include <set>
 #include <vector>
 
@@ -118,6 +120,17 @@ TEST(TilesTouched, OfHugeSourcesAreCountedAtOnce) {
   EXPECT_EQ(tiles({all.narrow(0, 1000, 30), all.narrow(0, 1020, 30)}), 2u);
   // Each view counts its tiles on its own.
   EXPECT_EQ(tiles({all, all.flip({0})}), std::uint64_t{2} << 50);
+}
+
+// Eight views of 2^62 elements have 2^65, of which 64 bits would keep nothing.
+TEST(TilesTouched, CountNoMoreElementsThanTheLargestNumber) {
+  constexpr index_t extent = index_t{1} << 62;
+  const unread_source source({extent}, {1 << 20});
+  std::vector<axis_map> views;
+  for (index_t k = 0; k < 8; ++k)
+    views.push_back(axis_map::identity(source.shape()).narrow(0, k, extent - 8));
+  EXPECT_EQ(tiles_touched(source, views).elements, std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ(tiles_touched(source, views).tiles, std::uint64_t{1} << 45);
 }
 
 // The end of the last tile is beyond the largest index.

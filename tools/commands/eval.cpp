@@ -105,7 +105,8 @@ nlohmann::json to_json(const evaluation_plan& plan) {
           {"scratch_bytes_per_thread", plan.scratch_bytes_per_thread},
           {"staged_bytes_max", plan.staged_bytes_max},
           {"instructions", plan.instructions},
-          {"streams", plan.streams}};
+          {"streams", plan.streams},
+          {"copies", plan.copies}};
 }
 
 void print_plan(const expr& value, const eval_options& options) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "array/elements/chunk_places.hpp"
+#include "core/allocating.hpp"
 #include "parallel/blocks/block_copy.hpp"
 #include "tensor/parts.hpp"
 
@@ -30,17 +31,20 @@ region chunk_part::place_of(const dims& tile) const {
 }
 
 void chunk_part::load(const dims& tile, const tensor& into) const {
-  const region place = place_of(tile);
-  const dims chunk = chunk_of(tile);
-  const region covered = tile_region(whole_->shape(), whole_->tile_shape(), chunk);
-  if (place == covered) return whole_->load(chunk, into);
-  const tensor elements = tensor::empty(covered.shape, dtype());
-  whole_->load(chunk, elements);
-  parallel::copy_elements_here(into, detail::narrowed(elements, place, covered.start));
+  detail::allocating([&] {
+    const region place = place_of(tile);
+    const dims chunk = chunk_of(tile);
+    const region covered = tile_region(whole_->shape(), whole_->tile_shape(), chunk);
+    if (place == covered) return whole_->load(chunk, into);
+    const tensor elements = tensor::empty(covered.shape, dtype());
+    whole_->load(chunk, elements);
+    parallel::copy_elements_here(into, detail::narrowed(elements, place, covered.start));
+  });
 }
 
 void chunk_part::store(const dims& tile, const tensor& values) {
-  whole_->store_part(chunk_of(tile), chunk_places(place_of(tile)), values, on_);
+  detail::allocating(
+      [&] { whole_->store_part(chunk_of(tile), chunk_places(place_of(tile)), values, on_); });
 }
 
 void chunk_part::prefetch(const dims& tile) const noexcept { whole_->prefetch(chunk_of(tile)); }

@@ -70,6 +70,11 @@ class tape_builder {
     int result;               // number of the value
     int output = -1;          // number of the output operand that it writes directly, or -1
   };
+  // An input of generators that overlaps an output, as it was before.
+  struct copied_input {
+    tensor input;
+    tensor copy;
+  };
 
   tensor generator_input(const node_ref& value);
   int add_leaf(const node_ref& value);
@@ -80,6 +85,7 @@ class tape_builder {
   const std::vector<tensor>& written_;
   executor& executor_;
   tape_parts parts_;
+  std::multimap<const std::byte*, copied_input> copied_inputs_;  // by their first bytes
   std::vector<node_ref> leaves_;
   std::vector<int> leaf_values_;  // the numbers of their values
   std::vector<value_origin> values_;
@@ -89,14 +95,18 @@ class tape_builder {
   std::map<std::pair<dtype, std::array<std::byte, 16>>, int> constants_;
 };
 
+// An input that several generators read is copied once.
 tensor tape_builder::generator_input(const node_ref& value) {
   const tensor input = tensor_of(*value, staged_);
-  for (const auto& output : written_) {
-    if (!parallel::may_overlap(output, input)) continue;
-    if (!parts_.copies) parts_.copies = std::make_unique<parallel::input_copies>(executor_);
-    return parts_.copies->add(input);
-  }
-  return input;
+  const auto overlaps = [&](const tensor& output) { return parallel::may_overlap(output, input); };
+  if (std::none_of(written_.begin(), written_.end(), overlaps)) return input;
+  const auto [first, end] = copied_inputs_.equal_range(input.data());
+  for (auto known = first; known != end; ++known)
+    if (known->second.input.is_set_to(input)) return known->second.copy;
+  if (!parts_.copies) parts_.copies = std::make_unique<parallel::input_copies>(executor_);
+  const tensor copy = parts_.copies->add(input);
+  copied_inputs_.emplace(input.data(), copied_input{input, copy});
+  return copy;
 }
 
 int tape_builder::add_leaf(const node_ref& value) {

@@ -1,8 +1,8 @@
 #include "ops/evaluation/computed_stages.hpp"
 
+#include <cstddef>
 #include <map>
 #include <memory>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -16,27 +16,42 @@ using namespace detail;
 
 namespace {
 
-staged_values computed(const std::vector<node_ref>& nodes) {
-  std::set<const stage*> seen;
-  std::vector<const stage*> stages;
-  std::vector<expr> results;
-  const auto add = [&](const node_ref& value) {
-    const auto* leaf = std::get_if<staged_leaf>(&value->content);
-    if (!leaf || !seen.insert(leaf->from.get()).second) return;
-    stages.push_back(leaf->from.get());
-    results.push_back(
-        expr_of(make_node(leaf->from->type, leaf->from->shape, staged_leaf{leaf->from})));
-  };
-  for (const node_ref& value : nodes) {
-    add(value);
-    for (const node_ref& input : generator_inputs(*value)) add(input);
+// The stages that a graph reads. A node that several of them compute as a whole is computed once.
+class stages_of_graph {
+ public:
+  explicit stages_of_graph(const std::vector<node_ref>& nodes) {
+    for (const node_ref& value : nodes) {
+      add(*value);
+      for (const node_ref& input : generator_inputs(*value)) add(*input);
+    }
   }
-  staged_values values;
-  if (stages.empty()) return values;
-  const std::vector<tensor> tensors = eval_all(results);
-  for (std::size_t k = 0; k < stages.size(); ++k) values.emplace(stages[k], tensors[k]);
-  return values;
-}
+
+  staged_values computed() const {
+    staged_values values;
+    if (numbers_.empty()) return values;
+    const std::vector<tensor> tensors = eval_all(results_);
+    for (const auto& [read, number] : numbers_)
+      values.emplace(read, tensors[number].view(read->shape));
+    return values;
+  }
+
+ private:
+  void add(const node& value) {
+    const auto* leaf = std::get_if<staged_leaf>(&value.content);
+    if (!leaf || numbers_.count(leaf->from.get()) > 0) return;
+    const stage& made = *leaf->from;
+    std::size_t number = results_.size();
+    if (const node* whole = computed_as_a_whole(made))
+      number = whole_.try_emplace(whole, number).first->second;
+    if (number == results_.size())
+      results_.push_back(expr_of(make_node(made.type, made.shape, staged_leaf{leaf->from})));
+    numbers_.emplace(&made, number);
+  }
+
+  std::map<const stage*, std::size_t> numbers_;  // of results
+  std::map<const node*, std::size_t> whole_;
+  std::vector<expr> results_;
+};
 
 // Copies the nodes of a graph, inputs first, with tensor leaves in place of staged ones.
 class graph_copy {
@@ -99,7 +114,7 @@ class graph_copy {
 
 expr with_computed_stages(const expr& value) {
   const std::vector<node_ref> nodes = post_order(node_of(value));
-  const staged_values values = computed(nodes);
+  const staged_values values = stages_of_graph(nodes).computed();
   if (values.empty()) return value;
   graph_copy copies(values);
   node_ref last;

@@ -148,9 +148,12 @@ tensor make_placeholder(const dims& shape, dtype type) {
   return tensor(storage::adopt_owner(range->address(), used, range), type, all);
 }
 
-// Makes the tensor that stands for the output of a plan, which nobody reads. It may be larger than
-// the address space.
+// Makes the tensor that stands for the output of a plan, which nobody reads. As the output would,
+// it decides by its layout whether mapped operands are copied. It may be larger than the address
+// space: then it has neither addresses nor that layout.
 tensor make_output_placeholder(const dims& shape, dtype type) {
+  constexpr std::uint64_t reserved_bytes_max = std::uint64_t{1} << 38;
+  if (ops::bytes_of(shape, type) <= reserved_bytes_max) return make_placeholder(shape, type);
   return tensor(storage::allocate(16), type, layout(shape, dims::filled(shape.size(), 0), 0));
 }
 
@@ -186,6 +189,7 @@ evaluation_plan explain(const expr& value) {
               std::max(plan.scratch_bytes_per_thread, costs.scratch_bytes_per_thread);
           plan.instructions += costs.instructions;
           plan.streams = plan.streams || costs.streams;
+          plan.copies = plan.copies || costs.copies;
           plan.text += fmt::format(
               "pass {}: {} over {}, {} kernels a block, reads {}{}, writes {}, scratch {} a "
               "thread{}\n",
@@ -201,7 +205,9 @@ evaluation_plan explain(const expr& value) {
                                                     costs.tiles_decoded == 1 ? "" : "s")
                                       : std::string(),
               bytes_text(costs.bytes_written), bytes_text(costs.scratch_bytes_per_thread),
-              costs.streams ? ", streamed in windows" : "");
+              costs.streams  ? ", streamed in windows"
+              : costs.copies ? ", copied part by part"
+                             : "");
         });
     plan.staged_bytes_max = work.staged_bytes_max();
     if (plan.staged_bytes_max > 0)

@@ -18,13 +18,11 @@
 
 namespace shale::ops {
 
-/// A pass that is being put together, the nodes that its values are computed from, and the stages
-/// that it computes.
+/// A pass that is being put together, and the nodes that its values are computed from.
 struct growing_pass {
   planned_pass made;
   std::set<const node*> nodes = {};
-  std::size_t leaves = 0;  // among the nodes, without constants
-  std::vector<const detail::stage*> stages = {};
+  std::size_t leaves = 0;                         // among the nodes, without constants
   std::optional<fold_pass> folds = std::nullopt;  // if orders were compared; kept for the next one
   int refusals = 0;                               // values that it did not take
 };

@@ -91,7 +91,8 @@ std::unique_ptr<kept_pass> make_kept_pass(const expression_form& form, executor&
   }
   parallel::plan over = plan_of(compiled, fold);
   std::vector<region> tiles;
-  for (index_t tile = 0; tile < over.tile_count(); ++tile) tiles.push_back(over.tile(tile));
+  if (over.tile_count() <= kept_pass::tiles_kept_max)
+    for (index_t tile = 0; tile < over.tile_count(); ++tile) tiles.push_back(over.tile(tile));
   return std::make_unique<kept_pass>(
       kept_pass{std::move(compiled.program), std::move(over), std::move(tiles), std::move(operands),
                 std::move(extents), fold, form.reduction() ? form.reduction()->parameter : 0});

@@ -15,14 +15,26 @@ namespace shale::ops {
 
 /// The tape has the form's constants, in their order.
 struct kept_pass {
+  /// A tile takes half a kibibyte, and a thread keeps many passes. So tiles are kept only if they
+  /// are few; finding one of many is a small part of what it costs to run it.
+  static constexpr index_t tiles_kept_max = 8;
+
   tape program;
   parallel::plan over;        // over the tape's operands, then positions and states of a reduction
-  std::vector<region> tiles;  // of the plan
+  std::vector<region> tiles;  // of the plan; empty if they are more than `tiles_kept_max`
   std::vector<int> operands;  // for each operand of the tape: the form's operand
   std::vector<parallel::operand_extent> extents;  // of the form's operands
 
   const reducer* fold = nullptr;  // null unless the pass reduces all elements to one
   double parameter = 0;           // of the reduction
+
+  /// Calls `body(tile)` for the tiles of the plan, in their order.
+  template <class Body>
+  void for_each_tile(Body body) const {
+    for (const region& tile : tiles) body(tile);
+    if (tiles.empty())
+      for (index_t number = 0; number < over.tile_count(); ++number) body(over.tile(number));
+  }
 };
 
 /// Compiles the pass of a form.

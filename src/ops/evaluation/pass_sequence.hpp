@@ -5,9 +5,9 @@
 // other. Within a level, stages over one shape that fold the same axes share a pass, so their
 // common inputs are read once. Reductions that sharing would give other bits have passes of their
 // own. The outputs come last, with one pass for each shape, or several if one pass has no room for
-// all operands. The result of a stage is freed when the last pass that reads it has ended. A scan
-// has a pass of its own; if its result is an output that nothing else reads, it writes that output
-// itself.
+// all operands. Stages that compute one node as a whole have one result (stages.2). The result of a
+// stage is freed when the last pass that reads it has ended. A scan has a pass of its own; if its
+// result is an output that nothing else reads, it writes that output itself.
 //
 // Other stages have results of their own even if only an output reads them. So eval(sum(x)) takes
 // two passes: the first one folds, and the second one copies the number into the output. A small
@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -48,42 +47,36 @@ inline std::uint64_t wider_bytes(const detail::stage& product) {
   return wide == product.type ? 0 : bytes_of(product.shape, wide);
 }
 
-/// Holds the results of stages. A result is freed when its last reader has ended.
+/// Holds the results of stages until they are freed.
 class stage_results {
  public:
-  /// Announces one reader of the results of `stages`.
-  void expect_reader(const std::set<const detail::stage*>& stages) {
-    for (const detail::stage* result : stages) ++readers_[result];
-  }
+  /// `order` must have all stages, and outlive this object.
+  explicit stage_results(const stage_order& order) : order_(order) {}
 
-  /// `meanwhile` is the number of other bytes that existed while the result was computed.
+  /// Adds the result of a stage, and of those that are one with it. `meanwhile` is the number of
+  /// other bytes that existed while the result was computed.
   void add(const detail::stage& computed, const tensor& result, std::uint64_t meanwhile = 0) {
     values_[&computed] = result;
+    for (const detail::stage* joined : order_.joined_with(computed))
+      values_[joined] = result.view(joined->shape);
     bytes_ += bytes_of(computed.shape, computed.type);
     bytes_max_ = std::max(bytes_max_, bytes_ + meanwhile);
   }
 
-  /// Frees the results of `stages` that have no other reader left.
-  void end_reader(const std::set<const detail::stage*>& stages) {
-    for (const detail::stage* result : stages) {
-      if (--readers_[result] > 0) continue;
+  void release(const stage_order::stages& results) {
+    for (const detail::stage* result : results) {
       values_.erase(result);
+      for (const detail::stage* joined : order_.joined_with(*result)) values_.erase(joined);
       bytes_ -= bytes_of(result->shape, result->type);
     }
-  }
-
-  /// The readers of a result that have not ended.
-  int readers(const detail::stage* result) const {
-    const auto found = readers_.find(result);
-    return found == readers_.end() ? 0 : found->second;
   }
 
   const staged_values& values() const { return values_; }
   std::uint64_t bytes_max() const { return bytes_max_; }
 
  private:
+  const stage_order& order_;
   staged_values values_;
-  std::map<const detail::stage*, int> readers_;  // that have not ended
   std::uint64_t bytes_ = 0;
   std::uint64_t bytes_max_ = 0;
 };
@@ -99,23 +92,14 @@ class pass_sequence {
   void for_each_pass(Allocate allocate, Multiply multiply, Body body) {
     for (const auto& output : outputs_) order_.add(output.value);
     const stage_levels levels = order_.levels();
-    if (!levels.empty()) {
-      for (const auto& output : outputs_) results_.expect_reader(order_.stages_read(output.value));
-      for (const auto& level : levels)
-        for (const auto& reader : level) results_.expect_reader(order_.stages_read(*reader));
-      find_direct_outputs();
-    }
-    for (const auto& level : levels) run_level(level, allocate, multiply, body);
+    if (!levels.empty()) find_direct_outputs();
+    for (std::size_t level = 0; level < levels.size(); ++level)
+      run_level(levels[level], level, allocate, multiply, body);
     growing_passes passes(results_.values());
     for (auto& output : outputs_)
       passes.pass_for(output.value).made.outputs.push_back(std::move(output));
     outputs_.clear();
-    for (const auto& pass : passes.all()) {
-      body(pass.made, results_.values());
-      if (levels.empty()) continue;
-      for (const auto& output : pass.made.outputs)
-        results_.end_reader(order_.stages_read(output.value));
-    }
+    run_passes(passes, levels.size(), body);
   }
 
   /// The largest sum of bytes of results that existed at once.
@@ -126,19 +110,57 @@ class pass_sequence {
   // once, because they share no pass: so they free their operands before the stages after them
   // allocate their results. The others join passes, which run when all of them are known.
   template <class Allocate, class Multiply, class Body>
-  void run_level(const stage_levels::value_type& level, Allocate allocate, Multiply multiply,
-                 Body body) {
+  void run_level(const stage_levels::value_type& stages, std::size_t level, Allocate allocate,
+                 Multiply multiply, Body body) {
     growing_passes passes(results_.values());
-    for (const auto& current : level) {
+    const auto read_last = order_.read_last(readers_of(stages), level);
+    std::size_t ended = 0;
+    for (const auto& current : stages) {
+      if (!runs_alone(*current)) {
+        add_to_pass(passes.pass_for(*current), *current, allocate);
+        continue;
+      }
       if (current->factor) run_product(*current, multiply);
-      else if (current->scans) run_scan(*current, allocate, body);
-      else add_to_pass(passes.pass_for(*current), *current, allocate);
+      else run_scan(*current, allocate, body);
+      results_.release(read_last[ended++]);
     }
+    run_passes(passes, level, body);
+  }
+
+  template <class Body>
+  void run_passes(const growing_passes& passes, std::size_t level, Body body) {
+    std::vector<stage_order::reader> readers;
+    for (const auto& pass : passes.all()) readers.push_back(values_of(pass.made));
+    const auto read_last = order_.read_last(readers, level);
+    std::size_t ended = 0;
     for (const auto& pass : passes.all()) {
       body(pass.made, results_.values());
-      for (const detail::stage* computed : pass.stages)
-        results_.end_reader(order_.stages_read(*computed));
+      results_.release(read_last[ended++]);
     }
+  }
+
+  static bool runs_alone(const detail::stage& current) {
+    return current.factor || current.scans.has_value();
+  }
+
+  // What reads results in a level: its products and scans one by one, and then everything else.
+  static std::vector<stage_order::reader> readers_of(const stage_levels::value_type& stages) {
+    std::vector<stage_order::reader> result;
+    stage_order::reader others;
+    for (const auto& current : stages) {
+      if (!runs_alone(*current)) others.push_back(current->input.get());
+      else if (current->factor) result.push_back({current->input.get(), current->factor.get()});
+      else result.push_back({current->input.get()});
+    }
+    result.push_back(std::move(others));
+    return result;
+  }
+
+  static stage_order::reader values_of(const planned_pass& pass) {
+    stage_order::reader result;
+    for (const auto& output : pass.outputs) result.push_back(output.value.get());
+    for (const auto& reduction : pass.reductions) result.push_back(reduction.value.get());
+    return result;
   }
 
   template <class Multiply>
@@ -148,7 +170,6 @@ class pass_sequence {
         product,
         multiply(product, tensor_of(*product.input, staged), tensor_of(*product.factor, staged)),
         wider_bytes(product));
-    results_.end_reader(order_.stages_read(product));
   }
 
   template <class Allocate, class Body>
@@ -164,7 +185,6 @@ class pass_sequence {
     body(planned_pass{scan.shape, {}, {}, scan.axes, wanted_scan{*scan.scans, into}},
          results_.values());
     if (direct == direct_.end()) results_.add(scan, into.into);
-    results_.end_reader(order_.stages_read(scan));
   }
 
   // Whether computing `value` reads tiles of the sink, which a pass would replace meanwhile.
@@ -184,7 +204,7 @@ class pass_sequence {
       const auto* staged = std::get_if<detail::staged_leaf>(&output.value->content);
       const bool whole = staged && staged->from->scans && !staged->map && !staged->under;
       const dtype type = output.sink ? output.sink->dtype() : output.into.dtype();
-      if (whole && type == staged->from->type && results_.readers(staged->from.get()) == 1 &&
+      if (whole && type == staged->from->type && order_.uses(*staged->from) == 1 &&
           !(output.sink && reads(staged->from->input, output.sink)))
         direct_.emplace(staged->from.get(), std::move(output));
       else rest.push_back(std::move(output));
@@ -194,7 +214,6 @@ class pass_sequence {
 
   template <class Allocate>
   void add_to_pass(growing_pass& into, const detail::stage& current, Allocate allocate) {
-    into.stages.push_back(&current);
     if (current.reduces) {
       const tensor result = allocate(current.shape, current.type);
       into.made.reductions.push_back(
@@ -210,7 +229,7 @@ class pass_sequence {
   std::vector<wanted_output> outputs_;
   std::map<const detail::stage*, wanted_output> direct_;  // outputs that are written by a stage
   stage_order order_;
-  stage_results results_;
+  stage_results results_{order_};
 };
 
 }  // namespace shale::ops

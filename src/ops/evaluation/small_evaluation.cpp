@@ -68,7 +68,7 @@ void small_evaluation::run() {
   operands[0].values->storage().bump_version();
   auto& counted = parallel::state_of(on_).count;
   counted.pass();
-  counted.tiles(pass_->tiles.size());
+  counted.tiles(static_cast<std::uint64_t>(pass_->over.tile_count()));
   counted.read(parallel::bytes_read_once(operands, pass_->extents));
   counted.written(pass_->extents[0].distinct);
 }
@@ -76,7 +76,7 @@ void small_evaluation::run() {
 void small_evaluation::compute(std::span<std::byte* const> bases) {
   const tape& program = pass_->program;
   const int count = static_cast<int>(bases.size());
-  for (const region& tile : pass_->tiles)
+  pass_->for_each_tile([&](const region& tile) {
     pass_->over.for_each_block(
         tile, bases,
         [&](std::byte* const* data, const index_t* strides, index_t inner, index_t outer, auto&&) {
@@ -87,6 +87,7 @@ void small_evaluation::compute(std::span<std::byte* const> bases) {
                        .outer = outer,
                        .scratch = scratch_});
         });
+  });
 }
 
 // The states of tiles are merged as fold.1 says: a stack holds the states of whole subtrees, the
@@ -101,7 +102,7 @@ void small_evaluation::reduce(std::span<std::byte* const> bases) {
   const int count = static_cast<int>(bases.size());
   std::size_t used = 0;
   std::size_t done = 0;
-  for (const region& tile : pass_->tiles) {
+  pass_->for_each_tile([&](const region& tile) {
     fold.start(state(used), 1);
     pass_->over.for_each_block(
         tile, bases,
@@ -122,7 +123,7 @@ void small_evaluation::reduce(std::span<std::byte* const> bases) {
     ++done;
     for (std::size_t joined = done; joined % 2 == 0; joined /= 2, --used)
       fold.merge(state(used - 2), state(used - 1), 1);
-  }
+  });
   for (; used > 1; --used) fold.merge(state(used - 2), state(used - 1), 1);
   std::array<std::byte, 16> result{};
   fold.finish(state(0), result.data(), 1, pass_->parameter);

@@ -7,79 +7,132 @@ namespace shale::ops {
 using namespace detail;
 
 void stage_order::add(const node_ref& root) {
-  for (const auto& value : post_order(root, walk::through_stages, walked_)) level_of_node(*value);
+  for (const auto& value : post_order(root, walk::through_stages, walked_)) enter(*value);
+  nodes_.at(root.get()).is_output = true;
+  count_use(*root);
 }
 
-stage_levels stage_order::levels() const {
-  std::map<const stage*, std::size_t> read_in;  // the first level that reads a stage's result
-  stage_levels late(levels_.size());
-  for (std::size_t level = levels_.size(); level-- > 0;) {
-    for (const auto& current : levels_[level]) {
-      const auto reader = read_in.find(current.get());
-      const std::size_t latest = (reader == read_in.end() ? levels_.size() : reader->second) - 1;
-      const std::size_t chosen = current->reduces ? level : latest;
-      late[chosen].push_back(current);
-      for (const stage* input : stages_read(*current)) {
-        const auto [known, is_new] = read_in.emplace(input, chosen);
-        if (!is_new) known->second = std::min(known->second, chosen);
-      }
-    }
+// The inputs of the node have been entered.
+void stage_order::enter(const node& value) {
+  node_facts facts;
+  for (const auto& input : inputs_of(value, walk::through_stages)) {
+    facts.level = std::max(facts.level, nodes_.at(input.get()).level);
+    count_use(*input);
   }
-  return late;
-}
-
-// Nodes of level 0 read no stage, and neither does what they are computed from. So a long computation
-// without stages is not walked again for each stage that reads it.
-void stage_order::add_stages_read(const node& value, std::set<const stage*>& to) const {
-  std::set<const node*> seen;
-  std::vector<const node*> open{&value};
-  while (!open.empty()) {
-    const node& current = *open.back();
-    open.pop_back();
-    if (nodes_.at(&current) == 0 || !seen.insert(&current).second) continue;
-    if (const auto* staged = std::get_if<staged_leaf>(&current.content)) {
-      to.insert(staged->from.get());
-      continue;
-    }
-    for (const auto& input : inputs_of(current, walk::through_stages)) open.push_back(input.get());
-  }
-}
-
-std::set<const stage*> stage_order::stages_read(const node_ref& value) const {
-  std::set<const stage*> result;
-  add_stages_read(*value, result);
-  return result;
-}
-
-std::set<const stage*> stage_order::stages_read(const stage& reader) const {
-  std::set<const stage*> result = stages_read(reader.input);
-  if (reader.factor) add_stages_read(*reader.factor, result);
-  return result;
-}
-
-// The number of levels that must have run before the node can be read. The levels of its inputs are
-// known already, so this does not recurse deeply.
-int stage_order::level_of_node(const node& value) {
-  if (const auto known = nodes_.find(&value); known != nodes_.end()) return known->second;
-  int level = 0;
   if (const auto* staged = std::get_if<staged_leaf>(&value.content)) {
-    level = level_of_stage(staged->from);
-  } else {
-    for (const auto& input : inputs_of(value, walk::through_stages))
-      level = std::max(level, level_of_node(*input));
+    facts.stage = number_of(staged->from, facts.level);
+    ++facts.level;
+    level_count_ = std::max(level_count_, facts.level);
   }
-  nodes_.emplace(&value, level);
-  return level;
+  nodes_.emplace(&value, facts);
+  order_.push_back(&value);
 }
 
-int stage_order::level_of_stage(const std::shared_ptr<const stage>& current) {
-  if (const auto known = stages_.find(current.get()); known != stages_.end()) return known->second;
-  const int before = std::max(level_of_node(*current->input),
-                              current->factor ? level_of_node(*current->factor) : 0);
-  if (static_cast<std::size_t>(before) == levels_.size()) levels_.emplace_back();
-  levels_[static_cast<std::size_t>(before)].push_back(current);
-  stages_.emplace(current.get(), before + 1);
-  return before + 1;
+std::size_t stage_order::number_of(const std::shared_ptr<const stage>& made, std::size_t level) {
+  if (const auto known = numbers_.find(made.get()); known != numbers_.end()) return known->second;
+  std::size_t number = stages_.size();
+  if (const node* whole = computed_as_a_whole(*made))
+    number = whole_.try_emplace(whole, number).first->second;
+  if (number == stages_.size()) stages_.push_back({made, level});
+  else stages_[number].joined.push_back(made.get());
+  numbers_.emplace(made.get(), number);
+  return number;
+}
+
+void stage_order::count_use(const node& value) {
+  const std::size_t number = nodes_.at(&value).stage;
+  if (number != none) ++stages_[number].uses;
+}
+
+// The level in which a stage runs. Its first reader is known.
+std::size_t stage_order::level_of(const stage_facts& known) const {
+  return known.made->reduces ? known.level : std::min(known.first_reader, level_count_) - 1;
+}
+
+// Goes from the outputs to the leaves: all readers of a node come before it. A stage may have
+// several leaves, and its level is final when the last of them has been looked at. Until then it is
+// too high, which does not change the smallest one.
+void stage_order::find_first_readers() {
+  for (auto value = order_.rbegin(); value != order_.rend(); ++value) {
+    const node_facts& here = nodes_.at(*value);
+    if (here.level == 0) continue;
+    std::size_t level = here.first_reader;
+    if (here.stage != none) {
+      stage_facts& read = stages_[here.stage];
+      read.first_reader = std::min(read.first_reader, level);
+      level = level_of(read);
+    }
+    for (const auto& input : inputs_of(**value, walk::through_stages)) {
+      node_facts& facts = nodes_.at(input.get());
+      facts.first_reader = std::min(facts.first_reader, level);
+    }
+  }
+}
+
+// The same for the last readers. The levels of all stages are known.
+void stage_order::find_last_readers() {
+  for (auto value = order_.rbegin(); value != order_.rend(); ++value) {
+    const node_facts& here = nodes_.at(*value);
+    if (here.level == 0) continue;
+    std::size_t level = here.is_output ? level_count_ : here.last_reader;
+    if (here.stage != none) {
+      stage_facts& read = stages_[here.stage];
+      read.last_reader = std::max(read.last_reader, level);
+      level = level_of(read);
+    }
+    for (const auto& input : inputs_of(**value, walk::through_stages)) {
+      node_facts& facts = nodes_.at(input.get());
+      facts.last_reader = std::max(facts.last_reader, level);
+    }
+  }
+}
+
+stage_levels stage_order::levels() {
+  find_first_readers();
+  find_last_readers();
+  std::vector<std::vector<const stage_facts*>> early(level_count_);
+  for (const stage_facts& known : stages_) early[known.level].push_back(&known);
+  stage_levels result(level_count_);
+  for (std::size_t level = level_count_; level-- > 0;)
+    for (const stage_facts* known : early[level]) result[level_of(*known)].push_back(known->made);
+  return result;
+}
+
+const stage_order::stages& stage_order::joined_with(const stage& computed) const {
+  return stages_[numbers_.at(&computed)].joined;
+}
+
+std::size_t stage_order::uses(const stage& computed) const {
+  return stages_[numbers_.at(&computed)].uses;
+}
+
+// Goes from the last reader to the first one. So the reader that finds a result is the last one
+// that reads it, and nodes that a later reader has looked at lead to nothing new. Nodes of level 0
+// read no stage, and neither does what they are computed from.
+std::vector<stage_order::stages> stage_order::read_last(std::span<const reader> readers,
+                                                        std::size_t level) {
+  std::vector<stages> result(readers.size());
+  std::set<const node*> seen;
+  std::set<std::size_t> found;
+  for (std::size_t k = readers.size(); k-- > 0;) {
+    reader open = readers[k];
+    while (!open.empty()) {
+      const node& value = *open.back();
+      open.pop_back();
+      const node_facts& facts = nodes_.at(&value);
+      ++nodes_looked_at_;
+      if (facts.level == 0 || !seen.insert(&value).second) continue;
+      if (facts.stage == none) {
+        for (const auto& input : inputs_of(value, walk::through_stages))
+          open.push_back(input.get());
+        continue;
+      }
+      const stage_facts& read = stages_[facts.stage];
+      if (read.last_reader == level && found.insert(facts.stage).second)
+        result[k].push_back(read.made.get());
+    }
+  }
+  return result;
 }
 
 }  // namespace shale::ops

@@ -235,6 +235,10 @@ node_ref expanded(const node_ref& input, const dims& shape) {
 
 }  // namespace
 
+const node* computed_as_a_whole(const stage& made) noexcept {
+  return made.reduces || made.scans || made.factor ? nullptr : made.input.get();
+}
+
 bool computes_elements(const node& value) noexcept {
   return std::holds_alternative<operation_node>(value.content) ||
          std::holds_alternative<cast_node>(value.content);

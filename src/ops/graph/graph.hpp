@@ -247,7 +247,8 @@ dtype promoted_dtype(std::span<const node_ref> inputs);
 node_ref make_operation(operation op, detail::operation_inputs inputs);
 node_ref make_cast(const node_ref& input, dtype to);
 
-/// Makes a staged node of the input. Returns tensor leaves and staged nodes unchanged.
+/// Makes a staged node of the input. Returns tensor leaves and staged nodes unchanged. An
+/// evaluation computes the input once, however many staged nodes it has (stages.2).
 node_ref make_staged(const node_ref& input);
 
 /// The same, but row-major without gaps: tensor leaves and staged nodes are staged again if they are
@@ -278,6 +279,10 @@ std::vector<node_ref> post_order(const node_ref& root, walk how = walk::within_a
 /// The same without the nodes that are in `seen`. The nodes that it returns are added to `seen`. So
 /// several walks of graphs with common parts visit each node once.
 std::vector<node_ref> post_order(const node_ref& root, walk how, std::set<const node*>& seen);
+
+/// The node that a stage computes as a whole, with neither a reduction nor a scan nor a product;
+/// null for other stages. The result has the node's elements and dtype, maybe in another shape.
+const node* computed_as_a_whole(const detail::stage& made) noexcept;
 
 /// Whether the node is an operation or a cast, so that its elements are computed by kernels.
 bool computes_elements(const node& value) noexcept;

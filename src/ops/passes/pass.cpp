@@ -4,6 +4,8 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "core/saturating.hpp"
@@ -15,6 +17,7 @@
 #include "parallel/mapped/stored_checksums.hpp"
 #include "parallel/pass/pass_loop.hpp"
 #include "parallel/pass/prepare.hpp"
+#include "parallel/ways/way.hpp"
 #include "shale/tile_source.hpp"
 
 namespace shale::ops {
@@ -185,6 +188,34 @@ void add_tiles(pass_cost& to, const pass& request) {
   }
 }
 
+parallel::pass_options options_of(const pass& request, const reduction_states* states) {
+  return {.shape = request.shape,
+          .block_elements = request.program.block_elements(),
+          .coordinates = request.program.generates(),
+          .states = states,
+          .folded = request.axes,
+          .scans = request.scan.has_value(),
+          .positions = request.scan || (states && states->read_positions()),
+          .scratch_bytes = request.program.scratch_bytes(),
+          .can_store_nontemporally = states == nullptr};
+}
+
+// The states of a pass that folds values.
+std::optional<reduction_states> states_for(const pass& request, const executor& on) {
+  if (request.reductions.empty() && !request.scan) return std::nullopt;
+  return std::optional<reduction_states>(std::in_place, request, on.pool());
+}
+
+// Whether a run copies mapped operands part by part.
+bool copies_mapped(const pass& request, std::span<const parallel::loop_operand> operands,
+                   const executor& on) {
+  const std::optional<reduction_states> states = states_for(request, on);
+  const auto options = options_of(request, states ? &*states : nullptr);
+  const parallel::way chosen = parallel::choose_way(operands, options, on);
+  return std::count(chosen.accesses.begin(), chosen.accesses.end(),
+                    parallel::operand_access::copied) > 0;
+}
+
 // Generators read tensors that are no operands of the pass, so the pass does not look at them.
 // Throws io if bytes were lost, and unsupported in a forked child that did not inherit them.
 void check_gathered(const tape& program) {
@@ -200,21 +231,10 @@ void run(const pass& request, executor& on) {
   if (element_count(request.shape) == 0) return run_empty(request, on);
   for (const tensor& input : request.program.gathered()) parallel::compare_checksums(input, on);
   check_gathered(request.program);
-  std::optional<reduction_states> states;
-  if (!request.reductions.empty() || request.scan) states.emplace(request, on.pool());
+  const std::optional<reduction_states> states = states_for(request, on);
   const reduction_states* const folded = states ? &*states : nullptr;
   const bool prefetch = bytes_of(request) >= prefetched_bytes_min;
-  parallel::pass_loop loop(loop_operands(request),
-                           {.shape = request.shape,
-                            .block_elements = request.program.block_elements(),
-                            .coordinates = request.program.generates(),
-                            .states = folded,
-                            .folded = request.axes,
-                            .scans = request.scan.has_value(),
-                            .positions = request.scan || (folded && folded->read_positions()),
-                            .scratch_bytes = request.program.scratch_bytes(),
-                            .can_store_nontemporally = folded == nullptr},
-                           on);
+  parallel::pass_loop loop(loop_operands(request), options_of(request, folded), on);
   const scanner* const scan =
       request.scan ? find_scanner(request.scan->kind, request.scan->type) : nullptr;
   loop.run(
@@ -238,7 +258,9 @@ pass_cost cost(const pass& request, const executor& on) {
     detail::add_saturating(result.bytes_written, reduction.into.size_bytes());
   result.scratch_bytes_per_thread = request.program.scratch_bytes();
   result.instructions = static_cast<int>(request.program.instruction_count());
-  result.streams = parallel::mapped_exceed_half_of_budget(operands, on);
+  const bool exceeds = parallel::mapped_exceed_half_of_budget(operands, on);
+  result.copies = exceeds && copies_mapped(request, operands, on);
+  result.streams = exceeds && !result.copies;
   return result;
 }
 

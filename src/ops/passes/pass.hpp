@@ -57,6 +57,7 @@ struct pass_cost {
   std::uint64_t scratch_bytes_per_thread = 0;
   int instructions = 0;
   bool streams = false;
+  bool copies = false;
 };
 pass_cost cost(const pass& request, const executor& on);
 

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "core/saturating.hpp"
 #include "shale/tile_source.hpp"
 
 namespace shale::ops {
@@ -59,6 +60,12 @@ class tiles_of_view {
   index_t steps_ = 0;
 };
 
+// Several views of a source, and their sums, may have more elements than 64 bits can count.
+void add(tile_amount& to, const tile_amount& more) {
+  detail::add_saturating(to.tiles, more.tiles);
+  detail::add_saturating(to.elements, more.elements);
+}
+
 bool is_empty(const axis_map& view) {
   return std::any_of(view.shape.begin(), view.shape.end(), [](index_t n) { return n == 0; });
 }
@@ -86,17 +93,14 @@ class counter {
         for (const auto& [there, across] : inner) {
           if ((here & there) == 0) continue;
           tile_amount& both = outer[here & there];
-          both.tiles += along.tiles * across.tiles;
-          both.elements += along.elements * across.elements;
+          add(both, {detail::saturating_mul(along.tiles, across.tiles),
+                     detail::saturating_mul(along.elements, across.elements)});
         }
       }
       inner = std::move(outer);
     }
     tile_amount sum;
-    for (const auto& [views, amount] : inner) {
-      sum.tiles += amount.tiles;
-      sum.elements += amount.elements;
-    }
+    for (const auto& [views, amount] : inner) add(sum, amount);
     return sum;
   }
 
@@ -122,10 +126,7 @@ class counter {
     for (std::size_t k = 0; k < views_.size(); ++k)
       tiles(views_[k], axis).for_each([&](index_t tile) { by_tile[tile] |= view_set{1} << k; });
     amount_by_views result;
-    for (const auto& [tile, views] : by_tile) {
-      result[views].tiles += 1;
-      result[views].elements += positions(axis, 1, tile);
-    }
+    for (const auto& [tile, views] : by_tile) add(result[views], {1, positions(axis, 1, tile)});
     return result;
   }
 
@@ -143,11 +144,7 @@ tile_amount tiles_touched(const tile_source& source, std::span<const axis_map> v
   const counter all(source, reading);
   if (reading.size() == 1 || !all.has_many()) return all.together();
   tile_amount sum;
-  for (const axis_map& view : reading) {
-    const tile_amount alone = counter(source, {&view, 1}).together();
-    sum.tiles += alone.tiles;
-    sum.elements += alone.elements;
-  }
+  for (const axis_map& view : reading) add(sum, counter(source, {&view, 1}).together());
   return sum;
 }
 

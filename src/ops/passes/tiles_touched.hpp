@@ -11,6 +11,7 @@ namespace shale::ops {
 
 using parallel::axis_map;
 
+/// A number is the largest one of its type if there are more.
 struct tile_amount {
   std::uint64_t tiles = 0;
   std::uint64_t elements = 0;

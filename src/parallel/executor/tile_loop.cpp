@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 
+#include "core/allocating.hpp"
 #include "parallel/executor/bound_executor.hpp"
 #include "parallel/executor/call_scope.hpp"
 #include "parallel/executor/executor_state.hpp"
@@ -69,9 +70,12 @@ class progress_reports {
     reported_ = done;
     const auto share = static_cast<double>(done) / static_cast<double>(count_);
     const foreign_call call;
-    state_.progress->advance(
-        done == count_ ? bytes_ : static_cast<std::uint64_t>(share * static_cast<double>(bytes_)),
-        bytes_);
+    const auto report = [&] {
+      state_.progress->advance(
+          done == count_ ? bytes_ : static_cast<std::uint64_t>(share * static_cast<double>(bytes_)),
+          bytes_);
+    };
+    detail::calling_back(report);
   }
 
   executor_state& state_;

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <new>
 #include <string>
 
+#include "core/allocating.hpp"
 #include "parallel/executor/executor_state.hpp"
 #include "parallel/mapped/stored_checksums.hpp"
 #include "parallel/pass/pass_loop.hpp"
@@ -17,35 +16,6 @@ namespace shale::detail {
 namespace {
 
 using parallel::loop_operand;
-
-// Separates exceptions of the caller's functions from those of the engine. An exception of the
-// caller's function passes unchanged, even a bad_alloc; a bad_alloc of the engine becomes an
-// out_of_memory error.
-class callers_functions {
- public:
-  template <class Call>
-  void call(Call function) {
-    try {
-      function();
-    } catch (...) {
-      threw_.store(true, std::memory_order_relaxed);
-      throw;
-    }
-  }
-
-  template <class Body>
-  decltype(auto) run(Body body) {
-    try {
-      return body();
-    } catch (const std::bad_alloc&) {
-      if (threw_.load(std::memory_order_relaxed)) throw;
-      throw_out_of_memory();
-    }
-  }
-
- private:
-  std::atomic<bool> threw_ = false;
-};
 
 std::vector<loop_operand> checked(std::span<const apply_operand> operands) {
   std::vector<loop_operand> result;
@@ -100,11 +70,11 @@ bool replace_empty_lanes(loop_operand& operand, index_t along) {
 }
 
 // Calls `block` for every block of a unit.
-void run_blocks(const parallel::unit& here, apply_block block, void* context,
-                callers_functions& functions) {
+void run_blocks(const parallel::unit& here, apply_block block, void* context) {
   here.for_each_block(
       [&](std::byte* const* data, const index_t* strides, index_t inner, index_t outer, auto&&) {
-        functions.call([&] { block(context, data, strides, inner, outer); });
+        const auto run = [&] { block(context, data, strides, inner, outer); };
+        calling_back(run);
       });
 }
 
@@ -157,23 +127,21 @@ void count_bytes(std::span<const loop_operand> operands, executor& on) {
 }  // namespace
 
 void run_apply(std::span<const apply_operand> operands, apply_block block, void* context) {
-  callers_functions functions;
-  functions.run([&] {
+  allocating([&] {
     executor& on = parallel::begin_call();
     if (parallel::small_apply small(operands, on); small.applies())
       return small.run(
           [&](std::byte* const* data, const index_t* strides, index_t inner, index_t outer) {
-            functions.call([&] { block(context, data, strides, inner, outer); });
+            calling_back([&] { block(context, data, strides, inner, outer); });
           });
     parallel::pass_loop loop(checked(operands), {}, on);
-    loop.run([&](const parallel::unit& here) { run_blocks(here, block, context, functions); });
+    loop.run([&](const parallel::unit& here) { run_blocks(here, block, context); });
   });
 }
 
 void run_lanes(std::span<const apply_operand> operands, index_t axis,
                void (*start)(void*, const lane_sizes&), apply_block block, void* context) {
-  callers_functions functions;
-  functions.run([&] {
+  allocating([&] {
     auto prepared = checked(operands);
     index_t rank = 0;
     for (const auto& operand : prepared) rank = std::max(rank, operand.values.rank());
@@ -189,29 +157,27 @@ void run_lanes(std::span<const apply_operand> operands, index_t axis,
       lanes.strides[k] = loop.lane_stride(k);
     }
     start(context, lanes);
-    loop.run([&](const parallel::unit& here) { run_blocks(here, block, context, functions); });
+    loop.run([&](const parallel::unit& here) { run_blocks(here, block, context); });
   });
 }
 
 void run_reduce(const tensor& values, dtype type, void (*start)(void*, index_t tiles),
                 reduce_block block, void* context) {
-  callers_functions functions;
-  functions.run([&] {
+  allocating([&] {
     parallel::pass_loop loop(checked(std::array{apply_operand{values, type, false}}),
                              {.fixed_units = true}, parallel::begin_call());
     start(context, loop.unit_count());
     loop.run([&](const parallel::unit& here) {
       here.for_each_block([&](std::byte* const* data, const index_t* strides, index_t inner,
                               index_t outer, auto&&) {
-        functions.call([&] { block(context, here.number, data, strides, inner, outer); });
+        calling_back([&] { block(context, here.number, data, strides, inner, outer); });
       });
     });
   });
 }
 
 void run_in_order(std::span<const apply_operand> operands, apply_block block, void* context) {
-  callers_functions functions;
-  functions.run([&] {
+  allocating([&] {
     executor& on = parallel::begin_call();
     auto prepared = checked(operands);
     dims shape;
@@ -227,7 +193,7 @@ void run_in_order(std::span<const apply_operand> operands, apply_block block, vo
       const parallel::version_bumps bumps(prepared);
       in_order(prepared, shape, [&](std::byte* const* data, const index_t* strides, index_t inner) {
         parallel::require_not_cancelled(on);
-        functions.call([&] { block(context, data, strides, inner, 1); });
+        calling_back([&] { block(context, data, strides, inner, 1); });
       });
     }
     parallel::check_storages(prepared);

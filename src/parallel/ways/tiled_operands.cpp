@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/allocating.hpp"
 #include "core/grid.hpp"
 #include "parallel/executor/shared_work.hpp"
 #include "parallel/sources/read_region.hpp"
@@ -88,7 +89,9 @@ void tiled_operands::store(std::size_t operand, const region& unit, const tensor
   detail::for_each_tile_under(unit, sink.tile_shape(), [&](const dims& tile) {
     const foreign_call call;
     const region part = tile_region(sink.shape(), sink.tile_shape(), tile);
-    sink.store(tile, detail::narrowed(values, part, unit.start));
+    const tensor elements = detail::narrowed(values, part, unit.start);
+    const auto store_tile = [&] { sink.store(tile, elements); };
+    detail::calling_back(store_tile);
   });
 }
 
