@@ -16,6 +16,7 @@
 #include "shale/ops.hpp"
 #include "support/coordinates.hpp"
 #include "support/counted_tiles.hpp"
+#include "support/element_types.hpp"
 #include "support/failures.hpp"
 #include "support/random_tensors.hpp"
 #include "support/scratch_directory.hpp"
@@ -53,7 +54,8 @@ index_list numbers_of(const tensor& mask) {
 
 template <class T>
 class Masks : public testing::Test {};
-using element_list = testing::Types<std::int8_t, std::int16_t, float, double, std::complex<double>>;
+using element_list =
+    test::element_types<std::int8_t, std::int16_t, float, double, std::complex<double>>;
 TYPED_TEST_SUITE(Masks, element_list);
 
 TYPED_TEST(Masks, SelectElementsInRowMajorOrder) {

@@ -17,6 +17,7 @@
 #include "shale/ops.hpp"
 #include "shale/tile_source.hpp"
 #include "support/counted_tiles.hpp"
+#include "support/element_types.hpp"
 #include "support/failures.hpp"
 #include "support/order_oracle.hpp"
 #include "support/random_tensors.hpp"
@@ -68,8 +69,9 @@ void expect_first(const ranked_elements& found, const tensor& values, index_t ax
 
 template <class T>
 class OrderStatistics : public testing::Test {};
-using element_list = testing::Types<bool, std::int8_t, std::int32_t, std::int64_t, std::uint16_t,
-                                    std::uint64_t, float16, bfloat16, float, double, float8_e4m3fn>;
+using element_list =
+    test::element_types<bool, std::int8_t, std::int32_t, std::int64_t, std::uint16_t, std::uint64_t,
+                        float16, bfloat16, float, double, float8_e4m3fn>;
 TYPED_TEST_SUITE(OrderStatistics, element_list);
 
 // rank.1

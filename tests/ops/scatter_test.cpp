@@ -16,6 +16,7 @@
 #include "shale/masks.hpp"
 #include "shale/ops.hpp"
 #include "support/coordinates.hpp"
+#include "support/element_types.hpp"
 #include "support/failures.hpp"
 #include "support/random_tensors.hpp"
 #include "support/scratch_directory.hpp"
@@ -51,8 +52,8 @@ index_list numbers_of(const tensor& indices, index_t extent) {
 
 template <class T>
 class Scatters : public testing::Test {};
-using element_list =
-    testing::Types<bool, std::int8_t, std::int64_t, float16, float, double, std::complex<float>>;
+using element_list = test::element_types<bool, std::int8_t, std::int64_t, float16, float, double,
+                                         std::complex<float>>;
 TYPED_TEST_SUITE(Scatters, element_list);
 
 template <class T>

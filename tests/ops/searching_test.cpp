@@ -13,6 +13,7 @@
 #include "shale/functions.hpp"
 #include "shale/ops.hpp"
 #include "shale/sorting.hpp"
+#include "support/element_types.hpp"
 #include "support/failures.hpp"
 #include "support/order_oracle.hpp"
 #include "support/random_tensors.hpp"
@@ -34,8 +35,9 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 template <class T>
 class Searching : public testing::Test {};
-using element_list = testing::Types<bool, std::int8_t, std::int16_t, std::int64_t, std::uint32_t,
-                                    float16, bfloat16, float, double, float8_e5m2>;
+using element_list =
+    test::element_types<bool, std::int8_t, std::int16_t, std::int64_t, std::uint32_t, float16,
+                        bfloat16, float, double, float8_e5m2>;
 TYPED_TEST_SUITE(Searching, element_list);
 
 /// How many elements come before `value`, and how many do not come behind it.

@@ -20,6 +20,7 @@
 #include "shale/memory_pool.hpp"
 #include "shale/ops.hpp"
 #include "shale/tile_source.hpp"
+#include "support/element_types.hpp"
 #include "support/failures.hpp"
 #include "support/order_oracle.hpp"
 #include "support/random_tensors.hpp"
@@ -77,9 +78,10 @@ class Sorting : public testing::Test {
     }
   }
 };
-using element_list = testing::Types<bool, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
-                                    std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t,
-                                    float16, bfloat16, float, double, float8_e4m3fn, float8_e5m2>;
+using element_list =
+    test::element_types<bool, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
+                        std::uint16_t, std::uint32_t, std::uint64_t, float16, bfloat16, float,
+                        double, float8_e4m3fn, float8_e5m2>;
 TYPED_TEST_SUITE(Sorting, element_list);
 
 // sort.1, sort.2, sort.3

@@ -15,6 +15,7 @@
 #include "shale/ops.hpp"
 #include "shale/tile_source.hpp"
 #include "support/coordinates.hpp"
+#include "support/element_types.hpp"
 #include "support/failures.hpp"
 #include "support/random_tensors.hpp"
 #include "support/scratch_directory.hpp"
@@ -90,7 +91,8 @@ class tiles_of final : public tile_source {
 
 template <class T>
 class Take : public testing::Test {};
-using element_list = testing::Types<std::int8_t, std::int16_t, float, double, std::complex<double>>;
+using element_list =
+    test::element_types<std::int8_t, std::int16_t, float, double, std::complex<double>>;
 TYPED_TEST_SUITE(Take, element_list);
 
 TYPED_TEST(Take, ReplacesAnAxisByThoseOfTheIndices) {
