@@ -110,8 +110,7 @@ struct wanted_groups {
 };
 
 template <class T>
-void expect_unique(const tensor& values) {
-  const wanted_groups<T> wanted(elements_of<T>(values));
+void expect_unique(const tensor& values, const wanted_groups<T>& wanted) {
   const unique_parts all = unique_all(values);
   ASSERT_TRUE(same_bits(elements_of<T>(all.values), wanted.values));
   ASSERT_EQ(elements_of<std::int64_t>(all.indices), wanted.firsts);
@@ -128,17 +127,21 @@ void expect_unique(const tensor& values) {
 }
 
 TYPED_TEST(Searching, FindsElementsWithoutRepetitions) {
+  using T = TypeParam;
   for (std::uint64_t seed = 0; seed < 80; ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
-    expect_unique<TypeParam>(
-        any_elements<TypeParam>(choose, test::random_shape(choose, {.axes_max = 4, .longest = 9})));
+    const tensor values =
+        any_elements<T>(choose, test::random_shape(choose, {.axes_max = 4, .longest = 9}));
+    expect_unique<T>(values, wanted_groups<T>(elements_of<T>(values)));
   }
+  random_choices choose(1);
+  const tensor many = any_elements<T>(choose, {300, 301});
+  const wanted_groups<T> wanted(elements_of<T>(many));
   for (const int threads : {1, 2, 4}) {
     executor on({.threads = threads});
     const executor::scope within(on);
-    random_choices choose(1);
-    expect_unique<TypeParam>(any_elements<TypeParam>(choose, {300, 301}));
+    expect_unique<T>(many, wanted);
   }
 }
 
