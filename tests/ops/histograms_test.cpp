@@ -21,6 +21,7 @@
 #include "support/counted_tiles.hpp"
 #include "support/element_types.hpp"
 #include "support/failures.hpp"
+#include "support/instrumented.hpp"
 #include "support/order_oracle.hpp"
 #include "support/random_tensors.hpp"
 #include "support/scratch_directory.hpp"
@@ -66,7 +67,7 @@ TYPED_TEST_SUITE(Histograms, element_list);
 
 TYPED_TEST(Histograms, CountWhatLiesBetweenEdges) {
   using T = TypeParam;
-  for (std::uint64_t seed = 0; seed < 80; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(80); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const dims shape = test::random_shape(choose, {.axes_max = 4, .longest = 9});
@@ -114,7 +115,7 @@ TYPED_TEST_SUITE(Bincounts, integer_list);
 
 TYPED_TEST(Bincounts, CountWholeNumbers) {
   using T = TypeParam;
-  for (std::uint64_t seed = 0; seed < 80; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(80); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const dims shape = test::random_shape(choose, {.axes_max = 4, .longest = 9});

@@ -18,6 +18,7 @@
 #include "support/counted_tiles.hpp"
 #include "support/element_types.hpp"
 #include "support/failures.hpp"
+#include "support/instrumented.hpp"
 #include "support/random_tensors.hpp"
 #include "support/scratch_directory.hpp"
 
@@ -60,7 +61,7 @@ TYPED_TEST_SUITE(Masks, element_list);
 
 TYPED_TEST(Masks, SelectElementsInRowMajorOrder) {
   using T = TypeParam;
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(100); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const dims shape = test::random_shape(choose, {.axes_max = 4, .longest = 8});
@@ -95,7 +96,7 @@ TYPED_TEST(Masks, SelectElementsInRowMajorOrder) {
 }
 
 TEST(Nonzeros, HaveTheirCoordinates) {
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(200); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const dims shape = test::random_shape(choose, {.axes_max = 4, .longest = 12});

@@ -19,6 +19,7 @@
 #include "support/counted_tiles.hpp"
 #include "support/element_types.hpp"
 #include "support/failures.hpp"
+#include "support/instrumented.hpp"
 #include "support/order_oracle.hpp"
 #include "support/random_tensors.hpp"
 #include "support/scratch_directory.hpp"
@@ -88,7 +89,7 @@ TYPED_TEST_SUITE(OrderStatistics, element_list);
 // rank.1
 TYPED_TEST(OrderStatistics, FindTheFirstOfAnyLayoutBudgetAndAxis) {
   using T = TypeParam;
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(60); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     dims shape = test::random_shape(choose, {.axes_max = 4, .longest = 9});
@@ -119,7 +120,7 @@ TYPED_TEST(OrderStatistics, FindTheFirstOfAnyLayoutBudgetAndAxis) {
 TYPED_TEST(OrderStatistics, OfALongLaneAreTheSameForAnyNumberOfThreads) {
   using T = TypeParam;
   random_choices choose(5);
-  for (int round = 0; round < 3; ++round) {
+  for (std::uint64_t round = 0; round < test::cases(3); ++round) {
     const tensor values = any_elements<T>(choose, {140001});
     const auto elements = elements_of<T>(values);
     const index_list order = order_of(elements, false);
@@ -142,7 +143,7 @@ TYPED_TEST(OrderStatistics, OfALongLaneAreTheSameForAnyNumberOfThreads) {
 
 TYPED_TEST(OrderStatistics, FindRanksAndModesAlongAnyAxis) {
   using T = TypeParam;
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(60); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const dims shape =
@@ -182,7 +183,7 @@ TYPED_TEST(OrderStatistics, FindRanksAndModesAlongAnyAxis) {
 }
 
 TEST(Quantiles, AreBetweenTheElementsOfTheirRanks) {
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(100); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const dims shape =

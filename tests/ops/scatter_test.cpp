@@ -18,6 +18,7 @@
 #include "support/coordinates.hpp"
 #include "support/element_types.hpp"
 #include "support/failures.hpp"
+#include "support/instrumented.hpp"
 #include "support/random_tensors.hpp"
 #include "support/scratch_directory.hpp"
 
@@ -65,7 +66,7 @@ T sum_of(T a, T b) {
 
 TYPED_TEST(Scatters, StoreAndAddInTheOrderOfTheAxis) {
   using T = TypeParam;
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(200); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const dims shape =

@@ -15,6 +15,7 @@
 #include "shale/sorting.hpp"
 #include "support/element_types.hpp"
 #include "support/failures.hpp"
+#include "support/instrumented.hpp"
 #include "support/order_oracle.hpp"
 #include "support/random_tensors.hpp"
 
@@ -53,7 +54,7 @@ index_list counts_around(const std::vector<T>& elements, const T& value) {
 
 TYPED_TEST(Searching, CountsTheElementsBefore) {
   using T = TypeParam;
-  for (std::uint64_t seed = 0; seed < 80; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(80); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const tensor elements = any_elements<T>(choose, {choose(0, 60)});
@@ -128,7 +129,7 @@ void expect_unique(const tensor& values, const wanted_groups<T>& wanted) {
 
 TYPED_TEST(Searching, FindsElementsWithoutRepetitions) {
   using T = TypeParam;
-  for (std::uint64_t seed = 0; seed < 80; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(80); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const tensor values =

@@ -22,6 +22,7 @@
 #include "shale/tile_source.hpp"
 #include "support/element_types.hpp"
 #include "support/failures.hpp"
+#include "support/instrumented.hpp"
 #include "support/order_oracle.hpp"
 #include "support/random_tensors.hpp"
 #include "support/scratch_directory.hpp"
@@ -86,7 +87,7 @@ TYPED_TEST_SUITE(Sorting, element_list);
 
 // sort.1, sort.2, sort.3
 TYPED_TEST(Sorting, IsStableOverAnyLayoutAndAxis) {
-  for (std::uint64_t seed = 0; seed < 80; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(80); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     dims shape = test::random_shape(choose, {.axes_max = 4, .longest = 9});

@@ -17,6 +17,7 @@
 #include "support/coordinates.hpp"
 #include "support/element_types.hpp"
 #include "support/failures.hpp"
+#include "support/instrumented.hpp"
 #include "support/random_tensors.hpp"
 #include "support/scratch_directory.hpp"
 
@@ -97,7 +98,7 @@ TYPED_TEST_SUITE(Take, element_list);
 
 TYPED_TEST(Take, ReplacesAnAxisByThoseOfTheIndices) {
   using T = TypeParam;
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(200); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const dims shape =
@@ -135,7 +136,7 @@ TYPED_TEST(Take, ReplacesAnAxisByThoseOfTheIndices) {
 
 TYPED_TEST(Take, AlongAnAxisKeepsTheOtherCoordinates) {
   using T = TypeParam;
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(200); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     dims shape = test::random_shape(choose, {.axes_max = 4, .longest = 9, .may_be_empty = false});
@@ -190,7 +191,7 @@ TYPED_TEST(Take, AlongAnAxisKeepsTheOtherCoordinates) {
 
 TYPED_TEST(Take, AtCoordinatesFindsElementsAndSubArrays) {
   using T = TypeParam;
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(200); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const dims shape =
