@@ -17,7 +17,6 @@
 #include "shale/creation.hpp"
 #include "shale/error.hpp"
 #include "shale/evaluate.hpp"
-#include "support/element_types.hpp"
 #include "support/failures.hpp"
 #include "support/random_layouts.hpp"
 #include "support/random_tensors.hpp"
@@ -93,7 +92,7 @@ void expect_of_numbers(const std::function<expr(const expr&)>& function,
 
 template <class T>
 class Elementwise : public testing::Test {};
-using float_list = test::element_types<float, double>;
+using float_list = testing::Types<float, double>;
 TYPED_TEST_SUITE(Elementwise, float_list);
 
 TYPED_TEST(Elementwise, FunctionsThatAreMadeOfOthersKeepTheirAccuracy) {
