@@ -120,7 +120,7 @@ TYPED_TEST(OrderStatistics, FindTheFirstOfAnyLayoutBudgetAndAxis) {
 TYPED_TEST(OrderStatistics, OfALongLaneAreTheSameForAnyNumberOfThreads) {
   using T = TypeParam;
   random_choices choose(5);
-  for (std::uint64_t round = 0; round < test::cases(3); ++round) {
+  for (int round = 0; round < test::repeats(3); ++round) {
     const tensor values = any_elements<T>(choose, {140001});
     const auto elements = elements_of<T>(values);
     const index_list order = order_of(elements, false);
