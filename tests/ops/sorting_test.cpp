@@ -104,6 +104,8 @@ TYPED_TEST(Sorting, OfALongLaneIsMergedFromPieces) {
   for (const index_t length : {65536, 131075}) {
     random_choices choose(static_cast<std::uint64_t>(length));
     for (const descending order : {descending::no, descending::yes}) {
+      // Under sanitizers each length has one of the orders.
+      if (test::instrumented && (order == descending::yes) == (length == 65536)) continue;
       const tensor values = any_elements<TypeParam>(choose, {length});
       this->expect_sorted(values, 0, order);
     }
