@@ -41,8 +41,8 @@ using test::same_bits;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-/// The first k elements of the order of each lane along an axis. The oracle takes most of the time, so
-/// it is asked once, however many results are compared with it.
+/// The first k elements of the order of each lane along an axis. The oracle takes most of the time.
+/// So it is asked once, however many results are compared with it.
 template <class T>
 class wanted_first {
  public:

@@ -16,7 +16,8 @@ namespace {
 
 class DisturbedFile : public testing::Test {
  protected:
-  // There are a thousand disturbances, fewer under sanitizers, and ten times as many with SHALE_LONG.
+  // There are a thousand disturbances, fewer under sanitizers, and ten times as many with
+  // SHALE_LONG.
   static int rounds() {
 #if defined(__SANITIZE_THREAD__)
     const int usual = 100;

@@ -8,9 +8,9 @@
 
 namespace shale::test {
 
-/// The types of a typed test of what threads share: all of them, or one of them under
-/// ThreadSanitizer. It looks for races between threads, which share the same objects for every dtype.
-/// The one is double, or the last type of a list without it.
+/// The types of a typed test: all of them, or one of them under ThreadSanitizer. That looks for
+/// races, and threads share the same objects whatever the dtype is. The one is double, or the last
+/// type of a list without it.
 #if defined(__SANITIZE_THREAD__)
 template <class... All>
 using element_types = testing::Types<
