@@ -15,7 +15,6 @@
 #include "shale/ops.hpp"
 #include "shale/tile_source.hpp"
 #include "support/coordinates.hpp"
-#include "support/element_types.hpp"
 #include "support/failures.hpp"
 #include "support/random_tensors.hpp"
 #include "support/scratch_directory.hpp"
@@ -252,8 +251,7 @@ class random_entries {
 
 template <class T>
 class Indexing : public testing::Test {};
-using element_list =
-    test::element_types<std::int8_t, std::int16_t, float, double, std::complex<double>>;
+using element_list = testing::Types<std::int8_t, std::int16_t, float, double, std::complex<double>>;
 TYPED_TEST_SUITE(Indexing, element_list);
 
 TYPED_TEST(Indexing, HasNumPysRules) {
