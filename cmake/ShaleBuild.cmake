@@ -157,12 +157,20 @@ function(shale_precompile_headers target optimized)
   target_precompile_headers(${target} REUSE_FROM ${owner})
 endfunction()
 
-# shale_add_program(NAME FLOOR floor [OPTIMIZED] SOURCES … EXECUTES … LIBRARIES …): a program of the
-# tests, for example one that they execute as another process, linked to the floor under test and the
-# floors below it only. It may include that floor's private headers. EXECUTES is for shale_execute.
-# OPTIMIZED: its own loops take longer than its compilation.
+# shale_add_program(NAME FLOOR floor [OPTIMIZED] SOURCES … UNSHARED … EXECUTES … UNSHARED_EXECUTES …
+# LIBRARIES …): a program of the tests, for example one that they execute as another process, linked to the
+# floor under test and the floors below it only. It may include that floor's private headers. EXECUTES is
+# for shale_execute.
+# OPTIMIZED: its own loops take longer than its compilation. UNSHARED: more sources, whose tests show no
+# race of their own, because one thread does all of it, or it is about values, files and failures alone; the
+# build with ThreadSanitizer goes without them, and without the programs that only they execute
+# (UNSHARED_EXECUTES).
 function(shale_add_program target)
-  cmake_parse_arguments(ARG "OPTIMIZED" "FLOOR" "SOURCES;EXECUTES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "OPTIMIZED" "FLOOR" "SOURCES;UNSHARED;EXECUTES;UNSHARED_EXECUTES;LIBRARIES" ${ARGN})
+  if(NOT SHALE_SANITIZE MATCHES thread)
+    list(APPEND ARG_SOURCES ${ARG_UNSHARED})
+    list(APPEND ARG_EXECUTES ${ARG_UNSHARED_EXECUTES})
+  endif()
   add_executable(${target} ${ARG_SOURCES})
   shale_execute(${target} ${ARG_EXECUTES})
   if(SHALE_SANITIZE MATCHES thread)

@@ -52,7 +52,7 @@ TEST_F(Descriptors, AreNotNeededForMappedArrays) {
 }
 
 TEST_F(Descriptors, OfPinnedGenerationsAreBounded) {
-  constexpr int count = 1014;
+  constexpr int count = test::repeats(1014);
   peer reader({"snapshots", path_, std::to_string(count), "64"});
   ASSERT_EQ(reader.read_line(), std::to_string(count));
   std::set<std::uint64_t> expected;

@@ -32,6 +32,7 @@
 #include "support/allocation_turns.hpp"
 #include "support/bounded.hpp"
 #include "support/child_threads.hpp"
+#include "support/instrumented.hpp"
 
 namespace shale {
 namespace {
@@ -192,7 +193,7 @@ TEST_F(ForkedChild, UsesWhatOtherThreadsOfItsParentUse) {
         use();
       }
     }));
-  for (int fork = 0; fork < 100; ++fork) {
+  for (int fork = 0; fork < test::repeats(100); ++fork) {
     auto turn = test::turn_to_allocate();
     const pid_t child = ::fork();
     turn = {};
@@ -231,7 +232,7 @@ TEST_F(ForkedChild, ComputesWithoutTheHelpersOfItsParent) {
       EXPECT_EQ(total(executor({.threads = 3})), right);
     }
   });
-  for (int fork = 0; fork < 100; ++fork) {
+  for (int fork = 0; fork < test::repeats(100); ++fork) {
     auto turn = test::turn_to_allocate();
     const pid_t child = ::fork();
     turn = {};
@@ -287,7 +288,7 @@ TEST_F(ForkedChild, HasNoWayIntoATransactionThatAnotherThreadChanges) {
       [&] { change.remove_attribute("a", "key"); },
       [&] { change.commit(); },
   };
-  for (int fork = 0; fork < 100; ++fork) {
+  for (int fork = 0; fork < test::repeats(100); ++fork) {
     auto turn = test::turn_to_allocate();
     const pid_t child = ::fork();
     turn = {};
@@ -358,7 +359,7 @@ TEST_F(ForkedChild, LeavesAnAppendOfItsParentThatItIsForkedFrom) {
   });
   executor one({.threads = 1});
   const executor::scope within(one);
-  constexpr int forks = 100;
+  constexpr int forks = test::repeats(100);
   for (int fork = 0; fork < forks; ++fork) {
     auto turn = test::turn_to_allocate();
     const pid_t tried = ::getpid();

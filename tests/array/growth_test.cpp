@@ -16,6 +16,7 @@
 #include "shale/container.hpp"
 #include "shale/executor.hpp"
 #include "shale/tile_source.hpp"
+#include "support/instrumented.hpp"
 #include "support/long_run.hpp"
 
 namespace shale {
@@ -669,7 +670,7 @@ class history {
 };
 
 TEST_F(Growth, RandomHistoriesAreThoseOfPlainVectors) {
-  const unsigned seeds = test::run_long() ? 300 : 12;
+  const std::uint64_t seeds = test::run_long() ? 300 : test::cases(12);
   for (unsigned seed = 1; seed <= seeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     container file = container::create(directory_ / ("history" + std::to_string(seed)));

@@ -10,6 +10,7 @@
 #include "shale/container.hpp"
 #include "shale/executor.hpp"
 #include "shale/tile_source.hpp"
+#include "support/instrumented.hpp"
 
 namespace shale {
 namespace {
@@ -71,7 +72,7 @@ TEST_F(PartWrite, AnyStepsAgreeWithAnArrayInMemory) {
   const auto below = [&](index_t n) { return static_cast<index_t>(random()) % n; };
   executor on({.threads = 2, .memory_bytes = 1 << 16});
   const executor::scope within(on);
-  for (int round = 0; round < 150; ++round) {
+  for (std::uint64_t round = 0; round < test::cases(150); ++round) {
     const dims shape{below(19) + 1, below(23) + 1};
     const auto kind = round % 3 == 0 ? array_kind::dense : array_kind::chunked;
     const std::string name = std::to_string(round);

@@ -18,6 +18,7 @@
 #include "format/small_history.hpp"
 #include "shale/error.hpp"
 #include "support/failures.hpp"
+#include "support/instrumented.hpp"
 #include "support/recording_file_system.hpp"
 
 namespace shale::format {
@@ -119,7 +120,7 @@ TEST(Commit, SurvivesLossOfAnyUnsyncedSubset) {
   std::mt19937_64 random(20240229);
   recording_file_system::replay crash(files);
   do
-    for (int sample = 0; sample < 3; ++sample)
+    for (int sample = 0; sample < test::repeats(3); ++sample)
       expect_old_or_new(history, crash.count(), crash.after_power_cut(&random));
   while (crash.next());
 }
@@ -166,6 +167,7 @@ TEST(Commit, SurvivesDeathInTheMiddleOfAnyWrite) {
   std::mt19937_64 random(11);
   recording_file_system::replay crash(files);
   do {
+    if (test::is_left_out(random)) continue;
     expect_old_or_new(history, crash.count(), crash.after_kill());
     expect_old_or_new(history, crash.count(), crash.after_power_cut(&random));
   } while (crash.next());
@@ -200,7 +202,7 @@ TEST(Commit, SurvivesDeathAfterAFailedSync) {
       files.fail_call(start + death, fault::death);
       more = test::code_of([&] { test::commit_step(writer, 2, state); }) != errc{};
     }
-    for (int sample = 0; sample < 8; ++sample)
+    for (int sample = 0; sample < test::repeats(8); ++sample)
       ASSERT_GE(look(files.after_power_cut(&random), path).generation, 2u) << "call " << death;
   }
 }
@@ -294,6 +296,8 @@ TEST_P(FailingCall, LeavesTheOldGenerationOrTheNew) {
   std::mt19937_64 random(number + 1);
   int stopped = 0;
   for (std::uint64_t call = 0; call < calls; ++call) {
+    // Short transfers are all continued by the same code, and the history ends well.
+    if (how == fault::partial && test::is_left_out(random)) continue;
     SCOPED_TRACE("call " + std::to_string(call));
     recording_file_system files;
     files.fail_call(call, how, number, lasting);

@@ -14,6 +14,7 @@
 
 #include "format/after_crash.hpp"
 #include "shale/error.hpp"
+#include "support/instrumented.hpp"
 #include "support/long_run.hpp"
 
 namespace shale::format {
@@ -282,7 +283,7 @@ class Life {
 };
 
 TEST(RandomHistory, ShowsOnlyWhatMayBeSeenAndSurvivesAnyCrash) {
-  const std::uint64_t seeds = run_long() ? 2000 : 12;
+  const std::uint64_t seeds = run_long() ? 2000 : static_cast<std::uint64_t>(test::repeats(12));
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     try {

@@ -25,6 +25,7 @@
 #include "support/allocation_turns.hpp"
 #include "support/bounded.hpp"
 #include "support/failures.hpp"
+#include "support/instrumented.hpp"
 #include "support/last_calls.hpp"
 #include "support/nameless_file.hpp"
 #include "support/scratch_directory.hpp"
@@ -607,7 +608,7 @@ TEST_F(UnfinishedFile, IsMadeInAChildWhileOtherThreadsMakeSome) {
         write_npy(directory_ + "/" + std::to_string(k) + ".npy", values);
       }
     }));
-  for (int round = 0; round < 200 && !HasFailure(); ++round)
+  for (int round = 0; round < test::repeats(200) && !HasFailure(); ++round)
     expect_of_child([&] {
       write_npy(directory_ + "/child.npy", values);
       if (round % 2 == 0) exit_without_unfinished_files(0);

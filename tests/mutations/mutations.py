@@ -2,10 +2,10 @@
 """Shows that the tests would notice: leaves one safeguard out at a time, and expects tests to fail.
 
 Builds one program from the tests of several floors and from mutated copies of the sources that
-table.py names. In a copy every mutation is an alternative that SHALE_MUTATION chooses as the program starts,
-so the copies are compiled once, and all other objects are the build's own. Without SHALE_MUTATION the
-tests must pass; with each mutation the ones that the table names must fail, and not by hanging.
-`--list` prints the table as markdown."""
+table.py names. In a copy every mutation is an alternative that SHALE_MUTATION chooses as the program
+starts, so the copies are compiled once, several at a time, and all other objects are the build's own.
+Without SHALE_MUTATION the tests must pass; with each mutation the ones that the table names must fail,
+and not by hanging. `--list` prints the table as markdown."""
 
 import argparse
 import concurrent.futures
@@ -25,13 +25,17 @@ from table import MUTATIONS
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-PREAMBLE = """#include <cstdlib>
+# Once in each unit of copies.
+PREAMBLE = """#ifndef SHALE_MUTATED
+#define SHALE_MUTATED
+#include <cstdlib>
 namespace {
 [[maybe_unused]] bool mutated(int number) {
   static const int chosen = std::atoi(std::getenv("SHALE_MUTATION") ?: "0");
   return number == chosen;
 }
 }  // namespace
+#endif
 """
 
 # The test programs that become one; in some of them calls of the system are led through
@@ -42,6 +46,10 @@ PROGRAMS = ("interop_test", "failing_foreign_file_test", "array_test", "failing_
             "array_callbacks_test", "storage_test", "expr_test", "linalg_test")
 # Suites of a name that another floor's tests have too.
 LEFT_OUT = ("tests/array/processes_test.cpp", "tests/array/specification_test.cpp")
+
+# As many sources of a floor are compiled as one where SHALE_UNITY is on (cmake/ShaleBuild.cmake). Those of
+# one unit there fit together, and no others.
+UNIT_SOURCES_MAX = 16
 
 TIMEOUT_S = 60
 
@@ -128,31 +136,79 @@ def source_of(compiled):
     return os.path.normpath(source.removesuffix(".o"))
 
 
+class Compilation:
+    """How the build compiles a source: its words without the names of the source and of its object."""
+
+    def __init__(self, entry, root):
+        words = shlex.split(entry["command"])
+        at = words.index("-o")
+        self.object = words[at + 1]
+        self.folder = entry["directory"]
+        self.path = os.path.relpath(entry["file"], root)
+        self.words = [word for word in words[:at] + words[at + 2:] if word not in ("-c", entry["file"])]
+
+    def command(self, source, target):
+        # Alternatives leave names unused and branches without a value; compiling takes most of the
+        # time.
+        words = [word for word in self.words if word != "-Werror"]
+        return words + ["-w", "-O1", "-o", str(target), "-c", str(source)]
+
+
+def compiled_alone(root):
+    """The sources that SHALE_UNITY leaves out of its units."""
+    alone = set()
+    for rules in (root / "src").glob("*/CMakeLists.txt"):
+        for names in re.findall(r"set_source_files_properties\(([^)]*?)\s+PROPERTIES "
+                                r"SKIP_UNITY_BUILD_INCLUSION ON\)", rules.read_text()):
+            alone |= {str((rules.parent / name).relative_to(root)) for name in names.split()}
+    return alone
+
+
+def units_of(root, build, paths):
+    """The compilations of the sources `paths`, in lists of those that are compiled as one: the ones that
+    would be in one unit of SHALE_UNITY."""
+    alone = compiled_alone(root)
+    alike = {}  # sources of a floor that are compiled with the same words, in the order of the build
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        each = Compilation(entry, root)
+        if each.path.startswith("src/"):
+            floor = each.path.split("/")[1]
+            key = (floor, *each.words, each.path if each.path in alone else "")
+            alike.setdefault(key, []).append(each)
+    units = []
+    for sources in alike.values():
+        for first in range(0, len(sources), UNIT_SOURCES_MAX):
+            unit = [each for each in sources[first:first + UNIT_SOURCES_MAX] if each.path in paths]
+            if unit:
+                units.append(unit)
+    missing = paths - {each.path for unit in units for each in unit}
+    if missing:
+        sys.exit(f"the build compiles no {', '.join(sorted(missing))}")
+    return units
+
+
+def write_if_other(path, text):
+    if not path.exists() or path.read_text() != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
 def build_program(root, build, ninja, jobs):
     """Compiles the mutated copies and links them with the build's other objects."""
     scratch = build / "tests/mutations"
-    commands = {entry["file"]: entry for entry in
-                json.loads((build / "compile_commands.json").read_text())}
     launcher = ["ccache"] if shutil.which("ccache") else []
     objects = {}
     compilations = []
-    for path in sorted({each.file for each in MUTATIONS}):
-        entry = commands[str(root / path)]
-        source = scratch / path
-        source.parent.mkdir(parents=True, exist_ok=True)
-        text = mutate(root, path)
-        if not source.exists() or source.read_text() != text:
-            source.write_text(text)
-        words = shlex.split(entry["command"])
-        at = words.index("-o") + 1
-        target = scratch / (path + ".o")
-        objects[words[at]] = str(target)
-        words[at] = str(target)
-        words[words.index(str(root / path))] = str(source)
-        # Alternatives leave names unused and branches without a value; compiling takes most of the
-        # time.
-        words = [word for word in words if word != "-Werror"] + ["-w", "-O1"]
-        compilations.append((launcher + words, entry["directory"]))
+    units = units_of(root, build, {each.file for each in MUTATIONS})
+    # The largest begin first.
+    for number, unit in enumerate(sorted(units, key=len, reverse=True)):
+        for each in unit:
+            write_if_other(scratch / each.path, mutate(root, each.path))
+        source = scratch / f"unit_{number}.cpp"
+        write_if_other(source, "".join(f'#include "{scratch / each.path}"\n' for each in unit))
+        target = source.with_suffix(".o")
+        objects |= {each.object: str(target) for each in unit}
+        compilations.append((launcher + unit[0].command(source, target), unit[0].folder))
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         list(pool.map(lambda each: run(each[0], cwd=each[1]), compilations))
 
@@ -169,7 +225,8 @@ def build_program(root, build, ninja, jobs):
     program = scratch / "mutation_test"
     link = others[:1] + [word for source, word in compiled.items() if source not in LEFT_OUT]
     link += others[1:] + ["-o", str(program)]
-    run([objects.get(word, word) for word in link], cwd=build)
+    # One object stands for all sources of its unit.
+    run(list(dict.fromkeys(objects.get(word, word) for word in link)), cwd=build)
     return program
 
 

@@ -12,6 +12,7 @@
 #include "shale/executor.hpp"
 #include "shale/functions.hpp"
 #include "support/general_way.hpp"
+#include "support/instrumented.hpp"
 #include "support/random_tensors.hpp"
 
 namespace shale {
@@ -326,7 +327,7 @@ TEST(Expr, RandomTreesMatchAnElementByElementEvaluator) {
   // Small expressions take a shorter way, except with an executor that reports.
   test::silent_sink sink;
   executor one({.threads = 1}), three({.threads = 3, .progress = &sink});
-  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(3000); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const dims shape = test::random_shape(choose, {.axes_max = 4, .longest = 5});
@@ -340,7 +341,7 @@ TEST(Expr, RandomTreesMatchAnElementByElementEvaluator) {
 TEST(Expr, RandomTreesOfManyTilesMatch) {
   executor three({.threads = 3});
   const executor::scope within(three);
-  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(40); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const both tree = random_tree(choose, {choose(1, 3), choose(40, 90), choose(40, 90)},
@@ -354,7 +355,7 @@ TEST(Expr, RandomTreesOfManyTilesMatch) {
 TEST(Expr, EvalIntoWritesAnyOutputAndConverts) {
   test::silent_sink sink;
   executor plain({.threads = 2}), reporting({.threads = 2, .progress = &sink});
-  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(500); ++seed) {
     SCOPED_TRACE(seed);
     const executor::scope within(seed % 2 ? plain : reporting);
     random_choices choose(seed);
@@ -376,7 +377,7 @@ TEST(Expr, EvalIntoWritesAnyOutputAndConverts) {
 TEST(Expr, EvalIntoReadsInputsAsTheyWereBefore) {
   test::silent_sink sink;
   executor plain({.threads = 2}), reporting({.threads = 2, .progress = &sink});
-  for (std::uint64_t seed = 0; seed < 600; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(600); ++seed) {
     SCOPED_TRACE(seed);
     const executor::scope within(seed % 2 ? plain : reporting);
     random_choices choose(seed);

@@ -29,6 +29,7 @@
 #include "shale/executor.hpp"
 #include "shale/memory_pool.hpp"
 #include "support/failures.hpp"
+#include "support/instrumented.hpp"
 #include "support/random_tensors.hpp"
 #include "support/run_on.hpp"
 
@@ -161,7 +162,7 @@ TEST(ExprReduce, EmptyAxesGiveTheEmptyResult) {
 
 TEST(ExprReduce, HasTheSameBitsForAnyNumberOfThreads) {
   executor one({.threads = 1}), two({.threads = 2}), four({.threads = 4});
-  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(30); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     tensor x = fractions({choose(1, 9), choose(1, 300), choose(1, 300)}, seed);

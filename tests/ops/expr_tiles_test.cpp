@@ -3,10 +3,12 @@
 
 #include <atomic>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "parallel/sources/tile_cache.hpp"
@@ -16,6 +18,7 @@
 #include "shale/ops.hpp"
 #include "shale/tile_source.hpp"
 #include "support/failures.hpp"
+#include "support/instrumented.hpp"
 #include "support/random_tensors.hpp"
 
 namespace shale {
@@ -239,7 +242,8 @@ TEST(ExprTiles, StepsGatherOnlyWhatTheyWant) {
   memory_pool little({.limit_bytes = std::size_t{4} << 20});
   executor two({.threads = 2, .memory_bytes = std::size_t{1} << 20, .pool = &little});
   const executor::scope within(two);
-  for (const index_t step : {512, 513, 4000, -512, -4000}) {
+  constexpr index_t steps[] = {512, 513, 4000, -512, -4000};
+  for (const index_t step : std::span(steps).first(test::cases(std::size(steps)))) {
     SCOPED_TRACE(step);
     const auto source = std::make_shared<endless>((wanted - 1) * std::abs(step) + 1, tile);
     const auto other = std::make_shared<endless>(wanted, cut);
@@ -290,7 +294,7 @@ expr random_view(random_choices& choose, expr lazy, const dims& shape) {
 TEST(ExprTiles, PlansSayWhichTilesAreLoaded) {
   executor two({.threads = 2, .memory_bytes = std::size_t{64} << 20});
   const executor::scope within(two);
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(400); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     dims shape, seen;
@@ -323,7 +327,7 @@ TEST(ExprTiles, PlansSayWhichTilesAreLoaded) {
 // The expression over a source equals the same over the tensor that it serves.
 TEST(ExprTiles, SourcesReadAsTheTensorsBehindThem) {
   executor two({.threads = 2}), tiny({.threads = 3, .memory_bytes = 2000});
-  for (std::uint64_t seed = 0; seed < 1500; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(1500); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const dims shape = test::random_shape(choose, {.axes_max = 4, .longest = 9});

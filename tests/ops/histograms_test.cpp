@@ -19,7 +19,9 @@
 #include "shale/tile_source.hpp"
 #include "support/bounded.hpp"
 #include "support/counted_tiles.hpp"
+#include "support/element_types.hpp"
 #include "support/failures.hpp"
+#include "support/instrumented.hpp"
 #include "support/order_oracle.hpp"
 #include "support/random_tensors.hpp"
 #include "support/scratch_directory.hpp"
@@ -58,13 +60,14 @@ std::vector<double> as_numbers(const std::vector<std::int64_t>& counts) {
 
 template <class T>
 class Histograms : public testing::Test {};
-using element_list = testing::Types<bool, std::int8_t, std::int32_t, std::int64_t, std::uint16_t,
-                                    float16, bfloat16, float, double, float8_e4m3fn>;
+using element_list =
+    test::element_types<bool, std::int8_t, std::int32_t, std::int64_t, std::uint16_t, float16,
+                        bfloat16, float, double, float8_e4m3fn>;
 TYPED_TEST_SUITE(Histograms, element_list);
 
 TYPED_TEST(Histograms, CountWhatLiesBetweenEdges) {
   using T = TypeParam;
-  for (std::uint64_t seed = 0; seed < 80; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(80); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const dims shape = test::random_shape(choose, {.axes_max = 4, .longest = 9});
@@ -105,13 +108,14 @@ TYPED_TEST(Histograms, CountWhatLiesBetweenEdges) {
 
 template <class T>
 class Bincounts : public testing::Test {};
-using integer_list = testing::Types<bool, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
-                                    std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>;
+using integer_list =
+    test::element_types<bool, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
+                        std::uint16_t, std::uint32_t, std::uint64_t>;
 TYPED_TEST_SUITE(Bincounts, integer_list);
 
 TYPED_TEST(Bincounts, CountWholeNumbers) {
   using T = TypeParam;
-  for (std::uint64_t seed = 0; seed < 80; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(80); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const dims shape = test::random_shape(choose, {.axes_max = 4, .longest = 9});

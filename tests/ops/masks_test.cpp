@@ -16,7 +16,9 @@
 #include "shale/ops.hpp"
 #include "support/coordinates.hpp"
 #include "support/counted_tiles.hpp"
+#include "support/element_types.hpp"
 #include "support/failures.hpp"
+#include "support/instrumented.hpp"
 #include "support/random_tensors.hpp"
 #include "support/scratch_directory.hpp"
 
@@ -53,12 +55,13 @@ index_list numbers_of(const tensor& mask) {
 
 template <class T>
 class Masks : public testing::Test {};
-using element_list = testing::Types<std::int8_t, std::int16_t, float, double, std::complex<double>>;
+using element_list =
+    test::element_types<std::int8_t, std::int16_t, float, double, std::complex<double>>;
 TYPED_TEST_SUITE(Masks, element_list);
 
 TYPED_TEST(Masks, SelectElementsInRowMajorOrder) {
   using T = TypeParam;
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(100); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const dims shape = test::random_shape(choose, {.axes_max = 4, .longest = 8});
@@ -93,7 +96,7 @@ TYPED_TEST(Masks, SelectElementsInRowMajorOrder) {
 }
 
 TEST(Nonzeros, HaveTheirCoordinates) {
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(200); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const dims shape = test::random_shape(choose, {.axes_max = 4, .longest = 12});

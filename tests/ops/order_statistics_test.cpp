@@ -17,7 +17,9 @@
 #include "shale/ops.hpp"
 #include "shale/tile_source.hpp"
 #include "support/counted_tiles.hpp"
+#include "support/element_types.hpp"
 #include "support/failures.hpp"
+#include "support/instrumented.hpp"
 #include "support/order_oracle.hpp"
 #include "support/random_tensors.hpp"
 #include "support/scratch_directory.hpp"
@@ -39,43 +41,55 @@ using test::same_bits;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-/// The first k elements of the order of each lane, with the axis in its place.
+/// The first k elements of the order of each lane along an axis. The oracle takes most of the time.
+/// So it is asked once, however many results are compared with it.
 template <class T>
-void expect_first(const ranked_elements& found, const tensor& values, index_t axis, index_t k,
-                  bool descends) {
-  dims shape = values.shape();
-  shape[axis] = k;
-  ASSERT_EQ(found.values.shape(), shape);
-  ASSERT_EQ(found.indices.shape(), shape);
-  std::vector<index_list> indices;
-  std::vector<std::vector<T>> elements;
-  for_each_lane_of<T>(values, axis, [&](const auto& own, const auto&) {
-    index_list order = order_of(own, descends);
-    order.resize(static_cast<std::size_t>(k));
-    std::vector<T> first;
-    for (const index_t index : order) first.push_back(own[static_cast<std::size_t>(index)]);
-    indices.push_back(order);
-    elements.push_back(first);
-  });
-  std::size_t lane = 0;
-  for_each_lane_of<T>(found.values, axis, [&](const auto& own, const auto&) {
-    ASSERT_TRUE(same_bits(own, elements[lane++]));
-  });
-  lane = 0;
-  for_each_lane_of<std::int64_t>(
-      found.indices, axis, [&](const auto& own, const auto&) { ASSERT_EQ(own, indices[lane++]); });
-}
+class wanted_first {
+ public:
+  wanted_first(const tensor& values, index_t axis, index_t k, bool descends)
+      : axis_(axis), shape_(values.shape()) {
+    shape_[axis] = k;
+    for_each_lane_of<T>(values, axis, [&](const auto& own, const auto&) {
+      index_list order = order_of(own, descends);
+      order.resize(static_cast<std::size_t>(k));
+      std::vector<T> first;
+      for (const index_t index : order) first.push_back(own[static_cast<std::size_t>(index)]);
+      indices_.push_back(order);
+      elements_.push_back(first);
+    });
+  }
+
+  void expect(const ranked_elements& found) const {
+    ASSERT_EQ(found.values.shape(), shape_);
+    ASSERT_EQ(found.indices.shape(), shape_);
+    std::size_t lane = 0;
+    for_each_lane_of<T>(found.values, axis_, [&](const auto& own, const auto&) {
+      ASSERT_TRUE(same_bits(own, elements_[lane++]));
+    });
+    lane = 0;
+    for_each_lane_of<std::int64_t>(found.indices, axis_, [&](const auto& own, const auto&) {
+      ASSERT_EQ(own, indices_[lane++]);
+    });
+  }
+
+ private:
+  index_t axis_;
+  dims shape_;  // of a result
+  std::vector<index_list> indices_;
+  std::vector<std::vector<T>> elements_;
+};
 
 template <class T>
 class OrderStatistics : public testing::Test {};
-using element_list = testing::Types<bool, std::int8_t, std::int32_t, std::int64_t, std::uint16_t,
-                                    std::uint64_t, float16, bfloat16, float, double, float8_e4m3fn>;
+using element_list =
+    test::element_types<bool, std::int8_t, std::int32_t, std::int64_t, std::uint16_t, std::uint64_t,
+                        float16, bfloat16, float, double, float8_e4m3fn>;
 TYPED_TEST_SUITE(OrderStatistics, element_list);
 
 // rank.1
 TYPED_TEST(OrderStatistics, FindTheFirstOfAnyLayoutBudgetAndAxis) {
   using T = TypeParam;
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(60); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     dims shape = test::random_shape(choose, {.axes_max = 4, .longest = 9});
@@ -88,16 +102,15 @@ TYPED_TEST(OrderStatistics, FindTheFirstOfAnyLayoutBudgetAndAxis) {
     for (index_t axis = 0; axis < shape.size(); ++axis) {
       const index_t k = choose(0, shape[axis]);
       for (const largest end : {largest::no, largest::yes}) {
-        const bool descends = end == largest::yes;
-        expect_first<T>(topk(values, k, axis, end), values, axis, k, descends);
+        const wanted_first<T> wanted(values, axis, k, end == largest::yes);
+        wanted.expect(topk(values, k, axis, end));
         // A little budget cuts the operand into slabs.
         executor little({.threads = 2, .memory_bytes = static_cast<std::size_t>(choose(16, 800))});
         const executor::scope within(little);
-        expect_first<T>(topk(expr(values).flip().flip(), k, axis, end), values, axis, k, descends);
+        wanted.expect(topk(expr(values).flip().flip(), k, axis, end));
         executor tiles({.threads = 2, .memory_bytes = 1 << 12});
         const executor::scope also(tiles);
-        expect_first<T>(topk(std::shared_ptr<const tile_source>(source), k, axis, end), values,
-                        axis, k, descends);
+        wanted.expect(topk(std::shared_ptr<const tile_source>(source), k, axis, end));
       }
     }
   }
@@ -107,15 +120,16 @@ TYPED_TEST(OrderStatistics, FindTheFirstOfAnyLayoutBudgetAndAxis) {
 TYPED_TEST(OrderStatistics, OfALongLaneAreTheSameForAnyNumberOfThreads) {
   using T = TypeParam;
   random_choices choose(5);
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < test::repeats(3); ++round) {
     const tensor values = any_elements<T>(choose, {140001});
     const auto elements = elements_of<T>(values);
     const index_list order = order_of(elements, false);
+    const wanted_first<T> last(values, 0, 100, true), first(values, 0, 40000, false);
     for (const int threads : {1, 2, 4}) {
       executor on({.threads = threads});
       const executor::scope within(on);
-      expect_first<T>(topk(values, 100, 0), values, 0, 100, true);
-      expect_first<T>(topk(values, 40000, 0, largest::no), values, 0, 40000, false);
+      last.expect(topk(values, 100, 0));
+      first.expect(topk(values, 40000, 0, largest::no));
       for (const index_t k : {index_t{1}, index_t{70001}, index_t{140001}}) {
         const ranked_elements found = kthvalue(values, k);
         const auto index = order[static_cast<std::size_t>(k) - 1];
@@ -129,7 +143,7 @@ TYPED_TEST(OrderStatistics, OfALongLaneAreTheSameForAnyNumberOfThreads) {
 
 TYPED_TEST(OrderStatistics, FindRanksAndModesAlongAnyAxis) {
   using T = TypeParam;
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(60); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const dims shape =
@@ -169,7 +183,7 @@ TYPED_TEST(OrderStatistics, FindRanksAndModesAlongAnyAxis) {
 }
 
 TEST(Quantiles, AreBetweenTheElementsOfTheirRanks) {
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(100); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const dims shape =
@@ -315,10 +329,10 @@ TEST(OrderStatisticsOfFiles, LargerThanTheBudgetAreFoundInOneRead) {
   const executor::scope within(little);
   const ranked_elements found = topk(mapped, 50);
   EXPECT_EQ(little.statistics().bytes_read, static_cast<std::uint64_t>(count) * 4);
-  expect_first<std::int32_t>(found, values, 0, 50, true);
+  wanted_first<std::int32_t>(values, 0, 50, true).expect(found);
   const tensor matrix = mapped.reshape({300, 1000});
-  expect_first<std::int32_t>(topk(matrix, 7, 0, largest::no), values.reshape({300, 1000}), 0, 7,
-                             false);
+  wanted_first<std::int32_t>(values.reshape({300, 1000}), 0, 7, false)
+      .expect(topk(matrix, 7, 0, largest::no));
 }
 
 }  // namespace

@@ -214,7 +214,7 @@ TEST_F(Scans, WriteTheirOutputThemselves) {
 
 TEST_F(Scans, GoFromTilesToTiles) {
   executor tiny({.threads = 3, .memory_bytes = 1 << 16});
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(60); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const dims shape{choose(1, 60), choose(1, 60)};

@@ -16,7 +16,9 @@
 #include "shale/masks.hpp"
 #include "shale/ops.hpp"
 #include "support/coordinates.hpp"
+#include "support/element_types.hpp"
 #include "support/failures.hpp"
+#include "support/instrumented.hpp"
 #include "support/random_tensors.hpp"
 #include "support/scratch_directory.hpp"
 
@@ -51,8 +53,8 @@ index_list numbers_of(const tensor& indices, index_t extent) {
 
 template <class T>
 class Scatters : public testing::Test {};
-using element_list =
-    testing::Types<bool, std::int8_t, std::int64_t, float16, float, double, std::complex<float>>;
+using element_list = test::element_types<bool, std::int8_t, std::int64_t, float16, float, double,
+                                         std::complex<float>>;
 TYPED_TEST_SUITE(Scatters, element_list);
 
 template <class T>
@@ -64,7 +66,7 @@ T sum_of(T a, T b) {
 
 TYPED_TEST(Scatters, StoreAndAddInTheOrderOfTheAxis) {
   using T = TypeParam;
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(200); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const dims shape =

@@ -13,7 +13,9 @@
 #include "shale/functions.hpp"
 #include "shale/ops.hpp"
 #include "shale/sorting.hpp"
+#include "support/element_types.hpp"
 #include "support/failures.hpp"
+#include "support/instrumented.hpp"
 #include "support/order_oracle.hpp"
 #include "support/random_tensors.hpp"
 
@@ -34,8 +36,9 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 template <class T>
 class Searching : public testing::Test {};
-using element_list = testing::Types<bool, std::int8_t, std::int16_t, std::int64_t, std::uint32_t,
-                                    float16, bfloat16, float, double, float8_e5m2>;
+using element_list =
+    test::element_types<bool, std::int8_t, std::int16_t, std::int64_t, std::uint32_t, float16,
+                        bfloat16, float, double, float8_e5m2>;
 TYPED_TEST_SUITE(Searching, element_list);
 
 /// How many elements come before `value`, and how many do not come behind it.
@@ -51,7 +54,7 @@ index_list counts_around(const std::vector<T>& elements, const T& value) {
 
 TYPED_TEST(Searching, CountsTheElementsBefore) {
   using T = TypeParam;
-  for (std::uint64_t seed = 0; seed < 80; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(80); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const tensor elements = any_elements<T>(choose, {choose(0, 60)});
@@ -108,8 +111,7 @@ struct wanted_groups {
 };
 
 template <class T>
-void expect_unique(const tensor& values) {
-  const wanted_groups<T> wanted(elements_of<T>(values));
+void expect_unique(const tensor& values, const wanted_groups<T>& wanted) {
   const unique_parts all = unique_all(values);
   ASSERT_TRUE(same_bits(elements_of<T>(all.values), wanted.values));
   ASSERT_EQ(elements_of<std::int64_t>(all.indices), wanted.firsts);
@@ -126,17 +128,21 @@ void expect_unique(const tensor& values) {
 }
 
 TYPED_TEST(Searching, FindsElementsWithoutRepetitions) {
-  for (std::uint64_t seed = 0; seed < 80; ++seed) {
+  using T = TypeParam;
+  for (std::uint64_t seed = 0; seed < test::cases(80); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
-    expect_unique<TypeParam>(
-        any_elements<TypeParam>(choose, test::random_shape(choose, {.axes_max = 4, .longest = 9})));
+    const tensor values =
+        any_elements<T>(choose, test::random_shape(choose, {.axes_max = 4, .longest = 9}));
+    expect_unique<T>(values, wanted_groups<T>(elements_of<T>(values)));
   }
+  random_choices choose(1);
+  const tensor many = any_elements<T>(choose, {300, 301});
+  const wanted_groups<T> wanted(elements_of<T>(many));
   for (const int threads : {1, 2, 4}) {
     executor on({.threads = threads});
     const executor::scope within(on);
-    random_choices choose(1);
-    expect_unique<TypeParam>(any_elements<TypeParam>(choose, {300, 301}));
+    expect_unique<T>(many, wanted);
   }
 }
 

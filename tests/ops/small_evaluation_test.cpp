@@ -18,6 +18,7 @@
 #include "shale/ops.hpp"
 #include "support/failures.hpp"
 #include "support/general_way.hpp"
+#include "support/instrumented.hpp"
 #include "support/random_tensors.hpp"
 #include "support/run_on.hpp"
 
@@ -72,7 +73,7 @@ expr made_of(int form, const expr& a, const expr& b, const expr& c, double numbe
 }
 
 TEST_F(SmallEvaluation, HasTheBitsOfTheGeneralOne) {
-  for (std::uint64_t seed = 0; seed < 1200; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(1200); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const index_t longest = choose(0, 9) == 0 ? 40 : 6;
@@ -197,7 +198,7 @@ TEST_F(SmallEvaluation, InPlaceCallsServeOthersOfTheirForm) {
 
 // The oracle computes from a copy of all elements.
 TEST_F(SmallEvaluation, ReadsInputsAsTheyWereBefore) {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(300); ++seed) {
     random_choices choose(seed);
     std::vector<std::int32_t> before(40);
     for (auto& x : before) x = static_cast<std::int32_t>(choose(0, 1000));

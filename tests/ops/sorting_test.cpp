@@ -20,7 +20,9 @@
 #include "shale/memory_pool.hpp"
 #include "shale/ops.hpp"
 #include "shale/tile_source.hpp"
+#include "support/element_types.hpp"
 #include "support/failures.hpp"
+#include "support/instrumented.hpp"
 #include "support/order_oracle.hpp"
 #include "support/random_tensors.hpp"
 #include "support/scratch_directory.hpp"
@@ -77,14 +79,15 @@ class Sorting : public testing::Test {
     }
   }
 };
-using element_list = testing::Types<bool, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
-                                    std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t,
-                                    float16, bfloat16, float, double, float8_e4m3fn, float8_e5m2>;
+using element_list =
+    test::element_types<bool, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
+                        std::uint16_t, std::uint32_t, std::uint64_t, float16, bfloat16, float,
+                        double, float8_e4m3fn, float8_e5m2>;
 TYPED_TEST_SUITE(Sorting, element_list);
 
 // sort.1, sort.2, sort.3
 TYPED_TEST(Sorting, IsStableOverAnyLayoutAndAxis) {
-  for (std::uint64_t seed = 0; seed < 80; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(80); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     dims shape = test::random_shape(choose, {.axes_max = 4, .longest = 9});
@@ -101,6 +104,8 @@ TYPED_TEST(Sorting, OfALongLaneIsMergedFromPieces) {
   for (const index_t length : {65536, 131075}) {
     random_choices choose(static_cast<std::uint64_t>(length));
     for (const descending order : {descending::no, descending::yes}) {
+      // Under sanitizers each length has one of the orders.
+      if (test::instrumented && (order == descending::yes) == (length == 65536)) continue;
       const tensor values = any_elements<TypeParam>(choose, {length});
       this->expect_sorted(values, 0, order);
     }

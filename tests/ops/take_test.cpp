@@ -15,7 +15,9 @@
 #include "shale/ops.hpp"
 #include "shale/tile_source.hpp"
 #include "support/coordinates.hpp"
+#include "support/element_types.hpp"
 #include "support/failures.hpp"
+#include "support/instrumented.hpp"
 #include "support/random_tensors.hpp"
 #include "support/scratch_directory.hpp"
 
@@ -90,12 +92,13 @@ class tiles_of final : public tile_source {
 
 template <class T>
 class Take : public testing::Test {};
-using element_list = testing::Types<std::int8_t, std::int16_t, float, double, std::complex<double>>;
+using element_list =
+    test::element_types<std::int8_t, std::int16_t, float, double, std::complex<double>>;
 TYPED_TEST_SUITE(Take, element_list);
 
 TYPED_TEST(Take, ReplacesAnAxisByThoseOfTheIndices) {
   using T = TypeParam;
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(200); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const dims shape =
@@ -133,7 +136,7 @@ TYPED_TEST(Take, ReplacesAnAxisByThoseOfTheIndices) {
 
 TYPED_TEST(Take, AlongAnAxisKeepsTheOtherCoordinates) {
   using T = TypeParam;
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(200); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     dims shape = test::random_shape(choose, {.axes_max = 4, .longest = 9, .may_be_empty = false});
@@ -188,7 +191,7 @@ TYPED_TEST(Take, AlongAnAxisKeepsTheOtherCoordinates) {
 
 TYPED_TEST(Take, AtCoordinatesFindsElementsAndSubArrays) {
   using T = TypeParam;
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(200); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const dims shape =

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "support/child_process.hpp"
+#include "support/instrumented.hpp"
 #include "support/long_run.hpp"
 #include "support/scratch_directory.hpp"
 
@@ -15,13 +16,13 @@ namespace {
 
 class DisturbedFile : public testing::Test {
  protected:
-  // There are a thousand disturbances, fewer under ThreadSanitizer, and ten times as many with
+  // There are a thousand disturbances, fewer under sanitizers, and ten times as many with
   // SHALE_LONG.
   static int rounds() {
 #if defined(__SANITIZE_THREAD__)
     const int usual = 100;
 #else
-    const int usual = 1000;
+    const int usual = test::repeats(1000);
 #endif
     return test::run_long() ? 10 * usual : usual;
   }

@@ -59,7 +59,7 @@ class PassLoop : public testing::Test {
 
 // pass.2
 TEST_F(PassLoop, ApplyMatchesAnIndexByIndexLoop) {
-  for (std::uint64_t seed = 0; seed < 80; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(80); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const dims shape = some_shape(choose);
@@ -119,7 +119,7 @@ TEST_F(PassLoop, OverlappingOperandsAreReadAsTheyWere) {
 }
 
 TEST_F(PassLoop, LanesMatchAnIndexByIndexLoop) {
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(60); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const dims shape = some_shape(choose);

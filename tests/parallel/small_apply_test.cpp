@@ -18,6 +18,7 @@
 #include "shale/error.hpp"
 #include "support/failures.hpp"
 #include "support/general_way.hpp"
+#include "support/instrumented.hpp"
 #include "support/random_tensors.hpp"
 #include "support/run_on.hpp"
 
@@ -38,7 +39,7 @@ class SmallApply : public testing::Test {
 };
 
 TEST_F(SmallApply, VisitsTheElementsThatTheGeneralWayVisits) {
-  for (std::uint64_t seed = 0; seed < 600; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(600); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const dims shape = test::random_shape(choose, {.axes_max = 4, .longest = 6});

@@ -50,6 +50,7 @@ struct index_oracle {
   static index_oracle strided(const index_list& shape, const index_list& strides,
                               std::int64_t offset) {
     index_oracle result{shape, {}};
+    result.positions.reserve(static_cast<std::size_t>(product(shape)));
     for_each_index(shape, [&](const index_list& index) {
       std::int64_t position = offset;
       for (std::size_t axis = 0; axis < shape.size(); ++axis)

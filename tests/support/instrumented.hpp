@@ -23,4 +23,16 @@ constexpr std::uint64_t cases(std::uint64_t all) {
 #endif
 }
 
+/// How often a test repeats what differs by chance alone, such as crashes of one history or forks
+/// beside busy threads: `all` times, or a fourth of them under a sanitizer. A sanitizer looks at
+/// memory and threads, which every repetition uses alike. The release build repeats all.
+constexpr int repeats(int all) { return instrumented ? (all + 3) / 4 : all; }
+
+/// Whether a test leaves out one of many things that it tries one after the other, such as the
+/// bytes of a file: three of four under a sanitizer, by chance, and none in the release build.
+template <class Random>
+bool is_left_out(Random& random) {
+  return instrumented && random() % 4 != 0;
+}
+
 }  // namespace shale::test

@@ -23,8 +23,10 @@ inline index_list positions_of(const tensor& values) {
 /// The elements in row-major order.
 template <class T>
 std::vector<T> elements_of(const tensor& values) {
+  const index_list positions = positions_of(values);
   std::vector<T> result;
-  for (const auto position : positions_of(values)) {
+  result.reserve(positions.size());
+  for (const auto position : positions) {
     T element;
     std::memcpy(&element, values.storage().data() + position * static_cast<index_t>(sizeof(T)),
                 sizeof(T));
