@@ -1015,6 +1015,11 @@ MUTATIONS = [
              "before == owner_stores::exchanged", "before != owner_stores::plain",
              "BiasedLock.WaitsItselfForOwnersThatStillChange"),
 
+    mutation("excess-from-all-ages", "storage/pool/heap/segment_heap.cpp", "age_of_oldest",
+             "young idle blocks lose their memory before old ones",
+             "std::chrono::milliseconds(from)", "std::chrono::milliseconds(0)",
+             "SegmentHeap.TellsFromWhichAge*", "SharedHeaps.OfferTheOldest*"),
+
     # ---- names that the system would take for others ----------------------------------------------
     mutation("zero-byte-ends-a-path", "storage/files/whole_path.cpp", "require_whole_path",
              "a path with a zero byte in it is handed to the system, which ends it there",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <mutex>
 
@@ -70,19 +71,30 @@ class shared_heaps {
     }
   }
 
-  /// Offers the system the memory of the blocks that have been dirty for the longest time, block by
-  /// block, while `is_wanted()`. The function is called without the lock.
-  template <class IsWanted>
-  void age_oldest_while(const IsWanted& is_wanted) noexcept {
+  /// Offers the system at least `bytes` of dirty memory, or all of it, oldest blocks first. Other
+  /// threads may use the heaps between its steps.
+  /// Cost     looks at every block twice, however many blocks lose memory
+  void age_oldest(std::size_t bytes, pool_clock::time_point now) noexcept {
     for (segment_heap* const heap : {&mappings_, &segments_}) {
-      while (is_wanted()) {
+      if (bytes == 0) return;
+      const decay_ages ages = only_lazy_from(age_of_oldest(*heap, bytes, now));
+      std::byte* cursor = nullptr;
+      for (bool more = true; more && bytes > 0;) {
         const std::lock_guard lock(lock_);
-        if (!heap->age_oldest()) break;
+        const std::size_t before = heap->dirty_bytes();
+        more = heap->age(cursor, now, ages);
+        bytes -= std::min(bytes, before - heap->dirty_bytes());
       }
     }
   }
 
  private:
+  std::chrono::milliseconds age_of_oldest(const segment_heap& heap, std::size_t bytes,
+                                          pool_clock::time_point now) noexcept {
+    const std::lock_guard lock(lock_);
+    return heap.age_of_oldest(bytes, now);
+  }
+
   spinning_mutex lock_;
   segment_heap segments_;
   segment_heap mappings_;
