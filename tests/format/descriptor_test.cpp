@@ -122,6 +122,18 @@ TEST(Descriptor, ThatContradictsItselfIsRefusedByWritersAndReaders) {
   }
 }
 
+// A list of extents may name one page many times, but no more bytes than the file has.
+TEST(Descriptor, WhoseExtentsExceedTheFileIsCorrupt) {
+  array_record record = chunked_record({18 * 512});  // of 8 bytes each: 18 pages
+  record.layout =
+      dense_layout{std::vector<extent>(18, extent{16 * page_bytes, page_bytes}), {}, {}};
+  const std::vector<std::byte> bytes = encode_descriptor(record);
+  EXPECT_EQ(decode_descriptor(bytes, 18 * page_bytes).dense().extents.size(), 18u);
+  const auto read = [&] { static_cast<void>(decode_descriptor(bytes, 18 * page_bytes - 1)); };
+  EXPECT_EQ(test::code_of(read), errc::corrupt);
+  EXPECT_NE(test::text_of(read).find("longer than the file"), std::string::npos);
+}
+
 // Found by fuzzing: FlatBuffers does not verify the alignment of a vector's elements.
 TEST(Descriptor, WhoseLengthsAreMisalignedIsCorrupt) {
   std::vector<std::byte> bytes = encode_descriptor(chunked_record({1, 2}));

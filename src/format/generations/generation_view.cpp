@@ -21,7 +21,7 @@ std::optional<array_record> generation_view::find(std::string_view name) const {
 
 std::vector<std::string> generation_view::list(std::string_view prefix, std::string_view after,
                                                std::size_t limit) const {
-  return list_arrays(state_->catalog, prefix, after, limit);
+  return list_names(state_->catalog, prefix, after, limit);
 }
 
 std::optional<chunk_entry> generation_view::find_chunk(const array_record& record,

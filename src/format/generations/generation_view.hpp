@@ -39,6 +39,7 @@ class generation_view {
   std::optional<array_record> find(std::string_view name) const;
 
   /// Up to `limit` names in byte order that start with `prefix` and come after `after`.
+  /// Throws   corrupt (also if one of them is no name of an array), io
   std::vector<std::string> list(std::string_view prefix = {}, std::string_view after = {},
                                 std::size_t limit = SIZE_MAX) const;
 

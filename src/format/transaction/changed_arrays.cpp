@@ -134,7 +134,7 @@ std::optional<array_record> changed_arrays::find(std::string_view name) const {
 
 std::vector<std::string> changed_arrays::list(std::string_view prefix, std::string_view after,
                                               std::size_t limit) const {
-  return list_arrays(catalog_, prefix, after, limit);
+  return list_names(catalog_, prefix, after, limit);
 }
 
 void changed_arrays::store(const array_record& record) {
