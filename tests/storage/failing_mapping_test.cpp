@@ -178,7 +178,7 @@ TEST_P(FailingMapping, WithoutSpaceEverAfter) {
 
 TEST_P(FailingMapping, WithAnInterruptionOnce) {
   fail_each(failing::once, EINTR, [&](const outcome& went, const std::string& failed) {
-    for (const char* const repeated : {"open", "fallocate", "close"})
+    for (const char* const repeated : {"open", "openat", "fallocate", "close"})
       if (failed == repeated) return !went.code.has_value();
     // A sync is not repeated after EINTR. The system never interrupts the other calls.
     return !went.code || names_file(went) || failed == "mmap";
