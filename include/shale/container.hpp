@@ -248,8 +248,9 @@ class container {
 
   /// Checks all metadata and all elements of the newest generation. Damage becomes findings, not
   /// exceptions. Arrays of later versions are no damage: the result names them.
-  /// Cost     reads all bytes of the generation, in parallel. A damaged or hostile file, whose arrays
-  ///          name the same bytes many times, costs no more: what exceeds the file is not read
+  /// Cost     reads all bytes of the generation, in parallel. A damaged or hostile file, whose
+  ///          arrays name the same bytes many times, costs no more: what exceeds the file is not
+  ///          read
   /// Throws   as latest; cancelled
   verification verify() const;
 

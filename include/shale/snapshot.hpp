@@ -37,8 +37,8 @@ class snapshot {
   /// first 4,096 names of the container, and skips names of more than 64 bytes.
   std::vector<std::string> close_names(std::string_view name) const;
 
-  /// Up to `limit` names that begin with `prefix` and come after `after`, sorted by their bytes. All
-  /// are UTF-8 without control characters.
+  /// Up to `limit` names that begin with `prefix` and come after `after`, sorted by their bytes.
+  /// All are UTF-8 without control characters.
   /// Throws   as every member; corrupt also for a name among them that no array can have
   std::vector<std::string> names(std::string_view prefix = {}, std::string_view after = {},
                                  std::size_t limit = SIZE_MAX) const;

@@ -130,8 +130,8 @@ TEST_F(Container, RefusesToBeReplacedByNothing) {
             std::string::npos);
 }
 
-// Leases are those of servers that export the file. They keep nobody from a container for longer than
-// it takes to give them back.
+// Leases are those of servers that export the file. They keep nobody from a container for longer
+// than it takes to give them back.
 TEST(Leased, FilesAreOpenedWhenTheirLeaseIsGivenBack) {
   const test::hang_alarm limit;
   const test::scratch_directory folder;

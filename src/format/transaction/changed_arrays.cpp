@@ -31,9 +31,9 @@ bool same_chunks(const array_record& a, const array_record& b) {
   throw error(errc::not_found, "no array " + shale::detail::in_quotes(name));
 }
 
-// Throws   invalid_argument if the catalog has no room for the record. This is asked before a change
-//          begins, because the catalog refuses it in the middle. Extents can make a record too long:
-//          nothing else bounds their number
+// Throws   invalid_argument if the catalog has no room for the record. This is asked before a
+//          change begins, because the catalog refuses it in the middle. Extents can make a record
+//          too long: nothing else bounds their number
 void require_room(const array_record& record) {
   const std::size_t bytes = encode_descriptor(record).size();
   if (bytes > value_bytes_max)

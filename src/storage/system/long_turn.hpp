@@ -11,8 +11,8 @@ namespace shale::detail {
 /// thread of the parent held it. That thread may have been anywhere in its work. So what others see
 /// of the work must be whole at every moment: a holder changes it inside a `critical_section`, or
 /// with a `fork_safe_mutex`.
-/// Threads  one at a time holds it, the others wait. A thread must not hold a `fork_safe_mutex` when
-///          it calls `lock`: a thread that forks would wait for the long work after all
+/// Threads  one at a time holds it, the others wait. A thread must not hold a `fork_safe_mutex`
+///          when it calls `lock`: a thread that forks would wait for the long work after all
 class long_turn {
  public:
   long_turn() noexcept = default;
