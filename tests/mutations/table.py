@@ -1042,7 +1042,7 @@ MUTATIONS = [
     mutation("excess-from-all-ages", "storage/pool/heap/segment_heap.cpp", "age_of_oldest",
              "young idle blocks lose their memory before old ones",
              "std::chrono::milliseconds(from)", "std::chrono::milliseconds(0)",
-             "SegmentHeap.TellsFromWhichAge*", "SharedHeaps.OfferTheOldest*"),
+             "SegmentHeap.TellsFromWhichAge*", "FreedBlocks.LoseMemory*"),
 
     # ---- names that the system would take for others ----------------------------------------------
     mutation("zero-byte-ends-a-path", "storage/files/whole_path.cpp", "require_whole_path",

@@ -389,39 +389,56 @@ TEST(SegmentHeap, TellsFromWhichAgeOnBlocksHaveSoManyBytes) {
   EXPECT_EQ(heap.age_of_oldest(total, now - 1h).count(), 0) << "blocks that were freed meanwhile";
 }
 
-// Every other of many blocks is free, each for a millisecond less than the one before it.
-TEST(SharedHeaps, OfferTheOldestBlocksUntilTheExcessIsGone) {
-  memory_quota quota{0};
-  shared_heaps heaps(quota);
-  const auto now = pool_clock::now();
-  const std::size_t bytes = 64 * kib;
-  std::vector<segment_heap::block*> freed;
-  {
-    const shared_heaps::hold held(heaps);
-    for (int i = 0; i < 400; ++i) {
-      freed.push_back(held.segments().allocate(bytes, 64, now).found);
-      held.segments().allocate(bytes, 64, now);
+// Many blocks of one size, each beside a live one. `age_of(number)` says for how many milliseconds a
+// block has been free.
+class FreedBlocks : public testing::Test {
+ protected:
+  template <class AgeOf>
+  void free_blocks(int count, AgeOf age_of) {
+    const shared_heaps::hold held(heaps_);
+    for (int i = 0; i < count; ++i) {
+      freed_.push_back(held.segments().allocate(bytes, 64, now_).found);
+      held.segments().allocate(bytes, 64, now_);
     }
-    auto since = now - 400ms;
-    for (auto* const block : freed) held.segments().free(*block, memory_state::dirty, since += 1ms);
+    for (int i = 0; i < count; ++i)
+      held.segments().free(*freed_[static_cast<std::size_t>(i)], memory_state::dirty,
+                           now_ - std::chrono::milliseconds(age_of(i)));
   }
-  const auto dirty = [&] {
-    return std::count_if(freed.begin(), freed.end(), [](const segment_heap::block* block) {
-      return block->memory == memory_state::dirty;
-    });
-  };
-  heaps.age_oldest(0, now);
-  EXPECT_EQ(dirty(), 400);
-  heaps.age_oldest(100 * bytes, now);
-  EXPECT_EQ(dirty(), 300);
-  EXPECT_EQ(freed[99]->memory, memory_state::lazy);
-  EXPECT_EQ(freed[100]->memory, memory_state::dirty);
-  heaps.age_oldest(100 * bytes + 1, now);
-  EXPECT_EQ(dirty(), 199);
-  EXPECT_EQ(freed[200]->memory, memory_state::lazy);
-  heaps.age_oldest(10'000 * bytes, now);
-  EXPECT_EQ(dirty(), 0);
-  EXPECT_EQ(shared_heaps::hold(heaps).dirty_bytes(), 0u);
+  bool is_dirty(std::size_t number) const { return freed_[number]->memory == memory_state::dirty; }
+  std::size_t count_dirty() const {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < freed_.size(); ++i) count += is_dirty(i) ? 1 : 0;
+    return count;
+  }
+
+  static constexpr std::size_t bytes = 64 * kib;
+  const pool_clock::time_point now_ = pool_clock::now();
+  memory_quota quota_{0};
+  shared_heaps heaps_{quota_};
+  std::vector<segment_heap::block*> freed_;
+};
+
+TEST_F(FreedBlocks, LoseMemoryOldestFirstUntilTheExcessIsGone) {
+  free_blocks(400, [](int number) { return number; });
+  heaps_.age_oldest(0, now_);
+  EXPECT_EQ(count_dirty(), 400u);
+  heaps_.age_oldest(100 * bytes, now_);
+  EXPECT_EQ(count_dirty(), 300u);
+  EXPECT_TRUE(is_dirty(299));
+  EXPECT_FALSE(is_dirty(300));
+  heaps_.age_oldest(100 * bytes + 1, now_);
+  EXPECT_EQ(count_dirty(), 199u);
+  EXPECT_TRUE(is_dirty(198));
+  heaps_.age_oldest(10'000 * bytes, now_);
+  EXPECT_EQ(count_dirty(), 0u);
+  EXPECT_EQ(shared_heaps::hold(heaps_).dirty_bytes(), 0u);
+}
+
+TEST_F(FreedBlocks, OfOneMillisecondLoseMemoryAfterOlderOnes) {
+  free_blocks(100, [](int number) { return number == 99 ? 6 : 5; });
+  heaps_.age_oldest(10 * bytes, now_);
+  EXPECT_EQ(count_dirty(), 90u);
+  EXPECT_FALSE(is_dirty(99));
 }
 
 // The search looks at some of the blocks that may contain an aligned part, and then at one that
