@@ -20,7 +20,7 @@ input_file::input_file(const std::string& path, access allowed) : path_(path) {
   detail::require_enumerator(allowed, access::copy_on_write, "access");
   detail::require_whole_path(path);
   const int mode = allowed == access::read_write ? O_RDWR : O_RDONLY;
-  descriptor_ = detail::file_descriptor(detail::open_existing(AT_FDCWD, path, mode | O_NOCTTY));
+  descriptor_ = detail::file_descriptor(detail::open_past_leases(AT_FDCWD, path, mode | O_NOCTTY));
   if (!descriptor_)
     throw error::from_errno(code_for_errno(errno), "cannot open file", errno, {"file " + path});
   struct stat status {};

@@ -20,7 +20,7 @@ namespace {
 class Opening : public testing::Test {
  protected:
   int error_of(const std::string& path, int flags) {
-    const file_descriptor opened(open_existing(AT_FDCWD, path, flags));
+    const file_descriptor opened(open_past_leases(AT_FDCWD, path, flags));
     return opened ? 0 : errno;
   }
 
@@ -31,9 +31,9 @@ class Opening : public testing::Test {
 
 TEST_F(Opening, FindsFilesFromADirectory) {
   test::write_file(path_, "");
-  const file_descriptor folder(open_existing(AT_FDCWD, directory_ / ".", O_PATH | O_DIRECTORY));
+  const file_descriptor folder(open_past_leases(AT_FDCWD, directory_ / ".", O_PATH | O_DIRECTORY));
   ASSERT_TRUE(folder);
-  const file_descriptor file(open_existing(folder.get(), "file", O_RDWR));
+  const file_descriptor file(open_past_leases(folder.get(), "file", O_RDWR));
   ASSERT_TRUE(file);
   EXPECT_NE(::fcntl(file.get(), F_GETFD) & FD_CLOEXEC, 0);
   EXPECT_EQ(error_of(directory_ / "other", O_RDONLY), ENOENT);

@@ -346,7 +346,7 @@ class posix_file_system final : public file_system {
   os_result open(const std::string& path, open_access access,
                  std::unique_ptr<open_file>& opened) noexcept override {
     const int flags = (access == open_access::write ? O_RDWR : O_RDONLY) | O_NOCTTY;
-    const int descriptor = shale::detail::open_existing(folder(), path, flags);
+    const int descriptor = shale::detail::open_past_leases(folder(), path, flags);
     if (descriptor < 0) return -errno;
     struct stat status {};
     os_result result = ::fstat(descriptor, &status) < 0 ? -errno : 0;

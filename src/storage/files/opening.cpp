@@ -35,7 +35,7 @@ bool is_regular(const file_descriptor& file) noexcept {
 
 }  // namespace
 
-int open_existing(int directory, const std::string& path, int flags) noexcept {
+int open_past_leases(int directory, const std::string& path, int flags) noexcept {
   // O_NONBLOCK: opening a pipe must not wait for its other end. But of a regular file with a lease,
   // open(2) then answers EAGAIN at once, after it has asked the holder to give the lease back.
   const int opened = open_at(directory, path.c_str(), flags | O_NONBLOCK);

@@ -11,6 +11,6 @@ namespace shale::detail {
 /// until the system takes it away (/proc/sys/fs/lease-break-time, 45 s unless the administrator
 /// changed it).
 /// Returns  a descriptor that the caller closes; -1 if it failed, with the reason in errno
-int open_existing(int directory, const std::string& path, int flags) noexcept;
+int open_past_leases(int directory, const std::string& path, int flags) noexcept;
 
 }  // namespace shale::detail

@@ -157,7 +157,7 @@ storage map_file(const std::string& path, const map_options& options) {
     detail::require_enumerator(options.access, access::copy_on_write, "access");
     detail::require_whole_path(path);
     const int mode = options.access == access::read_write ? O_RDWR : O_RDONLY;
-    file_descriptor file(detail::open_existing(AT_FDCWD, path, mode | O_NOCTTY));
+    file_descriptor file(detail::open_past_leases(AT_FDCWD, path, mode | O_NOCTTY));
     if (!file && errno == EISDIR)
       throw error(errc::invalid_argument, "a directory cannot be mapped",
                   {fmt::format("file {}", path)});
@@ -217,7 +217,7 @@ storage create_file(const std::string& path, std::size_t bytes,
         return mapped;
       }
       if (options.existing == existing_file::refuse || errno != EEXIST) throw_unopened(path, errno);
-      file = file_descriptor(detail::open_existing(AT_FDCWD, target, O_RDWR | O_NOCTTY));
+      file = file_descriptor(detail::open_past_leases(AT_FDCWD, target, O_RDWR | O_NOCTTY));
       if (file) {
         regular_file(file.get(), path);
         detail::awaited_file::appeared(path, file.get());
