@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include "format/bytes/checksum.hpp"
+#include "format/catalog/attributes.hpp"
 #include "format/chunks/chunk_index.hpp"
 #include "format/chunks/chunk_numbers.hpp"
 #include "format/pages/header.hpp"
+#include "format/pages/page.hpp"
 #include "format/pages/root_page.hpp"
 #include "format/pages/superblock.hpp"
 #include "format/recorded_container.hpp"
