@@ -389,8 +389,8 @@ TEST(SegmentHeap, TellsFromWhichAgeOnBlocksHaveSoManyBytes) {
   EXPECT_EQ(heap.age_of_oldest(total, now - 1h).count(), 0) << "blocks that were freed meanwhile";
 }
 
-// Many blocks of one size, each beside a live one. `age_of(number)` says for how many milliseconds a
-// block has been free.
+// Many blocks of one size, each beside a live one. `age_of(number)` says for how many milliseconds
+// a block has been free.
 class FreedBlocks : public testing::Test {
  protected:
   template <class AgeOf>

@@ -91,8 +91,8 @@ class shared_heaps {
     return heap.age_of_oldest(bytes, now);
   }
 
-  // A sweep over the blocks of these ages, until `wanted` dirty bytes are gone. Returns how many are,
-  // at most `wanted`.
+  // A sweep over the blocks of these ages, until `wanted` dirty bytes are gone. Returns how many
+  // are, at most `wanted`.
   std::size_t lose_dirty(segment_heap& heap, std::size_t wanted, pool_clock::time_point now,
                          const decay_ages& ages) noexcept {
     std::size_t lost = 0;
