@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "format/bytes/file_layout.hpp"
 #include "format/catalog/array_name.hpp"
 #include "format/catalog/attributes.hpp"
 #include "shale/error.hpp"
