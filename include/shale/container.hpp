@@ -44,7 +44,7 @@ enum class open_mode : std::uint8_t {
 /// the file stays as it was.
 /// Throws   from every member but `abort`: invalid_argument (moved from; for all but `generation`
 ///          also: the transaction has ended), out_of_memory, io, corrupt (damaged metadata),
-///          out_of_space
+///          out_of_space, unsupported (a call that names an array of a later version)
 /// Threads  every member may be called from any thread. Calls that make, remove or rename arrays
 ///          take turns; different arrays, or different chunks of one, can be written in parallel.
 ///          `commit` waits for writes that have begun, `abort` makes them throw; later ones throw.
@@ -251,8 +251,10 @@ class container {
   std::optional<std::uint64_t> wait_newer(std::uint64_t seen, timeout limit) const;
 
   /// Checks all metadata and all elements of the newest generation. Damage becomes findings, not
-  /// exceptions.
-  /// Cost     reads all bytes of the generation, in parallel
+  /// exceptions. Arrays of later versions are no damage: the result names them.
+  /// Cost     reads all bytes of the generation, in parallel. A damaged or hostile file, whose
+  ///          arrays name the same bytes many times, costs no more: what exceeds the file is not
+  ///          read
   /// Throws   as latest; cancelled
   verification verify() const;
 

@@ -26,6 +26,7 @@ class snapshot {
   std::uint64_t generation() const;
 
   /// The array of that name, or nothing.
+  /// Throws   as every member; unsupported (the array is of a later version)
   std::optional<array> find(std::string_view name) const;
 
   /// The array of that name.
@@ -37,6 +38,8 @@ class snapshot {
   std::vector<std::string> close_names(std::string_view name) const;
 
   /// Up to `limit` names that begin with `prefix` and come after `after`, sorted by their bytes.
+  /// All are UTF-8 without control characters.
+  /// Throws   as every member; corrupt also for a name among them that no array can have
   std::vector<std::string> names(std::string_view prefix = {}, std::string_view after = {},
                                  std::size_t limit = SIZE_MAX) const;
 

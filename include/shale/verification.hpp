@@ -15,7 +15,14 @@ struct finding {
   std::string text;  ///< a description of the damage and its place
 };
 
-/// The result of `verify`. Without findings the generation is sound.
+/// An array that `verify` could not check, because it is of a later version. That is no damage.
+struct unchecked_array {
+  std::string name;
+  error problem;  ///< with the code unsupported
+};
+
+/// The result of `verify`. Without findings the generation is sound, except for the elements of
+/// `unchecked` arrays, which nobody has looked at.
 struct verification {
   std::uint64_t generation = 0;
   std::uint64_t pages = 0;  ///< pages of metadata; a long value counts as one
@@ -30,6 +37,7 @@ struct verification {
   std::uint64_t freed_bytes = 0;
   std::uint64_t free_bytes = 0;  ///< bytes that no generation uses
   std::vector<finding> findings;
+  std::vector<unchecked_array> unchecked;  ///< sorted by the bytes of their names
 };
 
 }  // namespace shale

@@ -11,6 +11,7 @@
 #include "core/enumerator.hpp"
 #include "shale/error.hpp"
 #include "storage/files/file_system_kind.hpp"
+#include "storage/files/opening.hpp"
 #include "storage/files/whole_path.hpp"
 
 namespace shale::interop {
@@ -18,9 +19,8 @@ namespace shale::interop {
 input_file::input_file(const std::string& path, access allowed) : path_(path) {
   detail::require_enumerator(allowed, access::copy_on_write, "access");
   detail::require_whole_path(path);
-  // O_NONBLOCK: if the path is a FIFO, this must be an error and must not wait.
   const int mode = allowed == access::read_write ? O_RDWR : O_RDONLY;
-  descriptor_ = detail::open_descriptor(path, mode | O_NONBLOCK | O_NOCTTY);
+  descriptor_ = detail::file_descriptor(detail::open_past_leases(AT_FDCWD, path, mode | O_NOCTTY));
   if (!descriptor_)
     throw error::from_errno(code_for_errno(errno), "cannot open file", errno, {"file " + path});
   struct stat status {};

@@ -14,6 +14,8 @@
 #include "array/test_support.hpp"
 #include "shale/snapshot.hpp"
 #include "shale/verification.hpp"
+#include "support/bounded.hpp"
+#include "support/lease_holder.hpp"
 
 namespace shale {
 namespace {
@@ -126,6 +128,20 @@ TEST_F(Container, RefusesToBeReplacedByNothing) {
   EXPECT_EQ(code_of([&] { file.begin().replace_by(""); }), errc::invalid_argument);
   EXPECT_NE(test::text_of([&] { file.begin().replace_by(""); }).find("is empty"),
             std::string::npos);
+}
+
+// Leases are those of servers that export the file. They keep nobody from a container for longer
+// than it takes to give them back.
+TEST(Leased, FilesAreOpenedWhenTheirLeaseIsGivenBack) {
+  const test::hang_alarm limit;
+  const test::scratch_directory folder;
+  const std::string path = folder / "leased.shale";
+  container::create(path);
+  for (const open_mode mode : {open_mode::read, open_mode::write}) {
+    const test::lease_holder other(path);
+    if (!other.holds()) GTEST_SKIP() << "this file system grants no leases";
+    EXPECT_EQ(container::open(path, mode).latest().generation(), 1u);
+  }
 }
 
 TEST_F(Container, OpenedForReadingBeginsNothing) {

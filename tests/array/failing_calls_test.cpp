@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <functional>
@@ -19,6 +20,7 @@
 #include "storage/pool/pools/housekeeper.hpp"
 #include "support/bounded.hpp"
 #include "support/failing_calls.hpp"
+#include "support/fork_elsewhere.hpp"
 #include "support/long_run.hpp"
 #include "support/process_footprint.hpp"
 #include "support/scratch_directory.hpp"
@@ -662,6 +664,54 @@ TEST_F(ContainerThatMoves, IsFollowedByATransactionThatBegins) {
     EXPECT_EQ(stored.at({99}), scalar(base));
     EXPECT_EQ(test::findings_of(file), "");
   }
+}
+
+// Reads of a dense array of four whole segments.
+class DenseReading : public BetweenCalls {
+ protected:
+  DenseReading() {
+    transaction change = file_.begin();
+    change.create("a", {.dtype = dtype::float32, .shape = {4 * segment}}).write(expr(values_));
+    change.commit();
+  }
+
+  // Uses the array, while another thread forks before the first call of that name.
+  void use_and_fork_before(std::string_view name, const std::function<tensor(const array&)>& use) {
+    const test::hang_alarm limit;
+    const array stored = file_.latest().at("a");
+    bool forked = false;
+    watch_after(0, [&](std::string_view call) {
+      if (call == name && !forked) forked = test::forks_elsewhere();
+    });
+    const tensor read = use(stored);
+    stop_watching();
+    EXPECT_TRUE(forked);
+    EXPECT_TRUE(equal_bits(read, values_));
+  }
+
+  static constexpr index_t segment = index_t{1} << 18;  // elements
+  const tensor values_ = test::seeded({4 * segment}, 5);
+  container file_ = container::create(path_);
+};
+
+// The system may read all elements then, or all checksums.
+TEST_F(DenseReading, IsNotWaitedForByForks) {
+  use_and_fork_before("fstatfs", [](const array& stored) { return stored.map(); });
+  use_and_fork_before("pread", [](const array& stored) { return stored.read(); });
+}
+
+TEST_F(DenseReading, OfAllPartsLoadsTheChecksumsOnce) {
+  const array stored = file_.latest().at("a");
+  static std::atomic<int> reads = 0;
+  test::run_before_calls([](const char* call) {
+    if (std::string_view(call) == "pread") ++reads;
+  });
+  for (index_t part = 0; part < 4; ++part) {
+    const tensor read = stored.read({{part * segment}, {segment}});
+    EXPECT_TRUE(equal_bits(read, values_.narrow(0, part * segment, segment)));
+  }
+  stop_watching();
+  EXPECT_EQ(reads.load(), 4 + 1);
 }
 
 class FailedSpace : public testing::Test {

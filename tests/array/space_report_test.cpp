@@ -207,6 +207,27 @@ TEST_F(SpaceReport, CountsArraysOfLaterVersionsTogether) {
   EXPECT_EQ(later.free_bytes, before.free_bytes);
 }
 
+// Nothing else uses their bytes, which are live, and that is no contradiction.
+TEST_F(SpaceReport, OfVerifyNamesArraysOfLaterVersionsAndCallsNothingDamaged) {
+  write_new("a", {.dtype = dtype::int32, .shape = {300}}, full({300}, 1));
+  write_new("b", {.dtype = dtype::complex128, .shape = {300}}, full({300}, 1));
+  write_new("c", chunked({300}, {30}), test::counting({300}, dtype::int32));
+  EXPECT_TRUE(file_.verify().unchecked.empty());
+  const std::string copy = directory_ / "later.shale";
+  write_with_unknown_dtype(path_, copy, "b");
+  const container later = container::open(copy);
+  EXPECT_EQ(test::findings_of(later), "");
+  const verification found = later.verify();
+  EXPECT_EQ(found.arrays, 3u);
+  ASSERT_EQ(found.unchecked.size(), 1u);
+  EXPECT_EQ(found.unchecked[0].name, "b");
+  EXPECT_EQ(found.unchecked[0].problem.code(), errc::unsupported);
+  EXPECT_NE(std::string(found.unchecked[0].problem.what()).find(copy), std::string::npos);
+  // Damage of the others is found all the same.
+  test::flip_byte(copy, later.latest().at("c").stored_chunks().at(0).offset);
+  EXPECT_NE(test::findings_of(later).find("'c', chunk 0"), std::string::npos);
+}
+
 TEST_F(SpaceReport, IsRefusedWhereMetadataIsDamaged) {
   write_new("a", chunked({300}, {3}), test::counting({300}, dtype::int32));
   // The index lies after the chunks, in the next pages.

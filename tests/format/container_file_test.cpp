@@ -6,9 +6,11 @@
 
 #include "format/bytes/checksum.hpp"
 #include "format/bytes/generation_set.hpp"
+#include "format/catalog/attributes.hpp"
 #include "format/chunks/chunk_index.hpp"
 #include "format/chunks/chunk_numbers.hpp"
 #include "format/pages/header.hpp"
+#include "format/pages/page.hpp"
 #include "format/pages/root_page.hpp"
 #include "format/pages/superblock.hpp"
 #include "format/recorded_container.hpp"
@@ -318,6 +320,28 @@ TEST_F(ContainerFile, TakesOnlyExtentsThatItGave) {
   // The transaction still works after these errors.
   change.commit();
   EXPECT_EQ(test::unsound(container.latest()).find("two things"), std::string::npos);
+}
+
+// Attributes may be nearly as long as a value of the catalog, and each extent takes 16 bytes of it.
+TEST_F(ContainerFile, RefusesRecordsThatTheCatalogHasNoRoomFor) {
+  constexpr std::size_t pages = 4200;
+  transaction change = container.begin(at_once);
+  array_record record = dense_record("d", pages * page_bytes);
+  for (std::size_t page = 0; page < pages; ++page)
+    record.dense().extents.push_back(change.allocate(page_bytes));
+  change.put(record);
+  record.attributes = {{"k", std::string(attributes_bytes_max - 49, 'x')}};
+  EXPECT_EQ(code_of([&] { change.put(record); }), errc::invalid_argument);
+  // A name may take what extents have left.
+  record.attributes[0].second.resize(value_bytes_max - 16 * pages - 1000);
+  change.put(record);
+  EXPECT_EQ(code_of([&] { change.rename("d", std::string(1024, 'n')); }), errc::invalid_argument);
+  record.attributes.clear();
+  change.put(record);
+  // The transaction still works after these errors.
+  change.commit();
+  EXPECT_EQ(container.latest().find("d")->dense().extents, record.dense().extents);
+  EXPECT_EQ(test::unsound(container.latest()), "");
 }
 
 TEST_F(ContainerFile, SharesTheRestOfADenseArrayWithOlderGenerations) {

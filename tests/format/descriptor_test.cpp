@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "format/bytes/file_layout.hpp"
 #include "format/catalog/array_name.hpp"
 #include "format/catalog/attributes.hpp"
 #include "shale/error.hpp"
@@ -120,6 +121,18 @@ TEST(Descriptor, ThatContradictsItselfIsRefusedByWritersAndReaders) {
     EXPECT_EQ(test::code_of(read), errc::corrupt) << test::text_of(read);
     EXPECT_NE(test::text_of(read).find(why), std::string::npos) << test::text_of(read);
   }
+}
+
+// A list of extents may name one page many times, but no more bytes than the file has.
+TEST(Descriptor, WhoseExtentsExceedTheFileIsCorrupt) {
+  array_record record = chunked_record({18 * 512});  // of 8 bytes each: 18 pages
+  record.layout =
+      dense_layout{std::vector<extent>(18, extent{16 * page_bytes, page_bytes}), {}, {}};
+  const std::vector<std::byte> bytes = encode_descriptor(record);
+  EXPECT_EQ(decode_descriptor(bytes, 18 * page_bytes).dense().extents.size(), 18u);
+  const auto read = [&] { static_cast<void>(decode_descriptor(bytes, 18 * page_bytes - 1)); };
+  EXPECT_EQ(test::code_of(read), errc::corrupt);
+  EXPECT_NE(test::text_of(read).find("longer than the file"), std::string::npos);
 }
 
 // Found by fuzzing: FlatBuffers does not verify the alignment of a vector's elements.

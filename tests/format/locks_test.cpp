@@ -196,6 +196,20 @@ TEST_F(RealLocks, APosixLocksProcessIsNamed) {
   EXPECT_TRUE(says(text, "process " + std::to_string(other.pid()) + " (python3)")) << text;
 }
 
+// A process of another user may call itself what it likes, and root may read the message.
+TEST_F(RealLocks, ProcessesAreNamedWithoutControlCharacters) {
+  test::child_process other(
+      "/usr/bin/python3",
+      {"-c",
+       "import fcntl,sys\nopen('/proc/self/comm','wb').write(b'a\\x1b[2Jb\\xff')\n"
+       "f=open(sys.argv[1],'r+')\nfcntl.lockf(f,fcntl.LOCK_EX,1,2**60)\n"
+       "print('locked',flush=True)\nsys.stdin.readline()",
+       path});
+  ASSERT_EQ(other.read_line(), "locked");
+  const std::string text = text_of([&] { container.begin(at_once); });
+  EXPECT_TRUE(says(text, "process " + std::to_string(other.pid()) + " (a\\x1b[2Jb\\xff)")) << text;
+}
+
 TEST_F(RealLocks, PinsOfImpossibleGenerationsAreIgnored) {
   {
     const stranger other(path, F_RDLCK, pin_locks + 1'000'000, 1);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <random>
 
 #include "format/chunks/chunk_index.hpp"
 #include "format/container/space_use.hpp"
@@ -152,6 +153,79 @@ TEST_F(Contradiction, OfAnArrayWithoutAName) {
   std::copy(changed.bytes().begin(), changed.bytes().end(),
             bytes_.begin() + static_cast<std::ptrdiff_t>(offset));
   expect_finding("catalog");
+}
+
+TEST_F(Contradiction, OfAnArrayWhoseNameIsNone) {
+  superblock_sector sector;
+  std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(superblock_offsets[1]), sector.size(),
+              sector.begin());
+  const std::uint64_t root = valid(sector, uuid{}, 1).value().root.offset;
+  const std::uint64_t catalog = load_page_ref(&bytes_[root + 32]).offset;
+  // The slot says where the first cell is; its key comes behind two lengths.
+  const std::size_t key = catalog + fuzz::number_at<std::uint16_t>(bytes_, catalog + 32) + 4;
+  ASSERT_EQ(bytes_[key], std::byte{'a'});
+  bytes_[key] = std::byte{0x1b};
+  const std::string all = findings();
+  EXPECT_NE(all.find("array '\\x1b'"), std::string::npos) << all;
+  EXPECT_EQ(all.find('\x1b'), std::string::npos) << "a terminal would obey";
+
+  fuzz::content changed = bytes_;
+  checksums_->correct(changed);
+  recording_file_system files({{path, changed}});
+  const generation_view view = container_file::open(files, path, open_access::read).latest();
+  EXPECT_EQ(test::code_of([&] { static_cast<void>(view.list()); }), errc::corrupt);
+  EXPECT_EQ(view.list("d"), std::vector<std::string>{"d"});
+}
+
+// The index of an array names one long chunk in place of many short ones.
+TEST(HostileIndex, MakesVerifyReadNoMoreThanTheFile) {
+  constexpr std::uint64_t chunks = 24;
+  array_record record = test::chunked_record("a");
+  record.shape = {chunks * 16'384};
+  record.chunked().chunk_shape = {16'384};
+  const codec coder(record.chunked().stages, record.dtype);
+  std::vector<std::byte> noise(chunk_bytes(record));
+  std::mt19937 random(1);
+  for (std::byte& byte : noise) byte = static_cast<std::byte>(random());
+
+  recording_file_system sound;
+  container_file container = container_file::create(sound, path, {.id = uuid{}});
+  transaction change = container.begin(at_once);
+  change.put(record);
+  for (std::uint64_t number = 0; number < chunks; ++number) {
+    const std::vector<std::byte> zeros(noise.size());
+    test::store_chunk(change, "a", number,
+                      coder.encode(number == 0 ? noise : zeros, codec_workspace::of_this_thread()));
+  }
+  change.commit();
+  fuzz::content bytes = sound.now().at(path);
+  const fuzz::checksums sums(bytes);
+  const generation_view before = container.latest();
+  const auto stored_entry = [&](std::uint64_t number) {
+    return encode_chunk_entry(before.find_chunk(*before.find("a"), number).value());
+  };
+  for (std::uint64_t number = 1; number < chunks; ++number) {
+    const auto entry = stored_entry(number);
+    const auto found = std::search(bytes.begin(), bytes.end(), entry.begin(), entry.end());
+    ASSERT_NE(found, bytes.end());
+    std::ranges::copy(stored_entry(0), found);
+  }
+  sums.correct(bytes);
+
+  recording_file_system files({{path, bytes}});
+  container_file hostile = container_file::open(files, path, open_access::read);
+  verifier work(hostile.latest());
+  std::uint64_t to_read = 0;
+  work.check_metadata([&](verify_task&& task) {
+    for (const extent& piece : task.pieces) to_read += piece.bytes;
+  });
+  EXPECT_GT(to_read, 0u);
+  EXPECT_LE(to_read, bytes.size());
+  std::string all;
+  for (const finding& found : work.finish().findings) all += found.text + "\n";
+  EXPECT_NE(all.find("more bytes are in use than the generation has"), std::string::npos) << all;
+  EXPECT_NE(all.find("two things use bytes"), std::string::npos) << all;
+  EXPECT_EQ(test::code_of([&] { space_use(hostile.latest(), {}); }), errc::corrupt);
 }
 
 TEST_F(Contradiction, OfALiveRangeThatIsTooShort) {

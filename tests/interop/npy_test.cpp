@@ -13,6 +13,8 @@
 #include "interop/test_support.hpp"
 #include "shale/executor.hpp"
 #include "shale/unfinished_file.hpp"
+#include "support/bounded.hpp"
+#include "support/lease_holder.hpp"
 
 namespace shale {
 namespace {
@@ -30,6 +32,15 @@ TEST(Npy, IsMappedNotCopied) {
   EXPECT_FALSE(read.writable());
   EXPECT_EQ(read.storage().file_offset(), inspect_npy(files / "a.npy").data_offset);
   EXPECT_TRUE(equal_bits(read, values));
+}
+
+TEST(NpyLeased, IsReadWhenTheLeaseIsGivenBack) {
+  const test::hang_alarm limit;
+  const scratch_directory files;
+  write_npy(files / "a.npy", tensor::zeros({4}, dtype::int32));
+  const test::lease_holder other(files / "a.npy");
+  if (!other.holds()) GTEST_SKIP() << "this file system grants no leases";
+  EXPECT_EQ(read_npy(files / "a.npy").shape(), dims{4});
 }
 
 TEST(Npy, CopyOnWriteLeavesTheFileAlone) {

@@ -20,6 +20,7 @@
 #include "support/bounded.hpp"
 #include "support/failing_calls.hpp"
 #include "support/failures.hpp"
+#include "support/fork_elsewhere.hpp"
 #include "support/process_footprint.hpp"
 #include "support/scratch_directory.hpp"
 
@@ -177,7 +178,7 @@ TEST_P(FailingMapping, WithoutSpaceEverAfter) {
 
 TEST_P(FailingMapping, WithAnInterruptionOnce) {
   fail_each(failing::once, EINTR, [&](const outcome& went, const std::string& failed) {
-    for (const char* const repeated : {"open", "fallocate", "close"})
+    for (const char* const repeated : {"open", "openat", "fallocate", "close"})
       if (failed == repeated) return !went.code.has_value();
     // A sync is not repeated after EINTR. The system never interrupts the other calls.
     return !went.code || names_file(went) || failed == "mmap";
@@ -362,6 +363,26 @@ TEST(FailingGrowth, IsAnErrorWhereEachAttemptIsInterrupted) {
     bytes.grow(300'000);
     EXPECT_EQ(std::filesystem::file_size(path), 300'000U);
   });
+}
+
+// Reserving space may take long, for example where the system fills the file with zeros.
+TEST(FailingGrowth, IsNotWaitedForByForks) {
+  const test::hang_alarm limit;
+  const test::scratch_directory folder;
+  storage grown = create_file(folder / "grown", some_bytes, {.reserve_bytes = more_bytes});
+  fill(grown, 'o');
+  static bool forked = false;
+  test::run_before_calls([](const char* called) {
+    if (std::string_view(called) != "fallocate") return;
+    test::run_before_calls(nullptr);
+    forked = test::forks_elsewhere();
+  });
+  grown.grow(more_bytes);
+  test::run_before_calls(nullptr);
+  EXPECT_TRUE(forked);
+  EXPECT_EQ(grown.size_bytes(), more_bytes);
+  EXPECT_EQ(grown.data()[some_bytes - 1], std::byte{'o'});
+  EXPECT_EQ(grown.data()[more_bytes - 1], std::byte{0});
 }
 
 TEST(LeavingTogether, TakesACountedSegmentsNameAway) {

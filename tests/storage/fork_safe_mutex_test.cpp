@@ -16,8 +16,10 @@
 
 #include "storage/system/fork_handlers.hpp"
 #include "storage/system/fork_safe_mutex.hpp"
+#include "storage/system/long_turn.hpp"
 #include "support/allocation_turns.hpp"
 #include "support/bounded.hpp"
+#include "support/fork_elsewhere.hpp"
 
 namespace shale::detail {
 namespace {
@@ -82,6 +84,42 @@ TEST(ForkSafeMutex, MayBeHeldByTheThreadThatForks) {
   lock.unlock();
   EXPECT_TRUE(mutex.try_lock());
   mutex.unlock();
+}
+
+TEST(LongTurn, BelongsToOneThreadAtATime) {
+  const test::hang_alarm limit;
+  long_turn turn;
+  long count = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int k = 0; k < 4; ++k)
+      threads.push_back(test::running_thread([&] {
+        for (int i = 0; i < 20'000; ++i) {
+          const std::lock_guard lock(turn);
+          ++count;
+        }
+      }));
+  }
+  EXPECT_EQ(count, 4 * 20'000);
+}
+
+TEST(LongTurn, DelaysNoForkAndIsFreeInTheChild) {
+  const test::hang_alarm limit;
+  long_turn turn;
+  const std::lock_guard lock(turn);
+  EXPECT_TRUE(test::forks_elsewhere());
+  int status = -1;
+  std::thread([&] {
+    status = status_of_child([&] {
+      turn.lock();  // of a thread that the child does not have
+      turn.unlock();
+      turn.lock();
+      const bool grandchild_has_it = status_of_child([&] { return turn.lock(), true; }) == 0;
+      turn.unlock();
+      return grandchild_has_it;
+    });
+  }).join();
+  EXPECT_EQ(status, 0);
 }
 
 // The handlers that were called, as letters.

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
@@ -20,6 +21,7 @@
 
 #include "storage/pool/heap/block_supply.hpp"
 #include "storage/pool/heap/block_table.hpp"
+#include "storage/pool/heap/shared_heaps.hpp"
 #include "storage/pool/heap/size_bins.hpp"
 #include "support/long_run.hpp"
 #include "support/system_page.hpp"
@@ -230,6 +232,13 @@ class modelled_heap {
     for (auto steps = random() % 4; steps > 0 && heap.age(cursor, now, ages); --steps) {
     }
   }
+  void age_oldest() {
+    const auto oldest = only_lazy_from(heap.age_of_oldest(1, now));
+    std::byte* address = nullptr;
+    const std::size_t before = heap.dirty_bytes();
+    while (before > 0 && heap.dirty_bytes() == before) ASSERT_TRUE(heap.age(address, now, oldest));
+    cursor = address;
+  }
   void age_all() {
     std::byte* address = nullptr;
     while (heap.age(address, now + ages.lazy, ages)) {
@@ -295,7 +304,7 @@ TEST_P(SegmentHeapOf, KeepsItsAccountsOverRandomSequences) {
       else if (action < 26 && !tested.live.empty()) tested.free_any();
       else if (action < 28) tested.age_some();
       else if (action < 29) tested.now += std::chrono::milliseconds(random() % 12'000);
-      else if (action < 30) tested.heap.age_oldest();
+      else if (action < 30) tested.age_oldest();
       else if (action == 30 && random() % 8 == 0) tested.age_all();
       else if (action == 31 && random() % 8 == 0) tested.heap.trim();
       tested.expect_accounts();
@@ -344,8 +353,92 @@ TEST(SegmentHeap, HandsOutWhatIsDirtyIfAsked) {
   EXPECT_EQ(heap.reuse_dirty(mib, 64)->address, last);
   // Memory that the system may take is not certainly resident.
   heap.free(*second, memory_state::dirty, now);
-  EXPECT_TRUE(heap.age_oldest());
+  std::byte* cursor = nullptr;
+  while (heap.age(cursor, now, only_lazy_from(heap.age_of_oldest(1, now)))) {
+  }
   EXPECT_EQ(heap.reuse_dirty(unit, 64), nullptr);
+}
+
+// Compares with a walk over the blocks in the order of their ages.
+TEST(SegmentHeap, TellsFromWhichAgeOnBlocksHaveSoManyBytes) {
+  memory_quota quota{0};
+  segment_heap heap(quota, segment_heap::cutting::to_size);
+  const auto now = pool_clock::now();
+  std::mt19937_64 random(1);
+  std::map<std::int64_t, std::size_t, std::greater<>> dirty_bytes;  // by the age in milliseconds
+  std::vector<segment_heap::block*> blocks;
+  for (int i = 0; i < 100; ++i) {
+    blocks.push_back(heap.allocate((1 + random() % 7) * unit, 64, now).found);
+    heap.allocate(unit, 64, now);
+  }
+  std::size_t total = 0;
+  for (auto* const block : blocks) {
+    const auto age = static_cast<std::int64_t>(random() % ages_told_apart_ms);
+    dirty_bytes[age] += block->bytes;
+    total += block->bytes;
+    heap.free(*block, memory_state::dirty, now - std::chrono::milliseconds(age) - 300us);
+  }
+  for (const std::size_t wanted : {unit, total / 7, total / 2, total - unit, total}) {
+    std::size_t found = 0;
+    auto oldest = dirty_bytes.begin();
+    while ((found += oldest->second) < wanted) ++oldest;
+    EXPECT_EQ(heap.age_of_oldest(wanted, now).count(), oldest->first) << wanted;
+  }
+  EXPECT_EQ(heap.age_of_oldest(total + 1, now).count(), 0);
+  EXPECT_EQ(heap.age_of_oldest(1, now + 1h).count(), std::int64_t{ages_told_apart_ms} - 1);
+  EXPECT_EQ(heap.age_of_oldest(total, now - 1h).count(), 0) << "blocks that were freed meanwhile";
+}
+
+// Many blocks of one size, each beside a live one. `age_of(number)` says for how many milliseconds
+// a block has been free.
+class FreedBlocks : public testing::Test {
+ protected:
+  template <class AgeOf>
+  void free_blocks(int count, AgeOf age_of) {
+    const shared_heaps::hold held(heaps_);
+    for (int i = 0; i < count; ++i) {
+      freed_.push_back(held.segments().allocate(bytes, 64, now_).found);
+      held.segments().allocate(bytes, 64, now_);
+    }
+    for (int i = 0; i < count; ++i)
+      held.segments().free(*freed_[static_cast<std::size_t>(i)], memory_state::dirty,
+                           now_ - std::chrono::milliseconds(age_of(i)));
+  }
+  bool is_dirty(std::size_t number) const { return freed_[number]->memory == memory_state::dirty; }
+  std::size_t count_dirty() const {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < freed_.size(); ++i) count += is_dirty(i) ? 1 : 0;
+    return count;
+  }
+
+  static constexpr std::size_t bytes = 64 * kib;
+  const pool_clock::time_point now_ = pool_clock::now();
+  memory_quota quota_{0};
+  shared_heaps heaps_{quota_};
+  std::vector<segment_heap::block*> freed_;
+};
+
+TEST_F(FreedBlocks, LoseMemoryOldestFirstUntilTheExcessIsGone) {
+  free_blocks(400, [](int number) { return number; });
+  heaps_.age_oldest(0, now_);
+  EXPECT_EQ(count_dirty(), 400u);
+  heaps_.age_oldest(100 * bytes, now_);
+  EXPECT_EQ(count_dirty(), 300u);
+  EXPECT_TRUE(is_dirty(299));
+  EXPECT_FALSE(is_dirty(300));
+  heaps_.age_oldest(100 * bytes + 1, now_);
+  EXPECT_EQ(count_dirty(), 199u);
+  EXPECT_TRUE(is_dirty(198));
+  heaps_.age_oldest(10'000 * bytes, now_);
+  EXPECT_EQ(count_dirty(), 0u);
+  EXPECT_EQ(shared_heaps::hold(heaps_).dirty_bytes(), 0u);
+}
+
+TEST_F(FreedBlocks, OfOneMillisecondLoseMemoryAfterOlderOnes) {
+  free_blocks(100, [](int number) { return number == 99 ? 6 : 5; });
+  heaps_.age_oldest(10 * bytes, now_);
+  EXPECT_EQ(count_dirty(), 90u);
+  EXPECT_FALSE(is_dirty(99));
 }
 
 // The search looks at some of the blocks that may contain an aligned part, and then at one that

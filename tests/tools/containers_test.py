@@ -920,6 +920,12 @@ class Containers(ShaleCase):
                        told("du", "--json", "c.shale").json()["arrays"]):
             self.assertEqual([array["name"] for array in arrays], ["a", "b", "c"])
             self.assertEqual([array.get("code") for array in arrays], [None, "unsupported", None])
+        found = told("verify", "--json", "c.shale").json()
+        self.assertEqual((found["sound"], found["findings"], found["arrays"]), (True, [], 3))
+        self.assertEqual([(array["name"], array["code"]) for array in found["unchecked"]],
+                         [("b", "unsupported")])
+        self.assertEqual(told("verify", "c.shale").out.splitlines()[-2:],
+                         ["not checked: 1 array of a later version", "sound otherwise"])
         listed = told("ls", "--chunks", "--json", "c.shale").json()
         self.assertEqual([len(array.get("stored_chunks", ())) for array in listed], [8, 0, 8])
         told("ls", "--chunks", "c.shale:b")

@@ -40,6 +40,11 @@ nlohmann::json to_json(const std::string& file, const verification& found, doubl
   nlohmann::json findings = nlohmann::json::array();
   for (const finding& damage : found.findings)
     findings.push_back({{"code", name(damage.code)}, {"text", damage.text}});
+  nlohmann::json unchecked = nlohmann::json::array();
+  for (const unchecked_array& array : found.unchecked)
+    unchecked.push_back({{"name", array.name},
+                         {"code", name(array.problem.code())},
+                         {"problem", array.problem.what()}});
   return {{"file", file},
           {"sound", found.findings.empty()},
           {"generation", found.generation},
@@ -53,7 +58,8 @@ nlohmann::json to_json(const std::string& file, const verification& found, doubl
             {"free_bytes", found.free_bytes},
             {"file_bytes", file_bytes(file)}}},
           {"seconds", seconds},
-          {"findings", std::move(findings)}};
+          {"findings", std::move(findings)},
+          {"unchecked", std::move(unchecked)}};
 }
 
 void print(const std::string& file, const verification& found) {
@@ -81,8 +87,12 @@ void print(const std::string& file, const verification& found) {
     print_data(fmt::format("\n{}", space.to_string()));
   }
   print_data("\n");
+  const std::size_t later = found.unchecked.size();
+  if (later > 0)
+    print_data(
+        fmt::format("not checked: {} array{} of a later version\n", later, later == 1 ? "" : "s"));
   if (found.findings.empty()) {
-    print_data("sound\n");
+    print_data(later == 0 ? "sound\n" : "sound otherwise\n");
     return;
   }
   print_data(
@@ -107,7 +117,10 @@ int run(const verify_options& options) {
       note(fmt::format("{} in {}: {}", format_bytes(found.data_bytes), format_seconds(cost.seconds),
                        format_rate(found.data_bytes, cost.seconds)));
   }
-  return found.findings.empty() ? exit_yes : exit_differ;
+  for (const unchecked_array& array : found.unchecked)
+    note(fmt::format("shale: {}", array.problem.what()));
+  if (!found.findings.empty()) return exit_differ;
+  return found.unchecked.empty() ? exit_yes : exit_unsupported;
 }
 
 }  // namespace
@@ -124,6 +137,8 @@ void add_verify(command_line& line) {
       "generation. Freed bytes belonged to older generations: later writes reuse them after the\n"
       "last reader of those generations has finished. The generation before the newest is kept\n"
       "for one more write, in case of a crash. The next write can use free bytes.\n"
+      "An array of a later version cannot be checked. That is no damage: a message names it,\n"
+      "and the exit code is 5 if nothing else was found.\n"
       "\n"
       "Examples:\n"
       "  shale verify survey.shale && echo sound\n"

@@ -167,7 +167,8 @@ void copy_dense(const dense_places& places, const std::vector<std::uint64_t>& su
 }
 
 void read_dense(const format::generation_view& view, const format::array_record& record,
-                const std::string& label, std::uint64_t offset, const tensor& into, executor& on) {
+                const std::string& label, std::uint64_t offset, const tensor& into,
+                const std::function<std::span<const std::uint64_t>()>& sums, executor& on) {
   const std::uint64_t bytes = into.size_bytes();
   if (bytes == 0) return;
   const std::uint64_t end = offset + bytes;
@@ -177,9 +178,8 @@ void read_dense(const format::generation_view& view, const format::array_record&
   // The checksums of the segments that lie completely inside the range.
   const std::uint64_t first_whole = ceil_div(offset, dense_segment_bytes);
   const std::uint64_t end_whole = end == total ? first + count : end / dense_segment_bytes;
-  std::vector<std::uint64_t> sums;
-  if (first_whole < end_whole)
-    sums = view.dense_checksums(record, first_whole, end_whole - first_whole);
+  std::span<const std::uint64_t> known;
+  if (first_whole < end_whole) known = sums();
   auto* const target = const_cast<std::byte*>(into.data());
   const dense_places places(record.dense().extents);
   parallel::parallel_for_tiles(on, static_cast<index_t>(count), [&](index_t number, int) {
@@ -191,9 +191,8 @@ void read_dense(const format::generation_view& view, const format::array_record&
     read_pieces(places, begin, part, [&](std::uint64_t position, format::bytes_span span) {
       view.read(position, span);
     });
-    if (sums.empty() || segment < first_whole || segment >= end_whole) return;
-    require_sum(places, label, segment, part,
-                sums[static_cast<std::size_t>(segment - first_whole)]);
+    if (known.empty() || segment < first_whole || segment >= end_whole) return;
+    require_sum(places, label, segment, part, known[static_cast<std::size_t>(segment)]);
   });
 }
 

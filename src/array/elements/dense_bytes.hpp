@@ -70,9 +70,12 @@ void copy_dense(const dense_places& places, const std::vector<std::uint64_t>& su
                 const byte_reader& read, const byte_writer& write, int descriptor, executor& on);
 
 /// Reads bytes [offset, offset + into.size_bytes()) of an array into a contiguous tensor, in
-/// parallel. Segments that lie completely inside the range are compared with their checksums.
-/// Throws   corrupt naming the segment, io
+/// parallel. Segments that lie completely inside the range are compared with their checksums:
+/// `sums` is called if there are such segments, and returns one for each segment of the array, or
+/// none.
+/// Throws   corrupt naming the segment, io, what `sums` throws
 void read_dense(const format::generation_view& view, const format::array_record& record,
-                const std::string& label, std::uint64_t offset, const tensor& into, executor& on);
+                const std::string& label, std::uint64_t offset, const tensor& into,
+                const std::function<std::span<const std::uint64_t>()>& sums, executor& on);
 
 }  // namespace shale::arrays

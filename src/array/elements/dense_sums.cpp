@@ -4,8 +4,7 @@
 #include <atomic>
 #include <list>
 #include <mutex>
-#include <optional>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "array/elements/dense_bytes.hpp"
@@ -87,64 +86,66 @@ class comparisons {
 // Constructed at program start, so that no fork happens while another thread constructs it.
 [[maybe_unused]] const comparisons& made_at_load = comparisons::of_process();
 
-class dense_sums final : public detail::stored_sums {
- public:
-  dense_sums(const format::generation_view& view, const format::array_record& record,
-             std::string label)
-      : view_(view), record_(record), label_(std::move(label)) {}
-
-  void compare(byte_range range) override {
-    load();
-    const std::uint64_t total = format::array_bytes(record_);
-    const std::uint64_t end =
-        ceil_div<std::uint64_t>(range.offset + range.bytes, dense_segment_bytes);
-    storage buffer;
-    for (std::uint64_t segment = range.offset / dense_segment_bytes; segment < end; ++segment) {
-      if (compared_->has(segment)) continue;
-      if (!buffer) buffer = storage::allocate(dense_segment_bytes);
-      const std::uint64_t offset = segment * dense_segment_bytes;
-      const format::bytes_span bytes{
-          buffer.data(), static_cast<std::size_t>(std::min(dense_segment_bytes, total - offset))};
-      read_pieces(*places_, offset, bytes, [&](std::uint64_t position, format::bytes_span into) {
-        view_.read(position, into);
-      });
-      require_sum(*places_, label_, segment, bytes, sums_[static_cast<std::size_t>(segment)]);
-      compared_->add(segment);
-    }
-  }
-
- private:
-  // Reads the sums once. A failed read is tried again by the next call.
-  void load() {
-    if (loaded_.load(std::memory_order_acquire)) return;
-    const std::lock_guard lock(loading_);
-    if (loaded_.load(std::memory_order_relaxed)) return;
-    sums_ = view_.dense_checksums(record_);
-    const auto& dense = record_.dense();
-    places_.emplace(dense.extents);
-    compared_ = comparisons::of_process().segments_of(
-        {view_.container(), view_.file(),
-         format::checksum_metadata(std::as_bytes(std::span(dense.extents))),
-         format::array_bytes(record_), dense.checksums_checksum},
-        sums_.size());
-    loaded_.store(true, std::memory_order_release);
-  }
-
-  const format::generation_view view_;
-  const format::array_record record_;
-  const std::string label_;
-  detail::fork_safe_mutex loading_;
-  std::atomic<bool> loaded_ = false;
-  std::vector<std::uint64_t> sums_;
-  std::optional<dense_places> places_;
-  std::shared_ptr<compared_segments> compared_;
-};
-
 }  // namespace
 
-std::shared_ptr<detail::stored_sums> sums_of(const format::generation_view& view,
-                                             const format::array_record& record,
-                                             const std::string& label) {
+struct dense_sums::loaded_sums {
+  std::vector<std::uint64_t> sums;
+  dense_places places;
+  std::shared_ptr<compared_segments> compared;
+};
+
+dense_sums::dense_sums(const format::generation_view& view, const format::array_record& record,
+                       std::string label)
+    : view_(view), record_(record), label_(std::move(label)) {}
+
+dense_sums::~dense_sums() = default;
+
+// Reads the sums once. A failed read is tried again by the next call. A forked child finds them
+// whole, or not at all.
+const dense_sums::loaded_sums& dense_sums::load() {
+  if (const loaded_sums* const ready = loaded_.load(std::memory_order_acquire)) return *ready;
+  const std::lock_guard turn(loading_);
+  if (const loaded_sums* const ready = loaded_.load(std::memory_order_relaxed)) return *ready;
+  std::vector<std::uint64_t> sums = view_.dense_checksums(record_);
+  const auto& dense = record_.dense();
+  auto compared = comparisons::of_process().segments_of(
+      {view_.container(), view_.file(),
+       format::checksum_metadata(std::as_bytes(std::span(dense.extents))),
+       format::array_bytes(record_), dense.checksums_checksum},
+      sums.size());
+  std::unique_ptr<const loaded_sums> made(
+      new loaded_sums{std::move(sums), dense_places(dense.extents), std::move(compared)});
+  const detail::critical_section whole;
+  owned_ = std::move(made);
+  loaded_.store(owned_.get(), std::memory_order_release);
+  return *owned_;
+}
+
+std::span<const std::uint64_t> dense_sums::all() { return load().sums; }
+
+void dense_sums::compare(byte_range range) {
+  const loaded_sums& known = load();
+  const std::uint64_t total = format::array_bytes(record_);
+  const std::uint64_t end =
+      ceil_div<std::uint64_t>(range.offset + range.bytes, dense_segment_bytes);
+  storage buffer;
+  for (std::uint64_t segment = range.offset / dense_segment_bytes; segment < end; ++segment) {
+    if (known.compared->has(segment)) continue;
+    if (!buffer) buffer = storage::allocate(dense_segment_bytes);
+    const std::uint64_t offset = segment * dense_segment_bytes;
+    const format::bytes_span bytes{
+        buffer.data(), static_cast<std::size_t>(std::min(dense_segment_bytes, total - offset))};
+    read_pieces(known.places, offset, bytes, [&](std::uint64_t position, format::bytes_span into) {
+      view_.read(position, into);
+    });
+    require_sum(known.places, label_, segment, bytes,
+                known.sums[static_cast<std::size_t>(segment)]);
+    known.compared->add(segment);
+  }
+}
+
+std::shared_ptr<dense_sums> sums_of(const format::generation_view& view,
+                                    const format::array_record& record, const std::string& label) {
   if (record.dense().checksums.bytes == 0) return nullptr;
   return std::make_shared<dense_sums>(view, record, label);
 }

@@ -1,20 +1,50 @@
-// Compares segments of mapped dense arrays with their stored checksums. The process remembers which
-// segments it has compared, so that each is compared once.
+// The stored checksums of a dense array of a generation, read once. Segments of mapped arrays are
+// compared with them. The process remembers which segments it has compared, so that each is
+// compared once.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "format/generations/generation_view.hpp"
 #include "storage/blocks/stored_sums.hpp"
+#include "storage/system/long_turn.hpp"
 
 namespace shale::arrays {
 
+/// Cost     the first call of a member reads all of the array's checksums (8 bytes per segment)
+/// Threads  every member may be called from any thread
+class dense_sums final : public detail::stored_sums {
+ public:
+  dense_sums(const format::generation_view& view, const format::array_record& record,
+             std::string label);
+  ~dense_sums() override;
+
+  void compare(byte_range range) override;
+
+  /// The checksums of all segments, themselves verified.
+  /// Throws   corrupt, io: then the next call tries again
+  /// Lifetime as long as this object
+  std::span<const std::uint64_t> all();
+
+ private:
+  struct loaded_sums;
+  const loaded_sums& load();
+
+  const format::generation_view view_;
+  const format::array_record record_;
+  const std::string label_;
+  detail::long_turn loading_;
+  std::unique_ptr<const loaded_sums> owned_;
+  std::atomic<const loaded_sums*> loaded_ = nullptr;
+};
+
 /// The checksums that a mapping of the array in a pinned generation carries; null if the array has
 /// none.
-/// Cost     the first comparison reads all of the array's checksums (8 bytes per segment)
-std::shared_ptr<detail::stored_sums> sums_of(const format::generation_view& view,
-                                             const format::array_record& record,
-                                             const std::string& label);
+std::shared_ptr<dense_sums> sums_of(const format::generation_view& view,
+                                    const format::array_record& record, const std::string& label);
 
 }  // namespace shale::arrays

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "array/elements/dense_bytes.hpp"
-#include "array/elements/dense_sums.hpp"
 #include "array/handles/array_implementation.hpp"
 #include "array/specification/specification.hpp"
 #include "core/allocating.hpp"
@@ -86,14 +85,29 @@ array::implementation::implementation(arrays::shared_transaction& owner,
 
 std::string array::implementation::label() const { return label_of(record.name, path); }
 
+std::shared_ptr<arrays::dense_sums> array::implementation::checksums() {
+  const std::lock_guard lock(mutex);
+  if (!sums) sums = arrays::sums_of(*view, record, label());
+  return sums;
+}
+
 void array::implementation::compare_checksums(byte_range range) {
-  std::shared_ptr<detail::stored_sums> known;
-  {
-    const std::lock_guard lock(mapping);
-    if (!sums) sums = arrays::sums_of(*view, record, label());
-    known = sums;
-  }
-  if (known) known->compare(range);
+  if (const auto known = checksums()) known->compare(range);
+}
+
+storage array::implementation::mapped_bytes() {
+  const auto present = [&] {
+    const std::lock_guard lock(mutex);
+    return mapped;
+  };
+  if (storage known = present()) return known;
+  const std::lock_guard turn(mapping);
+  if (storage known = present()) return known;
+  storage made = with_context([&] { return "map " + label(); },
+                              [&] { return arrays::map_dense(*view, record, path, checksums()); });
+  const std::lock_guard lock(mutex);
+  mapped = made;
+  return made;
 }
 
 tensor array::implementation::dense() {
@@ -103,12 +117,7 @@ tensor array::implementation::dense() {
                           return tensor(writer->bytes_of(*written).as_read_only(), record.dtype,
                                         layout(record.shape));
                         });
-  const std::lock_guard lock(mapping);
-  if (!mapped && view && !sums) sums = arrays::sums_of(*view, record, label());
-  if (!mapped && view)
-    with_context([&] { return "map " + label(); },
-                 [&] { mapped = arrays::map_dense(*view, record, path, sums); });
-  return tensor(mapped, record.dtype, layout(record.shape));
+  return tensor(mapped_bytes(), record.dtype, layout(record.shape));
 }
 
 void array::implementation::require_stored_chunks() const {
@@ -206,7 +215,10 @@ void array::implementation::read(const region& part, const tensor& result, execu
       compare_checksums({range->offset, 1});
       compare_checksums({range->offset + range->bytes - 1, 1});
     }
-    arrays::read_dense(*view, record, label(), range->offset, result, on);
+    const auto known = checksums();
+    arrays::read_dense(
+        *view, record, label(), range->offset, result,
+        [&] { return known ? known->all() : std::span<const std::uint64_t>(); }, on);
   } else {
     const tensor from = detail::narrowed(dense(), part);
     parallel::copy_elements(result, from, on);

@@ -6,13 +6,14 @@
 #include <string>
 
 #include "array/elements/chunk_tiles.hpp"
+#include "array/elements/dense_sums.hpp"
 #include "array/transaction/shared_transaction.hpp"
 #include "format/generations/generation_view.hpp"
 #include "parallel/sources/axis_map.hpp"
 #include "shale/array.hpp"
 #include "shale/storage.hpp"
-#include "storage/blocks/stored_sums.hpp"
 #include "storage/system/fork_safe_mutex.hpp"
+#include "storage/system/long_turn.hpp"
 
 namespace shale {
 
@@ -37,9 +38,12 @@ struct array::implementation {
   std::shared_ptr<arrays::shared_transaction> writer;
   std::shared_ptr<arrays::written_array> written;
 
-  // The bytes of a dense array of a generation, mapped at the first use.
-  detail::fork_safe_mutex mapping;
-  std::shared_ptr<detail::stored_sums> sums;
+  // The bytes of a dense array of a generation, mapped at the first use, and their checksums. File
+  // systems without mappings read all of them then, so one thread has the turn to map, and the
+  // mutex is held only to look at the members or to set them.
+  detail::long_turn mapping;
+  detail::fork_safe_mutex mutex;
+  std::shared_ptr<arrays::dense_sums> sums;
   storage mapped;
 
   std::string label() const;
@@ -51,6 +55,10 @@ struct array::implementation {
 
   /// All elements of a dense array, over the file's own bytes.
   tensor dense();
+
+  /// The bytes of a dense array of a generation, and their checksums, or null if it has none.
+  storage mapped_bytes();
+  std::shared_ptr<arrays::dense_sums> checksums();
 
   /// Reads a part of the array into a tensor of its shape and of the array's dtype.
   void read(const region& part, const tensor& result, executor& on);

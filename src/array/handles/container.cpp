@@ -197,9 +197,12 @@ std::optional<std::uint64_t> container::wait_newer(std::uint64_t seen, timeout l
 
 verification container::verify() const {
   const auto& self = state();
-  return detail::reporting(
-      [&] { return "verify " + self.path; },
-      [&] { return arrays::verify(self.reading()->latest(), executor::current()); });
+  const auto doing = [&] { return "verify " + self.path; };
+  return detail::reporting(doing, [&] {
+    verification found = arrays::verify(self.reading()->latest(), executor::current());
+    for (unchecked_array& array : found.unchecked) array.problem.add_context(doing());
+    return found;
+  });
 }
 
 space_report container::space() const {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/printable.hpp"
 #include "format/catalog/array_name.hpp"
 #include "format/catalog/descriptor.hpp"
 #include "shale/error.hpp"
@@ -15,11 +16,12 @@ std::optional<array_record> find_array(const tree& catalog, std::string_view nam
   if (name.empty() || name.size() > name_bytes_max) return std::nullopt;
   const auto stored = catalog.find(name);
   if (!stored) return std::nullopt;
-  array_record record = with_context([&] { return fmt::format("array '{}'", name); },
+  array_record record = with_context([&] { return "array " + shale::detail::in_quotes(name); },
                                      [&] { return decode_descriptor(*stored, end_of_file); });
   if (record.name != name)
     throw error(errc::corrupt, "an array is stored under another array's name",
-                {fmt::format("'{}' under '{}'", record.name, name)});
+                {fmt::format("{} under {}", shale::detail::in_quotes(record.name),
+                             shale::detail::in_quotes(name))});
   return record;
 }
 
@@ -35,6 +37,16 @@ std::vector<std::string> list_arrays(const tree& catalog, std::string_view prefi
     names.emplace_back(cursor.key());
     if (names.size() == limit) break;
   }
+  return names;
+}
+
+std::vector<std::string> list_names(const tree& catalog, std::string_view prefix,
+                                    std::string_view after, std::size_t limit) {
+  auto names = list_arrays(catalog, prefix, after, limit);
+  for (const std::string& name : names)
+    if (const auto problem = problem_of_name(name))
+      throw error(errc::corrupt, "the catalog is damaged",
+                  {"it holds an array " + shale::detail::in_quotes(name), *problem});
   return names;
 }
 

@@ -18,8 +18,15 @@ namespace shale::format {
 std::optional<array_record> find_array(const tree& catalog, std::string_view name,
                                        std::uint64_t end_of_file);
 
-/// Up to `limit` names in byte order that start with `prefix` and come after `after`.
+/// Up to `limit` keys in byte order that start with `prefix` and come after `after`. In a hostile
+/// file they may be any bytes, of which `find_array` then says that they are no name.
+/// Throws   corrupt, io
 std::vector<std::string> list_arrays(const tree& catalog, std::string_view prefix,
                                      std::string_view after, std::size_t limit);
+
+/// The same, of keys that are names of arrays.
+/// Throws   corrupt (also if one of them is no name), io
+std::vector<std::string> list_names(const tree& catalog, std::string_view prefix,
+                                    std::string_view after, std::size_t limit);
 
 }  // namespace shale::format

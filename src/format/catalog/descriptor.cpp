@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/printable.hpp"
 #include "descriptor_generated.h"
 #include "format/bytes/file_layout.hpp"
 #include "shale/error.hpp"
@@ -56,12 +57,19 @@ checksum128 to_checksum(const stored::Checksum* stored) {
   return stored == nullptr ? checksum128{} : checksum128{stored->low(), stored->high()};
 }
 
+// A list may name one range of the file many times. So the extents' length is compared with that of
+// the file, which bounds what a file can make a reader read.
 dense_layout to_dense(const stored::Dense& stored, std::uint64_t end_of_file) {
   dense_layout dense;
   if (const auto* const extents = stored.extents()) {
     require_aligned(*extents, "the list of extents");
-    for (const stored::Extent* const piece : *extents)
+    std::uint64_t left = end_of_file;
+    for (const stored::Extent* const piece : *extents) {
       dense.extents.push_back(to_extent(piece, end_of_file, "an extent"));
+      const std::uint64_t bytes = dense.extents.back().bytes;
+      if (bytes > left) throw_corrupt_descriptor("its extents are longer than the file together");
+      left -= bytes;
+    }
   }
   dense.checksums = to_extent(stored.checksums(), end_of_file, "the checksums");
   dense.checksums_checksum = to_checksum(stored.checksums_checksum());
@@ -180,19 +188,25 @@ array_record decode_descriptor(bytes_view stored_bytes, std::uint64_t end_of_fil
   if (stored.name() == nullptr) throw_corrupt_descriptor("it has no name");
   record.name = stored.name()->str();
   const auto type = dtype_from_code(stored.dtype());
-  if (!type) throw_unsupported(fmt::format("array '{}' has dtype {}", record.name, stored.dtype()));
+  if (!type)
+    throw_unsupported(fmt::format("array {} has dtype {}", shale::detail::in_quotes(record.name),
+                                  stored.dtype()));
   record.dtype = *type;
   record.shape = to_dims(stored.shape(), "the shape");
   if (const auto* const fill = stored.fill_value()) {
     const auto* const bytes = reinterpret_cast<const std::byte*>(fill->data());
     record.fill_value.assign(bytes, bytes + fill->size());
   }
-  if (stored.live()) throw_unsupported(fmt::format("array '{}' is a live array", record.name));
+  if (stored.live())
+    throw_unsupported(
+        fmt::format("array {} is a live array", shale::detail::in_quotes(record.name)));
   if (stored.dense() != nullptr && stored.chunked() != nullptr)
     throw_corrupt_descriptor("it is both dense and chunked");
   if (stored.dense() != nullptr) record.layout = to_dense(*stored.dense(), end_of_file);
   else if (stored.chunked() != nullptr) record.layout = to_chunked(*stored.chunked());
-  else throw_unsupported(fmt::format("array '{}' has an unknown layout", record.name));
+  else
+    throw_unsupported(
+        fmt::format("array {} has an unknown layout", shale::detail::in_quotes(record.name)));
   if (stored.attributes() != nullptr)
     record.attributes = to_attributes(*stored.attributes(), stored_bytes.size());
   record.created = stored.created();

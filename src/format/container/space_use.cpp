@@ -47,16 +47,30 @@ array_space space_of(page_reader& reader, const array_record& record) {
   }
 }
 
+[[noreturn]] void throw_contradiction(std::uint64_t counted, std::uint64_t end_of_file) {
+  throw error(errc::corrupt, "the metadata contradicts itself",
+              {fmt::format("arrays, metadata and unused space are {} bytes, the generation ends at "
+                           "byte {}",
+                           counted, end_of_file),
+               "shale verify tells what is wrong"});
+}
+
+// Ends where the arrays together exceed the file: a hostile file may name its bytes many times, and
+// the walk over them would take for ever.
 std::vector<array_space> space_of_arrays(page_reader& reader, const tree& catalog) {
   std::vector<array_space> arrays;
+  std::uint64_t counted = 0;
   std::vector<std::string> names;
   do {
     names =
         list_arrays(catalog, {}, names.empty() ? std::string() : names.back(), entries_per_step);
     for (const std::string& name : names) {
       try {
-        if (const auto record = find_array(catalog, name, reader.end_of_file()))
-          arrays.push_back(space_of(reader, *record));
+        const auto record = find_array(catalog, name, reader.end_of_file());
+        if (!record) continue;
+        arrays.push_back(space_of(reader, *record));
+        counted += arrays.back().data_bytes + arrays.back().index_bytes;
+        if (counted > reader.end_of_file()) throw_contradiction(counted, reader.end_of_file());
       } catch (const error& failure) {
         if (failure.code() != errc::unsupported) throw;
         arrays.push_back({.name = name, .problem = failure});
@@ -92,13 +106,7 @@ void count_unknown(space_report& report, std::uint64_t end_of_file) {
       std::any_of(report.arrays.begin(), report.arrays.end(),
                   [](const array_space& array) { return array.problem.has_value(); });
   if (some_are_unknown && sum < end_of_file) report.unknown_bytes = end_of_file - sum;
-  if (sum + report.unknown_bytes != end_of_file)
-    throw error(
-        errc::corrupt, "the metadata contradicts itself",
-        {fmt::format("arrays, metadata and unused space are {} bytes, the generation ends at "
-                     "byte {}",
-                     sum, end_of_file),
-         "shale verify tells what is wrong"});
+  if (sum + report.unknown_bytes != end_of_file) throw_contradiction(sum, end_of_file);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/printable.hpp"
 #include "format/bytes/byte_order.hpp"
 #include "format/bytes/checksum.hpp"
 #include "format/catalog/catalog.hpp"
@@ -30,6 +31,18 @@ constexpr std::size_t chunks_per_step = 4096;
 
 // The bytes of a chunk or segment that are read at a time.
 constexpr std::size_t read_bytes_max = 1u << 20;
+
+// The ranges in order, with those that touch or overlap as one.
+std::vector<used_range> joined(std::vector<used_range> ranges) {
+  std::sort(ranges.begin(), ranges.end(), [](auto a, auto b) { return a.first < b.first; });
+  std::vector<used_range> result;
+  for (const auto& range : ranges) {
+    if (!result.empty() && range.first <= result.back().end)
+      result.back().end = std::max(result.back().end, range.end);
+    else result.push_back(range);
+  }
+  return result;
+}
 
 std::string first_line(const error& failed) {
   std::string text = failed.what();
@@ -62,7 +75,19 @@ struct verifier::state {
 
   void find(std::string text) { report.findings.push_back({errc::corrupt, std::move(text)}); }
 
-  void use(std::uint64_t offset, std::uint64_t space) { used.push_back({offset, offset + space}); }
+  // Notes what uses a range, before anything reads it. In a sound file no two things share a byte,
+  // so all of them together are no longer than the file. A hostile one could make its few bytes be
+  // read again and again: the check of its arrays ends where they exceed the file.
+  void use(std::uint64_t offset, std::uint64_t space) {
+    used.push_back({offset, offset + space});
+    used_bytes += space;
+    if (exceeds_file || used_bytes <= view.end_of_file()) return;
+    exceeds_file = true;
+    complete = false;
+    throw error(errc::corrupt, "from here on more bytes are in use than the generation has",
+                {fmt::format("it ends at byte {}", view.end_of_file()),
+                 "some things share bytes; what comes after this place was not checked"});
+  }
 
   void use_page(const extent& range) {
     ++report.pages;
@@ -71,10 +96,12 @@ struct verifier::state {
 
   void check_dense(const array_record& record, const std::function<void(verify_task&&)>& on_task);
   void check_chunked(const array_record& record, const std::function<void(verify_task&&)>& on_task);
+  void check_array(const std::string& name, const std::function<void(verify_task&&)>& on_task);
   void check_superblocks();
   void check_catalog(const std::function<void(verify_task&&)>& on_task);
   void check_space();
-  void compare(std::vector<used_range>& live);
+  void find_shared_bytes();
+  void compare(const std::vector<used_range>& live);
 
   generation_view view;
   const generation_view::state& base;
@@ -83,6 +110,8 @@ struct verifier::state {
   tree catalog;
   verification report;
   std::vector<used_range> used;
+  std::uint64_t used_bytes = 0;
+  bool exceeds_file = false;  // `used_bytes`
   bool complete = true;  // false if some part could not be read: the partition is not judged then
 };
 
@@ -147,6 +176,25 @@ void verifier::state::check_chunked(const array_record& record,
                     record.name, count, stored_bytes, chunked.chunk_count, chunked.stored_bytes));
 }
 
+void verifier::state::check_array(const std::string& name,
+                                  const std::function<void(verify_task&&)>& on_task) {
+  try {
+    const auto record = find_array(catalog, name, reader.end_of_file());
+    if (!record) throw error(errc::corrupt, "it is listed, but cannot be found");
+    if (record->is_dense()) check_dense(*record, on_task);
+    else check_chunked(*record, on_task);
+  } catch (const error& failed) {
+    if (failed.code() != errc::unsupported) {
+      complete = false;
+      throw;
+    }
+    report.unchecked.push_back({name, failed});
+  } catch (...) {
+    complete = false;
+    throw;
+  }
+}
+
 // An invalid superblock is not damage by itself: a power cut may have torn it.
 void verifier::state::check_superblocks() {
   attempt("superblocks", [&] {
@@ -170,20 +218,11 @@ void verifier::state::check_catalog(const std::function<void(verify_task&&)>& on
   std::vector<std::string> names;
   do {
     names.clear();
-    attempt("catalog", [&] { names = list_arrays(catalog, {}, after, 1024); });
+    if (!exceeds_file) attempt("catalog", [&] { names = list_arrays(catalog, {}, after, 1024); });
     for (const std::string& name : names) {
+      if (exceeds_file) break;
       ++report.arrays;
-      attempt(fmt::format("array '{}'", name), [&] {
-        try {
-          const auto record = find_array(catalog, name, reader.end_of_file());
-          if (!record) throw error(errc::corrupt, "it is listed, but cannot be found");
-          if (record->is_dense()) check_dense(*record, on_task);
-          else check_chunked(*record, on_task);
-        } catch (...) {
-          complete = false;
-          throw;
-        }
-      });
+      attempt("array " + shale::detail::in_quotes(name), [&] { check_array(name, on_task); });
       after = name;
     }
   } while (!names.empty());
@@ -234,42 +273,36 @@ void verifier::state::check_space() {
   if (complete) compare(live);
 }
 
-// Compares the ranges that the walk found in use with the live ranges of the map, after it has
-// checked that no two users overlap.
-void verifier::state::compare(std::vector<used_range>& live) {
+void verifier::state::find_shared_bytes() {
   std::sort(used.begin(), used.end(), [](auto a, auto b) { return a.first < b.first; });
   for (std::size_t i = 1; i < used.size(); ++i)
     if (used[i].first < used[i - 1].end)
       find(fmt::format("two things use bytes {} to {}", used[i].first,
                        std::min(used[i].end, used[i - 1].end)));
-  const auto join = [](std::vector<used_range>& ranges) {
-    std::vector<used_range> joined;
-    for (const auto& range : ranges) {
-      if (!joined.empty() && range.first <= joined.back().end)
-        joined.back().end = std::max(joined.back().end, range.end);
-      else joined.push_back(range);
-    }
-    ranges = std::move(joined);
-  };
-  join(used);
-  join(live);
+}
+
+// Compares the ranges that the walk found in use with the live ranges of the map. Arrays that could
+// not be checked use live ranges that nobody knows of.
+void verifier::state::compare(const std::vector<used_range>& live_ranges) {
+  const std::vector<used_range> known = joined(used);
+  const std::vector<used_range> live = joined(live_ranges);
   // Walks both lists side by side over the points where either changes.
   std::size_t u = 0;
   std::size_t l = 0;
   std::uint64_t offset = 0;
-  while (u < used.size() || l < live.size()) {
-    const bool in_use = u < used.size() && offset >= used[u].first;
+  while (u < known.size() || l < live.size()) {
+    const bool in_use = u < known.size() && offset >= known[u].first;
     const bool is_live = l < live.size() && offset >= live[l].first;
     std::uint64_t next = UINT64_MAX;
-    if (u < used.size()) next = std::min(next, in_use ? used[u].end : used[u].first);
+    if (u < known.size()) next = std::min(next, in_use ? known[u].end : known[u].first);
     if (l < live.size()) next = std::min(next, is_live ? live[l].end : live[l].first);
     if (in_use && !is_live)
       find(fmt::format("bytes {} to {} are used, but not live in the space map", offset, next));
-    if (!in_use && is_live)
+    if (!in_use && is_live && report.unchecked.empty())
       find(fmt::format("bytes {} to {} are live in the space map, but nothing uses them", offset,
                        next));
     offset = next;
-    if (u < used.size() && offset >= used[u].end) ++u;
+    if (u < known.size() && offset >= known[u].end) ++u;
     if (l < live.size() && offset >= live[l].end) ++l;
   }
 }
@@ -294,6 +327,7 @@ void verifier::check_metadata(const std::function<void(verify_task&&)>& on_task)
   self.check_superblocks();
   self.check_catalog(on_task);
   self.attempt("space map", [&] { self.check_space(); });
+  self.find_shared_bytes();
   self.report.live_bytes += first_extent_offset;
   self.attempt("file", [&] {
     self.report.file_bytes = size_bytes(*base.file->data, base.file->path);

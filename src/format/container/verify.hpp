@@ -40,6 +40,7 @@ class verifier {
 
   /// Reads all metadata. Damage becomes a finding, not an exception; everything below a damaged
   /// page is skipped and named. `on_task` is called for every chunk and dense segment, in order.
+  /// All tasks together read no more bytes than the generation has, whatever the file says.
   /// Cost     O(metadata), plus memory for 16 bytes an extent
   void check_metadata(const std::function<void(verify_task&&)>& on_task);
 

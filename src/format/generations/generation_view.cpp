@@ -21,7 +21,7 @@ std::optional<array_record> generation_view::find(std::string_view name) const {
 
 std::vector<std::string> generation_view::list(std::string_view prefix, std::string_view after,
                                                std::size_t limit) const {
-  return list_arrays(state_->catalog, prefix, after, limit);
+  return list_names(state_->catalog, prefix, after, limit);
 }
 
 std::optional<chunk_entry> generation_view::find_chunk(const array_record& record,
@@ -46,17 +46,14 @@ void generation_view::read(std::uint64_t offset, bytes_span into) const {
   read_exact(*state_->file->data, offset, into, state_->file->path);
 }
 
-std::vector<std::uint64_t> generation_view::dense_checksums(const array_record& record,
-                                                            std::uint64_t first,
-                                                            std::uint64_t count) const {
+std::vector<std::uint64_t> generation_view::dense_checksums(const array_record& record) const {
   if (!record.is_dense())
     throw error(errc::invalid_argument, "a chunked array has its checksums in its index",
                 {"array '" + record.name + "'"});
-  std::vector<std::uint64_t> wanted;
-  scan_dense_checksums(state_->reader, record, [&](std::uint64_t segment, std::uint64_t sum) {
-    if (segment >= first && segment - first < count) wanted.push_back(sum);
-  });
-  return wanted;
+  std::vector<std::uint64_t> sums;
+  scan_dense_checksums(state_->reader, record,
+                       [&](std::uint64_t, std::uint64_t sum) { sums.push_back(sum); });
+  return sums;
 }
 
 file_identity generation_view::file() const noexcept { return state_->file->identity; }

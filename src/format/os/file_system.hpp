@@ -151,7 +151,8 @@ class file_system {
     return 0;
   }
 
-  /// A new description of an existing regular file.
+  /// A new description of an existing regular file. If another process holds a lease on the file,
+  /// this waits until it gives the lease back or loses it.
   virtual os_result open(const std::string& path, open_access access,
                          std::unique_ptr<open_file>& opened) noexcept = 0;
 

@@ -10,6 +10,8 @@
 #include <limits>
 #include <system_error>
 
+#include "core/printable.hpp"
+
 namespace shale::format {
 namespace {
 
@@ -25,7 +27,9 @@ std::string process_name(const std::string& number) {
   std::ifstream command_file("/proc/" + number + "/comm");
   std::getline(command_file, command);
   const bool is_this = number == std::to_string(::getpid());
-  return fmt::format("{} {} ({})", is_this ? "this process" : "process", number, command);
+  // Every process chooses its own name, of any bytes.
+  return fmt::format("{} {} ({})", is_this ? "this process" : "process", number,
+                     shale::detail::printable(command));
 }
 
 // The parts of a lock's line in /proc/PID/fdinfo/DESCRIPTOR that do not depend on the process: the

@@ -9,8 +9,9 @@
 
 namespace shale::format {
 
-/// Returns text like "process 4711 (backup)", with commas between several processes. Returns "" if
-/// the holders are unknown: /proc is missing, or it hides other users' descriptors.
+/// Returns text like "process 4711 (backup)", with commas between several processes, and with
+/// control characters of their names as \xNN. Returns "" if the holders are unknown: /proc is
+/// missing, or it hides other users' descriptors.
 /// Cost     reads one file for each descriptor of every process that this user may inspect
 std::string lock_holders(int descriptor, const found_lock& lock);
 

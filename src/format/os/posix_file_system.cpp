@@ -29,6 +29,7 @@
 #include "storage/files/file_size_signal.hpp"
 #include "storage/files/file_space.hpp"
 #include "storage/files/file_system_kind.hpp"
+#include "storage/files/opening.hpp"
 #include "storage/files/partial_path.hpp"
 #include "storage/system/fork_safe_mutex.hpp"
 #include "storage/system/pages.hpp"
@@ -344,11 +345,8 @@ class posix_file_system final : public file_system {
 
   os_result open(const std::string& path, open_access access,
                  std::unique_ptr<open_file>& opened) noexcept override {
-    // O_NONBLOCK: opening a pipe must not wait for its other end. It changes nothing for regular
-    // files.
-    const int flags =
-        (access == open_access::write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-    const int descriptor = ::openat(folder(), path.c_str(), flags);
+    const int flags = (access == open_access::write ? O_RDWR : O_RDONLY) | O_NOCTTY;
+    const int descriptor = shale::detail::open_past_leases(folder(), path, flags);
     if (descriptor < 0) return -errno;
     struct stat status {};
     os_result result = ::fstat(descriptor, &status) < 0 ? -errno : 0;

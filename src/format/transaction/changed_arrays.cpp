@@ -13,6 +13,7 @@
 #include "format/catalog/descriptor.hpp"
 #include "format/chunks/chunk_index.hpp"
 #include "format/chunks/chunk_numbers.hpp"
+#include "format/pages/page.hpp"
 #include "shale/error.hpp"
 
 namespace shale::format {
@@ -28,6 +29,19 @@ bool same_chunks(const array_record& a, const array_record& b) {
 
 [[noreturn]] void throw_no_array(std::string_view name) {
   throw error(errc::not_found, "no array " + shale::detail::in_quotes(name));
+}
+
+// Throws   invalid_argument if the catalog has no room for the record. This is asked before a
+//          change begins, because the catalog refuses it in the middle. Extents can make a record
+//          too long: nothing else bounds their number
+void require_room(const array_record& record) {
+  const std::size_t bytes = encode_descriptor(record).size();
+  if (bytes > value_bytes_max)
+    throw error(errc::invalid_argument, "not an array that can be stored",
+                {"array '" + record.name + "'",
+                 fmt::format("its descriptor has {} bytes, at most {} are possible", bytes,
+                             value_bytes_max),
+                 "attributes and extents share them: remove attributes, or commit more often"});
 }
 
 // The extents that the record of a dense array refers to.
@@ -134,7 +148,7 @@ std::optional<array_record> changed_arrays::find(std::string_view name) const {
 
 std::vector<std::string> changed_arrays::list(std::string_view prefix, std::string_view after,
                                               std::size_t limit) const {
-  return list_arrays(catalog_, prefix, after, limit);
+  return list_names(catalog_, prefix, after, limit);
 }
 
 void changed_arrays::store(const array_record& record) {
@@ -165,6 +179,7 @@ void changed_arrays::put(array_record record) {
   const auto old = find(record.name);
   record.created = old ? old->created : generation_;
   record.modified = generation_;
+  require_room(record);
   const space_change moved =
       space_change_of(record, old ? extents_of(*old) : std::vector<extent>(), *space_);
   change([&] {
@@ -208,9 +223,10 @@ void changed_arrays::rename(std::string_view from, std::string_view to) {
   if (find(to))
     throw error(errc::already_exists, fmt::format("array '{}' exists", to),
                 {fmt::format("'{}' cannot take its name", from)});
+  record->name = to;
+  record->modified = generation_;
+  require_room(*record);
   change([&] {
-    record->name = to;
-    record->modified = generation_;
     if (const auto found = open_.find(from); found != open_.end()) {
       auto open = open_.extract(found);
       open.key() = to;

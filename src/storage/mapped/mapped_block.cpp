@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -74,27 +75,40 @@ void mapped_block::extend(std::span<const file_extent> extents) {
   set_size(size_bytes() + total_bytes(extents));
 }
 
-void mapped_block::grow(std::size_t from, std::size_t to) {
-  const std::lock_guard lock(growing_);
+void mapped_block::require_growth(std::size_t from, std::size_t to) const {
   check_growth(*this, from, to);
   if (growth_ == growth::by_extents)
     throw error(errc::invalid_argument, "the mapping of an array cannot grow",
                 {fmt::format("file {}", source_.path),
                  "resize the array in a transaction, and map it again"});
   check_mark();
-  const std::uint64_t wanted = first_offset_ + to;
+}
+
+// Makes the file long enough for a mapping of so many bytes. If the mapping fails later, the file
+// stays longer, because others may already have stored into the new bytes.
+void mapped_block::reserve_in_file(std::size_t bytes) const {
+  const std::uint64_t wanted = first_offset_ + bytes;
   const std::uint64_t present = file_bytes(source_.descriptor, source_.path);
   require_mapped_bytes(present);
-  if (wanted > present) {
-    if (!stores_reach_the_file())
-      throw error(
-          errc::invalid_argument, "the file is too short for the storage to grow that far",
-          {source_.place(first_offset_),
-           fmt::format("wanted {} bytes from there, the file ends at byte {}", to, present)});
-    extend_file(source_.descriptor, present, wanted, source_.path);
+  if (wanted <= present) return;
+  if (!stores_reach_the_file())
+    throw error(
+        errc::invalid_argument, "the file is too short for the storage to grow that far",
+        {source_.place(first_offset_),
+         fmt::format("wanted {} bytes from there, the file ends at byte {}", bytes, present)});
+  extend_file(source_.descriptor, present, wanted, source_.path);
+}
+
+void mapped_block::grow(std::size_t from, std::size_t to) {
+  {
+    const std::lock_guard lock(growing_);
+    require_growth(from, to);
   }
-  // If this fails, the file stays longer, because others may already have stored into the new
-  // bytes.
+  // This may take long, for example if the file has to be filled with zeros, and `fork` waits for
+  // whoever holds the mutex. So another thread may grow the storage meanwhile.
+  reserve_in_file(to);
+  const std::lock_guard lock(growing_);
+  require_growth(from, to);
   const file_extent more{first_offset_ + from, to - from};
   if (from > 0 && access() == access::copy_on_write) refresh_last_page(more);
   extend({&more, 1});

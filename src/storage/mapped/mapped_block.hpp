@@ -85,6 +85,8 @@ class mapped_block : public storage_block {
                std::size_t capacity_bytes);
   void remember_write_back_errors();
   void extend(std::span<const file_extent> extents);
+  void require_growth(std::size_t from, std::size_t to) const;
+  void reserve_in_file(std::size_t bytes) const;
   static page_run pages_of(const mapped_piece& bytes_inside) noexcept;
   bool stores_reach_the_file() const noexcept { return source_.access == access::read_write; }
 

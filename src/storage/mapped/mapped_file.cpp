@@ -19,6 +19,7 @@
 #include "storage/files/file_descriptor.hpp"
 #include "storage/files/file_space.hpp"
 #include "storage/files/file_system_kind.hpp"
+#include "storage/files/opening.hpp"
 #include "storage/files/partial_path.hpp"
 #include "storage/files/whole_path.hpp"
 #include "storage/mapped/mapped_block.hpp"
@@ -173,9 +174,8 @@ storage map_file(const std::string& path, const map_options& options) {
   return detail::reporting("map file", [&] {
     detail::require_enumerator(options.access, access::copy_on_write, "access");
     detail::require_whole_path(path);
-    // O_NONBLOCK: opening a pipe must not wait for its other end.
-    auto file = open_descriptor(
-        path, (options.access == access::read_write ? O_RDWR : O_RDONLY) | O_NONBLOCK | O_NOCTTY);
+    const int mode = options.access == access::read_write ? O_RDWR : O_RDONLY;
+    file_descriptor file(detail::open_past_leases(AT_FDCWD, path, mode | O_NOCTTY));
     if (!file && errno == EISDIR)
       throw error(errc::invalid_argument, "a directory cannot be mapped",
                   {fmt::format("file {}", path)});
@@ -235,7 +235,7 @@ storage create_file(const std::string& path, std::size_t bytes,
         return mapped;
       }
       if (options.existing == existing_file::refuse || errno != EEXIST) throw_unopened(path, errno);
-      file = open_descriptor(target, O_RDWR | O_NONBLOCK | O_NOCTTY);
+      file = file_descriptor(detail::open_past_leases(AT_FDCWD, target, O_RDWR | O_NOCTTY));
       if (file) {
         regular_file(file.get(), path);
         detail::awaited_file::appeared(path, file.get());

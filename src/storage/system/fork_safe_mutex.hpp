@@ -3,7 +3,7 @@
 //
 // So nobody may wait for another thread there, except for one that holds such a mutex too. Waiting
 // for the system (a read, a lock of a file that is tried once) is allowed; `fork` then waits as
-// long.
+// long. Work that may take long has a `long_turn`.
 //
 // Invariants
 //   section.1  when the system copies the process, no other thread holds a fork_safe_mutex. If the

@@ -7,7 +7,7 @@
 //   2  In its heap it ages (`decay_ages`): first the system may take the memory, later the memory
 //      is given back, and finally the addresses are unmapped.
 //   3  A pool that has too much idle memory for a second (`idle_excess`) ages its oldest blocks at
-//      once.
+//      once, as many as the excess needs (`shared_heaps::age_oldest`).
 //   4  If the system is short of memory (`memory_pressure`), the next tick unmaps all idle memory.
 //
 // The housekeeper thread ticks; `pool_state::age_idle_memory` is one tick of one pool;
@@ -33,6 +33,16 @@ struct decay_ages {
   std::chrono::milliseconds drop{10'000};   ///< the memory is given back (MADV_DONTNEED)
   std::chrono::milliseconds unmap{28'000};  ///< unmapped; within 30 s including caches and ticks
 };
+
+/// Ages at which only dirty memory takes a step, from that age on.
+constexpr decay_ages only_lazy_from(std::chrono::milliseconds age) noexcept {
+  constexpr std::chrono::hours never{24 * 365 * 100};
+  return {.lazy = age, .drop = never, .unmap = never};
+}
+
+/// An excess is taken from blocks in the order of their ages in milliseconds. Blocks of this age or
+/// more count as equally old: `decay_ages::lazy` leaves no older ones dirty.
+inline constexpr std::size_t ages_told_apart_ms = 1024;
 
 /// Idle bytes that a pool may keep: half of its live bytes, but at least 64 MiB.
 std::size_t idle_bytes_allowed(std::int64_t live_bytes) noexcept;

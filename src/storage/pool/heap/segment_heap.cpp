@@ -3,7 +3,9 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
+#include <cstdint>
 #include <utility>
 
 #include "shale/index.hpp"
@@ -326,15 +328,20 @@ bool segment_heap::age(std::byte*& cursor, pool_clock::time_point now,
   return false;
 }
 
-bool segment_heap::age_oldest() noexcept {
-  block* oldest = nullptr;
-  free_.by_size().for_each([&oldest](block& idle) {
-    if (idle.memory == memory_state::dirty && (oldest == nullptr || idle.since < oldest->since))
-      oldest = &idle;
+std::chrono::milliseconds segment_heap::age_of_oldest(std::size_t bytes,
+                                                      pool_clock::time_point now) const noexcept {
+  std::array<std::size_t, ages_told_apart_ms> dirty_bytes{};  // of the blocks of each age
+  free_.by_size().for_each([&](const block& idle) {
+    if (idle.memory != memory_state::dirty) return;
+    // A block that was freed meanwhile may be younger than `now`.
+    const auto idle_for = std::chrono::duration_cast<std::chrono::milliseconds>(now - idle.since);
+    const auto place = std::clamp<std::int64_t>(idle_for.count(), 0, ages_told_apart_ms - 1);
+    dirty_bytes[static_cast<std::size_t>(place)] += idle.dirty_bytes();
   });
-  if (oldest == nullptr) return false;
-  lose_memory(*oldest, 0, oldest->bytes);
-  return true;
+  std::size_t from = dirty_bytes.size() - 1;
+  std::size_t found = dirty_bytes[from];
+  while (found < bytes && from > 0) found += dirty_bytes[--from];
+  return std::chrono::milliseconds(from);
 }
 
 std::size_t segment_heap::trim() noexcept {

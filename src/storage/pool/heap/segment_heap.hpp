@@ -14,6 +14,7 @@
 //           none; coalesced blocks have the first of these states that any of them has
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -76,9 +77,11 @@ class alignas(64) segment_heap {
   /// step ended: it tells a new sweep, which replaces an unfinished one, from the next step.
   bool age(std::byte*& cursor, pool_clock::time_point now, const decay_ages& ages) noexcept;
 
-  /// Offers the system the memory of the block that has been dirty for the longest time; false if
-  /// no block is dirty.
-  bool age_oldest() noexcept;
+  /// The age from which on free blocks have at least `bytes` dirty bytes, in whole milliseconds. It
+  /// is the greatest such age below `ages_told_apart_ms`; 0 if there are fewer dirty bytes.
+  /// Cost     looks at every free block once
+  std::chrono::milliseconds age_of_oldest(std::size_t bytes,
+                                          pool_clock::time_point now) const noexcept;
 
   /// Unmaps every free block. Returns the number of bytes.
   std::size_t trim() noexcept;

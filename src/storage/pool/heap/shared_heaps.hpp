@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <mutex>
 
@@ -70,19 +71,41 @@ class shared_heaps {
     }
   }
 
-  /// Offers the system the memory of the blocks that have been dirty for the longest time, block by
-  /// block, while `is_wanted()`. The function is called without the lock.
-  template <class IsWanted>
-  void age_oldest_while(const IsWanted& is_wanted) noexcept {
+  /// Offers the system at least `bytes` of dirty memory, or all of it, oldest blocks first. Other
+  /// threads may use the heaps between its steps.
+  /// Cost     looks at every block three times, however many blocks lose memory
+  void age_oldest(std::size_t bytes, pool_clock::time_point now) noexcept {
     for (segment_heap* const heap : {&mappings_, &segments_}) {
-      while (is_wanted()) {
-        const std::lock_guard lock(lock_);
-        if (!heap->age_oldest()) break;
-      }
+      if (bytes == 0) return;
+      // Of the blocks of the last millisecond that is needed, only some may have to lose memory.
+      const std::chrono::milliseconds last = age_of_oldest(*heap, bytes, now);
+      for (const auto from : {last + std::chrono::milliseconds(1), last})
+        bytes -= lose_dirty(*heap, bytes, now, only_lazy_from(from));
     }
   }
 
  private:
+  std::chrono::milliseconds age_of_oldest(const segment_heap& heap, std::size_t bytes,
+                                          pool_clock::time_point now) noexcept {
+    const std::lock_guard lock(lock_);
+    return heap.age_of_oldest(bytes, now);
+  }
+
+  // A sweep over the blocks of these ages, until `wanted` dirty bytes are gone. Returns how many
+  // are, at most `wanted`.
+  std::size_t lose_dirty(segment_heap& heap, std::size_t wanted, pool_clock::time_point now,
+                         const decay_ages& ages) noexcept {
+    std::size_t lost = 0;
+    std::byte* cursor = nullptr;
+    for (bool more = true; more && lost < wanted;) {
+      const std::lock_guard lock(lock_);
+      const std::size_t before = heap.dirty_bytes();
+      more = heap.age(cursor, now, ages);
+      lost += before - heap.dirty_bytes();
+    }
+    return std::min(lost, wanted);
+  }
+
   spinning_mutex lock_;
   segment_heap segments_;
   segment_heap mappings_;

@@ -213,17 +213,20 @@ std::size_t pool_state::idle_bytes() const {
 }
 
 // Empties the caches of threads, then ages the oldest blocks first, until no more memory is idle
-// than allowed.
-void pool_state::lower_idle_bytes() noexcept {
+// than allowed. What other threads allocate and free meanwhile is left to the next tick.
+void pool_state::lower_idle_bytes(pool_clock::time_point now) noexcept {
   empty_caches(cached_blocks::all);
-  heaps_.age_oldest_while([&] { return idle_bytes() > allowed_bytes(); });
+  const std::size_t idle = idle_bytes();
+  const std::size_t allowed = allowed_bytes();
+  // Blocks that left the caches just now are younger than the tick.
+  if (idle > allowed) heaps_.age_oldest(idle - allowed, std::max(now, pool_clock::now()));
 }
 
 bool pool_state::age_idle_memory(pool_clock::time_point now) noexcept {
   const std::lock_guard maintenance(maintenance_lock_);
   empty_caches(cached_blocks::unused);
   heaps_.age(now, ages_);
-  if (excess_.lasts(idle_bytes(), allowed_bytes(), now)) lower_idle_bytes();
+  if (excess_.lasts(idle_bytes(), allowed_bytes(), now)) lower_idle_bytes(now);
   return count_all().cached_bytes > 0 || shared_heaps::hold(heaps_).is_ageing();
 }
 

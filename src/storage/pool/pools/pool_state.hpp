@@ -84,7 +84,7 @@ class pool_state {
   void empty_cache(thread_cache& cache, cached_blocks blocks) noexcept;
   void empty_caches(cached_blocks blocks) noexcept;
   std::size_t allowed_bytes() const noexcept;
-  void lower_idle_bytes() noexcept;
+  void lower_idle_bytes(pool_clock::time_point now) noexcept;
 
   // Everything that fork() must find unused, in the order of the locks.
   struct everything_held {
