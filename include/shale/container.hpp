@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "shale/array.hpp"
+#include "shale/attribute_value.hpp"
 #include "shale/snapshot.hpp"
 #include "shale/space_report.hpp"
 #include "shale/verification.hpp"
@@ -144,8 +145,8 @@ class transaction {
   ///          busy (another call appends to it or changes its shape)
   void rename(std::string_view from, std::string_view to);
 
-  /// Attaches a value to an array under a key, or replaces it. Both are any bytes, by convention
-  /// UTF-8 or JSON.
+  /// Attaches a value to an array under a key, or replaces it. A key is any bytes, by convention
+  /// UTF-8. `array::attribute_as` reads the value.
   /// Cost     stores all attributes of the array again: use tens of them, not thousands
   /// Throws   as every member; not_found (the array); invalid_argument (too long, or too many)
   void set_attribute(std::string_view array, std::string_view key, std::string_view value);
@@ -164,6 +165,10 @@ class transaction {
   ///          container anew, and look at `latest` before you make the changes again.
   ///          invalid_argument: it has ended, or the call came from inside one of its own writes
   std::uint64_t commit();
+  void set_attribute(std::string_view array, std::string_view key, const attribute_value& value);
+
+  /// The same for bytes that are stored as they are. If they are UTF-8, they are a text; if
+  /// attribute_value::stored made them, they are that value.
 
   /// Ends the transaction without changes. Then the container at the path `other`, on the same file
   /// system, takes the name of this container. If `other` is a link, the container that it leads to

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "shale/apply.hpp"
+#include "shale/attribute_value.hpp"
 #include "shale/codec_choice.hpp"
 #include "shale/container.hpp"
 #include "shale/convert.hpp"

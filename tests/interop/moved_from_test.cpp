@@ -183,6 +183,8 @@ TEST_F(MovedFrom, Array) {
         .throws("attributes", [](array& stored) { stored.attributes(); })
         .throws("as_tensor", [](array& stored) { stored.map(); })
         .throws("read", [](array& stored) { stored.read(); })
+        .throws("typed_attribute", [](array& stored) { stored.typed_attribute("k"); })
+        .throws("attribute_as", [](array& stored) { stored.attribute_as<double>("k"); })
         .throws("read of a region",
                 [](array& stored) {
                   stored.read({{0}, {1}});

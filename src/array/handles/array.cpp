@@ -11,6 +11,7 @@
 #include "core/allocating.hpp"
 #include "core/held.hpp"
 #include "core/printable.hpp"
+#include "format/catalog/attributes.hpp"
 #include "format/chunks/chunk_numbers.hpp"
 #include "parallel/executor/executor_state.hpp"
 #include "parallel/operands/loop_operand.hpp"
@@ -180,12 +181,56 @@ std::vector<std::pair<std::string, std::string>> array::attributes() const {
 }
 
 std::optional<std::string> array::attribute(std::string_view key) const {
+  const auto& self = state();
   return detail::allocating([&]() -> std::optional<std::string> {
-    for (const auto& [name, value] : state().record.attributes)
-      if (name == key) return value;
+    if (const std::string* const stored = format::find_attribute(self.record, key)) return *stored;
     return std::nullopt;
   });
 }
+
+namespace {
+
+// What `read` makes of the attribute with that key; nothing if there is none.
+template <class T, class Read>
+std::optional<T> read_attribute(const format::array_record& record, const std::string& path,
+                                std::string_view key, Read&& read) {
+  return detail::reporting(
+      [&] {
+        return fmt::format("read attribute {} of {}", detail::in_quotes(key),
+                           label_of(record.name, path));
+      },
+      [&]() -> std::optional<T> {
+        const std::string* const stored = format::find_attribute(record, key);
+        if (stored == nullptr) return std::nullopt;
+        return read(attribute_value::of_stored(*stored));
+      });
+}
+
+}  // namespace
+
+std::optional<attribute_value> array::typed_attribute(std::string_view key) const {
+  const auto& self = state();
+  return read_attribute<attribute_value>(self.record, self.path, key,
+                                         [](const attribute_value& value) { return value; });
+}
+
+template <attribute_type T>
+std::optional<T> array::attribute_as(std::string_view key) const {
+  const auto& self = state();
+  return read_attribute<T>(self.record, self.path, key,
+                           [](const attribute_value& value) { return value.as<T>(); });
+}
+
+template std::optional<bool> array::attribute_as(std::string_view) const;
+template std::optional<std::int64_t> array::attribute_as(std::string_view) const;
+template std::optional<std::uint64_t> array::attribute_as(std::string_view) const;
+template std::optional<double> array::attribute_as(std::string_view) const;
+template std::optional<std::string> array::attribute_as(std::string_view) const;
+template std::optional<std::vector<bool>> array::attribute_as(std::string_view) const;
+template std::optional<std::vector<std::int64_t>> array::attribute_as(std::string_view) const;
+template std::optional<std::vector<std::uint64_t>> array::attribute_as(std::string_view) const;
+template std::optional<std::vector<double>> array::attribute_as(std::string_view) const;
+template std::optional<std::vector<std::string>> array::attribute_as(std::string_view) const;
 
 tensor array::map() const {
   auto& self = state();

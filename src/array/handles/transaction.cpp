@@ -195,3 +195,9 @@ void transaction::abort() noexcept {
 }
 
 }  // namespace shale
+void transaction::set_attribute(std::string_view array, std::string_view key,
+                                const attribute_value& value) {
+  static_cast<void>(begun());
+  set_attribute(array, key, std::string_view(value.stored()));
+}
+
