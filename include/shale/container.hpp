@@ -75,6 +75,22 @@ class transaction {
   /// Throws   as the other one, and as writable_array::write. Then the array does not exist
   writable_array create(std::string_view name, const expr& values, const array_form& form = {});
 
+  /// Makes a new array in the place of the one of that name, if there is one, which ends as with
+  /// `remove`: nothing of it is kept, attributes neither. Until the new array has its values, the
+  /// old one stays, so that the values may read it; and the new one is listed as `.new-1`, or with
+  /// the next number that is free.
+  ///
+  ///    transaction change = file.begin();
+  ///    change.create_or_replace("dem", expr(*change.find("dem")) * 2);
+  ///
+  /// Cost     as `create`, and as `remove` of the old array
+  /// Throws   as `create` but for already_exists, and as `remove`. The old array is as before then,
+  ///          or, if even that fails, `commit` refuses
+  /// Threads  two calls for one name come one after the other, in an order that is not fixed
+  writable_array create_or_replace(std::string_view name, const array_spec& spec);
+  writable_array create_or_replace(std::string_view name, const expr& values,
+                                   const array_form& form = {});
+
   /// An existing array, which can then be changed. Older generations keep their elements. Before a
   /// part of a dense array is written, it is copied to new space, in units of 2 MiB from its first
   /// element to its last, and compared with its checksums; generations share the other units. Of a
@@ -149,6 +165,10 @@ class transaction {
   /// UTF-8. `array::attribute_as` reads the value.
   /// Cost     stores all attributes of the array again: use tens of them, not thousands
   /// Throws   as every member; not_found (the array); invalid_argument (too long, or too many)
+  void set_attribute(std::string_view array, std::string_view key, const attribute_value& value);
+
+  /// The same for bytes that are stored as they are. If they are UTF-8, they are a text; if
+  /// attribute_value::stored made them, they are that value.
   void set_attribute(std::string_view array, std::string_view key, std::string_view value);
 
   /// Removes an attribute.
@@ -165,10 +185,6 @@ class transaction {
   ///          container anew, and look at `latest` before you make the changes again.
   ///          invalid_argument: it has ended, or the call came from inside one of its own writes
   std::uint64_t commit();
-  void set_attribute(std::string_view array, std::string_view key, const attribute_value& value);
-
-  /// The same for bytes that are stored as they are. If they are UTF-8, they are a text; if
-  /// attribute_value::stored made them, they are that value.
 
   /// Ends the transaction without changes. Then the container at the path `other`, on the same file
   /// system, takes the name of this container. If `other` is a link, the container that it leads to
@@ -192,6 +208,8 @@ class transaction {
   struct implementation;
   explicit transaction(std::unique_ptr<implementation> made) noexcept;
   implementation& begun() const;
+  template <class Fill>
+  writable_array replace(std::string_view name, const array_spec& spec, Fill&& fill);
   std::unique_ptr<implementation> implementation_;
 };
 

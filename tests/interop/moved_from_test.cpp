@@ -145,6 +145,8 @@ TEST_F(MovedFrom, Transaction) {
   left_over<transaction>("transaction", file.begin())
       .throws("generation", [](transaction& change) { static_cast<void>(change.generation()); })
       .throws("create", [](transaction& change) { change.create("x", {.shape = {1}}); })
+      .throws("create_or_replace",
+              [](transaction& change) { change.create_or_replace("x", {.shape = {1}}); })
       .throws("update", [](transaction& change) { change.update("dense"); })
       .throws("find", [](transaction& change) { change.find("dense"); })
       .throws("names", [](transaction& change) { change.names(); })
@@ -181,10 +183,10 @@ TEST_F(MovedFrom, Array) {
         .throws("fill_value", [](array& stored) { stored.fill_value(); })
         .throws("modified", [](array& stored) { static_cast<void>(stored.modified()); })
         .throws("attributes", [](array& stored) { stored.attributes(); })
-        .throws("as_tensor", [](array& stored) { stored.map(); })
-        .throws("read", [](array& stored) { stored.read(); })
         .throws("typed_attribute", [](array& stored) { stored.typed_attribute("k"); })
         .throws("attribute_as", [](array& stored) { stored.attribute_as<double>("k"); })
+        .throws("as_tensor", [](array& stored) { stored.map(); })
+        .throws("read", [](array& stored) { stored.read(); })
         .throws("read of a region",
                 [](array& stored) {
                   stored.read({{0}, {1}});

@@ -41,14 +41,22 @@ writable_array transaction::create(std::string_view name, const array_spec& spec
                            });
 }
 
+namespace {
+
+array_spec spec_of(const expr& values, const array_form& form) {
+  return {.dtype = values.dtype(),
+          .shape = values.shape(),
+          .kind = form.kind,
+          .chunk_shape = form.chunk_shape,
+          .codec = form.codec,
+          .fill_value = form.fill_value};
+}
+
+}  // namespace
+
 writable_array transaction::create(std::string_view name, const expr& values,
                                    const array_form& form) {
-  const writable_array made = create(name, array_spec{.dtype = values.dtype(),
-                                                      .shape = values.shape(),
-                                                      .kind = form.kind,
-                                                      .chunk_shape = form.chunk_shape,
-                                                      .codec = form.codec,
-                                                      .fill_value = form.fill_value});
+  const writable_array made = create(name, spec_of(values, form));
   try {
     made.write(values);
   } catch (...) {
@@ -56,6 +64,47 @@ writable_array transaction::create(std::string_view name, const expr& values,
     throw;
   }
   return made;
+}
+
+// Makes an array under a name of its own, fills it, and gives it the name last. Errors of the
+// caller's tile sources pass unchanged, except that they name the array as the caller knows it.
+template <class Fill>
+writable_array transaction::replace(std::string_view name, const array_spec& spec, Fill&& fill) {
+  const auto& state = begun().state;
+  const auto frame = [&] { return fmt::format("create or replace {}", state->label(name)); };
+  std::shared_ptr<writable_array::implementation> made;
+  std::string shown;
+  detail::reporting(frame, [&] {
+    shown = detail::printable(name);
+    made = std::make_shared<writable_array::implementation>(
+        writable_array::implementation{state, nullptr});
+    made->written = state->create_unnamed(arrays::make_record(name, spec));
+  });
+  const writable_array filled(made);
+  try {
+    with_context(frame, [&] {
+      fill(filled);
+      detail::allocating([&] { state->take_name(made->written, name); });
+    });
+  } catch (error& failure) {
+    failure.replace_in_text(made->written->name, shown);
+    state->discard(*made->written);
+    throw;
+  } catch (...) {
+    state->discard(*made->written);
+    throw;
+  }
+  return filled;
+}
+
+writable_array transaction::create_or_replace(std::string_view name, const array_spec& spec) {
+  return replace(name, spec, [](const writable_array&) {});
+}
+
+writable_array transaction::create_or_replace(std::string_view name, const expr& values,
+                                              const array_form& form) {
+  return replace(name, spec_of(values, form),
+                 [&](const writable_array& made) { made.write(values); });
 }
 
 writable_array transaction::update(std::string_view name) {
@@ -169,6 +218,12 @@ void transaction::set_attribute(std::string_view array, std::string_view key,
       [&] { state->set_attribute(array, key, value); });
 }
 
+void transaction::set_attribute(std::string_view array, std::string_view key,
+                                const attribute_value& value) {
+  static_cast<void>(begun());
+  set_attribute(array, key, std::string_view(value.stored()));
+}
+
 void transaction::remove_attribute(std::string_view array, std::string_view key) {
   const auto& state = begun().state;
   detail::reporting(
@@ -195,9 +250,3 @@ void transaction::abort() noexcept {
 }
 
 }  // namespace shale
-void transaction::set_attribute(std::string_view array, std::string_view key,
-                                const attribute_value& value) {
-  static_cast<void>(begun());
-  set_attribute(array, key, std::string_view(value.stored()));
-}
-

@@ -104,14 +104,19 @@ std::shared_ptr<chunk_tiles> shared_transaction::tiles_of(const written_array& a
 
 // ---- arrays -----------------------------------------------------------------------------------
 
+// The chunks of an array that is known by `name`; null for a dense one.
+std::shared_ptr<chunk_tiles> shared_transaction::writable_tiles_of(
+    const std::shared_ptr<written_array>& array, std::string_view name) {
+  if (array->record.is_dense()) return nullptr;
+  return std::make_shared<chunk_tiles>(
+      label(name), array->record,
+      std::make_shared<transaction_chunks>(shared_from_this(), array, true));
+}
+
 // Enters an array that is written from now on, or throws and changes nothing. The caller holds
 // `state_lock_`.
 void shared_transaction::enlist(const std::shared_ptr<written_array>& array) {
-  std::shared_ptr<chunk_tiles> tiles;
-  if (!array->record.is_dense())
-    tiles = std::make_shared<chunk_tiles>(
-        label(array->name), array->record,
-        std::make_shared<transaction_chunks>(shared_from_this(), array, true));
+  std::shared_ptr<chunk_tiles> tiles = writable_tiles_of(array, array->name);
   written_[array->name] = array;
   array->tiles = std::move(tiles);
 }
@@ -123,6 +128,11 @@ std::shared_ptr<written_array> shared_transaction::create(format::array_record r
   if (inner_->find(record.name))
     throw error(errc::already_exists, fmt::format("'{}' exists", record.name),
                 {fmt::format("in {}", path()), "remove it first, or update it"});
+  return add(std::move(record));
+}
+
+// The caller holds both locks, and has checked the name.
+std::shared_ptr<written_array> shared_transaction::add(format::array_record record) {
   const auto array = std::make_shared<written_array>(std::move(record));
   auto& made = array->record;
   // The catalog comes last: nothing that can fail comes after it.
@@ -252,6 +262,11 @@ void shared_transaction::rename(std::string_view from, std::string_view to) {
   require_new_name(to);
   if (!inner_->find(from)) throw_no_array(from);
   require_shape_at_rest(from);
+  move(from, to);
+}
+
+// The caller holds both locks.
+void shared_transaction::move(std::string_view from, std::string_view to) {
   std::string key(to), name(to);  // nothing that can fail comes after the catalog
   inner_->rename(from, to);
   if (const auto known = written_.find(from); known != written_.end()) {
@@ -260,6 +275,37 @@ void shared_transaction::rename(std::string_view from, std::string_view to) {
     moved.mapped()->name = std::move(name);
     written_.insert(std::move(moved));
   }
+}
+
+std::shared_ptr<written_array> shared_transaction::create_unnamed(format::array_record record) {
+  const auto changes = lock(changes_lock_);
+  const auto state = lock(state_lock_);
+  require_active();
+  std::uint64_t number = 1;
+  do record.name = fmt::format(".new-{}", number++);
+  while (!inner_->list(record.name, {}, 1).empty());
+  return add(std::move(record));
+}
+
+void shared_transaction::take_name(const std::shared_ptr<written_array>& made,
+                                   std::string_view name) {
+  const auto changes = lock(changes_lock_);
+  const auto state = lock(state_lock_);
+  require_active();
+  made->require_there();
+  require_shape_at_rest(made->name);
+  auto tiles = writable_tiles_of(made, name);
+  std::string known_as(name);
+  const bool replaces = inner_->find(name).has_value();
+  if (replaces) erase(name);
+  try {
+    move(std::string(made->name), name);
+  } catch (...) {
+    if (replaces) inner_->refuse_commit();  // nobody can bring the old array back
+    throw;
+  }
+  made->tiles = std::move(tiles);
+  made->record.name = std::move(known_as);
 }
 
 void shared_transaction::set_attribute(std::string_view array, std::string_view key,

@@ -64,6 +64,13 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   std::shared_ptr<written_array> create(format::array_record record);
   std::shared_ptr<written_array> update(std::string_view name);
 
+  /// Adds an array under a free name, which it keeps until `take_name`.
+  std::shared_ptr<written_array> create_unnamed(format::array_record record);
+
+  /// Gives an array of `create_unnamed` its name, after the array that has the name was removed. If
+  /// that fails, both are as before, or `commit` refuses.
+  void take_name(const std::shared_ptr<written_array>& made, std::string_view name);
+
   /// The record of an array as changed so far. If the array was created or updated here, `written`
   /// is set; otherwise its data is that of `base`.
   struct found_array {
@@ -171,7 +178,11 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   void require_shape_at_rest(std::string_view name) const;
   [[noreturn]] void throw_no_array(std::string_view name) const;
   static std::shared_ptr<written_array> updated(format::array_record record);
+  std::shared_ptr<written_array> add(format::array_record record);
+  std::shared_ptr<chunk_tiles> writable_tiles_of(const std::shared_ptr<written_array>& array,
+                                                 std::string_view name);
   void enlist(const std::shared_ptr<written_array>& array);
+  void move(std::string_view from, std::string_view to);
   void give_back(const format::dense_layout& unused) noexcept;
   void erase(std::string_view name);
   void checksum(written_array& array);
