@@ -63,10 +63,12 @@ class transaction {
   std::uint64_t generation() const;
 
   /// Makes a new array. Names are 1 to 1024 bytes of UTF-8 without control characters. '/'
-  /// separates levels, each of which has a character other than a period. A dense array starts as
-  /// zeros. A chunked array starts with the fill value everywhere, and takes no space.
-  /// Cost     O(1); reserves the space of a dense array
-  /// Throws   as every member; already_exists; invalid_argument (name, dtype, shape, chunk shape,
+  /// separates levels, each of which has a character other than a period. No array has the name of
+  /// a level, so `a` and `a/b` are not arrays at the same time. A dense array starts as zeros. A
+  /// chunked array starts with the fill value everywhere, and takes no space.
+  /// Cost     O(levels of the name); reserves the space of a dense array
+  /// Throws   as every member; already_exists (also a level that is an array, or a name that is a
+  ///          level: the error names both); invalid_argument (name, dtype, shape, chunk shape,
   ///          codec; a dense array with a chunk shape, a codec or a fill value other than 0)
   writable_array create(std::string_view name, const array_spec& spec);
 
@@ -84,8 +86,8 @@ class transaction {
   ///    change.create_or_replace("dem", expr(*change.find("dem")) * 2);
   ///
   /// Cost     as `create`, and as `remove` of the old array
-  /// Throws   as `create` but for already_exists, and as `remove`. The old array is as before then,
-  ///          or, if even that fails, `commit` refuses
+  /// Throws   as `create` (already_exists only for levels), and as `remove`. The old array is as
+  ///          before then, or, if even that fails, `commit` refuses
   /// Threads  two calls for one name come one after the other, in an order that is not fixed
   writable_array create_or_replace(std::string_view name, const array_spec& spec);
   writable_array create_or_replace(std::string_view name, const expr& values,
@@ -151,13 +153,18 @@ class transaction {
   std::vector<std::string> names(std::string_view prefix = {}, std::string_view after = {},
                                  std::size_t limit = SIZE_MAX) const;
 
+  /// As snapshot::children, with all changes so far.
+  /// Threads  takes turns with calls that make, remove or rename arrays
+  std::vector<level_entry> children(std::string_view level = {}, std::string_view after = {},
+                                    std::size_t limit = SIZE_MAX) const;
+
   /// Removes an array. Tensors that were mapped from its `update` are separated from the file.
   /// Throws   as every member; not_found, with names that are similar; busy (another call appends to
   ///          it or changes its shape)
   void remove(std::string_view name);
 
   /// Renames an array.
-  /// Throws   as every member; not_found; already_exists; invalid_argument (`to`, as for `create`);
+  /// Throws   as every member; not_found; already_exists, invalid_argument (`to`, as for `create`);
   ///          busy (another call appends to it or changes its shape)
   void rename(std::string_view from, std::string_view to);
 

@@ -15,6 +15,7 @@
 #include "shale/gradient.hpp"
 #include "shale/histograms.hpp"
 #include "shale/least_squares.hpp"
+#include "shale/level_entry.hpp"
 #include "shale/linalg.hpp"
 #include "shale/linear_systems.hpp"
 #include "shale/mapped_file.hpp"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "shale/array.hpp"
+#include "shale/level_entry.hpp"
 
 namespace [[gnu::visibility("default")]] shale {
 
@@ -39,6 +40,16 @@ class snapshot {
   /// Up to `limit` names that begin with `prefix` and come after `after`, sorted by their bytes.
   std::vector<std::string> names(std::string_view prefix = {}, std::string_view after = {},
                                  std::size_t limit = SIZE_MAX) const;
+
+  /// Up to `limit` children of a level of names that come after `after`, sorted by the bytes of
+  /// their names: arrays, and levels, whose names end with '/'. A level is named with or without a
+  /// '/' at its end; the level above all is "". One that does not exist has no children.
+  ///
+  ///    std::vector<level_entry> below = file.latest().children("raw/2026");
+  ///
+  /// Cost     O(log arrays) pages of metadata for each child, however much is below it
+  std::vector<level_entry> children(std::string_view level = {}, std::string_view after = {},
+                                    std::size_t limit = SIZE_MAX) const;
 
  private:
   friend class container;

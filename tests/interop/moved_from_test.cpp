@@ -128,6 +128,7 @@ TEST_F(MovedFrom, Snapshot) {
         .throws("find", [](snapshot& seen) { seen.find("dense"); })
         .throws("at", [](snapshot& seen) { seen.at("dense"); })
         .throws("names", [](snapshot& seen) { seen.names(); })
+        .throws("children", [](snapshot& seen) { seen.children(); })
         .works("copy", [](snapshot& seen) {
           snapshot copy(seen);
           copy = seen;
@@ -150,6 +151,7 @@ TEST_F(MovedFrom, Transaction) {
       .throws("update", [](transaction& change) { change.update("dense"); })
       .throws("find", [](transaction& change) { change.find("dense"); })
       .throws("names", [](transaction& change) { change.names(); })
+      .throws("children", [](transaction& change) { change.children(); })
       .throws("remove", [](transaction& change) { change.remove("dense"); })
       .throws("rename", [](transaction& change) { change.rename("dense", "x"); })
       .throws("resize", [](transaction& change) { change.resize("dense", {1}); })

@@ -53,4 +53,10 @@ std::vector<std::string> snapshot::names(std::string_view prefix, std::string_vi
   return detail::allocating([&] { return view.list(prefix, after, limit); });
 }
 
+std::vector<level_entry> snapshot::children(std::string_view level, std::string_view after,
+                                            std::size_t limit) const {
+  const auto& view = state().view;
+  return detail::allocating([&] { return view.children(level, after, limit); });
+}
+
 }  // namespace shale

@@ -195,6 +195,13 @@ std::vector<std::string> transaction::names(std::string_view prefix, std::string
                            [&] { return state->names(prefix, after, limit); });
 }
 
+std::vector<level_entry> transaction::children(std::string_view level, std::string_view after,
+                                               std::size_t limit) const {
+  const auto& state = begun().state;
+  return detail::reporting([&] { return "list the arrays of " + state->path(); },
+                           [&] { return state->children(level, after, limit); });
+}
+
 void transaction::remove(std::string_view name) {
   const auto& state = begun().state;
   detail::reporting([&] { return fmt::format("remove {}", state->label(name)); },

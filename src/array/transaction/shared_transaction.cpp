@@ -128,6 +128,7 @@ std::shared_ptr<written_array> shared_transaction::create(format::array_record r
   if (inner_->find(record.name))
     throw error(errc::already_exists, fmt::format("'{}' exists", record.name),
                 {fmt::format("in {}", path()), "remove it first, or update it"});
+  require_free_path(record.name, {});
   return add(std::move(record));
 }
 
@@ -192,6 +193,21 @@ std::vector<std::string> shared_transaction::names(std::string_view prefix, std:
   const auto state = lock(state_lock_);
   require_active();
   return inner_->list(prefix, after, limit);
+}
+
+std::vector<level_entry> shared_transaction::children(std::string_view level,
+                                                      std::string_view after,
+                                                      std::size_t limit) const {
+  const auto state = lock(state_lock_);
+  require_active();
+  return inner_->children(level, after, limit);
+}
+
+// The caller holds both locks.
+void shared_transaction::require_free_path(std::string_view name, std::string_view given_up) const {
+  arrays::require_free_path(name, given_up, [&](std::string_view prefix, std::size_t limit) {
+    return inner_->list(prefix, {}, limit);
+  });
 }
 
 // Gives back the space of an array that could not be made. Space that cannot be given back now is
@@ -262,6 +278,7 @@ void shared_transaction::rename(std::string_view from, std::string_view to) {
   require_new_name(to);
   if (!inner_->find(from)) throw_no_array(from);
   require_shape_at_rest(from);
+  if (!inner_->find(to)) require_free_path(to, from);
   move(from, to);
 }
 
@@ -298,6 +315,7 @@ void shared_transaction::take_name(const std::shared_ptr<written_array>& made,
   std::string known_as(name);
   const bool replaces = inner_->find(name).has_value();
   if (replaces) erase(name);
+  else require_free_path(name, {});
   try {
     move(std::string(made->name), name);
   } catch (...) {

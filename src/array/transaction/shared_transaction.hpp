@@ -46,6 +46,7 @@
 #include "format/transaction/transaction.hpp"
 #include "parallel/executor/call_scope.hpp"
 #include "shale/layout.hpp"
+#include "shale/level_entry.hpp"
 #include "shale/storage.hpp"
 
 namespace shale::arrays {
@@ -83,6 +84,8 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   /// The names as changed so far, in byte order.
   std::vector<std::string> names(std::string_view prefix, std::string_view after,
                                  std::size_t limit) const;
+  std::vector<level_entry> children(std::string_view level, std::string_view after,
+                                    std::size_t limit) const;
 
   /// Makes `commit` refuse, because a change was made in part and could not be undone.
   void refuse_commit() noexcept;
@@ -176,6 +179,7 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   void require_outside_of_writes(const char* advice) const;
   void require_chunks(const written_array& array) const;
   void require_shape_at_rest(std::string_view name) const;
+  void require_free_path(std::string_view name, std::string_view given_up) const;
   [[noreturn]] void throw_no_array(std::string_view name) const;
   static std::shared_ptr<written_array> updated(format::array_record record);
   std::shared_ptr<written_array> add(format::array_record record);

@@ -10,6 +10,7 @@
 
 #include "format/catalog/array_record.hpp"
 #include "format/pages/tree.hpp"
+#include "shale/level_entry.hpp"
 
 namespace shale::format {
 
@@ -21,5 +22,12 @@ std::optional<array_record> find_array(const tree& catalog, std::string_view nam
 /// Up to `limit` names in byte order that start with `prefix` and come after `after`.
 std::vector<std::string> list_arrays(const tree& catalog, std::string_view prefix,
                                      std::string_view after, std::size_t limit);
+
+/// Up to `limit` children of a level whose names come after `after`, in byte order: arrays whose
+/// names have no further '/', and levels. A level is given with or without a '/' at its end; empty
+/// is the level above all.
+/// Cost     O(children) paths of the tree: what lies below a child is skipped
+std::vector<level_entry> list_children(const tree& catalog, std::string_view level,
+                                       std::string_view after, std::size_t limit);
 
 }  // namespace shale::format
