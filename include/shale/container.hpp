@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "shale/array.hpp"
@@ -63,7 +64,8 @@ class transaction {
   std::uint64_t generation() const;
 
   /// Makes a new array. Names are 1 to 1024 bytes of UTF-8 without control characters. '/'
-  /// separates levels, each of which has a character other than a period. No array has the name of
+  /// separates levels, each of which has a character other than a period; the last one is not
+  /// `.attributes`, which is reserved. No array has the name of
   /// a level, so `a` and `a/b` are not arrays at the same time. A dense array starts as zeros. A
   /// chunked array starts with the fill value everywhere, and takes no space.
   /// Cost     O(levels of the name); reserves the space of a dense array
@@ -181,6 +183,29 @@ class transaction {
   /// Removes an attribute.
   /// Throws   as every member; not_found (the array or the key)
   void remove_attribute(std::string_view array, std::string_view key);
+
+  /// Attaches a value to a level of names, or to the container, which is the level "". A level
+  /// exists as long as it has attributes, or an array below it.
+  ///
+  ///    transaction change = file.begin();
+  ///    change.set_level_attribute("", "title", attribute_value("Survey of 2026"));
+  ///
+  /// Cost     as for an array
+  /// Throws   as set_attribute, but not not_found; already_exists (the level, or one above, is an
+  ///          array); invalid_argument also if no array can be below a level of that name
+  void set_level_attribute(std::string_view level, std::string_view key,
+                           const attribute_value& value);
+  void set_level_attribute(std::string_view level, std::string_view key, std::string_view value);
+
+  /// Removes an attribute of a level.
+  /// Throws   as set_level_attribute; not_found (the key)
+  void remove_level_attribute(std::string_view level, std::string_view key);
+
+  /// The stored bytes of all attributes of a level, with all changes so far, sorted by the bytes of
+  /// their keys: see attribute_value::of_stored.
+  /// Throws   as set_level_attribute
+  std::vector<std::pair<std::string, std::string>> level_attributes(
+      std::string_view level = {}) const;
 
   /// Makes all changes durable and then visible, and returns the number of the generation. After a
   /// crash at any time the file holds the old generation or the new one.

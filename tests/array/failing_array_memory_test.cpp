@@ -180,6 +180,8 @@ TEST_F(FailingArrayMemory, ChangingThrowsErrors) {
   expect("names", [&](transaction& change) { change.names(); });
   expect("children", [&](transaction& change) { change.children(); });
   expect("set_attribute", [&](transaction& change) { change.set_attribute("dense", "k", "v"); });
+  expect("set_level_attribute",
+         [&](transaction& change) { change.set_level_attribute("level", "k", "v"); });
   expect("remove_attribute", [&](transaction& change) { change.remove_attribute("dense", "key"); });
   expect("rename", [&](transaction& change) {
     try {

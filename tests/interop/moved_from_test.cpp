@@ -129,6 +129,10 @@ TEST_F(MovedFrom, Snapshot) {
         .throws("at", [](snapshot& seen) { seen.at("dense"); })
         .throws("names", [](snapshot& seen) { seen.names(); })
         .throws("children", [](snapshot& seen) { seen.children(); })
+        .throws("attributes", [](snapshot& seen) { seen.attributes(); })
+        .throws("typed_attribute", [](snapshot& seen) { seen.typed_attribute("k"); })
+        .throws("attribute_as", [](snapshot& seen) { seen.attribute_as<double>("k"); })
+        .throws("levels_with_attributes", [](snapshot& seen) { seen.levels_with_attributes(); })
         .works("copy", [](snapshot& seen) {
           snapshot copy(seen);
           copy = seen;
@@ -159,6 +163,11 @@ TEST_F(MovedFrom, Transaction) {
       .throws("set_attribute", [](transaction& change) { change.set_attribute("dense", "k", "v"); })
       .throws("remove_attribute",
               [](transaction& change) { change.remove_attribute("dense", "k"); })
+      .throws("set_level_attribute",
+              [](transaction& change) { change.set_level_attribute("", "k", "v"); })
+      .throws("remove_level_attribute",
+              [](transaction& change) { change.remove_level_attribute("", "k"); })
+      .throws("level_attributes", [](transaction& change) { change.level_attributes(); })
       .throws("commit", [](transaction& change) { change.commit(); })
       .throws("replace_by", [](transaction& change) { change.replace_by("other.shale"); })
       .works("abort", [](transaction& change) { change.abort(); })

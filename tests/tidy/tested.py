@@ -22,6 +22,7 @@ THROUGH = {
         "prefetch": ("tests/array/chunked_array_test.cpp", "expressions over chunks"),
     },
     "src/array/handles": {
+        "read_attribute": ("tests/array/attributes_test.cpp", "every kind, and damaged ones"),
         "transaction": ("tests/array/transaction_test.cpp", "a part of shale/container.hpp"),
         "writable_array": ("tests/array/dense_array_test.cpp", "a part of shale/array.hpp"),
     },

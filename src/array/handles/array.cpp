@@ -7,6 +7,7 @@
 #include "array/elements/dense_bytes.hpp"
 #include "array/elements/dense_sums.hpp"
 #include "array/handles/array_implementation.hpp"
+#include "array/handles/read_attribute.hpp"
 #include "array/specification/specification.hpp"
 #include "core/allocating.hpp"
 #include "core/held.hpp"
@@ -188,37 +189,19 @@ std::optional<std::string> array::attribute(std::string_view key) const {
   });
 }
 
-namespace {
-
-// What `read` makes of the attribute with that key; nothing if there is none.
-template <class T, class Read>
-std::optional<T> read_attribute(const format::array_record& record, const std::string& path,
-                                std::string_view key, Read&& read) {
-  return detail::reporting(
-      [&] {
-        return fmt::format("read attribute {} of {}", detail::in_quotes(key),
-                           label_of(record.name, path));
-      },
-      [&]() -> std::optional<T> {
-        const std::string* const stored = format::find_attribute(record, key);
-        if (stored == nullptr) return std::nullopt;
-        return read(attribute_value::of_stored(*stored));
-      });
-}
-
-}  // namespace
-
 std::optional<attribute_value> array::typed_attribute(std::string_view key) const {
   const auto& self = state();
-  return read_attribute<attribute_value>(self.record, self.path, key,
-                                         [](const attribute_value& value) { return value; });
+  return arrays::read_attribute<attribute_value>(
+      self.record, key, [&] { return self.label(); },
+      [](const attribute_value& value) { return value; });
 }
 
 template <attribute_type T>
 std::optional<T> array::attribute_as(std::string_view key) const {
   const auto& self = state();
-  return read_attribute<T>(self.record, self.path, key,
-                           [](const attribute_value& value) { return value.as<T>(); });
+  return arrays::read_attribute<T>(
+      self.record, key, [&] { return self.label(); },
+      [](const attribute_value& value) { return value.as<T>(); });
 }
 
 template std::optional<bool> array::attribute_as(std::string_view) const;

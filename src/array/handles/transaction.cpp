@@ -241,6 +241,52 @@ void transaction::remove_attribute(std::string_view array, std::string_view key)
       [&] { state->remove_attribute(array, key); });
 }
 
+namespace {
+
+std::string label_of_level(const arrays::shared_transaction& state, std::string_view level) {
+  return level.empty() ? state.path() : "level " + state.label(level);
+}
+
+}  // namespace
+
+void transaction::set_level_attribute(std::string_view level, std::string_view key,
+                                      std::string_view value) {
+  const auto& state = begun().state;
+  detail::reporting(
+      [&] {
+        return fmt::format("set attribute {} of {}", detail::in_quotes(key),
+                           label_of_level(*state, level));
+      },
+      [&] { state->set_level_attribute(level, key, value); });
+}
+
+void transaction::set_level_attribute(std::string_view level, std::string_view key,
+                                      const attribute_value& value) {
+  static_cast<void>(begun());
+  set_level_attribute(level, key, std::string_view(value.stored()));
+}
+
+void transaction::remove_level_attribute(std::string_view level, std::string_view key) {
+  const auto& state = begun().state;
+  detail::reporting(
+      [&] {
+        return fmt::format("remove attribute {} of {}", detail::in_quotes(key),
+                           label_of_level(*state, level));
+      },
+      [&] { state->remove_level_attribute(level, key); });
+}
+
+std::vector<std::pair<std::string, std::string>> transaction::level_attributes(
+    std::string_view level) const {
+  const auto& state = begun().state;
+  return detail::reporting([&] { return "read attributes of " + label_of_level(*state, level); },
+                           [&]() -> std::vector<std::pair<std::string, std::string>> {
+                             auto record = state->find_level(level);
+                             if (!record) return {};
+                             return std::move(record->attributes);
+                           });
+}
+
 std::uint64_t transaction::commit() {
   const auto& state = begun().state;
   return detail::allocating([&] { return state->commit(); });

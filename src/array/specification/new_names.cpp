@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "array/specification/level_records.hpp"
 #include "core/printable.hpp"
 #include "format/catalog/array_name.hpp"
 #include "shale/error.hpp"
@@ -21,6 +22,13 @@ namespace {
 }  // namespace
 
 void require_new_name(std::string_view name) {
+  require_new_path(name);
+  if (is_reserved_name(name))
+    refuse(name,
+           "its last level is reserved: an array of that name holds the attributes of a level");
+}
+
+void require_new_path(std::string_view name) {
   format::require_valid_name(name);
   for (std::size_t start = 0; start <= name.size();) {
     const std::size_t end = std::min(name.find('/', start), name.size());

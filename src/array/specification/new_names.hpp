@@ -14,8 +14,11 @@ namespace shale::arrays {
 /// they stay readable.
 /// Throws   invalid_argument naming the part and the reason: the format does not allow the name
 ///          (empty, too long, not UTF-8, control characters), a level has no name ("/a", "a/",
-///          "a//b"), or a level consists of periods only ("..")
+///          "a//b"), a level consists of periods only (".."), or the last one is reserved
 void require_new_name(std::string_view name);
+
+/// The same for a name that may be one of those that are reserved for attributes of levels.
+void require_new_path(std::string_view name);
 
 /// The first names, up to a limit, that begin with a prefix, in byte order.
 using name_list =

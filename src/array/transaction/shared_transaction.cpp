@@ -7,6 +7,7 @@
 
 #include "array/elements/dense_bytes.hpp"
 #include "array/specification/close_names.hpp"
+#include "array/specification/level_records.hpp"
 #include "array/specification/new_names.hpp"
 #include "array/transaction/transaction_chunks.hpp"
 #include "array/transaction/unit_copies.hpp"
@@ -58,8 +59,16 @@ void shared_transaction::require_chunks(const written_array& array) const {
 void shared_transaction::throw_no_array(std::string_view name) const {
   error failure(errc::not_found, "no array " + detail::in_quotes(name),
                 {fmt::format("in {}", path())});
-  suggest_names(failure, name, inner_->list({}, {}, names_compared_max));
+  suggest_names(failure, name, array_names(*inner_, {}, {}, names_compared_max));
   throw failure;
+}
+
+// The record of an array, which is not one that holds the attributes of a level. The caller holds
+// `state_lock_`.
+format::array_record shared_transaction::existing(std::string_view name) const {
+  auto record = inner_->find(name);
+  if (!record || is_level_record(*record)) throw_no_array(name);
+  return *std::move(record);
 }
 
 void shared_transaction::require_writable(const written_array& array) const {
@@ -166,9 +175,7 @@ std::shared_ptr<written_array> shared_transaction::update(std::string_view name)
   const auto state = lock(state_lock_);
   require_active();
   if (const auto known = written_.find(name); known != written_.end()) return known->second;
-  auto record = inner_->find(name);
-  if (!record) throw_no_array(name);
-  auto array = updated(std::move(*record));
+  auto array = updated(existing(name));
   enlist(array);
   return array;
 }
@@ -178,7 +185,7 @@ std::optional<shared_transaction::found_array> shared_transaction::find(
   const auto state = lock(state_lock_);
   require_active();
   auto record = inner_->find(name);
-  if (!record) return std::nullopt;
+  if (!record || is_level_record(*record)) return std::nullopt;
   found_array found{std::move(*record), nullptr, base_};
   const auto known = written_.find(name);
   if (known == written_.end()) return found;
@@ -192,7 +199,7 @@ std::vector<std::string> shared_transaction::names(std::string_view prefix, std:
                                                    std::size_t limit) const {
   const auto state = lock(state_lock_);
   require_active();
-  return inner_->list(prefix, after, limit);
+  return array_names(*inner_, prefix, after, limit);
 }
 
 std::vector<level_entry> shared_transaction::children(std::string_view level,
@@ -200,7 +207,7 @@ std::vector<level_entry> shared_transaction::children(std::string_view level,
                                                       std::size_t limit) const {
   const auto state = lock(state_lock_);
   require_active();
-  return inner_->children(level, after, limit);
+  return array_children(*inner_, level, after, limit);
 }
 
 // The caller holds both locks.
@@ -239,6 +246,7 @@ void shared_transaction::remove(std::string_view name) {
   const auto changes = lock(changes_lock_);
   const auto state = lock(state_lock_);
   require_active();
+  static_cast<void>(existing(name));
   erase(name);
 }
 
@@ -276,7 +284,7 @@ void shared_transaction::rename(std::string_view from, std::string_view to) {
   const auto state = lock(state_lock_);
   require_active();
   require_new_name(to);
-  if (!inner_->find(from)) throw_no_array(from);
+  static_cast<void>(existing(from));
   require_shape_at_rest(from);
   if (!inner_->find(to)) require_free_path(to, from);
   move(from, to);
@@ -331,27 +339,77 @@ void shared_transaction::set_attribute(std::string_view array, std::string_view 
   const auto changes = lock(changes_lock_);
   const auto state = lock(state_lock_);
   require_active();
-  auto record = inner_->find(array);
-  if (!record) throw_no_array(array);
-  format::set_attribute(*record, key, value);
-  inner_->put(*record);
+  format::array_record record = existing(array);
+  format::set_attribute(record, key, value);
+  inner_->put(record);
 }
 
 void shared_transaction::remove_attribute(std::string_view array, std::string_view key) {
   const auto changes = lock(changes_lock_);
   const auto state = lock(state_lock_);
   require_active();
-  auto record = inner_->find(array);
-  if (!record) throw_no_array(array);
-  if (!format::remove_attribute(*record, key)) {
-    error failure(errc::not_found, "no attribute " + detail::in_quotes(key),
-                  {fmt::format("in {}", path())});
-    std::vector<std::string> keys;
-    for (const auto& attribute : record->attributes) keys.push_back(attribute.first);
-    suggest_names(failure, key, keys);
-    throw failure;
+  format::array_record record = existing(array);
+  erase_attribute(record, key);
+  inner_->put(record);
+}
+
+// Throws   not_found, with keys that are similar
+void shared_transaction::erase_attribute(format::array_record& record, std::string_view key) const {
+  if (format::remove_attribute(record, key)) return;
+  error failure(errc::not_found, "no attribute " + detail::in_quotes(key),
+                {fmt::format("in {}", path())});
+  std::vector<std::string> keys;
+  for (const auto& attribute : record.attributes) keys.push_back(attribute.first);
+  suggest_names(failure, key, keys);
+  throw failure;
+}
+
+// ---- attributes of levels ---------------------------------------------------------------------
+
+// The caller holds `state_lock_`.
+// Throws   already_exists: an array of an older file has the name
+std::optional<format::array_record> shared_transaction::level_record(
+    const std::string& name) const {
+  auto record = inner_->find(name);
+  if (record && !is_level_record(*record))
+    throw error(errc::already_exists, "a level cannot have attributes",
+                {fmt::format("an array has the name {}, which is reserved for them: rename it",
+                             detail::in_quotes(name))});
+  return record;
+}
+
+void shared_transaction::set_level_attribute(std::string_view level, std::string_view key,
+                                             std::string_view value) {
+  std::string name = level_record_name(level);
+  const auto changes = lock(changes_lock_);
+  const auto state = lock(state_lock_);
+  require_active();
+  auto record = level_record(name);
+  if (!record) {
+    require_free_path(name, {});
+    record = make_level_record(std::move(name));
   }
+  format::set_attribute(*record, key, value);
   inner_->put(*record);
+}
+
+void shared_transaction::remove_level_attribute(std::string_view level, std::string_view key) {
+  std::string name = level_record_name(level);
+  const auto changes = lock(changes_lock_);
+  const auto state = lock(state_lock_);
+  require_active();
+  auto record = level_record(name);
+  if (!record) record = make_level_record(name);
+  erase_attribute(*record, key);
+  if (record->attributes.empty()) inner_->erase(name);
+  else inner_->put(*record);
+}
+
+std::optional<format::array_record> shared_transaction::find_level(std::string_view level) const {
+  const std::string name = level_record_name(level);
+  const auto state = lock(state_lock_);
+  require_active();
+  return level_record(name);
 }
 
 std::shared_ptr<const chunk_tiles> shared_transaction::read_only_tiles_of(

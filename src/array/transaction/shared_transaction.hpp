@@ -108,6 +108,13 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   void set_attribute(std::string_view array, std::string_view key, std::string_view value);
   void remove_attribute(std::string_view array, std::string_view key);
 
+  /// The same for a level of names; empty is the container.
+  void set_level_attribute(std::string_view level, std::string_view key, std::string_view value);
+  void remove_level_attribute(std::string_view level, std::string_view key);
+
+  /// The record that holds the attributes of a level; nothing if it has none.
+  std::optional<format::array_record> find_level(std::string_view level) const;
+
   /// Marks a write of many chunks or of a mapping's bytes while it lives. Either the commit
   /// contains the whole write, or the write throws.
   class [[nodiscard]] running_write {
@@ -181,6 +188,9 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   void require_shape_at_rest(std::string_view name) const;
   void require_free_path(std::string_view name, std::string_view given_up) const;
   [[noreturn]] void throw_no_array(std::string_view name) const;
+  format::array_record existing(std::string_view name) const;
+  std::optional<format::array_record> level_record(const std::string& name) const;
+  void erase_attribute(format::array_record& record, std::string_view key) const;
   static std::shared_ptr<written_array> updated(format::array_record record);
   std::shared_ptr<written_array> add(format::array_record record);
   std::shared_ptr<chunk_tiles> writable_tiles_of(const std::shared_ptr<written_array>& array,
