@@ -8,6 +8,7 @@
 #include "shale/container.hpp"
 #include "shale/convert.hpp"
 #include "shale/decompositions.hpp"
+#include "shale/dimension_names.hpp"
 #include "shale/distances.hpp"
 #include "shale/einsum.hpp"
 #include "shale/executor.hpp"
