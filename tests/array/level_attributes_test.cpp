@@ -145,8 +145,7 @@ TEST_F(LevelAttributes, OfAnotherKindAreRefusedWithLevelAttributeAndKinds) {
 // What the document says, seen by a program that does not know it.
 TEST_F(LevelAttributes, AreThoseOfEmptyArraysToOlderPrograms) {
   annotate();
-  const auto raw =
-      format::container_file::open(format::posix_files(), path_, format::open_access::read);
+  auto raw = format::container_file::open(format::posix_files(), path_, format::open_access::read);
   const auto record = raw.latest().find("raw/2026/.attributes");
   ASSERT_TRUE(record);
   EXPECT_EQ(record->dtype, dtype::boolean);

@@ -22,7 +22,6 @@ THROUGH = {
         "prefetch": ("tests/array/chunked_array_test.cpp", "expressions over chunks"),
     },
     "src/array/handles": {
-        "read_attribute": ("tests/array/attributes_test.cpp", "every kind, and damaged ones"),
         "transaction": ("tests/array/transaction_test.cpp", "a part of shale/container.hpp"),
         "writable_array": ("tests/array/dense_array_test.cpp", "a part of shale/array.hpp"),
     },
@@ -39,7 +38,6 @@ THROUGH = {
     },
     "src/format/catalog": {
         "array_record": ("tests/format/descriptor_test.cpp", "records that are refused"),
-        "catalog": ("tests/format/container_file_test.cpp", "find and list"),
         "dense_checksums": ("tests/format/damage_test.cpp", "damage of a dense array's checksums"),
     },
     "src/format/chunks": {
