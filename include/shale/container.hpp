@@ -198,12 +198,12 @@ class transaction {
   void set_level_attribute(std::string_view level, std::string_view key, std::string_view value);
 
   /// Removes an attribute of a level.
-  /// Throws   as set_level_attribute; not_found (the key)
+  /// Throws   as every member; not_found (the key); already_exists (an array has the reserved name)
   void remove_level_attribute(std::string_view level, std::string_view key);
 
   /// The stored bytes of all attributes of a level, with all changes so far, sorted by the bytes of
   /// their keys: see attribute_value::of_stored.
-  /// Throws   as set_level_attribute
+  /// Throws   as every member; already_exists (an array has the reserved name)
   std::vector<std::pair<std::string, std::string>> level_attributes(
       std::string_view level = {}) const;
 

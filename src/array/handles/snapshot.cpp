@@ -129,8 +129,12 @@ std::vector<std::string> snapshot::levels_with_attributes() const {
     std::string last;
     do {
       names = view.list({}, last, 4096);
-      for (const std::string& name : names)
-        if (arrays::holds_level(view, name)) levels.emplace_back(arrays::level_of_record(name));
+      for (const std::string& name : names) {
+        if (!arrays::holds_level(view, name)) continue;
+        std::string level(arrays::level_of_record(name));
+        // Names of other programs may have empty levels, which nobody can ask for.
+        if (arrays::level_record_name(level) == name) levels.push_back(std::move(level));
+      }
       if (!names.empty()) last = names.back();
     } while (!names.empty());
     return levels;

@@ -1,7 +1,5 @@
 #include "array/specification/level_records.hpp"
 
-#include "array/specification/new_names.hpp"
-
 namespace shale::arrays {
 
 namespace {
@@ -16,7 +14,6 @@ std::string level_record_name(std::string_view level) {
   std::string name(level);
   name += '/';
   name += reserved_name;
-  require_new_path(name);
   return name;
 }
 

@@ -19,7 +19,6 @@ namespace shale::arrays {
 
 /// The name of the array that holds the attributes of a level, which may end with '/'; empty is the
 /// container.
-/// Throws   invalid_argument, as require_new_name for the level
 std::string level_record_name(std::string_view level);
 
 /// The level whose attributes an array of that name may hold, without a '/' at its end.

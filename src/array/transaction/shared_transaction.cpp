@@ -381,6 +381,7 @@ std::optional<format::array_record> shared_transaction::level_record(
 void shared_transaction::set_level_attribute(std::string_view level, std::string_view key,
                                              std::string_view value) {
   std::string name = level_record_name(level);
+  require_new_path(name);
   const auto changes = lock(changes_lock_);
   const auto state = lock(state_lock_);
   require_active();
