@@ -157,19 +157,20 @@ TEST_F(LevelAttributes, AreThoseOfEmptyArraysToOlderPrograms) {
 
 // Arrays of older files may have the reserved name.
 TEST_F(LevelAttributes, LeaveArraysOfOlderFilesReadable) {
+  write_new("flags", {.dtype = dtype::boolean, .shape = {2}}, expr(true));
   {
     auto raw =
         format::container_file::open(format::posix_files(), path_, format::open_access::write);
     auto change = raw.begin(std::chrono::milliseconds(0));
-    change.rename("top", ".attributes");
+    change.rename("flags", ".attributes");
     change.commit();
   }
-  EXPECT_EQ(file_.latest().names(), (names{".attributes", "raw/2026/dem"}));
+  EXPECT_EQ(file_.latest().names(), (names{".attributes", "raw/2026/dem", "top"}));
   EXPECT_EQ(at(".attributes").size(), 2);
   EXPECT_TRUE(file_.latest().attributes().empty());
   transaction change = file_.begin();
   EXPECT_EQ(code_of([&] { change.set_level_attribute("", "k", "v"); }), errc::already_exists);
-  change.rename(".attributes", "top");
+  change.rename(".attributes", "flags");
   change.set_level_attribute("", "k", "v");
   change.commit();
   EXPECT_EQ(file_.latest().attributes(), (notes{{"k", "v"}}));
@@ -179,6 +180,7 @@ TEST(LevelRecords, HaveReservedNames) {
   EXPECT_EQ(arrays::level_record_name(""), ".attributes");
   EXPECT_EQ(arrays::level_record_name("a/b"), "a/b/.attributes");
   EXPECT_EQ(arrays::level_record_name("a/b/"), "a/b/.attributes");
+  EXPECT_GT(arrays::level_record_name(std::string(5000, 'x')).size(), 1024u);
   for (const char* level : {"", "a", "a/b"}) {
     const std::string name = arrays::level_record_name(level);
     EXPECT_TRUE(arrays::is_reserved_name(name));

@@ -1,5 +1,7 @@
 #include "array/specification/level_records.hpp"
 
+#include "format/catalog/array_name.hpp"
+
 namespace shale::arrays {
 
 namespace {
@@ -11,7 +13,8 @@ constexpr std::string_view reserved_name = ".attributes";
 std::string level_record_name(std::string_view level) {
   if (level.ends_with('/')) level.remove_suffix(1);
   if (level.empty()) return std::string(reserved_name);
-  std::string name(level);
+  // A longer level has no array below it, and neither has its beginning.
+  std::string name(level.substr(0, format::name_bytes_max));
   name += '/';
   name += reserved_name;
   return name;

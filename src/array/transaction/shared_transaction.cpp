@@ -322,8 +322,8 @@ void shared_transaction::take_name(const std::shared_ptr<written_array>& made,
   auto tiles = writable_tiles_of(made, name);
   std::string known_as(name);
   const bool replaces = inner_->find(name).has_value();
+  if (!replaces) require_free_path(name, {});
   if (replaces) erase(name);
-  else require_free_path(name, {});
   try {
     move(std::string(made->name), name);
   } catch (...) {
