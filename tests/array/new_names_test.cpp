@@ -85,12 +85,12 @@ class Levels : public fresh_container {
   }
 
   static std::vector<std::string> shown(const std::vector<level_entry>& children) {
-    std::vector<std::string> names;
+    std::vector<std::string> all;
     for (const level_entry& child : children) {
       EXPECT_EQ(child.is_level, child.name.ends_with('/')) << child.name;
-      names.push_back(child.name);
+      all.push_back(child.name);
     }
-    return names;
+    return all;
   }
 
   using names = std::vector<std::string>;
