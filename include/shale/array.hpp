@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "shale/attribute_value.hpp"
 #include "shale/dims.hpp"
 #include "shale/dtype.hpp"
 #include "shale/expr.hpp"
@@ -135,11 +136,25 @@ class array {
   /// The number of the generation that last changed the array.
   std::uint64_t modified() const;
 
-  /// The attributes that `transaction::set_attribute` stored, sorted by the bytes of their keys.
-  std::vector<std::pair<std::string, std::string>> attributes() const;
+  /// The attribute with that key as a T (bool, std::int64_t, std::uint64_t, double, std::string or a
+  /// std::vector of one of these), or nothing if there is none: see attribute_value::as.
+  ///
+  ///    std::optional<double> scale = file.latest().at("dem").attribute_as<double>("scale");
+  ///
+  /// Throws   invalid_argument (it is of another kind), corrupt (damaged), unsupported (of a later
+  ///          version), each naming array, attribute and kinds
+  template <attribute_type T>
+  std::optional<T> attribute_as(std::string_view key) const;
 
-  /// The attribute with that key, or nothing.
+  /// The attribute with that key, of any kind, or nothing.
+  /// Throws   corrupt, unsupported
+  std::optional<attribute_value> typed_attribute(std::string_view key) const;
+
+  /// The stored bytes of the attribute with that key, or nothing: see attribute_value::of_stored.
   std::optional<std::string> attribute(std::string_view key) const;
+
+  /// The stored bytes of all attributes, sorted by the bytes of their keys.
+  std::vector<std::pair<std::string, std::string>> attributes() const;
 
   /// The elements of a dense array in the file, mapped read-only without a copy. Engine calls
   /// compare them with their checksums if the executor has checksum_use::compared. Before other

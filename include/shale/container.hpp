@@ -13,9 +13,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "shale/array.hpp"
+#include "shale/attribute_value.hpp"
 #include "shale/snapshot.hpp"
 #include "shale/space_report.hpp"
 #include "shale/verification.hpp"
@@ -62,10 +64,13 @@ class transaction {
   std::uint64_t generation() const;
 
   /// Makes a new array. Names are 1 to 1024 bytes of UTF-8 without control characters. '/'
-  /// separates levels, each of which has a character other than a period. A dense array starts as
-  /// zeros. A chunked array starts with the fill value everywhere, and takes no space.
-  /// Cost     O(1); reserves the space of a dense array
-  /// Throws   as every member; already_exists; invalid_argument (name, dtype, shape, chunk shape,
+  /// separates levels, each of which has a character other than a period; the last one is not
+  /// `.attributes`, which is reserved. No array has the name of
+  /// a level, so `a` and `a/b` are not arrays at the same time. A dense array starts as zeros. A
+  /// chunked array starts with the fill value everywhere, and takes no space.
+  /// Cost     O(levels of the name); reserves the space of a dense array
+  /// Throws   as every member; already_exists (also a level that is an array, or a name that is a
+  ///          level: the error names both); invalid_argument (name, dtype, shape, chunk shape,
   ///          codec; a dense array with a chunk shape, a codec or a fill value other than 0)
   writable_array create(std::string_view name, const array_spec& spec);
 
@@ -73,6 +78,22 @@ class transaction {
   /// Cost     as `eval` of the expression, block by block: the values need not fit into memory
   /// Throws   as the other one, and as writable_array::write. Then the array does not exist
   writable_array create(std::string_view name, const expr& values, const array_form& form = {});
+
+  /// Makes a new array in the place of the one of that name, if there is one, which ends as with
+  /// `remove`: nothing of it is kept, attributes neither. Until the new array has its values, the
+  /// old one stays, so that the values may read it; and the new one is listed as `.new-1`, or with
+  /// the next number that is free.
+  ///
+  ///    transaction change = file.begin();
+  ///    change.create_or_replace("dem", expr(*change.find("dem")) * 2);
+  ///
+  /// Cost     as `create`, and as `remove` of the old array
+  /// Throws   as `create` (already_exists only for levels), and as `remove`. The old array is as
+  ///          before then, or, if even that fails, `commit` refuses
+  /// Threads  two calls for one name come one after the other, in an order that is not fixed
+  writable_array create_or_replace(std::string_view name, const array_spec& spec);
+  writable_array create_or_replace(std::string_view name, const expr& values,
+                                   const array_form& form = {});
 
   /// An existing array, which can then be changed. Older generations keep their elements. Before a
   /// part of a dense array is written, it is copied to new space, in units of 2 MiB from its first
@@ -134,25 +155,57 @@ class transaction {
   std::vector<std::string> names(std::string_view prefix = {}, std::string_view after = {},
                                  std::size_t limit = SIZE_MAX) const;
 
+  /// As snapshot::children, with all changes so far.
+  /// Threads  takes turns with calls that make, remove or rename arrays
+  std::vector<level_entry> children(std::string_view level = {}, std::string_view after = {},
+                                    std::size_t limit = SIZE_MAX) const;
+
   /// Removes an array. Tensors that were mapped from its `update` are separated from the file.
   /// Throws   as every member; not_found, with names that are similar; busy (another call appends to
   ///          it or changes its shape)
   void remove(std::string_view name);
 
   /// Renames an array.
-  /// Throws   as every member; not_found; already_exists; invalid_argument (`to`, as for `create`);
+  /// Throws   as every member; not_found; already_exists, invalid_argument (`to`, as for `create`);
   ///          busy (another call appends to it or changes its shape)
   void rename(std::string_view from, std::string_view to);
 
-  /// Attaches a value to an array under a key, or replaces it. Both are any bytes, by convention
-  /// UTF-8 or JSON.
+  /// Attaches a value to an array under a key, or replaces it. A key is any bytes, by convention
+  /// UTF-8. `array::attribute_as` reads the value.
   /// Cost     stores all attributes of the array again: use tens of them, not thousands
   /// Throws   as every member; not_found (the array); invalid_argument (too long, or too many)
+  void set_attribute(std::string_view array, std::string_view key, const attribute_value& value);
+
+  /// The same for bytes that are stored as they are. If they are UTF-8, they are a text; if
+  /// attribute_value::stored made them, they are that value.
   void set_attribute(std::string_view array, std::string_view key, std::string_view value);
 
   /// Removes an attribute.
   /// Throws   as every member; not_found (the array or the key)
   void remove_attribute(std::string_view array, std::string_view key);
+
+  /// Attaches a value to a level of names, or to the container, which is the level "". A level
+  /// exists as long as it has attributes, or an array below it.
+  ///
+  ///    transaction change = file.begin();
+  ///    change.set_level_attribute("", "title", attribute_value("Survey of 2026"));
+  ///
+  /// Cost     as for an array
+  /// Throws   as set_attribute, but not not_found; already_exists (the level, or one above, is an
+  ///          array); invalid_argument also if no array can be below a level of that name
+  void set_level_attribute(std::string_view level, std::string_view key,
+                           const attribute_value& value);
+  void set_level_attribute(std::string_view level, std::string_view key, std::string_view value);
+
+  /// Removes an attribute of a level.
+  /// Throws   as every member; not_found (the key); already_exists (an array has the reserved name)
+  void remove_level_attribute(std::string_view level, std::string_view key);
+
+  /// The stored bytes of all attributes of a level, with all changes so far, sorted by the bytes of
+  /// their keys: see attribute_value::of_stored.
+  /// Throws   as every member; already_exists (an array has the reserved name)
+  std::vector<std::pair<std::string, std::string>> level_attributes(
+      std::string_view level = {}) const;
 
   /// Makes all changes durable and then visible, and returns the number of the generation. After a
   /// crash at any time the file holds the old generation or the new one.
@@ -191,6 +244,8 @@ class transaction {
   struct implementation;
   explicit transaction(std::unique_ptr<implementation> made) noexcept;
   implementation& begun() const;
+  template <class Fill>
+  writable_array replace(std::string_view name, const array_spec& spec, Fill&& fill);
   std::unique_ptr<implementation> implementation_;
 };
 

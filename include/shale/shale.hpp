@@ -3,10 +3,12 @@
 #pragma once
 
 #include "shale/apply.hpp"
+#include "shale/attribute_value.hpp"
 #include "shale/codec_choice.hpp"
 #include "shale/container.hpp"
 #include "shale/convert.hpp"
 #include "shale/decompositions.hpp"
+#include "shale/dimension_names.hpp"
 #include "shale/distances.hpp"
 #include "shale/einsum.hpp"
 #include "shale/executor.hpp"
@@ -14,6 +16,7 @@
 #include "shale/gradient.hpp"
 #include "shale/histograms.hpp"
 #include "shale/least_squares.hpp"
+#include "shale/level_entry.hpp"
 #include "shale/linalg.hpp"
 #include "shale/linear_systems.hpp"
 #include "shale/mapped_file.hpp"

@@ -6,9 +6,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "shale/array.hpp"
+#include "shale/attribute_value.hpp"
+#include "shale/level_entry.hpp"
 
 namespace [[gnu::visibility("default")]] shale {
 
@@ -42,6 +45,33 @@ class snapshot {
   /// Throws   as every member; corrupt also for a name among them that no array can have
   std::vector<std::string> names(std::string_view prefix = {}, std::string_view after = {},
                                  std::size_t limit = SIZE_MAX) const;
+
+  /// Up to `limit` children of a level of names that come after `after`, sorted by the bytes of
+  /// their names: arrays, and levels, whose names end with '/'. A level is named with or without a
+  /// '/' at its end; the level above all is "". One that does not exist has no children.
+  ///
+  ///    std::vector<level_entry> below = file.latest().children("raw/2026");
+  ///
+  /// Cost     O(log arrays) pages of metadata for each child, however much is below it
+  std::vector<level_entry> children(std::string_view level = {}, std::string_view after = {},
+                                    std::size_t limit = SIZE_MAX) const;
+
+  /// Attributes of a level of names, and of the container, which is the level "". As the members of
+  /// `array` with these names.
+  ///
+  ///    std::optional<std::string> title = file.latest().attribute_as<std::string>("title");
+  ///
+  /// Throws   also invalid_argument (`attribute_as`: it is of another kind), unsupported (of a later
+  ///          version)
+  template <attribute_type T>
+  std::optional<T> attribute_as(std::string_view key, std::string_view level = {}) const;
+  std::optional<attribute_value> typed_attribute(std::string_view key,
+                                                 std::string_view level = {}) const;
+  std::vector<std::pair<std::string, std::string>> attributes(std::string_view level = {}) const;
+
+  /// The levels that have attributes, the container as "".
+  /// Cost     reads the names of all arrays
+  std::vector<std::string> levels_with_attributes() const;
 
  private:
   friend class container;

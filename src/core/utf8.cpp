@@ -23,4 +23,13 @@ std::optional<utf8_character> first_character(std::string_view text) noexcept {
   return utf8_character{value, more + 1};
 }
 
+std::optional<std::size_t> first_wrong_byte(std::string_view text) noexcept {
+  for (std::size_t offset = 0; offset < text.size();) {
+    const auto character = first_character(text.substr(offset));
+    if (!character) return offset;
+    offset += character->bytes;
+  }
+  return std::nullopt;
+}
+
 }  // namespace shale::detail

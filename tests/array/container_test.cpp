@@ -173,10 +173,10 @@ TEST_F(Container, SnapshotsStayWhatTheyWere) {
 TEST_F(Container, ListsNamesByPrefixInPages) {
   container file = container::create(path_);
   transaction change = file.begin();
-  for (const char* name : {"x/2", "x/1", "y", "x", "x/10"}) change.create(name, {.shape = {1}});
+  for (const char* name : {"x/2", "x/1", "y", "w", "x/10"}) change.create(name, {.shape = {1}});
   change.commit();
   const snapshot now = file.latest();
-  EXPECT_EQ(now.names(), (std::vector<std::string>{"x", "x/1", "x/10", "x/2", "y"}));
+  EXPECT_EQ(now.names(), (std::vector<std::string>{"w", "x/1", "x/10", "x/2", "y"}));
   EXPECT_EQ(now.names("x/"), (std::vector<std::string>{"x/1", "x/10", "x/2"}));
   EXPECT_EQ(now.names("x/", "x/1", 1), std::vector<std::string>{"x/10"});
 }

@@ -157,8 +157,31 @@ TEST_F(FailingArrayMemory, ChangingThrowsErrors) {
       create(change, [&] { change.create("new", changed, {.kind = spec.kind}); });
     });
   }
+  // After a failure the old array is there, unless the transaction cannot be committed.
+  for (const array_kind kind : {array_kind::dense, array_kind::chunked})
+    expect("create or replace", [&](transaction& change) {
+      try {
+        change.create_or_replace("dense", changed, {.kind = kind});
+      } catch (const error&) {
+        const enough_memory now;
+        bool is_kept = false;
+        try {
+          const auto found = change.find("dense");
+          is_kept = found && array_equal(found->read(), wanted);
+        } catch (const error&) {
+          // The transaction cannot be used any more.
+        }
+        if (!is_kept) {
+          EXPECT_THROW(change.commit(), error);
+        }
+        throw;
+      }
+    });
   expect("names", [&](transaction& change) { change.names(); });
+  expect("children", [&](transaction& change) { change.children(); });
   expect("set_attribute", [&](transaction& change) { change.set_attribute("dense", "k", "v"); });
+  expect("set_level_attribute",
+         [&](transaction& change) { change.set_level_attribute("level", "k", "v"); });
   expect("remove_attribute", [&](transaction& change) { change.remove_attribute("dense", "key"); });
   expect("rename", [&](transaction& change) {
     try {

@@ -47,6 +47,14 @@ TEST(Utf8, RefusesAllOtherSequences) {
     EXPECT_FALSE(first_character(text)) << text;
 }
 
+TEST(Utf8, FindsTheFirstWrongByteOfAText) {
+  EXPECT_EQ(first_wrong_byte(""), std::nullopt);
+  EXPECT_EQ(first_wrong_byte(encoded(0x10ffff) + encoded(0xe9) + "a"), std::nullopt);
+  EXPECT_EQ(first_wrong_byte("\xff"), 0u);
+  EXPECT_EQ(first_wrong_byte(encoded(0x20ac) + "ab\x80" + "\xff"), 5u);
+  EXPECT_EQ(first_wrong_byte("ab\xe2\x82"), 2u);  // a character that is cut off
+}
+
 TEST(Utf8, KnowsControlCharacters) {
   for (char32_t value = 0; value < 0x200; ++value)
     EXPECT_EQ(is_control(value), value <= 0x1f || (value >= 0x7f && value <= 0x9f));

@@ -347,6 +347,41 @@ def joined(ranges):
     return result
 
 
+def typed(value):
+    """What the bytes of an attribute stand for (7, "Attributes"): (kind, content). A text and JSON are str."""
+    mark, place = b"\xffSHATT", "an attribute"
+    if not value.startswith(mark):
+        try:
+            return "text", value.decode()
+        except UnicodeDecodeError:
+            return "bytes", value
+    require(len(value) >= 8, f"{place}: ends inside its head")
+    version, code, content = value[6], value[7], value[8:]
+    kind = {0: "", 1: "bool", 2: "int64", 3: "uint64", 4: "double", 5: "text"}.get(code & 15, "")
+    if version != 1 or not (1 <= code <= 7 or 17 <= code <= 21):
+        raise Unsupported(f"{place}: version {version}, kind {code}")
+    if code in (5, 6):
+        return {5: "text", 6: "JSON"}[code], content.decode()
+    if code == 7:
+        return "bytes", content
+    items = []
+    if kind == "text":
+        while content:
+            length, = struct.unpack_from("<I", content)
+            require(4 + length <= len(content), f"{place}: a text is too long")
+            items.append(content[4:4 + length].decode())
+            content = content[4 + length:]
+    else:
+        require(kind != "bool" or max(content, default=0) <= 1, f"{place}: a bool is neither 0 nor 1")
+        require(len(content) % (1 if kind == "bool" else 8) == 0, f"{place}: a number is cut off")
+        items = [item for item, in struct.iter_unpack(
+            {"bool": "<?", "int64": "<q", "uint64": "<Q", "double": "<d"}[kind], content)]
+    if code > 16:
+        return f"list of {kind}", items
+    require(len(items) == 1, f"{place}: {len(items)} numbers")
+    return kind, items[0]
+
+
 class Array:
     """An array of a container, as its descriptor describes it (7)."""
 

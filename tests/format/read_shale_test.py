@@ -7,6 +7,7 @@ Usage: read_shale_test.py PATH/TO/shale [unittest arguments]
 """
 
 import gzip
+import json
 import pathlib
 import random
 import re
@@ -20,7 +21,7 @@ sys.dont_write_bytecode = True  # a test run leaves no files in the tree
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "tools"))
 
-from read_shale import Container, Damaged, PAGE, SLOTS, LIVE_PAGE, checksum128
+from read_shale import Container, Damaged, PAGE, SLOTS, LIVE_PAGE, checksum128, typed
 from shale_case import ShaleCase, main
 
 DOCUMENT = HERE.parent.parent / "docs" / "container-format.md"
@@ -155,6 +156,34 @@ class Reader(ShaleCase):
                     with self.subTest(form, array=name):
                         self.assert_same(file.arrays[name].read(), array)
                         self.assert_same(back[name], array)
+
+    def test_attributes_have_the_kinds_of_the_document(self):
+        np.save(self.path / "x.npy", self.dem)
+        self.shale("convert", "x.npy", "a.shale:x")
+        values = {"on": ("bool", True), "n": ("int64", -3), "big": ("uint64", 2**64 - 1), "x": ("double", 0.1),
+                  "unit": ("text", "m/s"), "number": ("text", "1.0"), "name": ("text", "größe"),
+                  "none": ("JSON", "null"), "o": ("JSON", '{"a": [1, null]}'), "raw": ("bytes", b"\xfe\xff"),
+                  "bools": ("list of bool", [True, False]), "range": ("list of int64", [0, -1200]),
+                  "large": ("list of uint64", [2**63, 0]), "scales": ("list of double", [0.5, 2.0]),
+                  "_ARRAY_DIMENSIONS": ("list of text", ["y", "", "ö"])}
+        typed_as = {key: value.decode(errors="surrogateescape") if kind == "bytes" else
+                    value if kind == "JSON" or key in ("unit", "name") else json.dumps(value)
+                    for key, (kind, value) in values.items()}
+        self.shale("set", "a.shale:x", *(f"{key}={text}" for key, text in typed_as.items()))
+        self.shale("set", "a.shale", "title=Survey", "n=3")
+        self.shale("set", "a.shale:raw/2026/", "source=aerial")
+        file = self.open("a.shale")
+        file.verify()
+        read = {key: typed(value) for key, value in file.arrays["x"].attributes.items()}
+        self.assertEqual(read, values)
+        self.assertEqual(file.arrays["x"].attributes["unit"], b"m/s")
+        levels = {name: array for name, array in file.arrays.items() if name.endswith(".attributes")}
+        self.assertEqual(sorted(levels), [".attributes", "raw/2026/.attributes"])
+        for array in levels.values():
+            self.assertEqual((array.shape, array.code, array.dense is not None), ((0,), 1, True))
+        read = {key: typed(value) for key, value in levels[".attributes"].attributes.items()}
+        self.assertEqual(read, {"title": ("text", "Survey"), "n": ("int64", 3)})
+        self.assertEqual(levels["raw/2026/.attributes"].attributes, {"source": b"aerial"})
 
     def test_rounded_mantissas_are_read_as_they_were_stored(self):
         np.save(self.path / "x.npy", self.wave)

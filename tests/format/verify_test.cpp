@@ -174,6 +174,7 @@ TEST_F(Contradiction, OfAnArrayWhoseNameIsNone) {
   recording_file_system files({{path, changed}});
   const generation_view view = container_file::open(files, path, open_access::read).latest();
   EXPECT_EQ(test::code_of([&] { static_cast<void>(view.list()); }), errc::corrupt);
+  EXPECT_EQ(test::code_of([&] { static_cast<void>(view.children({}, {}, 10)); }), errc::corrupt);
   EXPECT_EQ(view.list("d"), std::vector<std::string>{"d"});
 }
 

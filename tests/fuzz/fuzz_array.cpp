@@ -12,6 +12,7 @@
 // content of some generation.
 #include <zstd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -189,6 +190,15 @@ void look_at(const array& stored) {
   (void)stored.fill_value();
   (void)stored.codec();
   (void)stored.modified();
+  for (const auto& [key, bytes] : stored.attributes()) {
+    try {
+      const auto value = stored.typed_attribute(key);
+      require(value && attribute_value::of_stored(value->stored()) == *value,
+              "an attribute is found by its key, and can be stored again");
+    } catch (const error& failure) {
+      require_refusal(failure);  // the other attributes can be read
+    }
+  }
   const plain_array seen = observe(stored);
   require(seen == observe(stored), "one generation, one content");
   if (stored.kind() != array_kind::dense || stored.size_bytes() == 0) return;
@@ -197,6 +207,23 @@ void look_at(const array& stored) {
   if (seen.shape == stored.shape())
     require(std::memcmp(mapped.data(), seen.elements.data(), seen.elements.size()) == 0,
             "a mapping has the array's elements");
+}
+
+// A walk over all levels meets each array once.
+void look_at_levels(const snapshot& now) {
+  std::vector<std::string> names;
+  std::vector<std::string> levels{""};
+  while (!levels.empty()) {
+    const std::string level = std::move(levels.back());
+    levels.pop_back();
+    for (const level_entry& child : now.children(level)) {
+      require(child.name.starts_with(level), "a child is below its level");
+      (child.is_level ? levels : names).push_back(child.name);
+    }
+  }
+  std::sort(names.begin(), names.end());
+  require(names == now.names(), "levels have all arrays, each once");
+  for (const std::string& level : now.levels_with_attributes()) (void)now.attributes(level);
 }
 
 plain_state read(const snapshot& now) {
@@ -216,6 +243,7 @@ void read(const std::string& path, bool is_corrected) {
     // Damage becomes a finding, and the check of the other arrays continues.
     const bool is_sound = file.verify().findings.empty();
     const snapshot now = file.latest();
+    look_at_levels(now);
     if (is_corrected) {
       for (const std::string& name : now.names()) {
         try {

@@ -77,8 +77,9 @@ void read_codec(std::string_view text) {
 void read_attribute(std::string_view text) {
   const auto [key, value] = tools::parse_attribute(text);
   require(!key.empty(), "an attribute has a key");
-  const tools::attribute again = tools::parse_attribute(key + '=' + value);
-  require(again.key == key && again.value == value, "an attribute survives being set again");
+  const tools::attribute again = tools::parse_attribute(key + '=' + tools::attribute_text(value));
+  require(again.key == key && again.value == value,
+          "an attribute survives being typed as it is shown");
 }
 
 void read(std::uint8_t reader, std::string_view text) {

@@ -128,6 +128,11 @@ TEST_F(MovedFrom, Snapshot) {
         .throws("find", [](snapshot& seen) { seen.find("dense"); })
         .throws("at", [](snapshot& seen) { seen.at("dense"); })
         .throws("names", [](snapshot& seen) { seen.names(); })
+        .throws("children", [](snapshot& seen) { seen.children(); })
+        .throws("attributes", [](snapshot& seen) { seen.attributes(); })
+        .throws("typed_attribute", [](snapshot& seen) { seen.typed_attribute("k"); })
+        .throws("attribute_as", [](snapshot& seen) { seen.attribute_as<double>("k"); })
+        .throws("levels_with_attributes", [](snapshot& seen) { seen.levels_with_attributes(); })
         .works("copy", [](snapshot& seen) {
           snapshot copy(seen);
           copy = seen;
@@ -145,9 +150,12 @@ TEST_F(MovedFrom, Transaction) {
   left_over<transaction>("transaction", file.begin())
       .throws("generation", [](transaction& change) { static_cast<void>(change.generation()); })
       .throws("create", [](transaction& change) { change.create("x", {.shape = {1}}); })
+      .throws("create_or_replace",
+              [](transaction& change) { change.create_or_replace("x", {.shape = {1}}); })
       .throws("update", [](transaction& change) { change.update("dense"); })
       .throws("find", [](transaction& change) { change.find("dense"); })
       .throws("names", [](transaction& change) { change.names(); })
+      .throws("children", [](transaction& change) { change.children(); })
       .throws("remove", [](transaction& change) { change.remove("dense"); })
       .throws("rename", [](transaction& change) { change.rename("dense", "x"); })
       .throws("resize", [](transaction& change) { change.resize("dense", {1}); })
@@ -155,6 +163,11 @@ TEST_F(MovedFrom, Transaction) {
       .throws("set_attribute", [](transaction& change) { change.set_attribute("dense", "k", "v"); })
       .throws("remove_attribute",
               [](transaction& change) { change.remove_attribute("dense", "k"); })
+      .throws("set_level_attribute",
+              [](transaction& change) { change.set_level_attribute("", "k", "v"); })
+      .throws("remove_level_attribute",
+              [](transaction& change) { change.remove_level_attribute("", "k"); })
+      .throws("level_attributes", [](transaction& change) { change.level_attributes(); })
       .throws("commit", [](transaction& change) { change.commit(); })
       .throws("replace_by", [](transaction& change) { change.replace_by("other.shale"); })
       .works("abort", [](transaction& change) { change.abort(); })
@@ -181,6 +194,8 @@ TEST_F(MovedFrom, Array) {
         .throws("fill_value", [](array& stored) { stored.fill_value(); })
         .throws("modified", [](array& stored) { static_cast<void>(stored.modified()); })
         .throws("attributes", [](array& stored) { stored.attributes(); })
+        .throws("typed_attribute", [](array& stored) { stored.typed_attribute("k"); })
+        .throws("attribute_as", [](array& stored) { stored.attribute_as<double>("k"); })
         .throws("as_tensor", [](array& stored) { stored.map(); })
         .throws("read", [](array& stored) { stored.read(); })
         .throws("read of a region",

@@ -38,7 +38,6 @@ THROUGH = {
     },
     "src/format/catalog": {
         "array_record": ("tests/format/descriptor_test.cpp", "records that are refused"),
-        "catalog": ("tests/format/container_file_test.cpp", "find and list"),
         "dense_checksums": ("tests/format/damage_test.cpp", "damage of a dense array's checksums"),
     },
     "src/format/chunks": {

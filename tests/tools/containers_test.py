@@ -803,6 +803,70 @@ class Containers(ShaleCase):
         for k, text in enumerate(near):
             self.assertEqual(attributes[f"near{k}"], json.loads(text))
 
+    def test_kinds_of_attributes_are_told(self):
+        self.survey()
+        done = self.shale("set", "survey.shale:dem", "n=3", "x=0.5", "on=true", 'l=["y", "x"]', "none=null",
+                          'version="1.0"', "big=18446744073709551615", "unit=m", "mixed=[1, 0.5]",
+                          "--json").json()
+        wanted = {"n": "int64", "x": "double", "on": "bool", "l": "list of texts", "none": "JSON",
+                  "version": "text", "big": "uint64", "unit": "text", "mixed": "list of double"}
+        self.assertEqual(done["attribute_kinds"], wanted)
+        self.assertEqual(self.facts("survey.shale:dem", "attribute_kinds"), [wanted])
+        self.assertEqual(self.shale("ls", "--json", "survey.shale:dem").json()[0]["attribute_kinds"], wanted)
+        shown = self.shale("info", "survey.shale:dem").out
+        self.assertRegex(shown, r"attribute n +3\n")
+        self.assertRegex(shown, r'attribute l +\["y","x"\]\n')
+
+    def test_containers_and_levels_have_attributes(self):
+        self.survey()
+        self.shale("mv", "survey.shale:dx", "raw/2026/dx")
+        self.shale("set", "survey.shale", "title=Survey", "n=3")
+        done = self.shale("set", "survey.shale:raw/2026/", "source=aerial", "--json").json()
+        self.assertEqual((done["attributes"], done["address"]),
+                         ({"source": "aerial"}, "survey.shale:raw/2026/"))
+        self.shale("set", "survey.shale:new/", "empty=true")
+        for file in ("survey.shale", "copy.shale"):
+            told = self.shale("info", file, "--json").json()
+            self.assertEqual(told["attributes"], {"title": "Survey", "n": 3})
+            self.assertEqual(told["attribute_kinds"], {"title": "text", "n": "int64"})
+            self.assertEqual({level: notes["attributes"] for level, notes in told["levels"].items()},
+                             {"raw/2026": {"source": "aerial"}, "new": {"empty": True}})
+            shown = self.shale("info", file).out
+            self.assertRegex(shown, r"attribute title +Survey\n")
+            self.assertRegex(shown, r"attribute source of raw/2026/ +aerial\n")
+            self.assertEqual(self.names(file), ["dem", "raw/2026/dx", "wave"])
+            if file == "survey.shale":
+                self.shale("convert", file, "copy.shale")
+        self.shale("convert", "survey.shale", "--replace")
+        self.assertEqual(self.shale("info", "survey.shale", "--json").json()["attributes"],
+                         {"title": "Survey", "n": 3})
+        self.shale("verify", "survey.shale")
+        self.shale("set", "survey.shale", "--unset", "title", "--unset", "n")
+        self.shale("set", "survey.shale:new/", "--unset", "empty")
+        told = self.shale("info", "survey.shale", "--json").json()
+        self.assertEqual((told["attributes"], list(told["levels"])), ({}, ["raw/2026"]))
+        self.refused(FAILED, "set", "survey.shale", "--unset", "title", says="no attribute")
+        self.refused(FAILED, "set", "survey.shale:dem/", "a=1", says="'dem' is an array")
+        self.refused(USAGE, "create", "survey.shale:.attributes", "--shape", "3", says="reserved")
+
+    def test_ls_lists_a_level(self):
+        self.survey()
+        self.shale("mv", "survey.shale:dx", "raw/2026/dx")
+        self.shale("mv", "survey.shale:wave", "raw/wave")
+        self.assertEqual(self.names("survey.shale"), ["dem", "raw/2026/dx", "raw/wave"])
+        self.assertEqual(self.names("survey.shale:/"), ["dem", "raw/"])
+        self.assertEqual(self.names("survey.shale:raw/"), ["raw/2026/", "raw/wave"])
+        self.assertEqual(self.shale("ls", "-r", "survey.shale:raw/").out.split(), ["raw/2026/dx", "raw/wave"])
+        self.assertEqual(self.shale("ls", "-r", "survey.shale:/").out, self.shale("ls", "survey.shale").out)
+        told = self.shale("ls", "--json", "survey.shale:raw/").json()
+        self.assertEqual(told[0], {"name": "raw/2026/", "address": "survey.shale:raw/2026/", "kind": "level"})
+        self.assertEqual((told[1]["name"], told[1]["kind"]), ("raw/wave", "dense"))
+        lines = self.shale("ls", "-l", "survey.shale:raw/").out.splitlines()
+        self.assertEqual([line.split()[-1] for line in lines], ["name", "raw/2026/", "raw/wave"])
+        self.refused(FAILED, "ls", "survey.shale:none/", says="no level 'none/'")
+        self.refused(FAILED, "create", "survey.shale:raw", "--shape", "3", says="which holds 'raw/2026/dx'")
+        self.refused(FAILED, "create", "survey.shale:dem/x", "--shape", "3", says="its level 'dem' is an array")
+
     def test_set_changes_and_removes_attributes_all_or_none(self):
         self.survey()
         self.shale("set", "survey.shale:dem", "unit=m", "who=me", "n=1")
@@ -817,7 +881,7 @@ class Containers(ShaleCase):
         for arguments in ([], ["unit"], ["=3"], ["a=1", "--unset", "a"], ["a=1", "a=2"],
                           ["--unset", "a", "--unset", "a"]):
             self.refused(USAGE, "set", "survey.shale:dem", *arguments)
-        self.refused(USAGE, "set", "survey.shale", "a=1", says="does not say which array")
+        self.refused(USAGE, "set", "dem.npz", "a=1")
         self.refused(USAGE, "set", "dem.npz:dem", "a=1")
         self.assertEqual(self.facts("survey.shale:dem", "attributes"), [{"unit": "km"}])
         self.assertEqual(self.shale("info", "survey.shale", "--json").json()["generation"],

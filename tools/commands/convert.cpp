@@ -119,6 +119,13 @@ std::vector<conversion> into_archive(Writer archive, const std::vector<array_fac
   return all;
 }
 
+// Copies the attributes of a container and of its levels.
+void copy_levels(transaction& change, const snapshot& generation) {
+  for (const std::string& level : generation.levels_with_attributes())
+    for (const auto& [key, value] : generation.attributes(level))
+      change.set_level_attribute(level, key, value);
+}
+
 // Copies every array of a file in the transaction `change`.
 std::vector<conversion> copy_arrays(transaction& change, input_files& files, const address& source,
                                     const address& target, std::optional<dtype> type,
@@ -138,6 +145,7 @@ std::vector<conversion> copy_arrays(transaction& change, input_files& files, con
                                   put_array(change, target.file, to.array, copy, options.writing)});
                  });
   }
+  if (source.format == file_format::shale) copy_levels(change, files.generation_of(source.file));
   return all;
 }
 

@@ -10,6 +10,7 @@
 #include "data/input_files.hpp"
 #include "data/raw_options.hpp"
 #include "notation/address.hpp"
+#include "notation/attribute.hpp"
 #include "terminal/output.hpp"
 #include "terminal/table.hpp"
 #include "terminal/units.hpp"
@@ -54,7 +55,23 @@ void add_array(facts& list, const array_facts& array) {
                ? fmt::format("{} of these are present", format_bytes(array.stored_bytes))
                : fmt::format("{} (ratio {})", format_bytes(array.stored_bytes), array.ratio()));
   if (array.modified) list.add("changed", fmt::format("in generation {}", *array.modified));
-  for (const auto& [key, value] : array.attributes) list.add("attribute " + key, value);
+  for (const auto& [key, value] : array.attributes)
+    list.add("attribute " + key, attribute_text(value));
+}
+
+// The attributes of the container and of its levels.
+void add_levels(facts& list, const snapshot& generation) {
+  for (const std::string& level : generation.levels_with_attributes())
+    for (const auto& [key, value] : generation.attributes(level))
+      list.add("attribute " + key + (level.empty() ? "" : " of " + level + "/"),
+               attribute_text(value));
+}
+
+void add_levels(nlohmann::json& to, const snapshot& generation) {
+  add_attributes(to, generation.attributes());
+  to["levels"] = nlohmann::json::object();
+  for (const std::string& level : generation.levels_with_attributes())
+    if (!level.empty()) add_attributes(to["levels"][level], generation.attributes(level));
 }
 
 nlohmann::json file_json(const std::vector<array_facts>& arrays, input_files& files,
@@ -66,6 +83,7 @@ nlohmann::json file_json(const std::vector<array_facts>& arrays, input_files& fi
   if (source.format == file_format::shale) {
     json["uuid"] = files.container_of(source.file).uuid();
     json["generation"] = files.generation_of(source.file).generation();
+    if (source.array.empty()) add_levels(json, files.generation_of(source.file));
   }
   for (const array_facts& array : arrays) json["arrays"].push_back(array.to_json());
   return json;
@@ -93,6 +111,7 @@ void print_file(const std::vector<array_facts>& arrays, input_files& files, cons
     list.add("arrays", fmt::format("{}, {} stored for {} of elements", arrays.size(),
                                    format_bytes(stored), format_bytes(logical)));
   }
+  if (source.format == file_format::shale) add_levels(list, files.generation_of(source.file));
   print_data(list.to_string());
   if (is_nameless) return;
   for (const array_facts& array : arrays) {

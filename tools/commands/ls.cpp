@@ -25,6 +25,7 @@ namespace {
 struct ls_options {
   std::vector<std::string> sources;
   bool detailed = false;
+  bool recursive = false;
   bool chunks = false;
   bool json = false;
 };
@@ -59,6 +60,46 @@ void print_name(const std::string& name) {
   print_data(fmt::format("{}\n", printable(name_in_address(name))));
 }
 
+// Whether the address names a level: it ends with '/', and is no array of another program's file.
+bool names_level(input_files& files, const address& source) {
+  return source.format == file_format::shale && source.array.ends_with('/') &&
+         !files.generation_of(source.file).find(source.array);
+}
+
+// The children of the level that an address names, or all arrays below it. FILE:/ is the level
+// above all.
+std::vector<level_entry> children_of(input_files& files, const address& source, bool recursive) {
+  const snapshot& generation = files.generation_of(source.file);
+  const std::string level = source.array == "/" ? std::string() : source.array;
+  std::vector<level_entry> children;
+  if (!recursive) children = generation.children(level);
+  else
+    for (const std::string& name : generation.names(level)) children.push_back({name, false});
+  if (children.empty() && !level.empty() && generation.attributes(level).empty())
+    throw error(errc::not_found, fmt::format("no level '{}' in {}", level, source.file),
+                {fmt::format("`shale ls {}:/` lists the levels", source.file)});
+  return children;
+}
+
+// Facts about what the address names; of a level, about its children.
+std::vector<array_facts> described(input_files& files, const address& source, bool recursive) {
+  if (!names_level(files, source)) return files.describe(source);
+  std::vector<array_facts> all;
+  for (const level_entry& child : children_of(files, source, recursive)) {
+    array_facts facts;
+    if (child.is_level) {
+      facts.name = child.name;
+      facts.kind = "level";
+      facts.described = false;
+    } else {
+      facts = describe_array(files.generation_of(source.file), child.name);
+    }
+    facts.address = label(source.file, child.name);
+    all.push_back(std::move(facts));
+  }
+  return all;
+}
+
 // Prints the names in pieces, without opening an array.
 void print_names(const snapshot& generation) {
   std::string after;
@@ -82,6 +123,10 @@ void print_table(const std::string& file, const std::vector<array_facts>& arrays
               {"changed", alignment::right},
               {"name"}});
   for (const array_facts& array : arrays) {
+    if (array.kind == "level") {
+      list.add({"", "", array.kind, "", "", "", "", "", "", name_in_address(array.name)});
+      continue;
+    }
     if (!array.described) {
       list.add({std::string(name(array.problem->code())), "", "", "", "", "", "", "", "",
                 name_in_address(array.name)});
@@ -96,7 +141,8 @@ void print_table(const std::string& file, const std::vector<array_facts>& arrays
 }
 
 // Returns the exit code.
-int list_file(const std::string& text, bool detailed, separator& between) {
+int list_file(const std::string& text, const ls_options& options, separator& between) {
+  const bool detailed = options.detailed;
   input_files files;
   const address source = parse_whole_address(text);
   if (!detailed && source.format == file_format::shale && source.array.empty()) {
@@ -112,7 +158,13 @@ int list_file(const std::string& text, bool detailed, separator& between) {
     for (const std::string& name : names) print_name(name);
     return exit_yes;
   }
-  const std::vector<array_facts> arrays = files.describe(source);
+  if (!detailed && names_level(files, source)) {
+    const std::vector<level_entry> children = children_of(files, source, options.recursive);
+    between.before_list(text);
+    for (const level_entry& child : children) print_name(child.name);
+    return exit_yes;
+  }
+  const std::vector<array_facts> arrays = described(files, source, options.recursive);
   if (detailed) {
     between.before_list(text);
     print_table(source.file, arrays);
@@ -228,16 +280,16 @@ int list_chunks(const std::string& text, separator& between) {
 }
 
 // Describes the arrays of a file as JSON. Returns the exit code.
-int describe_file(const std::string& text, bool with_chunks, nlohmann::json& list) {
+int describe_file(const std::string& text, const ls_options& options, nlohmann::json& list) {
   input_files files;
   const address source = parse_whole_address(text);
   std::map<std::string, nlohmann::json> chunks;
   const std::vector<array_facts> arrays =
-      !with_chunks ? files.describe(source)
-                   : for_each_chunked(files, source,
-                                      [&](const array_facts& array, const shale::array& stored) {
-                                        chunks.emplace(array.name, chunks_json(stored));
-                                      });
+      !options.chunks ? described(files, source, options.recursive)
+                      : for_each_chunked(files, source,
+                                         [&](const array_facts& array, const shale::array& stored) {
+                                           chunks.emplace(array.name, chunks_json(stored));
+                                         });
   list = nlohmann::json::array();
   for (const array_facts& array : arrays) {
     list.push_back(array.to_json());
@@ -252,8 +304,7 @@ int list_files(const ls_options& options) {
   int code = exit_yes;
   for (const std::string& source : options.sources) {
     const int result = note_if_it_fails([&] {
-      return options.chunks ? list_chunks(source, between)
-                            : list_file(source, options.detailed, between);
+      return options.chunks ? list_chunks(source, between) : list_file(source, options, between);
     });
     if (code == exit_yes) code = result;
   }
@@ -266,8 +317,7 @@ int describe_files(const ls_options& options) {
   nlohmann::json all = nlohmann::json::array();
   for (const std::string& source : options.sources) {
     nlohmann::json arrays;
-    const int result =
-        note_if_it_fails([&] { return describe_file(source, options.chunks, arrays); });
+    const int result = note_if_it_fails([&] { return describe_file(source, options, arrays); });
     if (code == exit_yes) code = result;
     all.push_back({{"file", source}, {"arrays", std::move(arrays)}});
   }
@@ -279,7 +329,7 @@ int run(const ls_options& options) {
   if (!options.json) return list_files(options);
   if (options.sources.size() > 1) return describe_files(options);
   nlohmann::json arrays;
-  const int code = describe_file(options.sources.front(), options.chunks, arrays);
+  const int code = describe_file(options.sources.front(), options, arrays);
   print_json(arrays);
   return code;
 }
@@ -295,6 +345,8 @@ void add_ls(command_line& line) {
       ->type_name("FILE");
   CLI::Option* detailed =
       command->add_flag("-l,--long", options->detailed, "With dtype, shape, codec and sizes");
+  command->add_flag("-r,--recursive", options->recursive,
+                    "Of a level, list all arrays below it; a whole file is always listed so");
   command
       ->add_flag("--chunks", options->chunks,
                  "List the chunks that a container stores, with their places in the file")
@@ -303,6 +355,8 @@ void add_ls(command_line& line) {
   command->footer(
       "Names are shown as they are typed: with '[[' for a '['. JSON shows them as they are\n"
       "stored, and adds their addresses.\n"
+      "A '/' in a name separates levels. An address with a '/' at its end lists one level: its\n"
+      "arrays, and the levels in it, which end with '/'. FILE:/ is the level above all.\n"
       "\n"
       "--chunks reads the index, and no element. Chunks that are not listed take no space and\n"
       "read as the fill value. Checksums are XXH3-64 of the stored bytes. Raw chunks are stored\n"
@@ -312,6 +366,8 @@ void add_ls(command_line& line) {
       "  shale ls survey.shale\n"
       "  shale ls *.shale\n"
       "  shale ls -l dem.npz\n"
+      "  shale ls survey.shale:/\n"
+      "  shale ls -r survey.shale:raw/2026/\n"
       "  shale ls --chunks survey.shale:dem\n"
       "  shale ls --chunks --json survey.shale:dem | jq '.[0].stored_chunks | length'");
   command->callback([&line, options] { line.chosen = [options] { return run(*options); }; });

@@ -1,4 +1,4 @@
-// shale set: sets and removes attributes of an array.
+// shale set: sets and removes attributes of an array, of a level of names or of a container.
 #include <fmt/format.h>
 
 #include <memory>
@@ -6,6 +6,7 @@
 #include <set>
 
 #include "commands/command_line.hpp"
+#include "data/array_facts.hpp"
 #include "data/container_change.hpp"
 #include "data/name_advice.hpp"
 #include "notation/address.hpp"
@@ -37,24 +38,46 @@ std::vector<attribute> new_attributes(const set_options& options) {
   return all;
 }
 
+// The file or the array; a level is an address that ends with '/'.
+bool is_level(const address& target) { return target.array.empty() || target.array.ends_with('/'); }
+
+address parse_target(const std::string& text) {
+  const address target = parse_whole_address(text);
+  return target.format == file_format::shale && is_level(target) ? target
+                                                                 : parse_array_address(text);
+}
+
+// Returns all attributes of the array or level after the changes.
+attribute_list change_attributes(transaction& change, const address& target,
+                                 const std::vector<attribute>& attributes,
+                                 const std::vector<std::string>& unset) {
+  if (is_level(target) && !change.find(target.array)) {
+    for (const auto& [key, value] : attributes)
+      change.set_level_attribute(target.array, key, value);
+    for (const std::string& key : unset) change.remove_level_attribute(target.array, key);
+    return change.level_attributes(target.array);
+  }
+  explaining_names(target.file, target.array, [&] {
+    for (const auto& [key, value] : attributes) change.set_attribute(target.array, key, value);
+    for (const std::string& key : unset) change.remove_attribute(target.array, key);
+  });
+  return change.find(target.array)->attributes();
+}
+
 int run(const set_options& options) {
-  const address target = parse_array_address(options.array);
+  const address target = parse_target(options.array);
   const std::vector<attribute> attributes = new_attributes(options);
-  nlohmann::json now = nlohmann::json::object();
+  attribute_list now;
   const std::uint64_t generation = change_existing_container(target.file, [&](transaction& change) {
-    explaining_names(target.file, target.array, [&] {
-      for (const auto& [key, value] : attributes) change.set_attribute(target.array, key, value);
-      for (const std::string& key : options.unset) change.remove_attribute(target.array, key);
-    });
-    for (const auto& [key, value] : change.find(target.array)->attributes())
-      now[key] = attribute_json(value);
+    now = change_attributes(change, target, attributes, options.unset);
   });
   if (options.json) {
-    print_report(nlohmann::json{{"file", target.file},
-                                {"array", target.array},
-                                {"address", target.label()},
-                                {"attributes", now},
-                                {"generation", generation}});
+    nlohmann::json json{{"file", target.file},
+                        {"array", target.array},
+                        {"address", target.label()},
+                        {"generation", generation}};
+    add_attributes(json, now);
+    print_report(json);
   } else if (!options.quiet) {
     note(fmt::format("{}: {} attribute{} in generation {}", target.label(), now.size(),
                      now.size() == 1 ? "" : "s", generation));
@@ -66,22 +89,30 @@ int run(const set_options& options) {
 
 void add_set(command_line& line) {
   auto options = std::make_shared<set_options>();
-  CLI::App* command = line.app.add_subcommand("set", "Set attributes of an array");
-  command->add_option("array", options->array, "FILE.shale:ARRAY")->required();
+  CLI::App* command =
+      line.app.add_subcommand("set", "Set attributes of an array, a level or a container");
+  command->add_option("array", options->array, "FILE.shale:ARRAY, FILE.shale:LEVEL/ or FILE.shale")
+      ->required();
   add_texts(*command, "attributes", options->attributes, "KEY=VALUE …; see below");
   add_texts(*command, "--unset", options->unset, "Remove an attribute")->type_name("KEY");
-  command->add_flag("--json", options->json, "Print all attributes of the array as JSON");
+  command->add_flag("--json", options->json, "Print all attributes, and their kinds, as JSON");
   command->add_flag("-q,--quiet", options->quiet, "Show no summary");
   command->footer(
-      "A value may be JSON: a number, true, null, [0, 5], {\"a\": 1}. Any other value is text,\n"
-      "with or without quotes. Text that would read as JSON needs quotes: '\"1.0\"'. A number\n"
-      "that fits neither 64 bits nor a double is kept as text.\n"
+      "A value may be JSON: a number, true, null, [0, 5], {\"a\": 1}. It is stored as a bool, an\n"
+      "integer of 64 bits, a double, a list of one of these or of texts, or else as JSON. Any\n"
+      "other value is text, with or without quotes. Text that would read as JSON needs quotes:\n"
+      "'\"1.0\"'. A number that fits neither 64 bits nor a double is kept as text.\n"
+      "Without an array, the attributes are those of the container; with a '/' at the end, those\n"
+      "of a level of names.\n"
       "The command makes all changes or none.\n"
       "`shale info` shows attributes as text, and with --json as JSON.\n"
       "\n"
       "Examples:\n"
       "  shale set survey.shale:dem unit=m scale=0.5 'range=[0, 1200]'\n"
       "  shale set survey.shale:dem 'comment=as measured' 'version=\"1.0\"'\n"
+      "  shale set survey.shale:dem '_ARRAY_DIMENSIONS=[\"y\", \"x\"]'\n"
+      "  shale set survey.shale title='Survey of 2026'\n"
+      "  shale set survey.shale:raw/2026/ source=aerial\n"
       "  shale set survey.shale:dem --unset comment");
   command->callback([&line, options] { line.chosen = [options] { return run(*options); }; });
 }

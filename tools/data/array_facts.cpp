@@ -50,6 +50,18 @@ array_facts described_or_problem(const std::string& name, Describe&& describe) {
 
 }  // namespace
 
+void add_attributes(nlohmann::json& to, const attribute_list& attributes) {
+  nlohmann::json values = nlohmann::json::object();
+  nlohmann::json kinds = nlohmann::json::object();
+  for (const auto& [key, stored] : attributes) {
+    nlohmann::json& shown = values[as_utf8(key)] = attribute_json(stored);
+    if (shown.is_string()) shown = as_utf8(shown.get<std::string>());
+    kinds[as_utf8(key)] = attribute_kind_name(stored);
+  }
+  to["attributes"] = std::move(values);
+  to["attribute_kinds"] = std::move(kinds);
+}
+
 std::string array_facts::ratio() const {
   if (stored_bytes == 0) return "-";
   return fmt::format("{:.2f}",
@@ -70,22 +82,19 @@ nlohmann::json array_facts::to_json() const {
     json["code"] = shale::name(problem->code());
     json["problem"] = problem->what();
   }
+  if (kind == "level") json["kind"] = kind;
   if (!described) return json;
   json["dtype"] = shale::name(type);
   json["shape"] = tools::to_json(shape);
   json["kind"] = kind;
   json["stored_bytes"] = stored_bytes;
   json["logical_bytes"] = logical_bytes;
-  json["attributes"] = nlohmann::json::object();
+  add_attributes(json, attributes);
   if (chunk_shape) json["chunk_shape"] = tools::to_json(*chunk_shape);
   if (const auto count = chunks()) json["chunks"] = *count;
   if (!codec.empty()) json["codec"] = codec;
   if (fill_value) json["fill_value"] = *fill_value;
   if (modified) json["modified"] = *modified;
-  for (const auto& [key, value] : attributes) {
-    nlohmann::json& shown = json["attributes"][as_utf8(key)] = attribute_json(value);
-    if (shown.is_string()) shown = as_utf8(shown.get<std::string>());
-  }
   return json;
 }
 

@@ -16,19 +16,25 @@
 
 namespace shale::tools {
 
+/// Keys and stored values, as containers return them.
+using attribute_list = std::vector<std::pair<std::string, std::string>>;
+
+/// Adds "attributes", the values by their keys, and "attribute_kinds".
+void add_attributes(nlohmann::json& to, const attribute_list& attributes);
+
 struct array_facts {
   std::string name;     ///< empty if the file holds one array without a name
   std::string address;  ///< as it can be typed: a '[' in the name is doubled
   shale::dtype type = shale::dtype::float32;
   dims shape;
-  std::string kind;  ///< "dense", "chunked", "mapped", "deflated", …
+  std::string kind;  ///< "dense", "chunked", "mapped", "deflated", "level", …
   std::optional<dims> chunk_shape;
   std::string codec;               ///< empty if no codec encodes the elements
   std::uint64_t stored_bytes = 0;  ///< of an ASCII file of Torch7: of its elements in memory
   std::uint64_t logical_bytes = 0;
   std::optional<std::string> fill_value;
   std::optional<std::uint64_t> modified;  ///< the generation that changed the array last
-  std::vector<std::pair<std::string, std::string>> attributes;
+  attribute_list attributes;
 
   /// The reason why the elements cannot be read.
   std::optional<error> problem;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/array_facts.hpp"
 #include "data/array_form.hpp"
 #include "notation/address.hpp"
 #include "shale/codec_choice.hpp"
@@ -30,8 +31,6 @@ struct target_options {
   /// Adds --force, --dense, --chunked, --chunk and --codec.
   void add_to(CLI::App& command);
 };
-
-using attribute_list = std::vector<std::pair<std::string, std::string>>;
 
 /// The properties that a copy takes over from its original, besides the elements.
 struct origin {

@@ -6,10 +6,12 @@
 
 #include "array/elements/dense_bytes.hpp"
 #include "array/handles/array_implementation.hpp"
+#include "array/handles/read_attribute.hpp"
 #include "array/specification/specification.hpp"
 #include "core/allocating.hpp"
 #include "core/held.hpp"
 #include "core/printable.hpp"
+#include "format/catalog/attributes.hpp"
 #include "format/chunks/chunk_numbers.hpp"
 #include "parallel/executor/executor_state.hpp"
 #include "parallel/operands/loop_operand.hpp"
@@ -189,12 +191,38 @@ std::vector<std::pair<std::string, std::string>> array::attributes() const {
 }
 
 std::optional<std::string> array::attribute(std::string_view key) const {
+  const auto& self = state();
   return detail::allocating([&]() -> std::optional<std::string> {
-    for (const auto& [name, value] : state().record.attributes)
-      if (name == key) return value;
+    if (const std::string* const stored = format::find_attribute(self.record, key)) return *stored;
     return std::nullopt;
   });
 }
+
+std::optional<attribute_value> array::typed_attribute(std::string_view key) const {
+  const auto& self = state();
+  return arrays::read_attribute<attribute_value>(
+      self.record, key, [&] { return self.label(); },
+      [](const attribute_value& value) { return value; });
+}
+
+template <attribute_type T>
+std::optional<T> array::attribute_as(std::string_view key) const {
+  const auto& self = state();
+  return arrays::read_attribute<T>(
+      self.record, key, [&] { return self.label(); },
+      [](const attribute_value& value) { return value.as<T>(); });
+}
+
+template std::optional<bool> array::attribute_as(std::string_view) const;
+template std::optional<std::int64_t> array::attribute_as(std::string_view) const;
+template std::optional<std::uint64_t> array::attribute_as(std::string_view) const;
+template std::optional<double> array::attribute_as(std::string_view) const;
+template std::optional<std::string> array::attribute_as(std::string_view) const;
+template std::optional<std::vector<bool>> array::attribute_as(std::string_view) const;
+template std::optional<std::vector<std::int64_t>> array::attribute_as(std::string_view) const;
+template std::optional<std::vector<std::uint64_t>> array::attribute_as(std::string_view) const;
+template std::optional<std::vector<double>> array::attribute_as(std::string_view) const;
+template std::optional<std::vector<std::string>> array::attribute_as(std::string_view) const;
 
 tensor array::map() const {
   auto& self = state();

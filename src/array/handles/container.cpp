@@ -8,6 +8,7 @@
 
 #include "array/elements/verification.hpp"
 #include "array/handles/container_implementation.hpp"
+#include "array/specification/level_records.hpp"
 #include "core/allocating.hpp"
 #include "core/enumerator.hpp"
 #include "core/held.hpp"
@@ -212,6 +213,8 @@ space_report container::space() const {
     const auto readers = self.reading();
     const auto view = readers->latest();
     space_report report = format::space_use(view, readers->pinned());
+    std::erase_if(report.arrays,
+                  [&](const array_space& array) { return arrays::holds_level(view, array.name); });
     for (array_space& array : report.arrays)
       if (array.problem) array.problem->add_context(doing());
     return report;

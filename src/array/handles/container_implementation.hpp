@@ -3,7 +3,9 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "array/transaction/reader_file.hpp"
@@ -47,7 +49,11 @@ struct snapshot::implementation {
   std::string path;
   format::generation_view view;
 
-  array make(format::array_record record) const;
+  /// The record that holds the attributes of a level; nothing if it has none.
+  std::optional<format::array_record> find_level(std::string_view level) const;
+
+  /// How messages name a level: the container by its path.
+  std::string label(std::string_view level) const;
 };
 
 struct transaction::implementation {

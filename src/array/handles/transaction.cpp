@@ -40,14 +40,22 @@ writable_array transaction::create(std::string_view name, const array_spec& spec
                            });
 }
 
+namespace {
+
+array_spec spec_of(const expr& values, const array_form& form) {
+  return {.dtype = values.dtype(),
+          .shape = values.shape(),
+          .kind = form.kind,
+          .chunk_shape = form.chunk_shape,
+          .codec = form.codec,
+          .fill_value = form.fill_value};
+}
+
+}  // namespace
+
 writable_array transaction::create(std::string_view name, const expr& values,
                                    const array_form& form) {
-  const writable_array made = create(name, array_spec{.dtype = values.dtype(),
-                                                      .shape = values.shape(),
-                                                      .kind = form.kind,
-                                                      .chunk_shape = form.chunk_shape,
-                                                      .codec = form.codec,
-                                                      .fill_value = form.fill_value});
+  const writable_array made = create(name, spec_of(values, form));
   try {
     made.write(values);
   } catch (...) {
@@ -55,6 +63,47 @@ writable_array transaction::create(std::string_view name, const expr& values,
     throw;
   }
   return made;
+}
+
+// Makes an array under a name of its own, fills it, and gives it the name last. Errors of the
+// caller's tile sources pass unchanged, except that they name the array as the caller knows it.
+template <class Fill>
+writable_array transaction::replace(std::string_view name, const array_spec& spec, Fill&& fill) {
+  const auto& state = begun().state;
+  const auto frame = [&] { return fmt::format("create or replace {}", state->label(name)); };
+  std::shared_ptr<writable_array::implementation> made;
+  std::string shown;
+  detail::reporting(frame, [&] {
+    shown = detail::printable(name);
+    made = std::make_shared<writable_array::implementation>(
+        writable_array::implementation{state, nullptr});
+    made->written = state->create_unnamed(arrays::make_record(name, spec));
+  });
+  const writable_array filled(made);
+  try {
+    with_context(frame, [&] {
+      fill(filled);
+      detail::allocating([&] { state->take_name(made->written, name); });
+    });
+  } catch (error& failure) {
+    failure.replace_in_text(made->written->name, shown);
+    state->discard(*made->written);
+    throw;
+  } catch (...) {
+    state->discard(*made->written);
+    throw;
+  }
+  return filled;
+}
+
+writable_array transaction::create_or_replace(std::string_view name, const array_spec& spec) {
+  return replace(name, spec, [](const writable_array&) {});
+}
+
+writable_array transaction::create_or_replace(std::string_view name, const expr& values,
+                                              const array_form& form) {
+  return replace(name, spec_of(values, form),
+                 [&](const writable_array& made) { made.write(values); });
 }
 
 writable_array transaction::update(std::string_view name) {
@@ -142,6 +191,13 @@ std::vector<std::string> transaction::names(std::string_view prefix, std::string
                            [&] { return state->names(prefix, after, limit); });
 }
 
+std::vector<level_entry> transaction::children(std::string_view level, std::string_view after,
+                                               std::size_t limit) const {
+  const auto& state = begun().state;
+  return detail::reporting([&] { return "list the arrays of " + state->path(); },
+                           [&] { return state->children(level, after, limit); });
+}
+
 void transaction::remove(std::string_view name) {
   const auto& state = begun().state;
   detail::reporting([&] { return fmt::format("remove {}", state->label(name)); },
@@ -165,6 +221,12 @@ void transaction::set_attribute(std::string_view array, std::string_view key,
       [&] { state->set_attribute(array, key, value); });
 }
 
+void transaction::set_attribute(std::string_view array, std::string_view key,
+                                const attribute_value& value) {
+  static_cast<void>(begun());
+  set_attribute(array, key, std::string_view(value.stored()));
+}
+
 void transaction::remove_attribute(std::string_view array, std::string_view key) {
   const auto& state = begun().state;
   detail::reporting(
@@ -173,6 +235,52 @@ void transaction::remove_attribute(std::string_view array, std::string_view key)
                            state->label(array));
       },
       [&] { state->remove_attribute(array, key); });
+}
+
+namespace {
+
+std::string label_of_level(const arrays::shared_transaction& state, std::string_view level) {
+  return level.empty() ? state.path() : "level " + state.label(level);
+}
+
+}  // namespace
+
+void transaction::set_level_attribute(std::string_view level, std::string_view key,
+                                      std::string_view value) {
+  const auto& state = begun().state;
+  detail::reporting(
+      [&] {
+        return fmt::format("set attribute {} of {}", detail::in_quotes(key),
+                           label_of_level(*state, level));
+      },
+      [&] { state->set_level_attribute(level, key, value); });
+}
+
+void transaction::set_level_attribute(std::string_view level, std::string_view key,
+                                      const attribute_value& value) {
+  static_cast<void>(begun());
+  set_level_attribute(level, key, std::string_view(value.stored()));
+}
+
+void transaction::remove_level_attribute(std::string_view level, std::string_view key) {
+  const auto& state = begun().state;
+  detail::reporting(
+      [&] {
+        return fmt::format("remove attribute {} of {}", detail::in_quotes(key),
+                           label_of_level(*state, level));
+      },
+      [&] { state->remove_level_attribute(level, key); });
+}
+
+std::vector<std::pair<std::string, std::string>> transaction::level_attributes(
+    std::string_view level) const {
+  const auto& state = begun().state;
+  return detail::reporting([&] { return "read attributes of " + label_of_level(*state, level); },
+                           [&]() -> std::vector<std::pair<std::string, std::string>> {
+                             auto record = state->find_level(level);
+                             if (!record) return {};
+                             return std::move(record->attributes);
+                           });
 }
 
 std::uint64_t transaction::commit() {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "array/specification/level_records.hpp"
 #include "core/printable.hpp"
 #include "format/catalog/array_name.hpp"
 #include "shale/error.hpp"
@@ -21,6 +22,13 @@ namespace {
 }  // namespace
 
 void require_new_name(std::string_view name) {
+  require_new_path(name);
+  if (is_reserved_name(name))
+    refuse(name,
+           "its last level is reserved: an array of that name holds the attributes of a level");
+}
+
+void require_new_path(std::string_view name) {
   format::require_valid_name(name);
   for (std::size_t start = 0; start <= name.size();) {
     const std::size_t end = std::min(name.find('/', start), name.size());
@@ -34,6 +42,24 @@ void require_new_name(std::string_view name) {
       refuse(name, fmt::format("the level '{}' at byte {} is of periods only", level, start));
     start = end + 1;
   }
+}
+
+void require_free_path(std::string_view name, std::string_view given_up, const name_list& list) {
+  const auto refuse_path = [&](const std::string& problem) {
+    throw error(errc::already_exists,
+                fmt::format("{} cannot name an array", detail::in_quotes(name)), {problem});
+  };
+  for (std::size_t end = name.find('/'); end != name.npos; end = name.find('/', end + 1)) {
+    const std::string_view level = name.substr(0, end);
+    const std::vector<std::string> first = list(level, 1);
+    if (level != given_up && !first.empty() && first.front() == level)
+      refuse_path(fmt::format("its level {} is an array", detail::in_quotes(level)));
+  }
+  // The second one is another name than `given_up`.
+  for (const std::string& below : list(std::string(name) + '/', 2))
+    if (below != given_up)
+      refuse_path(
+          fmt::format("it is the name of a level, which holds {}", detail::in_quotes(below)));
 }
 
 }  // namespace shale::arrays

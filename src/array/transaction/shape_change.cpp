@@ -66,11 +66,10 @@ shape_change::shape_change(shared_transaction& owner, std::string_view name) : o
   const auto state = owner.lock(owner.state_lock_);
   owner.require_active();
   owner.require_shape_at_rest(name);
-  auto record = owner.inner_->find(name);
-  if (!record) owner.throw_no_array(name);
-  if (record->shape.empty())
+  auto record = owner.existing(name);
+  if (record.shape.empty())
     throw error(errc::invalid_argument, "an array of rank 0 has no axis that could grow");
-  before_ = std::move(*record);
+  before_ = std::move(record);
   owner.changing_shape_.insert(before_.name);
 }
 

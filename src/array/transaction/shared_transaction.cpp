@@ -7,6 +7,7 @@
 
 #include "array/elements/dense_bytes.hpp"
 #include "array/specification/close_names.hpp"
+#include "array/specification/level_records.hpp"
 #include "array/specification/new_names.hpp"
 #include "array/transaction/transaction_chunks.hpp"
 #include "array/transaction/unit_copies.hpp"
@@ -58,8 +59,16 @@ void shared_transaction::require_chunks(const written_array& array) const {
 void shared_transaction::throw_no_array(std::string_view name) const {
   error failure(errc::not_found, "no array " + detail::in_quotes(name),
                 {fmt::format("in {}", path())});
-  suggest_names(failure, name, inner_->list({}, {}, names_compared_max));
+  suggest_names(failure, name, array_names(*inner_, {}, {}, names_compared_max));
   throw failure;
+}
+
+// The record of an array, which is not one that holds the attributes of a level. The caller holds
+// `state_lock_`.
+format::array_record shared_transaction::existing(std::string_view name) const {
+  auto record = inner_->find(name);
+  if (!record || is_level_record(*record)) throw_no_array(name);
+  return *std::move(record);
 }
 
 void shared_transaction::require_writable(const written_array& array) const {
@@ -104,14 +113,19 @@ std::shared_ptr<chunk_tiles> shared_transaction::tiles_of(const written_array& a
 
 // ---- arrays -----------------------------------------------------------------------------------
 
+// The chunks of an array that is known by `name`; null for a dense one.
+std::shared_ptr<chunk_tiles> shared_transaction::writable_tiles_of(
+    const std::shared_ptr<written_array>& array, std::string_view name) {
+  if (array->record.is_dense()) return nullptr;
+  return std::make_shared<chunk_tiles>(
+      label(name), array->record,
+      std::make_shared<transaction_chunks>(shared_from_this(), array, true));
+}
+
 // Enters an array that is written from now on, or throws and changes nothing. The caller holds
 // `state_lock_`.
 void shared_transaction::enlist(const std::shared_ptr<written_array>& array) {
-  std::shared_ptr<chunk_tiles> tiles;
-  if (!array->record.is_dense())
-    tiles = std::make_shared<chunk_tiles>(
-        label(array->name), array->record,
-        std::make_shared<transaction_chunks>(shared_from_this(), array, true));
+  std::shared_ptr<chunk_tiles> tiles = writable_tiles_of(array, array->name);
   written_[array->name] = array;
   array->tiles = std::move(tiles);
 }
@@ -123,6 +137,12 @@ std::shared_ptr<written_array> shared_transaction::create(format::array_record r
   if (inner_->find(record.name))
     throw error(errc::already_exists, fmt::format("'{}' exists", record.name),
                 {fmt::format("in {}", path()), "remove it first, or update it"});
+  require_free_path(record.name, {});
+  return add(std::move(record));
+}
+
+// The caller holds both locks, and has checked the name.
+std::shared_ptr<written_array> shared_transaction::add(format::array_record record) {
   const auto array = std::make_shared<written_array>(std::move(record));
   auto& made = array->record;
   // The catalog comes last: nothing that can fail comes after it.
@@ -158,9 +178,7 @@ std::shared_ptr<written_array> shared_transaction::update(std::string_view name)
   const auto state = lock(state_lock_);
   require_active();
   if (const auto known = written_.find(name); known != written_.end()) return known->second;
-  auto record = inner_->find(name);
-  if (!record) throw_no_array(name);
-  auto array = updated(std::move(*record));
+  auto array = updated(existing(name));
   enlist(array);
   return array;
 }
@@ -170,7 +188,7 @@ std::optional<shared_transaction::found_array> shared_transaction::find(
   const auto state = lock(state_lock_);
   require_active();
   auto record = inner_->find(name);
-  if (!record) return std::nullopt;
+  if (!record || is_level_record(*record)) return std::nullopt;
   found_array found{std::move(*record), nullptr, base_};
   const auto known = written_.find(name);
   if (known == written_.end()) return found;
@@ -188,7 +206,22 @@ std::vector<std::string> shared_transaction::names(std::string_view prefix, std:
                                                    std::size_t limit) const {
   const auto state = lock(state_lock_);
   require_active();
-  return inner_->list(prefix, after, limit);
+  return array_names(*inner_, prefix, after, limit);
+}
+
+std::vector<level_entry> shared_transaction::children(std::string_view level,
+                                                      std::string_view after,
+                                                      std::size_t limit) const {
+  const auto state = lock(state_lock_);
+  require_active();
+  return array_children(*inner_, level, after, limit);
+}
+
+// The caller holds both locks.
+void shared_transaction::require_free_path(std::string_view name, std::string_view given_up) const {
+  arrays::require_free_path(name, given_up, [&](std::string_view prefix, std::size_t limit) {
+    return inner_->list(prefix, {}, limit);
+  });
 }
 
 // Gives back the space of an array that could not be made. Space that cannot be given back now is
@@ -231,6 +264,7 @@ void shared_transaction::remove(std::string_view name) {
   const auto changes = lock(changes_lock_);
   const auto state = lock(state_lock_);
   require_active();
+  static_cast<void>(existing(name));
   erase(name);
 }
 
@@ -268,8 +302,14 @@ void shared_transaction::rename(std::string_view from, std::string_view to) {
   const auto state = lock(state_lock_);
   require_active();
   require_new_name(to);
-  if (!inner_->find(from)) throw_no_array(from);
+  static_cast<void>(existing(from));
   require_shape_at_rest(from);
+  if (!inner_->find(to)) require_free_path(to, from);
+  move(from, to);
+}
+
+// The caller holds both locks.
+void shared_transaction::move(std::string_view from, std::string_view to) {
   std::string key(to), name(to);  // nothing that can fail comes after the catalog
   inner_->rename(from, to);
   if (const auto known = written_.find(from); known != written_.end()) {
@@ -280,32 +320,115 @@ void shared_transaction::rename(std::string_view from, std::string_view to) {
   }
 }
 
+std::shared_ptr<written_array> shared_transaction::create_unnamed(format::array_record record) {
+  const auto changes = lock(changes_lock_);
+  const auto state = lock(state_lock_);
+  require_active();
+  std::uint64_t number = 1;
+  do record.name = fmt::format(".new-{}", number++);
+  while (!inner_->list(record.name, {}, 1).empty());
+  return add(std::move(record));
+}
+
+void shared_transaction::take_name(const std::shared_ptr<written_array>& made,
+                                   std::string_view name) {
+  const auto changes = lock(changes_lock_);
+  const auto state = lock(state_lock_);
+  require_active();
+  made->require_there();
+  require_shape_at_rest(made->name);
+  auto tiles = writable_tiles_of(made, name);
+  std::string known_as(name);
+  const bool replaces = inner_->find(name).has_value();
+  if (!replaces) require_free_path(name, {});
+  if (replaces) erase(name);
+  try {
+    move(std::string(made->name), name);
+  } catch (...) {
+    if (replaces) inner_->refuse_commit();  // nobody can bring the old array back
+    throw;
+  }
+  made->tiles = std::move(tiles);
+  made->record.name = std::move(known_as);
+}
+
 void shared_transaction::set_attribute(std::string_view array, std::string_view key,
                                        std::string_view value) {
   const auto changes = lock(changes_lock_);
   const auto state = lock(state_lock_);
   require_active();
-  auto record = inner_->find(array);
-  if (!record) throw_no_array(array);
-  format::set_attribute(*record, key, value);
-  inner_->put(*record);
+  format::array_record record = existing(array);
+  format::set_attribute(record, key, value);
+  inner_->put(record);
 }
 
 void shared_transaction::remove_attribute(std::string_view array, std::string_view key) {
   const auto changes = lock(changes_lock_);
   const auto state = lock(state_lock_);
   require_active();
-  auto record = inner_->find(array);
-  if (!record) throw_no_array(array);
-  if (!format::remove_attribute(*record, key)) {
-    error failure(errc::not_found, "no attribute " + detail::in_quotes(key),
-                  {fmt::format("in {}", path())});
-    std::vector<std::string> keys;
-    for (const auto& attribute : record->attributes) keys.push_back(attribute.first);
-    suggest_names(failure, key, keys);
-    throw failure;
+  format::array_record record = existing(array);
+  erase_attribute(record, key);
+  inner_->put(record);
+}
+
+// Throws   not_found, with keys that are similar
+void shared_transaction::erase_attribute(format::array_record& record, std::string_view key) const {
+  if (format::remove_attribute(record, key)) return;
+  error failure(errc::not_found, "no attribute " + detail::in_quotes(key),
+                {fmt::format("in {}", path())});
+  std::vector<std::string> keys;
+  for (const auto& attribute : record.attributes) keys.push_back(attribute.first);
+  suggest_names(failure, key, keys);
+  throw failure;
+}
+
+// ---- attributes of levels ---------------------------------------------------------------------
+
+// The caller holds `state_lock_`.
+// Throws   already_exists: an array of an older file has the name
+std::optional<format::array_record> shared_transaction::level_record(
+    const std::string& name) const {
+  auto record = inner_->find(name);
+  if (record && !is_level_record(*record))
+    throw error(errc::already_exists, "a level cannot have attributes",
+                {fmt::format("an array has the name {}, which is reserved for them: rename it",
+                             detail::in_quotes(name))});
+  return record;
+}
+
+void shared_transaction::set_level_attribute(std::string_view level, std::string_view key,
+                                             std::string_view value) {
+  std::string name = level_record_name(level);
+  require_new_path(name);
+  const auto changes = lock(changes_lock_);
+  const auto state = lock(state_lock_);
+  require_active();
+  auto record = level_record(name);
+  if (!record) {
+    require_free_path(name, {});
+    record = make_level_record(std::move(name));
   }
+  format::set_attribute(*record, key, value);
   inner_->put(*record);
+}
+
+void shared_transaction::remove_level_attribute(std::string_view level, std::string_view key) {
+  std::string name = level_record_name(level);
+  const auto changes = lock(changes_lock_);
+  const auto state = lock(state_lock_);
+  require_active();
+  auto record = level_record(name);
+  if (!record) record = make_level_record(name);
+  erase_attribute(*record, key);
+  if (record->attributes.empty()) inner_->erase(name);
+  else inner_->put(*record);
+}
+
+std::optional<format::array_record> shared_transaction::find_level(std::string_view level) const {
+  const std::string name = level_record_name(level);
+  const auto state = lock(state_lock_);
+  require_active();
+  return level_record(name);
 }
 
 std::shared_ptr<const chunk_tiles> shared_transaction::read_only_tiles_of(

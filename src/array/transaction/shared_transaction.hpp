@@ -46,6 +46,7 @@
 #include "format/transaction/transaction.hpp"
 #include "parallel/executor/call_scope.hpp"
 #include "shale/layout.hpp"
+#include "shale/level_entry.hpp"
 #include "shale/storage.hpp"
 #include "storage/system/fork_handlers.hpp"
 #include "storage/system/fork_safe_mutex.hpp"
@@ -66,6 +67,13 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   std::shared_ptr<written_array> create(format::array_record record);
   std::shared_ptr<written_array> update(std::string_view name);
 
+  /// Adds an array under a free name, which it keeps until `take_name`.
+  std::shared_ptr<written_array> create_unnamed(format::array_record record);
+
+  /// Gives an array of `create_unnamed` its name, after the array that has the name was removed. If
+  /// that fails, both are as before, or `commit` refuses.
+  void take_name(const std::shared_ptr<written_array>& made, std::string_view name);
+
   /// The record of an array as changed so far. If the array was created or updated here, `written`
   /// is set; otherwise its data is that of `base`.
   struct found_array {
@@ -78,6 +86,8 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   /// The names as changed so far, in byte order.
   std::vector<std::string> names(std::string_view prefix, std::string_view after,
                                  std::size_t limit) const;
+  std::vector<level_entry> children(std::string_view level, std::string_view after,
+                                    std::size_t limit) const;
 
   /// Makes `commit` refuse, because a change was made in part and could not be undone.
   void refuse_commit() noexcept;
@@ -99,6 +109,13 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   void rename(std::string_view from, std::string_view to);
   void set_attribute(std::string_view array, std::string_view key, std::string_view value);
   void remove_attribute(std::string_view array, std::string_view key);
+
+  /// The same for a level of names; empty is the container.
+  void set_level_attribute(std::string_view level, std::string_view key, std::string_view value);
+  void remove_level_attribute(std::string_view level, std::string_view key);
+
+  /// The record that holds the attributes of a level; nothing if it has none.
+  std::optional<format::array_record> find_level(std::string_view level) const;
 
   /// Marks a write of many chunks or of a mapping's bytes while it lives. Either the commit
   /// contains the whole write, or the write throws.
@@ -172,9 +189,17 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   void require_outside_of_writes(const char* advice) const;
   void require_chunks(const written_array& array) const;
   void require_shape_at_rest(std::string_view name) const;
+  void require_free_path(std::string_view name, std::string_view given_up) const;
   [[noreturn]] void throw_no_array(std::string_view name) const;
+  format::array_record existing(std::string_view name) const;
+  std::optional<format::array_record> level_record(const std::string& name) const;
+  void erase_attribute(format::array_record& record, std::string_view key) const;
   static std::shared_ptr<written_array> updated(format::array_record record);
+  std::shared_ptr<written_array> add(format::array_record record);
+  std::shared_ptr<chunk_tiles> writable_tiles_of(const std::shared_ptr<written_array>& array,
+                                                 std::string_view name);
   void enlist(const std::shared_ptr<written_array>& array);
+  void move(std::string_view from, std::string_view to);
   void give_back(const format::dense_layout& unused) noexcept;
   void give_back_copies(const written_array& array) noexcept;
   void erase(std::string_view name);

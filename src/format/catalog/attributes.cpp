@@ -7,6 +7,21 @@
 #include "shale/error.hpp"
 
 namespace shale::format {
+namespace {
+
+// The first attribute whose key is not less than `key`.
+template <class Attributes>
+auto place_of_key(Attributes& attributes, std::string_view key) noexcept {
+  return std::lower_bound(attributes.begin(), attributes.end(), key,
+                          [](const auto& have, auto wanted) { return have.first < wanted; });
+}
+
+}  // namespace
+
+const std::string* find_attribute(const array_record& record, std::string_view key) noexcept {
+  const auto place = place_of_key(record.attributes, key);
+  return place != record.attributes.end() && place->first == key ? &place->second : nullptr;
+}
 
 void set_attribute(array_record& record, std::string_view key, std::string_view value) {
   // This is checked first, so that an attribute of any size costs no memory.
@@ -16,9 +31,7 @@ void set_attribute(array_record& record, std::string_view key, std::string_view 
                              key.size(), value.size()),
                  fmt::format("at most {} bytes are possible: store it as an array of its own",
                              attributes_bytes_max)});
-  const auto place =
-      std::lower_bound(record.attributes.begin(), record.attributes.end(), key,
-                       [](const auto& have, auto wanted) { return have.first < wanted; });
+  const auto place = place_of_key(record.attributes, key);
   if (place != record.attributes.end() && place->first == key) place->second = value;
   else record.attributes.emplace(place, key, value);
 }

@@ -17,6 +17,10 @@ namespace shale::format {
 inline constexpr std::uint64_t attributes_bytes_max = (64u << 20) - (64u << 10);
 inline constexpr std::size_t attributes_max = 1u << 19;
 
+/// The stored bytes of the attribute with that key, or null.
+/// Lifetime valid until the record's attributes change
+const std::string* find_attribute(const array_record& record, std::string_view key) noexcept;
+
 /// Sets or replaces an attribute, keeping the order.
 /// Throws   invalid_argument: it is longer than any array's attributes may be
 void set_attribute(array_record& record, std::string_view key, std::string_view value);

@@ -10,6 +10,7 @@
 
 #include "format/catalog/array_record.hpp"
 #include "format/pages/tree.hpp"
+#include "shale/level_entry.hpp"
 
 namespace shale::format {
 
@@ -28,5 +29,13 @@ std::vector<std::string> list_arrays(const tree& catalog, std::string_view prefi
 /// Throws   corrupt (also if one of them is no name), io
 std::vector<std::string> list_names(const tree& catalog, std::string_view prefix,
                                     std::string_view after, std::size_t limit);
+
+/// Up to `limit` children of a level whose names come after `after`, in byte order: arrays whose
+/// names have no further '/', and levels. A level is given with or without a '/' at its end; empty
+/// is the level above all.
+/// Throws   corrupt (also if a key is no name), io
+/// Cost     O(children) paths of the tree: what lies below a child is skipped
+std::vector<level_entry> list_children(const tree& catalog, std::string_view level,
+                                       std::string_view after, std::size_t limit);
 
 }  // namespace shale::format

@@ -24,6 +24,11 @@ std::vector<std::string> generation_view::list(std::string_view prefix, std::str
   return list_names(state_->catalog, prefix, after, limit);
 }
 
+std::vector<level_entry> generation_view::children(std::string_view level, std::string_view after,
+                                                   std::size_t limit) const {
+  return list_children(state_->catalog, level, after, limit);
+}
+
 std::optional<chunk_entry> generation_view::find_chunk(const array_record& record,
                                                        std::uint64_t number) const {
   require_chunked(record);

@@ -13,6 +13,7 @@
 #include "format/catalog/array_record.hpp"
 #include "format/chunks/chunk_entry.hpp"
 #include "format/os/file_system.hpp"
+#include "shale/level_entry.hpp"
 
 namespace shale::format {
 
@@ -42,6 +43,10 @@ class generation_view {
   /// Throws   corrupt (also if one of them is no name of an array), io
   std::vector<std::string> list(std::string_view prefix = {}, std::string_view after = {},
                                 std::size_t limit = SIZE_MAX) const;
+
+  /// See list_children.
+  std::vector<level_entry> children(std::string_view level = {}, std::string_view after = {},
+                                    std::size_t limit = SIZE_MAX) const;
 
   /// The entry of chunk `number` of an array of this generation; nothing if the chunk is absent and
   /// so reads as the fill value. The entry has been checked against the file's end and the chunk's

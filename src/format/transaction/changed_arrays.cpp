@@ -151,6 +151,11 @@ std::vector<std::string> changed_arrays::list(std::string_view prefix, std::stri
   return list_names(catalog_, prefix, after, limit);
 }
 
+std::vector<level_entry> changed_arrays::children(std::string_view level, std::string_view after,
+                                                  std::size_t limit) const {
+  return list_children(catalog_, level, after, limit);
+}
+
 void changed_arrays::store(const array_record& record) {
   if (catalog_.insert(record.name, encode_descriptor(record))) ++array_count_;
 }

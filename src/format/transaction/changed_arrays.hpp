@@ -18,6 +18,7 @@
 #include "format/pages/page_reader.hpp"
 #include "format/pages/tree.hpp"
 #include "format/transaction/generation_space.hpp"
+#include "shale/level_entry.hpp"
 
 namespace shale::format {
 
@@ -37,6 +38,8 @@ class changed_arrays {
   std::optional<array_record> find(std::string_view name) const;
   std::vector<std::string> list(std::string_view prefix, std::string_view after,
                                 std::size_t limit) const;
+  std::vector<level_entry> children(std::string_view level, std::string_view after,
+                                    std::size_t limit) const;
   void put(array_record record);
   bool erase(std::string_view name);
   void rename(std::string_view from, std::string_view to);

@@ -123,6 +123,12 @@ std::vector<std::string> transaction::list(std::string_view prefix, std::string_
   return parts_->arrays.list(prefix, after, limit);
 }
 
+std::vector<level_entry> transaction::children(std::string_view level, std::string_view after,
+                                               std::size_t limit) const {
+  require_consistent();
+  return parts_->arrays.children(level, after, limit);
+}
+
 void transaction::put(const array_record& record) {
   require_consistent();
   parts_->arrays.put(record);

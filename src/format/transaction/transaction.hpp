@@ -24,6 +24,7 @@
 #include "format/chunks/chunk_entry.hpp"
 #include "format/chunks/cut_chunks.hpp"
 #include "format/os/file_system.hpp"
+#include "shale/level_entry.hpp"
 #include "storage/files/write_back_record.hpp"
 
 namespace shale::format {
@@ -74,6 +75,10 @@ class transaction {
   std::optional<array_record> find(std::string_view name) const;
   std::vector<std::string> list(std::string_view prefix = {}, std::string_view after = {},
                                 std::size_t limit = SIZE_MAX) const;
+
+  /// See list_children.
+  std::vector<level_entry> children(std::string_view level = {}, std::string_view after = {},
+                                    std::size_t limit = SIZE_MAX) const;
 
   /// Adds the array, or replaces the one of that name. Extents that the old record named and the
   /// new one does not are released; new extents must come from `allocate`. Chunks stay if dtype,

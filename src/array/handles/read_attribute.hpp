@@ -1,0 +1,32 @@
+// Reads an attribute of an array, of a level of names or of the container.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/allocating.hpp"
+#include "core/printable.hpp"
+#include "format/catalog/attributes.hpp"
+#include "shale/attribute_value.hpp"
+
+namespace shale::arrays {
+
+/// What `read` makes of the attribute with that key, as a T; nothing if there is none. Errors name
+/// the attribute and what `owner` returns: whose it is.
+template <class T, class Owner, class Read>
+std::optional<T> read_attribute(const format::array_record& record, std::string_view key,
+                                Owner&& owner, Read&& read) {
+  return detail::reporting(
+      [&] { return fmt::format("read attribute {} of {}", detail::in_quotes(key), owner()); },
+      [&]() -> std::optional<T> {
+        const std::string* const stored = format::find_attribute(record, key);
+        if (stored == nullptr) return std::nullopt;
+        return read(attribute_value::of_stored(*stored));
+      });
+}
+
+}  // namespace shale::arrays
