@@ -173,7 +173,8 @@ ranked_elements topk(const expr& x, index_t k, index_t axis, largest end) {
       const dims slab = whole ? x.shape() : slab_shape(x.shape(), slab_elements);
       const expr ready = whole ? x : with_computed_stages(x);
       for_each_slab_of(x.shape(), slab, [&](const region& box) {
-        const tensor part = held_contiguous(part_of(ready, box).moveaxis(along, -1));
+        const expr rows = part_of(ready, box).moveaxis(along, -1);
+        const tensor part = whole ? held_contiguous(rows) : held_part(rows);
         select_first(part, whole ? std::vector<index_t>{} : rows_of(box, x.shape(), along),
                      box.start[along], k, descends, found.values, found.indices, on);
       });
