@@ -128,7 +128,7 @@ class SortsInFiles : public testing::Test {
   generator seeded_{11};
 };
 
-// Rounds that take from one run alone, or a whole part of each.
+// runs.4: rounds that take from one run alone, or a whole part of each, come to an end.
 TEST_F(SortsInFiles, OrderedElementsAreAsAnyOther) {
   constexpr index_t count = 100000;
   const tensor rising = eval(astype(arange(count), dtype::int32));
