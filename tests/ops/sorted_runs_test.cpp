@@ -220,7 +220,8 @@ TEST(OrdersOfFiles, StayInsideTheBudget) {
       numbers[i] = static_cast<std::int32_t>(static_cast<std::uint64_t>(i) * 2654435761u &
                                              static_cast<std::uint64_t>(count - 1));
   }
-  for (const char* const mode : {"sort", "argsort", "topk", "histogram", "masked_select"}) {
+  for (const char* const mode :
+       {"sort", "argsort", "topk", "median", "histogram", "masked_select"}) {
     const std::string command =
         std::string(SHALE_SORT_PEER) + " " + mode + " " + std::to_string(budget_mib) + " " + path;
     std::FILE* const output = ::popen(command.c_str(), "r");

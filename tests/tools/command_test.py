@@ -215,18 +215,21 @@ class Command(ShaleCase):
                 err = self.shale("eval", f"sort({self.ENDLESS})", "-o", target, code=3).err
                 self.assertIn("-f replaces it", err)
 
-    def test_arrays_larger_than_memory_are_sorted(self):
+    def test_arrays_larger_than_memory_are_sorted_and_have_medians(self):
         rng = np.random.default_rng(3)
         x = rng.standard_normal(1 << 22).astype(np.float32).round(3)  # 16 times the budget
         x[::4099] = np.nan
-        missing = int(np.isnan(x).sum())
+        missing, known = int(np.isnan(x).sum()), np.where(np.isnan(x), np.float32(0), x)
         np.save(self.path / "x.npy", x)
         before = self.files()
         for text, wanted in (("sort(x)", np.sort(x)),
                              ("argsort(x)", np.argsort(x, kind="stable")),
                              (f"sort(-x, descending=True)[{missing}:]", -np.sort(x)[:-missing]),
                              ("sort(x.reshape(64, -1), axis=0)", np.sort(x.reshape(64, -1), axis=0)),
-                             ("argsort(x.reshape(2, -1))", np.argsort(x.reshape(2, -1), kind="stable"))):
+                             ("argsort(x.reshape(2, -1))", np.argsort(x.reshape(2, -1), kind="stable")),
+                             ("median(where(isnan(x), 0, x)[1:])", np.median(known[1:])),
+                             ("median(where(isnan(x), 0, x)[:-1].reshape(3, -1), axis=1)",
+                              np.median(known[:-1].reshape(3, -1), axis=1))):
             with self.subTest(text):
                 self.shale("eval", text, "--let", "x=x.npy", "-o", "y.npy", "-f", "--mem", "1MiB",
                            env={**os.environ, "TMPDIR": str(self.path)})
