@@ -89,13 +89,13 @@ value shuffle(arguments& from) {
   const expr a = from.array("a");
   const index_t along = normalize_axis(from.index("axis", 0), a.rank());
   generator source = seeded(from);
-  return {take(a, shale::permutation(source, a.shape(along)), along)};
+  return {shale::take(a, shale::permutation(source, a.shape(along)), along)};
 }
 
 // A number stands for the numbers below it, as in NumPy.
 value choice(arguments& from) {
   const value given = from.required("a");
-  const expr a = given.is_integer() ? arange(to_index(given, "choice: 'a'"))
+  const expr a = given.is_integer() ? shale::arange(to_index(given, "choice: 'a'"))
                                     : with_context("choice: 'a'", [&] { return to_expr(given); });
   const index_t count = from.index("count");
   const replacement with = replaced(from);
