@@ -299,6 +299,7 @@ class FailingScratchFile : public testing::TestWithParam<bool> {
       test::stop_failing();
       const std::string failed = test::failed_call();
       failures_ += went.code.has_value();
+      was_asked_for_lost_writes_ |= failed == "sync_file_range";
       ASSERT_EQ(process_footprint::now(), before)
           << failed << ": " << to_string(process_footprint::now());
       ASSERT_EQ(files_.names(), std::vector<std::string>{}) << failed;
@@ -315,12 +316,14 @@ class FailingScratchFile : public testing::TestWithParam<bool> {
 
   test::scratch_directory files_;
   int failures_ = 0;
+  bool was_asked_for_lost_writes_ = false;
 };
 
 // scratch.1, scratch.2
 TEST_P(FailingScratchFile, WithAnIoErrorOnce) {
   fail_each(failing::once, EIO);
   EXPECT_GE(failures_, 3);
+  EXPECT_TRUE(was_asked_for_lost_writes_);
 }
 TEST_P(FailingScratchFile, WithoutSpaceEverAfter) {
   fail_each(failing::ever_after, ENOSPC);
