@@ -45,6 +45,15 @@ expr tile(const expr& a, const dims& times);
 /// Repeats every position of `axis` `times` times, as NumPy's repeat.
 expr repeat(const expr& a, index_t times, index_t axis);
 
+/// Repeats every position of `axis` as often as its count says, as NumPy's repeat.
+/// Shape    that of `a`, with the sum of the counts as the length of the axis. `counts`, integers or
+///          bool, has one axis and a count for each position; a single count is for all of them
+/// Cost     that of `take`; the counts are evaluated at once, and 8 bytes for each position of the
+///          axis of the result are held. A single count costs what the function above does
+/// Throws   invalid_argument also for counts of another shape or dtype, and negative ones; and as
+///          `eval`
+expr repeat(const expr& a, const expr& counts, index_t axis);
+
 /// Joins the parts along `axis`. Their other extents must be equal; dtypes are promoted.
 expr concat(std::span<const expr> parts, index_t axis);
 

@@ -10,8 +10,9 @@
 //
 // These functions evaluate at once, on the executor of the calling thread. The operand may be any
 // expression, also a tile source or a mapped file. Results are new row-major tensors in memory of
-// the executor's pool. Except by `topk`, the operand is held whole, in memory of the pool unless it
-// is a tensor in memory whose elements are in row-major order with the axis as the last one.
+// the executor's pool. `mode`, and others if the operand fits in a quarter of the budget, hold it
+// whole, in memory of the pool unless it is a tensor in memory whose elements are in row-major order
+// with the axis as the last one.
 // Throws   invalid_argument (an axis that does not exist, or has length 0 while the result has
 //          elements; complex elements; a rank or a quantile that does not exist), out_of_memory,
 //          cancelled, io (as `sort`), and as `eval`
@@ -46,7 +47,10 @@ ranked_elements topk(const expr& x, index_t k, index_t axis = -1, largest end = 
 
 /// The k-th smallest element along `axis`; 1 <= k <= its length, as in PyTorch.
 /// Shape    that of `x` without the axis
-/// Cost     a long lane is read twice, and only the elements near the k-th are sorted
+/// Cost     a long lane is read twice, and only the elements near the k-th are sorted. If the
+///          operand is not a tensor in memory and exceeds a quarter of the budget, it is evaluated
+///          in slabs: once if lanes fit in a slab, else three times, and up to eight times if very
+///          many elements lie close to the k-th. What slabs depend on as a whole is computed once
 ranked_elements kthvalue(const expr& x, index_t k, index_t axis = -1);
 
 /// The smallest of the most frequent elements along `axis`, and where it occurs first. NaNs count as
@@ -59,6 +63,7 @@ ranked_elements mode(const expr& x, index_t axis = -1);
 /// (PyTorch's median is the lower one of the two: kthvalue(x, (n + 1) / 2).)
 /// Shape    that of `x` without the axis; without an axis, that of a number. Floats keep their dtype,
 ///          integers and bool give float64
+/// Cost     as kthvalue, but one evaluation of slabs less if lanes do not fit in one
 /// Throws   invalid_argument also for float8
 tensor median(const expr& x, std::optional<index_t> axis = std::nullopt);
 
@@ -74,6 +79,7 @@ enum class quantile_method : std::uint8_t {
 /// The element of rank q (n - 1), counted from 0, of n elements along `axis`; 0 <= q <= 1. NaN if any
 /// element is NaN. It is computed in float64 and rounded once to the dtype of the result.
 /// Shape    and dtype as median
+/// Cost     as median
 /// Throws   invalid_argument also for float8
 tensor quantile(const expr& x, double q, std::optional<index_t> axis = std::nullopt,
                 quantile_method method = quantile_method::linear);

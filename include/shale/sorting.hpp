@@ -11,17 +11,37 @@
 // down to the payloads of NaN, for any number of threads.
 //
 // These functions evaluate at once, on the executor of the calling thread. The operand may be any
-// expression, also a tile source or a mapped file. Results are new row-major tensors in memory of
-// the executor's pool. The operand is held whole, in memory of the pool unless it is a tensor in
-// memory whose elements are in row-major order with the axis as the last one. Along another axis,
-// results are sorted along the last one and then copied into their order; the operand is released
-// before that.
-// Throws   invalid_argument (an axis that does not exist, complex elements), out_of_memory, cancelled,
-//          io (another process changes an operand in shared memory while it is sorted, and this is
-//          noticed), and as `eval`
-// Cost     O(n log n) along an axis of length n. A long lane is sorted in parallel, in pieces that are
-//          merged; short ones are shared out among the threads
+// expression, also a tile source or a mapped file.
+//
+// In memory: results are new row-major tensors in memory of the executor's pool. The operand is held
+// whole, in memory of the pool unless it is a tensor in memory whose elements are in row-major order
+// with the axis as the last one. Along another axis, results are sorted along the last one and then
+// copied into their order; the operand is released before that.
+//
+// Larger than memory: if the operand is not a tensor in memory, and sorting it in memory takes more
+// than the executor's budget (3 times its bytes for `sort`, 18 to 56 bytes for each element for
+// `argsort`), it is sorted slab by slab into a file without a name, in the folder that the variable
+// TMPDIR names or in /var/tmp. The result is a writable mapping of that file. Its lanes lie one
+// behind the other, so along another axis than the last it is a view that is not row-major. If a
+// lane is longer than a slab, its slabs are written to a second file as sorted runs, which are
+// merged. So the operand and the runs are read once, and the runs and the result are written once:
+// at most 2 reads and 2 writes of everything, and one more of each to copy the result elsewhere.
+// Half of the budget is held. What slabs depend on as a whole, such as a mean, is computed once,
+// and held meanwhile.
+// Throws   invalid_argument (an axis that does not exist, complex elements), out_of_memory,
+//          cancelled, io (another process changes an operand in shared memory while it is sorted,
+//          and this is noticed), and as `eval`. With files also out_of_space (at once if there is
+//          surely too little of it), not_found, access_denied or unsupported (TMPDIR names no
+//          folder, one that may not be written, or one on a network file system), and out_of_memory
+//          if the budget is too small to merge the runs of so long a lane: `sort` needs at most 80
+//          times the square root of the lane's bytes (8 MB for 10 GB), `argsort` 510 times that of
+//          its elements
+// Cost     O(n log n) along an axis of length n. A long lane is sorted in parallel, in pieces that
+//          are merged; short ones are shared out among the threads. With files, a tile of a source
+//          is decoded for each slab that it meets
 // Threads  as `eval`
+// Lifetime the space of the file is free when the last tensor of it is destroyed, or the process
+//          ends
 // Source   Blacher, Giesen, Sanders and Wassenberg: Vectorized and performance-portable Quicksort
 //          (2022), by the library Highway; Green, Odeh and Birk: Merge Path (2014)
 #pragma once

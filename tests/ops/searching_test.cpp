@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "shale/error.hpp"
@@ -13,11 +15,13 @@
 #include "shale/functions.hpp"
 #include "shale/ops.hpp"
 #include "shale/sorting.hpp"
+#include "shale/tile_source.hpp"
 #include "support/element_types.hpp"
 #include "support/failures.hpp"
 #include "support/instrumented.hpp"
 #include "support/order_oracle.hpp"
 #include "support/random_tensors.hpp"
+#include "support/tensor_tiles.hpp"
 
 namespace shale {
 namespace {
@@ -110,6 +114,22 @@ struct wanted_groups {
   }
 };
 
+// A budget of four slabs, each a fifth of the elements.
+template <class T>
+void expect_unique_in_slabs(const tensor& values, const unique_parts& wanted) {
+  dims tile = values.shape();
+  for (index_t& extent : tile) extent = std::clamp<index_t>(extent, 1, 50);
+  const expr source =
+      std::shared_ptr<const tile_source>(std::make_shared<test::tensor_tiles>(eval(values), tile));
+  executor little(
+      {.threads = 2, .memory_bytes = std::max(values.size_bytes() / 5 * 4, 4 * sizeof(T))});
+  const executor::scope within(little);
+  ASSERT_TRUE(same_bits(elements_of<T>(unique_values(source)), elements_of<T>(wanted.values)));
+  const unique_with_counts counted = unique_counts(source);
+  ASSERT_TRUE(same_bits(elements_of<T>(counted.values), elements_of<T>(wanted.values)));
+  ASSERT_EQ(elements_of<std::int64_t>(counted.counts), elements_of<std::int64_t>(wanted.counts));
+}
+
 template <class T>
 void expect_unique(const tensor& values, const wanted_groups<T>& wanted) {
   const unique_parts all = unique_all(values);
@@ -119,6 +139,7 @@ void expect_unique(const tensor& values, const wanted_groups<T>& wanted) {
   ASSERT_EQ(all.inverse_indices.shape(), values.shape());
   ASSERT_EQ(elements_of<std::int64_t>(all.counts), wanted.counts);
   ASSERT_TRUE(same_bits(elements_of<T>(unique_values(values)), wanted.values));
+  if (values.rank() > 0) expect_unique_in_slabs<T>(values, all);
   const unique_with_counts counted = unique_counts(values);
   ASSERT_TRUE(same_bits(elements_of<T>(counted.values), wanted.values));
   ASSERT_EQ(elements_of<std::int64_t>(counted.counts), wanted.counts);

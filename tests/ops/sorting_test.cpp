@@ -33,31 +33,12 @@ namespace {
 using test::any_elements;
 using test::code_of;
 using test::elements_of;
-using test::for_each_lane_of;
 using test::index_list;
 using test::number_of;
-using test::order_of;
 using test::precedes;
 using test::random_choices;
 using test::same_bits;
-
-/// What argsort and sort give.
-template <class T>
-struct wanted_order {
-  index_list indices;
-  std::vector<T> elements;
-
-  wanted_order(const tensor& values, index_t axis, descending order)
-      : indices(static_cast<std::size_t>(values.size())), elements(indices.size()) {
-    for_each_lane_of<T>(values, axis, [&](const auto& own, const auto& places) {
-      const index_list sorted = order_of(own, order == descending::yes);
-      for (std::size_t k = 0; k < places.size(); ++k) {
-        indices[places[k]] = sorted[k];
-        elements[places[k]] = own[static_cast<std::size_t>(sorted[k])];
-      }
-    });
-  }
-};
+using test::wanted_order;
 
 template <class T>
 class Sorting : public testing::Test {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -228,6 +229,56 @@ TYPED_TEST(Take, AtCoordinatesFindsElementsAndSubArrays) {
     ASSERT_EQ(as_list(taken.shape()), wanted_shape);
     ASSERT_EQ(elements_of<T>(eval(taken)), wanted);
   }
+}
+
+TEST(Repeats, HaveACountForEachPosition) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(seed);
+    random_choices choose(seed);
+    dims shape = test::random_shape(choose, {.axes_max = 4, .longest = 6});
+    if (shape.empty()) shape.push_back(choose(0, 9));
+    const tensor values = test::random_tensor<std::int32_t>(choose, shape);
+    const index_t axis = choose(0, shape.size() - 1);
+    std::vector<std::int64_t> counts;
+    index_list from;  // the position that each position of the result shows
+    for (index_t k = 0; k < shape[axis]; ++k) {
+      counts.push_back(choose(0, 3));
+      from.insert(from.end(), static_cast<std::size_t>(counts.back()), k);
+    }
+    const tensor given = tensor::zeros({shape[axis]}, dtype::int64);
+    std::copy(counts.begin(), counts.end(), given.elements<std::int64_t>().begin());
+    const tensor got = eval(repeat(values, astype(given, dtype::uint8), axis - shape.size()));
+    dims wanted = shape;
+    wanted[axis] = static_cast<index_t>(from.size());
+    ASSERT_EQ(got.shape(), wanted);
+    for (std::size_t k = 0; k < from.size(); ++k)
+      ASSERT_EQ(elements_of<std::int32_t>(got.select(axis, static_cast<index_t>(k))),
+                elements_of<std::int32_t>(values.select(axis, from[k])));
+  }
+}
+
+TEST(Repeats, TakeOneCountForAllPositions) {
+  const tensor x = tensor::of<std::int32_t>({4, 5});
+  const std::vector<std::int32_t> twice{4, 4, 5, 5};
+  EXPECT_EQ(elements_of<std::int32_t>(eval(repeat(x, tensor::of<std::int16_t>({2}), 0))), twice);
+  EXPECT_EQ(elements_of<std::int32_t>(eval(repeat(x, full({}, 2), 0))), twice);
+  EXPECT_EQ(elements_of<std::int32_t>(eval(repeat(x, expr(x) > 4, 0))),
+            (std::vector<std::int32_t>{5}));
+}
+
+TEST(Repeats, RefuseOtherCounts) {
+  const tensor x = tensor::zeros({3, 2}, dtype::float32);
+  const auto refused = [&](const expr& counts, index_t axis, const char* text) {
+    EXPECT_NE(text_of([&] { repeat(x, counts, axis); }).find(text), std::string::npos) << text;
+  };
+  refused(arange(2), 0, "one for each position");
+  refused(full({3, 1}, 1), 0, "one for each position");
+  refused(full({3}, 1.0), 0, "integers");
+  refused(tensor::of<std::int64_t>({1, -1, 3}), 0, "out of range");
+  refused(full({3}, scalar(~std::uint64_t{0})), 0, "out of range");
+  refused(full({3}, std::numeric_limits<std::int64_t>::max()), 0, "out of range");
+  refused(full({2}, index_t{1} << 61), 1, "elements");
+  refused(arange(3), 2, "axis");
 }
 
 // The blocks of threads begin anywhere.

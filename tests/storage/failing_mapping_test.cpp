@@ -13,9 +13,11 @@
 #include <ostream>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "shale/mapped_file.hpp"
 #include "shale/shared_memory.hpp"
+#include "storage/mapped/scratch_file.hpp"
 #include "storage/pool/pools/housekeeper.hpp"
 #include "support/bounded.hpp"
 #include "support/failing_calls.hpp"
@@ -263,6 +265,85 @@ INSTANTIATE_TEST_SUITE_P(Of, FailingSharedMemory,
                                               : made.param == shared_lifetime::counted ? "Counted"
                                                                                        : "Manual");
                          });
+
+class FailingScratchFile : public testing::TestWithParam<bool> {
+ protected:
+  FailingScratchFile() {
+    detail::exchange_memory_probe([] { return detail::system_memory(); });
+    test::let_files_be_unnamed(GetParam());
+    read_back();
+    test::fail_calls(failing::once, 0, EIO);
+    outcome_of([&] { read_back(); });
+    test::stop_failing();
+  }
+  ~FailingScratchFile() override { test::let_files_be_unnamed(true); }
+
+  // Whatever is read is what was written.
+  void read_back() const {
+    std::vector<std::byte> bytes(some_bytes, std::byte('w'));
+    detail::scratch_file file(100 + some_bytes, files_.path());
+    file.write(bytes, 100);
+    std::fill(bytes.begin(), bytes.end(), std::byte{});
+    file.read(bytes, 100);
+    const storage mapped = file.map(100 + some_bytes);
+    if (bytes != std::vector<std::byte>(some_bytes, std::byte('w')) ||
+        mapped.data()[99 + some_bytes] != std::byte('w'))
+      throw std::logic_error("read something else");
+  }
+
+  void fail_each(failing how, int number) {
+    for (std::uint64_t call = 0;; ++call) {
+      SCOPED_TRACE("call " + std::to_string(call));
+      const process_footprint before = process_footprint::now();
+      test::fail_calls(how, call, number);
+      const outcome went = outcome_of([&] { read_back(); });
+      test::stop_failing();
+      const std::string failed = test::failed_call();
+      failures_ += went.code.has_value();
+      was_asked_for_lost_writes_ |= failed == "sync_file_range";
+      ASSERT_EQ(process_footprint::now(), before)
+          << failed << ": " << to_string(process_footprint::now());
+      ASSERT_EQ(files_.names(), std::vector<std::string>{}) << failed;
+      if (how == failing::once && is_needed(failed)) {
+        ASSERT_TRUE(went.code.has_value()) << failed;
+      }
+      if (failed.empty()) break;
+    }
+  }
+
+  static bool is_needed(const std::string& call) {
+    return call == "open" || call == "pwrite" || call == "pread" || call == "sync_file_range";
+  }
+
+  test::scratch_directory files_;
+  int failures_ = 0;
+  bool was_asked_for_lost_writes_ = false;
+};
+
+// scratch.1, scratch.2
+TEST_P(FailingScratchFile, WithAnIoErrorOnce) {
+  fail_each(failing::once, EIO);
+  EXPECT_GE(failures_, 3);
+  EXPECT_TRUE(was_asked_for_lost_writes_);
+}
+TEST_P(FailingScratchFile, WithoutSpaceEverAfter) {
+  fail_each(failing::ever_after, ENOSPC);
+  EXPECT_GE(failures_, 3);
+}
+TEST_P(FailingScratchFile, WithoutMemoryOnce) {
+  fail_each(failing::allocation, 0);
+  EXPECT_GT(failures_, 1);
+}
+
+// Half of the bytes at a time, and interrupted calls, change nothing.
+TEST_P(FailingScratchFile, InParts) {
+  fail_each(failing::partially, 0);
+  EXPECT_EQ(failures_, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, FailingScratchFile, testing::Bool(), [](const auto& made) {
+  return std::string(made.param ? "Unnamed" : "Removed");
+});
 
 // Makes one call of that name fail, right after running something else.
 class failing_after {

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "shale/sorting.hpp"
 #include "support/random_tensors.hpp"
 
 namespace shale::test {
@@ -60,6 +61,24 @@ void for_each_lane_of(const tensor& values, index_t axis, Lane lane) {
       lane(own, places);
     }
 }
+
+/// What argsort and sort give.
+template <class T>
+struct wanted_order {
+  index_list indices;
+  std::vector<T> elements;
+
+  wanted_order(const tensor& values, index_t axis, descending order = descending::no)
+      : indices(static_cast<std::size_t>(values.size())), elements(indices.size()) {
+    for_each_lane_of<T>(values, axis, [&](const auto& own, const auto& places) {
+      const index_list sorted = order_of(own, order == descending::yes);
+      for (std::size_t k = 0; k < places.size(); ++k) {
+        indices[places[k]] = sorted[k];
+        elements[places[k]] = own[static_cast<std::size_t>(sorted[k])];
+      }
+    });
+  }
+};
 
 template <class T>
 bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {

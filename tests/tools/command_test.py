@@ -30,6 +30,17 @@ from shale_case import ShaleCase, main
 COMMANDS = "info ls cat stats plot convert create eval set mv rm verify du doctor version".split()
 
 
+def partial_pivots(a):
+    """The matrices p, l and u of Gaussian elimination with exchanges of rows: a = p l u."""
+    packed, rows, k = a.astype(float), np.arange(len(a)), min(a.shape)
+    for j in range(k):
+        swapped = [j, j + np.argmax(abs(packed[j:, j]))]
+        packed[swapped], rows[swapped] = packed[swapped[::-1]], rows[swapped[::-1]]
+        packed[j + 1:, j] /= packed[j, j]
+        packed[j + 1:, j + 1:] -= np.outer(packed[j + 1:, j], packed[j, j + 1:])
+    return np.eye(len(a))[:, rows], np.tril(packed[:, :k], -1) + np.eye(len(a), k), np.triu(packed[:k])
+
+
 class Command(ShaleCase):
     # ---- help and usage --------------------------------------------------------------------------
 
@@ -203,6 +214,30 @@ class Command(ShaleCase):
                 # This would take hours.
                 err = self.shale("eval", f"sort({self.ENDLESS})", "-o", target, code=3).err
                 self.assertIn("-f replaces it", err)
+
+    def test_arrays_larger_than_memory_are_sorted_and_have_medians(self):
+        rng = np.random.default_rng(3)
+        x = rng.standard_normal(1 << 22).astype(np.float32).round(3)  # 16 times the budget
+        x[::4099] = np.nan
+        missing, known = int(np.isnan(x).sum()), np.where(np.isnan(x), np.float32(0), x)
+        np.save(self.path / "x.npy", x)
+        before = self.files()
+        for text, wanted in (("sort(x)", np.sort(x)),
+                             ("argsort(x)", np.argsort(x, kind="stable")),
+                             (f"sort(-x, descending=True)[{missing}:]", -np.sort(x)[:-missing]),
+                             ("sort(x.reshape(64, -1), axis=0)", np.sort(x.reshape(64, -1), axis=0)),
+                             ("argsort(x.reshape(2, -1))", np.argsort(x.reshape(2, -1), kind="stable")),
+                             ("median(where(isnan(x), 0, x)[1:])", np.median(known[1:])),
+                             ("median(where(isnan(x), 0, x)[:-1].reshape(3, -1), axis=1)",
+                              np.median(known[:-1].reshape(3, -1), axis=1))):
+            with self.subTest(text):
+                self.shale("eval", text, "--let", "x=x.npy", "-o", "y.npy", "-f", "--mem", "1MiB",
+                           env={**os.environ, "TMPDIR": str(self.path)})
+                self.assert_same(np.load(self.path / "y.npy"), wanted)
+                self.assertEqual(self.files(), sorted([*before, "y.npy"]))
+        err = self.shale("eval", "sum(sort(x))", "--let", "x=x.npy", "--mem", "1MiB",
+                         env={**os.environ, "TMPDIR": "missing"}, code=3).err
+        self.assertIn("TMPDIR", err)
 
     def test_pictures_of_narrow_arrays_stay_small(self):
         for shape in ((4096, 1), (40960, 100), (3, 1), (1, 3)):
@@ -730,7 +765,8 @@ class Command(ShaleCase):
         "full_like": ["{}(i, 7)", "{}(f, 2, dtype=float32)"],
         "diagonal": ["{}(f)", "{}(f, 1)", "{}(f[None], 0, 2, 1)"],
         "tile": ["{}(f, (2, 3))", "{}(f, (2, 1, 2))"],
-        "repeat": ["{}(f, 3, axis=1)", "{}(f, 2)"],
+        "repeat": ["{}(f, 3, axis=1)", "{}(f, 2)", "{}(f, [2, 0, 1, 3], axis=0)", "{}(i, abs(i[0]), 1)",
+                   "{}(f[0], (1, 0, 2, 0, 0, 1))", "{}(h, [3])", "{}(f, f[0] > 0, axis=1)"],
         **{name: ["{}((f, p))", "{}((f, i), axis=1)"] for name in "concatenate concat".split()},
         "take": ["{}(f, i)", "{}(f, abs(i), axis=1)", "{}(i.T, i[0] % 4, -1)", "{}(f * 2, 3, 0)"],
         "take_along_axis": ["{}(f, i % 4, axis=0)", "{}(f, i, 1)", "{}(f, i[:1], axis=1)"],
@@ -753,6 +789,12 @@ class Command(ShaleCase):
         "bernoulli": ["{}((30, 5), 0.25, seed=1)", "{}(9, probability=0, seed=3)", "{}(9, 1, dtype=int16, seed=3)"],
         "integers": ["{}((30, 5), 0, 10, seed=1)", "{}(9, -5, high=5, dtype=int16, seed=3)",
                      "{}(9, -2**60, 2**61, seed=3)"],
+        "permutation": ["{}(9, seed=1)", "{}(2000, seed=2**40)"],
+        "shuffle": ["{}(f, seed=1)", "{}(i, axis=-1, seed=5)", "{}(h, 0, seed=2)"],
+        "choice": ["{}(f, 3, seed=1)", "{}(i, 9, axis=1, seed=2)", "{}(f, 4, False, seed=3)",
+                   "{}(10, 4, replace=False, seed=4)"],
+        "multinomial": ["{}(p, 50, seed=3)", "{}(abs(i[0]) + 1, 9, seed=1)", "{}(p, 4, False, seed=2)",
+                        "{}(p[0], 6, replace=False, seed=2)"],
         **{name: ["{}(f)", "{}(i, 0)", "{}(h)", "{}(g.T, axis=0)"] for name in "sort argsort".split()},
         "median": ["{}(f)", "{}(i, 0)", "{}(f, axis=1)", "{}(g, 1)", "{}(f[:3], axis=0)"],
         "quantile": ["{}(f, 0.3)", "{}(i, 0.25, 0)", "{}(g, 0.9, axis=1)", "{}(p, 1, 0)", "{}(p, q=0)"],
@@ -761,11 +803,24 @@ class Command(ShaleCase):
         "digitize": ["{}(f, linspace(-3, 3, 7))", "{}(f, linspace(3, -3, 7))", "{}(f, linspace(-3, 3, 7), right=True)",
                      "{}(i, linspace(3, -3, 7), True)"],
         "unique_values": ["{}(f)", "{}(i.T)", "{}(g)"],
+        "unique_counts": ["{}(f)[0]", "{}(i)[1]", "{}(g)[1]"],
+        "unique_inverse": ["{}(f)[1]", "{}(i.T)[1]", "{}(i)[0]"],
+        "unique_all": ["{}(f)[0]", "{}(i)[1]", "{}(f.T)[2]", "{}(f)[3]"],
+        "argwhere": ["{}(f > 0)", "{}(i)", "{}(h)"], "nonzero": ["{}(f > 0)[0]", "{}(i.T)[1]"],
         "bincount": ["{}(abs(i).ravel())", "{}(abs(i[0]), f[0])", "{}(abs(i[1]), minlength=12)"],
         "solve": ["{}(s, f)", "{}(s, f[:, 0])"],
         "triangular_solve": ["{}(s, f)", "{}(s, f, upper=True)"],
         "inv": ["{}(s)"], "det": ["{}(s)", "{}(i[:, :4])"],
         "cholesky": ["{}(s)", "{}(s, True)"],
+        "cholesky_solve": ["{}(s, f)", "{}(s, f[:, 0], upper=True)"], "cholesky_inverse": ["{}(s)", "{}(s, True)"],
+        "slogdet": ["{}(s)[0]", "{}(i[:, :4])[1]"],
+        "lu": ["{0}(s)[0] @ {0}(s)[1] @ {0}(s)[2]", "{}(p)[0]", "{}(p.T)[1]", "{}(p)[2]"],
+        "qr": ["{0}(f)[0] @ {0}(f)[1]", "abs({}(f)[1])", "abs({}(f.T, mode='complete')[1])", "abs({}(f.T)[0])"],
+        "eigh": ["{}(s)[0]", "{0}(s)[1] * {0}(s)[0] @ {0}(s)[1].T", "abs({}(s + t, True)[1])"],
+        "eig": ["1 + abs(t @ {0}(t)[1] - {0}(t)[1] * {0}(t)[0])"],
+        "svd": ["{}(f)[1]", "{0}(f, False)[0] * {0}(f, False)[1] @ {0}(f, full_matrices=False)[2]",
+                "abs({}(f)[0])"],
+        "lstsq": ["{}(f.T, i[0])[0]", "{}(f.T, f.T[:, :2])[2]", "{}(f.T, i.T, rtol=0.2)[3]"],
         "pinv": ["{}(f)", "{}(f.T, rtol=0.2)"], "matrix_rank": ["{}(f)", "{}(f[:, :1] @ i[:1])", "{}(f, 0.5)"],
         "cond": ["{}(f)"], "svdvals": ["{}(f)", "{}(f.reshape(2, 2, 6))"],
         "eigvalsh": ["{}(i[:, :4])", "{}(f[:, :4], upper=True)"], "eigvals": ["{}(t)"],
@@ -817,6 +872,13 @@ class Command(ShaleCase):
         "vecdot": lambda a, b, axis=-1: np.sum(a * b, axis),
         **{name: getattr(np.linalg, name) for name in "solve inv det cond matrix_power".split()},
         "triangular_solve": lambda a, b, upper=False: np.linalg.solve((np.tril, np.triu)[upper](a), b),
+        "cholesky_solve": lambda a, b, upper=False: (
+            l := np.triu(a).T if upper else np.tril(a))[:0].sum() + np.linalg.solve(l @ l.T, b),
+        "cholesky_inverse": lambda a, upper=False: (
+            l := np.triu(a).T if upper else np.tril(a))[:0].sum() + np.linalg.inv(l @ l.T),
+        "lu": partial_pivots, "slogdet": np.linalg.slogdet, "qr": np.linalg.qr, "eig": np.linalg.eig,
+        "eigh": lambda a, upper=False: np.linalg.eigh(a, "U" if upper else "L"), "svd": np.linalg.svd,
+        "lstsq": lambda a, b, rtol=None: (found := np.linalg.lstsq(a, b, rtol))[:2] + (int(found[2]), found[3]),
         "cholesky": lambda a, upper=False: (lambda l: l.T if upper else l)(np.linalg.cholesky(a)),
         "pinv": lambda a, rtol=1e-15: np.linalg.pinv(a, rtol),
         "matrix_rank": lambda a, rtol=None: np.linalg.matrix_rank(
@@ -828,6 +890,10 @@ class Command(ShaleCase):
         "expm": lambda a: sum(np.linalg.matrix_power(a, k) / float(math.factorial(k)) for k in range(60)),
         "argsort": lambda a, axis=-1: np.argsort(a, axis, kind="stable"),
         "unique_values": lambda x: np.unique(x, equal_nan=False),
+        "unique_counts": lambda x: np.unique(x, return_counts=True, equal_nan=False),
+        "unique_inverse": lambda x: (found := np.unique(x, return_inverse=True))[:1] + (found[1].reshape(x.shape),),
+        "unique_all": lambda x: (found := np.unique(x, True, True, True))[:2] + (
+            found[2].reshape(x.shape), found[3]),
         "erf": np.vectorize(math.erf), "lgamma": np.vectorize(math.lgamma),
         "sigmoid": lambda x: np.where(x < 0, np.exp(-abs(x)), 1) / (1 + np.exp(-abs(x))),
         "rsqrt": lambda x: 1 / np.sqrt(x), "frac": lambda x: x - np.trunc(x),
@@ -837,7 +903,10 @@ class Command(ShaleCase):
         "astype": lambda a, to: a.astype(to), **random_reference.FUNCTIONS,
     }
     OF_MATRICES = ("solve triangular_solve inv det cholesky pinv cond svdvals eigvalsh eigvals matrix_norm "
-                   "matrix_power expm").split()
+                   "matrix_power expm cholesky_solve cholesky_inverse slogdet lu qr eigh eig svd lstsq").split()
+    # Results are tuples.
+    OF_SEVERAL = ("topk kthvalue mode histogram gradient nonzero unique_counts unique_inverse unique_all "
+                  "slogdet lu qr eigh eig svd lstsq").split()
     OTHER_NAMES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2",
                    "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
                    "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift",
@@ -851,7 +920,7 @@ class Command(ShaleCase):
                  "shift": "1", "reps": "(2, 1)", "repeats": "2", "axis": "1", "axis1": "0", "axis2": "1",
                  "source": "0", "destination": "1", "start": "1", "stop": "4", "N": "3", "low": "0",
                  "high": "9", "fill_value": "5", "pad_width": "1", "q": "0.5", "indices": "arange(3)",
-                 "condition": "(eye(3) > 0)", "bins": "arange(3)", "v": "arange(3)"}
+                 "condition": "(eye(3) > 0)", "count": "2", "bins": "arange(3)", "v": "arange(3)"}
     OWN_ARGUMENTS = {"asin": {"x": "(eye(3) / 2)"}, "acos": {"x": "(eye(3) / 2)"},
                      "atanh": {"x": "(eye(3) / 2)"}, "bincount": {"x": "arange(3)"},
                      "searchsorted": {"a": "arange(3)"}, "correlate": {"a": "arange(9)"},
@@ -897,7 +966,7 @@ class Command(ShaleCase):
                     ordered.append(text)
                 if not (key == "ddof" and "correction" in signature):  # two names of one parameter
                     named.append(f"{key}={given}")
-            first = "[0]" if name in ("topk", "kthvalue", "mode", "histogram", "gradient") else ""
+            first = "[0]" if name in self.OF_SEVERAL else ""
             terms += [f"count_nonzero({name}({', '.join(needed)}){first} != "
                       f"{name}({', '.join(others)}){first})" for others in (ordered, named)]
         self.assertGreater(len(terms), 300)

@@ -62,6 +62,32 @@ def integers(word, low, high, dtype=np.int64):
     return np.array([low + (part * (high - low) >> bits) for part in word(bits)], dtype)
 
 
+def permutation(n, *, seed):
+    numbers = list(range(n))
+    for place, word in reversed(list(enumerate(words((n,), seed, 64)))):
+        other = word * (place + 1) >> 64
+        numbers[place], numbers[other] = numbers[other], numbers[place]
+    return np.array(numbers, np.int64)
+
+
+def choice(a, count, replace=True, axis=0, *, seed):
+    a = np.arange(a) if np.ndim(a) == 0 else a
+    length = a.shape[axis]
+    return a.take(of_words(integers)((count,), 0, length, seed=seed) if replace
+                  else permutation(length, seed=seed)[:count], axis)
+
+
+def multinomial(weights, count, replace=True, *, seed):
+    if not replace:
+        waiting = FUNCTIONS["exponential"](weights.shape, seed=seed) / (weights / weights.max(-1, keepdims=True))
+        return np.argsort(waiting, -1, kind="stable")[..., :count]
+    sums = np.cumsum(weights.astype(float), axis=-1)
+    drawn = of_words(uniform)((*weights.shape[:-1], count), seed=seed)
+    rows = [np.searchsorted(row, some * row[-1], side="right")
+            for row, some in zip(sums.reshape(-1, sums.shape[-1]), drawn.reshape(-1, count))]
+    return np.array(rows).reshape(drawn.shape)
+
+
 # Normal numbers come in pairs, so their shapes have an even number of elements here.
 FUNCTIONS = {
     "uniform": of_words(uniform),
@@ -74,4 +100,6 @@ FUNCTIONS = {
     "bernoulli": of_words(lambda word, probability, dtype=bool: np.array(
         [part < probability * 2**64 for part in word(64)], dtype)),
     "integers": of_words(integers),
+    "permutation": permutation, "choice": choice, "multinomial": multinomial,
+    "shuffle": lambda a, axis=0, *, seed: a.take(permutation(a.shape[axis], seed=seed), axis),
 }

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "language/functions/function_tables.hpp"
@@ -99,13 +101,27 @@ value tile(arguments& from) {
   return {shale::tile(a, from.shape("reps"))};
 }
 
+// A count for each position, in an array or a list.
+expr counts_of(const value& given) {
+  constexpr std::string_view subject = "repeat: 'repeats'";
+  if (!given.is<value::tuple>()) return with_context(subject, [&] { return to_expr(given); });
+  const auto& elements = given.as<value::tuple>().elements();
+  const tensor counts = tensor::empty({static_cast<index_t>(elements.size())}, dtype::int64);
+  std::transform(elements.begin(), elements.end(), counts.elements<std::int64_t>().begin(),
+                 [&](const value& element) { return to_index(element, subject); });
+  return counts;
+}
+
 value repeat(arguments& from) {
-  expr a = from.array("a");
-  const index_t times = from.index("repeats");
+  const expr a = from.array("a");
+  const value times = from.required("repeats");
   const std::optional<value> axis = from.optional("axis");
-  if (axis && !axis->is<none_t>())
-    return {shale::repeat(a, times, to_index(*axis, "repeat: 'axis'"))};
-  return {shale::repeat(a.reshape({-1}), times, 0)};
+  const bool is_flat = !axis || axis->is<none_t>();
+  const expr repeated = is_flat ? a.reshape({-1}) : a;
+  const index_t along = is_flat ? 0 : to_index(*axis, "repeat: 'axis'");
+  if (times.is_integer())
+    return {shale::repeat(repeated, to_index(times, "repeat: 'repeats'"), along)};
+  return {shale::repeat(repeated, counts_of(times), along)};
 }
 
 std::vector<expr> array_list(arguments& from) {

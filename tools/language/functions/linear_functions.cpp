@@ -4,10 +4,12 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "language/functions/function_tables.hpp"
 #include "language/values/arguments.hpp"
 #include "language/values/value.hpp"
+#include "shale/decompositions.hpp"
 #include "shale/error.hpp"
 #include "shale/least_squares.hpp"
 #include "shale/linear_systems.hpp"
@@ -31,6 +33,72 @@ template <tensor (*function)(const expr&, triangle)>
 value of_triangle(arguments& from) {
   const expr a = from.array("a");
   return {expr(function(a, triangle_argument(from)))};
+}
+
+// Results of several arrays are tuples, as in svd(a)[1].
+value tuple_of(const std::vector<tensor>& parts) {
+  std::vector<value> elements;
+  for (const tensor& part : parts) elements.emplace_back(expr(part));
+  return {value::tuple(std::move(elements))};
+}
+
+value slogdet(arguments& from) {
+  const slogdet_result found = shale::slogdet(from.array("a"));
+  return tuple_of({found.sign, found.logabsdet});
+}
+
+value lu(arguments& from) {
+  const lu_result found = shale::lu(from.array("a"));
+  return tuple_of({found.p, found.l, found.u});
+}
+
+value qr(arguments& from) {
+  const expr a = from.array("a");
+  const std::optional<value> mode = from.optional("mode");
+  const std::string name = !mode                     ? "reduced"
+                           : mode->is<std::string>() ? mode->as<std::string>()
+                                                     : "";
+  if (name != "reduced" && name != "complete")
+    throw error(errc::invalid_argument, "qr: 'mode' must be 'reduced' or 'complete'");
+  const qr_result found =
+      shale::qr(a, name == "reduced" ? qr_columns::reduced : qr_columns::complete);
+  return tuple_of({found.q, found.r});
+}
+
+value eigh(arguments& from) {
+  const expr a = from.array("a");
+  const eigh_result found = shale::eigh(a, triangle_argument(from));
+  return tuple_of({found.eigenvalues, found.eigenvectors});
+}
+
+value eig(arguments& from) {
+  const eig_result found = shale::eig(from.array("a"));
+  return tuple_of({found.eigenvalues, found.eigenvectors});
+}
+
+value svd(arguments& from) {
+  const expr a = from.array("a");
+  const bool is_full = from.flag("full_matrices", true);
+  const svd_result found = shale::svd(a, is_full ? svd_vectors::full : svd_vectors::reduced);
+  return tuple_of({found.u, found.s, found.vh});
+}
+
+value lstsq(arguments& from) {
+  const expr a = from.array("a");
+  const expr b = from.array("b");
+  const lstsq_result found = shale::lstsq(a, b, from.optional_real("rtol"));
+  return tuple_of({found.x, found.residuals, found.rank, found.singular_values});
+}
+
+value cholesky_solve(arguments& from) {
+  const expr factor = from.array("factor");
+  const expr b = from.array("b");
+  return {expr(shale::cholesky_solve(factor, b, triangle_argument(from)))};
+}
+
+value cholesky_inverse(arguments& from) {
+  const expr factor = from.array("factor");
+  return {expr(shale::cholesky_inverse(factor, triangle_argument(from)))};
 }
 
 template <tensor (*function)(const expr&, std::optional<double>)>
@@ -90,6 +158,15 @@ std::vector<function> linear_functions() {
       {"inv", of_matrix<shale::inv>, "inv(a)"},
       {"det", of_matrix<shale::det>, "det(a)"},
       {"cholesky", of_triangle<shale::cholesky>, "cholesky(a, upper=False)"},
+      {"cholesky_solve", cholesky_solve, "cholesky_solve(factor, b, upper=False)"},
+      {"cholesky_inverse", cholesky_inverse, "cholesky_inverse(factor, upper=False)"},
+      {"slogdet", slogdet, "slogdet(a)"},
+      {"lu", lu, "lu(a)"},
+      {"qr", qr, "qr(a, mode='reduced')"},
+      {"eigh", eigh, "eigh(a, upper=False)"},
+      {"eig", eig, "eig(a)"},
+      {"svd", svd, "svd(a, full_matrices=True)"},
+      {"lstsq", lstsq, "lstsq(a, b, rtol=None)"},
       {"pinv", with_tolerance<shale::pinv>, "pinv(a, rtol=None)"},
       {"matrix_rank", with_tolerance<shale::matrix_rank>, "matrix_rank(a, rtol=None)"},
       {"cond", of_matrix<shale::cond>, "cond(a)"},

@@ -2,11 +2,14 @@
 
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "language/functions/function_tables.hpp"
 #include "language/values/arguments.hpp"
 #include "language/values/value.hpp"
 #include "shale/histograms.hpp"
+#include "shale/masks.hpp"
 #include "shale/order_statistics.hpp"
 #include "shale/searching.hpp"
 #include "shale/sorting.hpp"
@@ -51,16 +54,34 @@ value digitize(arguments& from) {
   return {expr(shale::digitize(x, edges, right ? search_side::right : search_side::left))};
 }
 
+value pair_of(const tensor& first, const tensor& second) {
+  return {value::tuple({value(expr(first)), value(expr(second))})};
+}
+
 value unique_values(arguments& from) { return {expr(shale::unique_values(from.array("x")))}; }
+
+template <auto find>
+value unique(arguments& from) {
+  const auto found = find(from.array("x"));
+  if constexpr (requires { found.indices; })
+    return {value::tuple({value(expr(found.values)), value(expr(found.indices)),
+                          value(expr(found.inverse_indices)), value(expr(found.counts))})};
+  else if constexpr (requires { found.counts; }) return pair_of(found.values, found.counts);
+  else return pair_of(found.values, found.inverse_indices);
+}
+
+value argwhere(arguments& from) { return {expr(shale::argwhere(from.array("a")))}; }
+
+value nonzero(arguments& from) {
+  std::vector<value> coordinates;
+  for (const tensor& along : shale::nonzero(from.array("a"))) coordinates.emplace_back(expr(along));
+  return {value::tuple(std::move(coordinates))};
+}
 
 value bincount(arguments& from) {
   const expr x = from.array("x");
   const std::optional<expr> weights = from.optional_array("weights");
   return {expr(shale::bincount(x, weights, from.index("minlength", 0)))};
-}
-
-value pair_of(const tensor& first, const tensor& second) {
-  return {value::tuple({value(expr(first)), value(expr(second))})};
 }
 
 value pair_of(const ranked_elements& found) { return pair_of(found.values, found.indices); }
@@ -125,6 +146,11 @@ std::vector<function> order_functions() {
       {"searchsorted", searchsorted, "searchsorted(a, v, side='left')"},
       {"digitize", digitize, "digitize(x, bins, right=False)"},
       {"unique_values", unique_values, "unique_values(x)"},
+      {"unique_counts", unique<shale::unique_counts>, "unique_counts(x)"},
+      {"unique_inverse", unique<shale::unique_inverse>, "unique_inverse(x)"},
+      {"unique_all", unique<shale::unique_all>, "unique_all(x)"},
+      {"argwhere", argwhere, "argwhere(a)"},
+      {"nonzero", nonzero, "nonzero(a)"},
       {"histogram", histogram, "histogram(a, bins=10, range=None, density=False, weights=None)"},
       {"bincount", bincount, "bincount(x, weights=None, minlength=0)"},
   };

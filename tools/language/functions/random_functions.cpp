@@ -74,8 +74,48 @@ value integers(arguments& from) {
   return {shale::integers(source, shape, low, high, type)};
 }
 
+replacement replaced(arguments& from) {
+  return from.flag("replace", true) ? replacement::yes : replacement::no;
+}
+
+value permutation(arguments& from) {
+  const index_t count = from.index("n");
+  generator source = seeded(from);
+  return {expr(shale::permutation(source, count))};
+}
+
+// The language has no tensors to change, so this gives what `shale::shuffle` stores.
+value shuffle(arguments& from) {
+  const expr a = from.array("a");
+  const index_t along = normalize_axis(from.index("axis", 0), a.rank());
+  generator source = seeded(from);
+  return {shale::take(a, shale::permutation(source, a.shape(along)), along)};
+}
+
+// A number stands for the numbers below it, as in NumPy.
+value choice(arguments& from) {
+  const value given = from.required("a");
+  const expr a = given.is_integer() ? shale::arange(to_index(given, "choice: 'a'"))
+                                    : with_context("choice: 'a'", [&] { return to_expr(given); });
+  const index_t count = from.index("count");
+  const replacement with = replaced(from);
+  const index_t axis = from.index("axis", 0);
+  generator source = seeded(from);
+  return {shale::choice(source, a, count, with, axis)};
+}
+
+value multinomial(arguments& from) {
+  const expr weights = from.array("weights");
+  const index_t count = from.index("count");
+  const replacement with = replaced(from);
+  generator source = seeded(from);
+  return {expr(shale::multinomial(source, weights, count, with))};
+}
+
 }  // namespace
 
+// Distributions are lazy; permutations and what is made of them, and `multinomial`, are evaluated
+// where they are parsed.
 std::vector<function> random_functions() {
   return {
       {"uniform", uniform, "uniform(shape, low=0, high=1, dtype=float64, *, seed)"},
@@ -86,6 +126,10 @@ std::vector<function> random_functions() {
       {"geometric", geometric, "geometric(shape, probability, dtype=int64, *, seed)"},
       {"bernoulli", bernoulli, "bernoulli(shape, probability, dtype=bool, *, seed)"},
       {"integers", integers, "integers(shape, low, high, dtype=int64, *, seed)"},
+      {"permutation", permutation, "permutation(n, *, seed)"},
+      {"shuffle", shuffle, "shuffle(a, axis=0, *, seed)"},
+      {"choice", choice, "choice(a, count, replace=True, axis=0, *, seed)"},
+      {"multinomial", multinomial, "multinomial(weights, count, replace=True, *, seed)"},
   };
 }
 

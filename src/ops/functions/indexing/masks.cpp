@@ -124,6 +124,9 @@ class selection {
     return whole_ || count_ == 0 ? value : with_computed_stages(value);
   }
 
+  /// The elements of such a part.
+  tensor held(const expr& part) const { return whole_ ? held_contiguous(part) : held_part(part); }
+
   /// Calls `body(box, mask, before)` for each slab: its place, its mask, and the number of true
   /// elements before it.
   /// Throws   io if the mask is not the one that was counted: its file or memory was written
@@ -134,7 +137,7 @@ class selection {
     if (whole_) return body(region::all(mask_.shape()), *whole_, 0);
     index_t before = 0;
     for_each_slab_of(mask_.shape(), slab_, [&](const region& box) {
-      const counted_mask part(held_contiguous(part_of(mask_, box)), on_);
+      const counted_mask part(held_part(part_of(mask_, box)), on_);
       if (before + part.count() > count_) parallel::throw_changed("a mask");
       if (part.count() > 0) body(box, part, before);
       before += part.count();
@@ -274,7 +277,7 @@ tensor masked_select(const expr& a, const expr& mask) {
     const tensor out = tensor::empty({chosen.count()}, a.dtype(), &on.pool());
     const select_function select = select_by_width(item);
     chosen.for_each_slab([&](const region& box, const counted_mask& part, index_t before) {
-      const tensor from = held_contiguous(part_of(values, box));
+      const tensor from = chosen.held(part_of(values, box));
       const auto select_block = [&](index_t first, index_t end, index_t start, index_t found) {
         const auto at = [item](index_t elements) { return elements * static_cast<index_t>(item); };
         return select(out.data() + at(before + start), from.data() + at(first),

@@ -1,5 +1,8 @@
 #include "shale/take.hpp"
 
+#include <algorithm>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -7,13 +10,74 @@
 #include "core/allocating.hpp"
 #include "ops/graph/node_access.hpp"
 #include "ops/leaves/indices.hpp"
+#include "parallel/executor/executor_state.hpp"
+#include "shale/elementwise.hpp"
 #include "shale/error.hpp"
+#include "shale/evaluate.hpp"
+#include "shale/manipulation.hpp"
 
 namespace shale {
 
 using namespace ops;
 using detail::allocating;
 using detail::position_of_axis;
+
+namespace {
+
+void require_counts(const expr& counts, index_t length) {
+  if (is_inexact(counts.dtype()))
+    throw error(errc::invalid_argument, "repeat needs counts that are integers",
+                {"got " + std::string(name(counts.dtype()))});
+  if (counts.rank() > 1 || (counts.size() != 1 && counts.size() != length))
+    throw error(errc::invalid_argument, "repeat needs one count, or one for each position",
+                {"got counts of shape " + to_string(counts.shape()) + ", and the axis has length " +
+                 std::to_string(length)});
+}
+
+// Throws   invalid_argument if a count is negative, as an integer beyond int64 is here too
+index_t sum_of(std::span<const std::int64_t> counts) {
+  index_t sum = 0;
+  for (const std::int64_t count : counts) {
+    const auto next = checked_add(sum, count);
+    if (count < 0 || !next)
+      throw error(errc::invalid_argument, "repeat: counts out of range",
+                  {std::to_string(sum) + " positions before a count of " + std::to_string(count)});
+    sum = *next;
+  }
+  return sum;
+}
+
+// Each position as often as its count says. Looks for a cancellation now and then.
+tensor repeated_positions(std::span<const std::int64_t> counts, index_t sum, const executor& on) {
+  constexpr index_t between_looks = index_t{1} << 14;
+  const tensor made = tensor::empty({sum}, dtype::int64, &on.pool());
+  auto* next = reinterpret_cast<std::int64_t*>(made.data());
+  index_t position = 0;
+  for (const std::int64_t count : counts) {
+    if (position % between_looks == 0) parallel::require_not_cancelled(on);
+    next = std::fill_n(next, count, position++);
+  }
+  return made;
+}
+
+}  // namespace
+
+expr repeat(const expr& a, const expr& counts, index_t axis) {
+  return allocating([&] {
+    const index_t along = normalize_axis(axis, a.rank());
+    require_counts(counts, a.shape(along));
+    const tensor held = eval(astype(counts, dtype::int64));
+    const std::span<const std::int64_t> all{reinterpret_cast<const std::int64_t*>(held.data()),
+                                            static_cast<std::size_t>(held.size())};
+    if (all.size() == 1) return repeat(a, index_t{all.front()}, along);
+    const index_t sum = sum_of(all);
+    dims shape = a.shape();
+    shape[along] = sum;
+    element_count(shape);  // throws if there are too many
+    if (sum == 0) return a.narrow(along, 0, 0);
+    return take(a, repeated_positions(all, sum, executor::current()), along);
+  });
+}
 
 expr take(const expr& a, const expr& indices, std::optional<index_t> axis) {
   return allocating([&] {

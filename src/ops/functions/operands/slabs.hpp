@@ -3,8 +3,11 @@
 #pragma once
 
 #include <algorithm>
+#include <variant>
 
 #include "core/grid.hpp"
+#include "ops/functions/operands/held_operand.hpp"
+#include "parallel/mapped/mapped_bytes.hpp"
 #include "shale/expr.hpp"
 #include "shale/region.hpp"
 
@@ -29,6 +32,18 @@ inline expr part_of(const expr& whole, const region& box) {
     if (box.shape[axis] != whole.shape(axis))
       part = part.narrow(axis, box.start[axis], box.shape[axis]);
   return part;
+}
+
+/// The elements of a part of an operand, as `held_contiguous`. Pages of mapped elements that were
+/// copied leave the memory of this process, where those of all parts would exceed the budget.
+/// Throws   as `eval`
+inline tensor held_part(const expr& part) {
+  const tensor held = held_contiguous(part);
+  for (const detail::node_ref& value : post_order(node_of(part)))
+    if (const auto* leaf = std::get_if<detail::tensor_leaf>(&value->content);
+        leaf != nullptr && detail::is_mapped(leaf->values.storage()))
+      leaf->values.storage().evict(parallel::span_of(leaf->values));
+  return held;
 }
 
 /// Calls `body(box)` for all slabs of an index space that is not empty, in row-major order.

@@ -54,10 +54,13 @@ void for_each_part(const expr& x, const std::optional<expr>& weights, executor& 
   const auto ready = [&](const expr& value) { return whole ? value : with_computed_stages(value); };
   const expr ready_x = ready(x);
   const std::optional<expr> ready_weights = weights ? std::optional(ready(*weights)) : std::nullopt;
+  const auto held = [&](const expr& part) {
+    return whole ? held_contiguous(part) : held_part(part);
+  };
   for_each_slab_of(x.shape(), slab, [&](const region& box) {
-    const tensor part = held_contiguous(part_of(ready_x, box));
+    const tensor part = held(part_of(ready_x, box));
     const tensor own =
-        weights ? held_contiguous(astype(part_of(*ready_weights, box), dtype::float64)) : tensor();
+        weights ? held(astype(part_of(*ready_weights, box), dtype::float64)) : tensor();
     body(part, own);
     part.storage().check();
     if (weights) own.storage().check();

@@ -1,6 +1,8 @@
 #include "shale/order_statistics.hpp"
 
 #include <cmath>
+#include <cstring>
+#include <functional>
 #include <numeric>
 #include <string>
 
@@ -9,8 +11,10 @@
 #include "ops/evaluation/computed_stages.hpp"
 #include "ops/functions/operands/held_operand.hpp"
 #include "ops/functions/operands/slabs.hpp"
+#include "ops/sorting/rank_search.hpp"
 #include "ops/sorting/row_selection.hpp"
 #include "ops/sorting/row_sort.hpp"
+#include "parallel/operands/changing_operand.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/error.hpp"
 #include "shale/reductions.hpp"
@@ -102,9 +106,124 @@ rank_position position_of(double q, index_t length, quantile_method method) {
   }
 }
 
-tensor quantiles(const expr& whole, const std::vector<double>& q, std::optional<index_t> axis,
+// The lanes of an operand along an axis; without an axis, all elements as one lane, in any order.
+class ranked_lanes {
+ public:
+  ranked_lanes(const expr& x, std::optional<index_t> axis, const char* function)
+      : lanes_(axis ? x.moveaxis(normalize_axis(*axis, x.rank()), -1) : x),
+        is_whole_(!axis),
+        length_(axis ? lanes_.shape(-1) : x.size()) {
+    if (axis) result_ = without(lanes_.shape(), lanes_.rank() - 1);
+    require_elements(length_, result_, function);
+  }
+
+  const dims& result() const noexcept { return result_; }
+  index_t length() const noexcept { return length_; }
+
+  /// The elements with the given ranks of each lane. Operands that do not fit are read slab by slab.
+  /// Shape    [number of lanes, number of ranks]; the dtype of the operand
+  tensor elements(const std::vector<index_t>& ranks, executor& on) const {
+    if (fits(on))
+      return select_ranks(held_contiguous(is_whole_ ? lanes_.ravel() : lanes_), ranks, on);
+    const tensor found = tensor::empty({element_count(result_), static_cast<index_t>(ranks.size())},
+                                       lanes_.dtype(), &on.pool());
+    std::byte* to = found.data();
+    const auto append = [&](const tensor& rows) {
+      std::memcpy(to, rows.data(), rows.size_bytes());
+      to += rows.size_bytes();
+    };
+    for_each_slab_or_lane(
+        on, [&](const tensor& rows) { append(select_ranks(rows, ranks, on)); },
+        [&](const expr& lane) { append(search_in(lane, ranks, on).elements); });
+    return found;
+  }
+
+  /// The element of one rank of each lane along an axis, and its index.
+  void ranked(index_t rank, const ranked_elements& found, executor& on) const {
+    if (fits(on))
+      return select_ranked(held_contiguous(lanes_), rank, found.values, found.indices, on);
+    const tensor values = found.values.ravel(), indices = found.indices.ravel();
+    index_t at = 0;  // the number of lanes that are done
+    for_each_slab_or_lane(
+        on,
+        [&](const tensor& rows) {
+          const index_t count = rows.size() / length_;
+          select_ranked(rows, rank, values.narrow(0, at, count), indices.narrow(0, at, count), on);
+          at += count;
+        },
+        [&](const expr& lane) {
+          find_in(lane, rank, values.narrow(0, at, 1), indices.narrow(0, at, 1), on);
+          ++at;
+        });
+  }
+
+ private:
+  static index_t slab_elements(dtype type, const executor& on) {
+    return static_cast<index_t>(on.memory_bytes() / 4 / item_bytes(type));
+  }
+
+  bool fits(const executor& on) const {
+    return lanes_.size() <= slab_elements(lanes_.dtype(), on) || lies_in_memory(lanes_);
+  }
+
+  // Calls `rows(part)` for slabs of whole lanes, or `lane(whole)` for each lane that is longer than a
+  // slab, in row-major order.
+  template <class Rows, class Lane>
+  void for_each_slab_or_lane(const executor& on, const Rows& rows, const Lane& lane) const {
+    const expr ready = with_computed_stages(lanes_);
+    const dims slab = slab_shape(lanes_.shape(), slab_elements(lanes_.dtype(), on));
+    if (!is_whole_ && slab.back() == length_) {
+      for_each_slab_of(lanes_.shape(), slab,
+                       [&](const region& box) { rows(held_part(part_of(ready, box))); });
+      return;
+    }
+    if (is_whole_) return lane(ready);
+    dims one = dims::filled(lanes_.rank(), 1);
+    one[one.size() - 1] = length_;
+    for_each_slab_of(lanes_.shape(), one, [&](const region& box) { lane(part_of(ready, box)); });
+  }
+
+  static searched_ranks search_in(const expr& lane, const std::vector<index_t>& ranks,
+                                  executor& on) {
+    const index_t together = slab_elements(lane.dtype(), on);
+    const dims slab = slab_shape(lane.shape(), together);
+    return search_ranks(
+        lane.dtype(), lane.size(), ranks, together / 4,
+        [&](const std::function<void(const tensor&)>& visit_part) {
+          for_each_slab_of(lane.shape(), slab,
+                           [&](const region& box) { visit_part(held_part(part_of(lane, box))); });
+        },
+        on);
+  }
+
+  // The index is that of one of the elements that are equal to the one with the rank.
+  static void find_in(const expr& lane, index_t rank, const tensor& value, const tensor& index,
+                      executor& on) {
+    const searched_ranks found = search_in(lane, {rank}, on);
+    index_t left = rank - found.before.front();  // equal elements before the wanted one
+    index_t first = 0;
+    bool is_found = false;
+    const dims slab = slab_shape(lane.shape(), slab_elements(lane.dtype(), on));
+    for_each_slab_of(lane.shape(), slab, [&](const region& box) {
+      if (is_found) return;
+      const tensor part = held_part(part_of(lane, box));
+      const index_t at = find_equal(part, found.elements, left, value.data());
+      is_found = at >= 0;
+      if (is_found) *reinterpret_cast<std::int64_t*>(index.data()) = first + at;
+      else left -= -1 - at;
+      first += part.size();
+    });
+    if (!is_found) parallel::throw_changed("the operand");
+  }
+
+  expr lanes_;  // the axis is the last one
+  bool is_whole_;
+  index_t length_;
+  dims result_;
+};
+
+tensor quantiles(const expr& x, const std::vector<double>& q, std::optional<index_t> axis,
                  quantile_method method, const char* function) {
-  const expr x = axis ? whole : whole.ravel();
   require_order(x.dtype(), function);
   if (!computes(x.dtype()))
     throw error(errc::invalid_argument, std::string(function) + " does not compute in float8",
@@ -114,24 +233,24 @@ tensor quantiles(const expr& whole, const std::vector<double>& q, std::optional<
       throw error(errc::invalid_argument, std::string(function) + " needs quantiles from 0 to 1",
                   {"got " + std::to_string(one)});
   executor& on = executor::current();
-  const held_rows rows(x, axis.value_or(0), function);
+  const ranked_lanes lanes(x, axis, function);
   const auto count = static_cast<index_t>(q.size());
-  const index_t row_count = element_count(rows.result);
+  const index_t row_count = element_count(lanes.result());
   const dtype type = kind(x.dtype()) == dtype_kind::floating ? x.dtype() : dtype::float64;
   dims shape{count};
-  for (const index_t extent : rows.result) shape.push_back(extent);
+  for (const index_t extent : lanes.result()) shape.push_back(extent);
   const tensor out = tensor::empty({count, row_count}, dtype::float64, &on.pool());
   if (out.size() > 0) {
     // NaN sorts behind all numbers, so a row has one if the element of the last rank is NaN.
-    std::vector<index_t> ranks{rows.length - 1};
+    std::vector<index_t> ranks{lanes.length() - 1};
     std::vector<double> shares;
     for (const double one : q) {
-      const rank_position at = position_of(one, rows.length, method);
+      const rank_position at = position_of(one, lanes.length(), method);
       ranks.push_back(at.low);
       ranks.push_back(at.high);
       shares.push_back(at.share);
     }
-    const tensor found = eval(astype(expr(select_ranks(rows.elements, ranks, on)), dtype::float64));
+    const tensor found = eval(astype(expr(lanes.elements(ranks, on)), dtype::float64));
     const double* values = reinterpret_cast<const double*>(found.data());
     auto* const to = reinterpret_cast<double*>(out.data());
     for (index_t row = 0; row < row_count; ++row, values += ranks.size())
@@ -173,7 +292,8 @@ ranked_elements topk(const expr& x, index_t k, index_t axis, largest end) {
       const dims slab = whole ? x.shape() : slab_shape(x.shape(), slab_elements);
       const expr ready = whole ? x : with_computed_stages(x);
       for_each_slab_of(x.shape(), slab, [&](const region& box) {
-        const tensor part = held_contiguous(part_of(ready, box).moveaxis(along, -1));
+        const expr rows = part_of(ready, box).moveaxis(along, -1);
+        const tensor part = whole ? held_contiguous(rows) : held_part(rows);
         select_first(part, whole ? std::vector<index_t>{} : rows_of(box, x.shape(), along),
                      box.start[along], k, descends, found.values, found.indices, on);
       });
@@ -192,9 +312,9 @@ ranked_elements kthvalue(const expr& x, index_t k, index_t axis) {
     if (k < 1 || k > length)
       throw error(errc::invalid_argument, "kthvalue needs a k from 1 to the length of the axis",
                   {"got k " + std::to_string(k) + " for length " + std::to_string(length)});
-    const held_rows rows(x, axis, "kthvalue");
-    const ranked_elements found = empty_ranked(rows.result, x.dtype(), on);
-    select_ranked(rows.elements, k - 1, found.values, found.indices, on);
+    const ranked_lanes lanes(x, axis, "kthvalue");
+    const ranked_elements found = empty_ranked(lanes.result(), x.dtype(), on);
+    if (found.values.size() > 0) lanes.ranked(k - 1, found, on);
     return found;
   });
 }

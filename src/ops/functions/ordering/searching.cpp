@@ -1,10 +1,14 @@
 #include "shale/searching.hpp"
 
+#include <cstring>
+#include <optional>
 #include <string>
 
 #include "core/allocating.hpp"
 #include "core/enumerator.hpp"
+#include "ops/evaluation/computed_stages.hpp"
 #include "ops/functions/operands/held_operand.hpp"
+#include "ops/functions/operands/slabs.hpp"
 #include "ops/graph/node_access.hpp"
 #include "ops/leaves/indices.hpp"
 #include "ops/sorting/key_search.hpp"
@@ -89,6 +93,50 @@ tensor order_of(const tensor& elements, executor& on) {
   return order;
 }
 
+tensor appended(const tensor& a, const tensor& b, executor& on) {
+  const tensor both = tensor::empty({a.size() + b.size()}, a.dtype(), &on.pool());
+  std::memcpy(both.data(), a.data(), a.size_bytes());
+  std::memcpy(both.data() + a.size_bytes(), b.data(), b.size_bytes());
+  return both;
+}
+
+// The distinct elements of two parts of an operand, of which `a` comes first.
+unique_with_counts joined(const unique_with_counts& a, const unique_with_counts& b, executor& on) {
+  const tensor values = appended(a.values, b.values, on), counts = appended(a.counts, b.counts, on);
+  const tensor order = order_of(values, on);
+  const groups found(values, on);
+  const tensor sums = tensor::empty({found.count()}, dtype::int64, &on.pool());
+  const auto at = [](const tensor& of) { return reinterpret_cast<std::int64_t*>(of.data()); };
+  for (index_t group = 0; group < found.count(); ++group) {
+    at(sums)[group] = 0;
+    for (index_t i = at(found.starts)[group]; i < at(found.starts)[group + 1]; ++i)
+      at(sums)[group] += at(counts)[at(order)[i]];
+  }
+  return {found.values(), sums};
+}
+
+unique_with_counts distinct_in(const tensor& elements, executor& on) {
+  const groups found(elements, on);
+  return {found.values(), found.counts()};
+}
+
+// Slabs of an operand that does not fit follow one another in row-major order, so what is found in
+// earlier ones comes first.
+unique_with_counts distinct_elements(const expr& x, const char* function) {
+  executor& on = executor::current();
+  require_order(x.dtype(), function);
+  const auto together = static_cast<index_t>(on.memory_bytes() / 4 / item_bytes(x.dtype()));
+  if (x.size() <= together || lies_in_memory(x)) return distinct_in(flat_elements(x, function), on);
+  const expr ready = with_computed_stages(x);
+  std::optional<unique_with_counts> found;
+  for_each_slab_of(x.shape(), slab_shape(x.shape(), together), [&](const region& box) {
+    const tensor part = held_part(part_of(ready, box));
+    const unique_with_counts own = distinct_in(part.ravel(), on);
+    found = found ? joined(*found, own, on) : own;
+  });
+  return *found;
+}
+
 }  // namespace
 
 tensor searchsorted(const expr& sorted, const expr& values, search_side side,
@@ -128,15 +176,11 @@ tensor digitize(const expr& x, const expr& edges, search_side closed) {
 }
 
 tensor unique_values(const expr& x) {
-  return allocating(
-      [&] { return groups(flat_elements(x, "unique_values"), executor::current()).values(); });
+  return allocating([&] { return distinct_elements(x, "unique_values").values; });
 }
 
 unique_with_counts unique_counts(const expr& x) {
-  return allocating([&] {
-    const groups found(flat_elements(x, "unique_counts"), executor::current());
-    return unique_with_counts{found.values(), found.counts()};
-  });
+  return allocating([&] { return distinct_elements(x, "unique_counts"); });
 }
 
 unique_with_inverse unique_inverse(const expr& x) {

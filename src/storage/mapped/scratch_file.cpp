@@ -1,0 +1,109 @@
+#include "storage/mapped/scratch_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "shale/error.hpp"
+#include "shale/mapped_file.hpp"
+#include "storage/files/file_copy.hpp"
+#include "storage/files/file_size_signal.hpp"
+#include "storage/files/file_space.hpp"
+#include "storage/files/file_system_kind.hpp"
+#include "storage/files/whole_path.hpp"
+
+namespace shale::detail {
+
+namespace {
+
+// The kernel transfers at most 2 GiB per call.
+constexpr std::size_t transfer_bytes_max = std::size_t{1} << 30;
+
+// For errors that have to do with the folder.
+constexpr const char* advice = "the variable TMPDIR names another folder for temporary files";
+
+// scratch.1: a file that never has a name. Where the file system has no such files, one whose name
+// is removed at once.
+file_descriptor unnamed_file_in(const std::string& folder) {
+  file_descriptor made = open_descriptor(folder, O_TMPFILE | O_EXCL | O_RDWR, 0600);
+  if (made || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return made;
+  std::string name = folder + "/shale-XXXXXX";
+  made = file_descriptor(::mkostemp(name.data(), O_CLOEXEC));
+  if (made && ::unlink(name.c_str()) != 0) made.reset();
+  return made;
+}
+
+}  // namespace
+
+std::string scratch_folder() {
+  const char* const wanted = ::getenv("TMPDIR");
+  return wanted != nullptr && *wanted != '\0' ? wanted : "/var/tmp";
+}
+
+scratch_file::scratch_file(std::uint64_t bytes, const std::string& folder) : folder_(folder) {
+  require_whole_path(folder);
+  file_ = unnamed_file_in(folder);
+  if (!file_)
+    throw error::from_errno(code_for_errno(errno), "cannot create a temporary file", errno,
+                            {fmt::format("folder {}", folder), advice});
+  if (support_for(file_system_of(file_.get()), O_RDWR, access::read_write) !=
+      mapping_support::mapped)
+    throw error(errc::unsupported, "temporary files must lie on a local file system",
+                {fmt::format("folder {}", folder), advice});
+  if (is_surely_full(file_.get(), 0, bytes))
+    throw error(errc::out_of_space, "the device has too little space for a temporary file",
+                {fmt::format("folder {}, wanted {} bytes", folder, bytes), advice});
+}
+
+void scratch_file::throw_failed(const char* message, int failure, std::uint64_t offset) const {
+  error failed =
+      error::from_errno(code_for_errno(failure), message, failure,
+                        {fmt::format("a temporary file in {}, byte {}", folder_, offset)});
+  if (failed.code() == errc::out_of_space) failed.add_detail(advice);
+  throw failed;
+}
+
+void scratch_file::write(std::span<const std::byte> bytes, std::uint64_t offset) {
+  const no_file_size_signal guard;
+  while (!bytes.empty()) {
+    const ssize_t put =
+        ::pwrite(file_.get(), bytes.data(), std::min(bytes.size(), transfer_bytes_max),
+                 static_cast<off_t>(offset));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) throw_failed("cannot write a temporary file", errno, offset);
+    bytes = bytes.subspan(static_cast<std::size_t>(put));
+    offset += static_cast<std::uint64_t>(put);
+  }
+}
+
+void scratch_file::read(std::span<std::byte> into, std::uint64_t offset) const {
+  while (!into.empty()) {
+    const ssize_t got = ::pread(file_.get(), into.data(), std::min(into.size(), transfer_bytes_max),
+                                static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) throw_failed("cannot read a temporary file", got < 0 ? errno : EIO, offset);
+    into = into.subspan(static_cast<std::size_t>(got));
+    offset += static_cast<std::uint64_t>(got);
+  }
+}
+
+// The system reports a failure to write any page of the file to the first call that waits for a
+// page, so waiting for the first one is enough.
+void scratch_file::check() const {
+  int result;
+  do result = ::sync_file_range(file_.get(), 0, 1, SYNC_FILE_RANGE_WAIT_BEFORE);
+  while (result != 0 && errno == EINTR);
+  if (result != 0 && errno == ENOSYS) result = ::fdatasync(file_.get());
+  if (result != 0) throw_failed("a temporary file could not be written to its device", errno, 0);
+}
+
+storage scratch_file::map(std::size_t bytes) const {
+  check();
+  return map_file(file_.get(), {.bytes = bytes, .access = access::read_write});
+}
+
+}  // namespace shale::detail
