@@ -9,7 +9,7 @@
 
 #include "array/elements/copied_units.hpp"
 #include "array/test_support.hpp"
-#include "array/transaction/unit_copies.hpp"
+#include "array/transaction/changes/unit_copies.hpp"
 #include "format/container/container_file.hpp"
 #include "shale/executor.hpp"
 #include "shale/ops.hpp"

@@ -1,5 +1,5 @@
 // Tests the gate of operations: closing it waits for every operation that found it open.
-#include "array/transaction/operation_gate.hpp"
+#include "array/transaction/state/operation_gate.hpp"
 
 #include <gtest/gtest.h>
 

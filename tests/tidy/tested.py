@@ -25,19 +25,26 @@ THROUGH = {
         "transaction": ("tests/array/transaction_test.cpp", "a part of shale/container.hpp"),
         "writable_array": ("tests/array/dense_array_test.cpp", "a part of shale/array.hpp"),
     },
-    "src/array/transaction": {
+    "src/array/transaction/changes": {
+        "array_changes": ("tests/array/transaction_test.cpp", "arrays that come, go and change names"),
+        "attribute_changes": ("tests/array/level_attributes_test.cpp", "attributes of arrays and levels"),
+        "commit_sums": ("tests/array/dense_parts_test.cpp", "checksums of what changed"),
         "dense_resize": ("tests/array/dense_growth_test.cpp", "every resize of a dense array"),
         "shape_change": ("tests/array/growth_test.cpp", "every resize and append"),
         "shared_transaction": ("tests/array/transaction_test.cpp", "every call of transaction"),
         "staged_chunks": ("tests/array/growth_test.cpp", "chunks that a resize cuts through"),
+        "stored_records": ("tests/array/transaction_test.cpp", "names that there are not"),
         "transaction_chunks": ("tests/array/chunked_array_test.cpp", "chunks of transactions"),
+        "transaction_end": ("tests/array/concurrency_test.cpp", "commits and aborts during writes"),
+    },
+    "src/array/transaction/state": {
+        "base_generation": ("tests/array/forked_child_test.cpp", "pins of children"),
         "written_array": ("tests/array/dense_array_test.cpp", "tensors that outlive commits"),
     },
     "src/format/bytes": {
         "types": ("tests/format/golden_test.cpp", "plain values in every call"),
     },
     "src/format/catalog": {
-        "array_record": ("tests/format/descriptor_test.cpp", "records that are refused"),
         "dense_checksums": ("tests/format/damage_test.cpp", "damage of a dense array's checksums"),
     },
     "src/format/chunks": {
@@ -47,8 +54,6 @@ THROUGH = {
         "bitround": ("tests/format/codec_test.cpp", "every pipeline"),
         "compressors": ("tests/format/codec_test.cpp", "pipelines that compress"),
         "delta": ("tests/format/codec_test.cpp", "every pipeline"),
-    },
-    "src/format/container": {
     },
     "src/format/generations": {
         "generation_view": ("tests/format/container_file_test.cpp", "what latest returns"),
@@ -103,9 +108,7 @@ THROUGH = {
         "indexing": ("tests/ops/indexing_test.cpp", "expr::index with arrays"),
     },
     "src/ops/evaluation": {
-        "computed_stages": ("tests/ops/masks_test.cpp", "what slabs depend on as a whole"),
         "source_reads": ("tests/array/part_write_test.cpp", "values that read what they replace"),
-        "stage_order": ("tests/ops/expr_test.cpp", "the passes of eval and explain"),
         "compile": ("tests/ops/expr_random_test.cpp", "every operation of eval"),
     },
     "src/ops/linalg": {

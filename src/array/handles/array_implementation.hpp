@@ -7,7 +7,7 @@
 
 #include "array/elements/chunk_tiles.hpp"
 #include "array/elements/dense_sums.hpp"
-#include "array/transaction/shared_transaction.hpp"
+#include "array/transaction/changes/shared_transaction.hpp"
 #include "format/generations/generation_view.hpp"
 #include "parallel/sources/axis_map.hpp"
 #include "shale/array.hpp"

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <utility>
 
-#include "array/transaction/reader_file.hpp"
-#include "array/transaction/shared_transaction.hpp"
+#include "array/transaction/changes/shared_transaction.hpp"
+#include "array/transaction/state/reader_file.hpp"
 #include "format/container/container_file.hpp"
 #include "format/os/bound_path.hpp"
 #include "parallel/threads/single_turn.hpp"

@@ -6,7 +6,10 @@
 #include "array/handles/array_implementation.hpp"
 #include "array/handles/container_implementation.hpp"
 #include "array/specification/specification.hpp"
-#include "array/transaction/shape_change.hpp"
+#include "array/transaction/changes/array_changes.hpp"
+#include "array/transaction/changes/attribute_changes.hpp"
+#include "array/transaction/changes/shape_change.hpp"
+#include "array/transaction/changes/transaction_end.hpp"
 #include "core/allocating.hpp"
 #include "core/held.hpp"
 #include "core/printable.hpp"
@@ -30,14 +33,15 @@ std::uint64_t transaction::generation() const { return begun().state->generation
 
 writable_array transaction::create(std::string_view name, const array_spec& spec) {
   const auto& state = begun().state;
-  return detail::reporting([&] { return fmt::format("create {}", state->label(name)); },
-                           [&] {
-                             // Nothing that can fail comes after `create`.
-                             const auto made = std::make_shared<writable_array::implementation>(
-                                 writable_array::implementation{state, nullptr});
-                             made->written = state->create(arrays::make_record(name, spec));
-                             return writable_array(made);
-                           });
+  return detail::reporting(
+      [&] { return fmt::format("create {}", state->label(name)); },
+      [&] {
+        // Nothing that can fail comes after `create`.
+        const auto made = std::make_shared<writable_array::implementation>(
+            writable_array::implementation{state, nullptr});
+        made->written = arrays::array_changes(*state).create(arrays::make_record(name, spec));
+        return writable_array(made);
+      });
 }
 
 namespace {
@@ -59,7 +63,7 @@ writable_array transaction::create(std::string_view name, const expr& values,
   try {
     made.write(values);
   } catch (...) {
-    made.implementation_->owner->discard(*made.implementation_->written);
+    arrays::array_changes(*made.implementation_->owner).discard(*made.implementation_->written);
     throw;
   }
   return made;
@@ -77,20 +81,20 @@ writable_array transaction::replace(std::string_view name, const array_spec& spe
     shown = detail::printable(name);
     made = std::make_shared<writable_array::implementation>(
         writable_array::implementation{state, nullptr});
-    made->written = state->create_unnamed(arrays::make_record(name, spec));
+    made->written = arrays::array_changes(*state).create_unnamed(arrays::make_record(name, spec));
   });
   const writable_array filled(made);
   try {
     with_context(frame, [&] {
       fill(filled);
-      detail::allocating([&] { state->take_name(made->written, name); });
+      detail::allocating([&] { arrays::array_changes(*state).take_name(made->written, name); });
     });
   } catch (error& failure) {
     failure.replace_in_text(made->written->name, shown);
-    state->discard(*made->written);
+    arrays::array_changes(*state).discard(*made->written);
     throw;
   } catch (...) {
-    state->discard(*made->written);
+    arrays::array_changes(*state).discard(*made->written);
     throw;
   }
   return filled;
@@ -108,11 +112,12 @@ writable_array transaction::create_or_replace(std::string_view name, const expr&
 
 writable_array transaction::update(std::string_view name) {
   const auto& state = begun().state;
-  return detail::reporting([&] { return fmt::format("update {}", state->label(name)); },
-                           [&] {
-                             return writable_array(std::make_shared<writable_array::implementation>(
-                                 writable_array::implementation{state, state->update(name)}));
-                           });
+  return detail::reporting(
+      [&] { return fmt::format("update {}", state->label(name)); },
+      [&] {
+        return writable_array(std::make_shared<writable_array::implementation>(
+            writable_array::implementation{state, arrays::array_changes(*state).update(name)}));
+      });
 }
 
 writable_array transaction::resize(std::string_view name, const dims& shape) {
@@ -123,7 +128,7 @@ writable_array transaction::resize(std::string_view name, const dims& shape) {
         // Nothing that can fail comes after `resize`.
         const auto made = std::make_shared<writable_array::implementation>(
             writable_array::implementation{state, nullptr});
-        made->written = state->resize(name, shape);
+        made->written = arrays::resize_array(*state, name, shape);
         return writable_array(made);
       });
 }
@@ -201,14 +206,14 @@ std::vector<level_entry> transaction::children(std::string_view level, std::stri
 void transaction::remove(std::string_view name) {
   const auto& state = begun().state;
   detail::reporting([&] { return fmt::format("remove {}", state->label(name)); },
-                    [&] { state->remove(name); });
+                    [&] { arrays::array_changes(*state).remove(name); });
 }
 
 void transaction::rename(std::string_view from, std::string_view to) {
   const auto& state = begun().state;
   detail::reporting(
       [&] { return fmt::format("rename {} to {}", state->label(from), detail::in_quotes(to)); },
-      [&] { state->rename(from, to); });
+      [&] { arrays::array_changes(*state).rename(from, to); });
 }
 
 void transaction::set_attribute(std::string_view array, std::string_view key,
@@ -218,7 +223,7 @@ void transaction::set_attribute(std::string_view array, std::string_view key,
       [&] {
         return fmt::format("set attribute {} of {}", detail::in_quotes(key), state->label(array));
       },
-      [&] { state->set_attribute(array, key, value); });
+      [&] { arrays::attribute_changes(*state).set(array, key, value); });
 }
 
 void transaction::set_attribute(std::string_view array, std::string_view key,
@@ -234,7 +239,7 @@ void transaction::remove_attribute(std::string_view array, std::string_view key)
         return fmt::format("remove attribute {} of {}", detail::in_quotes(key),
                            state->label(array));
       },
-      [&] { state->remove_attribute(array, key); });
+      [&] { arrays::attribute_changes(*state).remove(array, key); });
 }
 
 namespace {
@@ -253,7 +258,7 @@ void transaction::set_level_attribute(std::string_view level, std::string_view k
         return fmt::format("set attribute {} of {}", detail::in_quotes(key),
                            label_of_level(*state, level));
       },
-      [&] { state->set_level_attribute(level, key, value); });
+      [&] { arrays::attribute_changes(*state).set_of_level(level, key, value); });
 }
 
 void transaction::set_level_attribute(std::string_view level, std::string_view key,
@@ -269,7 +274,7 @@ void transaction::remove_level_attribute(std::string_view level, std::string_vie
         return fmt::format("remove attribute {} of {}", detail::in_quotes(key),
                            label_of_level(*state, level));
       },
-      [&] { state->remove_level_attribute(level, key); });
+      [&] { arrays::attribute_changes(*state).remove_of_level(level, key); });
 }
 
 std::vector<std::pair<std::string, std::string>> transaction::level_attributes(
@@ -277,7 +282,7 @@ std::vector<std::pair<std::string, std::string>> transaction::level_attributes(
   const auto& state = begun().state;
   return detail::reporting([&] { return "read attributes of " + label_of_level(*state, level); },
                            [&]() -> std::vector<std::pair<std::string, std::string>> {
-                             auto record = state->find_level(level);
+                             auto record = arrays::attribute_changes(*state).find_level(level);
                              if (!record) return {};
                              return std::move(record->attributes);
                            });
@@ -285,13 +290,13 @@ std::vector<std::pair<std::string, std::string>> transaction::level_attributes(
 
 std::uint64_t transaction::commit() {
   const auto& state = begun().state;
-  return detail::allocating([&] { return state->commit(); });
+  return detail::allocating([&] { return arrays::transaction_end(*state).commit(); });
 }
 
 void transaction::replace_by(const std::string& other) {
   const auto& state = begun().state;
   detail::reporting([&] { return fmt::format("replace {} by {}", state->path(), other); },
-                    [&] { state->replace_by(other); });
+                    [&] { arrays::transaction_end(*state).replace_by(other); });
 }
 
 void transaction::abort() noexcept {

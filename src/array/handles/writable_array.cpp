@@ -3,7 +3,7 @@
 #include "array/elements/chunk_places.hpp"
 #include "array/elements/part_write.hpp"
 #include "array/handles/array_implementation.hpp"
-#include "array/transaction/dense_resize.hpp"
+#include "array/transaction/changes/dense_resize.hpp"
 #include "core/allocating.hpp"
 #include "core/held.hpp"
 #include "parallel/executor/executor_state.hpp"

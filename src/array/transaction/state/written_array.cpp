@@ -1,7 +1,8 @@
-#include "array/transaction/written_array.hpp"
+#include "array/transaction/state/written_array.hpp"
 
 #include <fmt/format.h>
 
+#include "array/elements/copied_units.hpp"
 #include "array/elements/dense_bytes.hpp"
 #include "shale/error.hpp"
 #include "storage/mapped/mapped_extents.hpp"
@@ -56,6 +57,16 @@ bool written_array::keep_mapping(const format::generation_view& newest) {
   detail::let_children_inherit(bytes);  // after the pin, which a child inherits too
   bytes = storage();
   return true;
+}
+
+std::shared_ptr<written_array> array_of_base(format::array_record record) {
+  auto array = std::make_shared<written_array>(std::move(record));
+  if (array->record.is_dense() && !array->record.dense().extents.empty()) {
+    shared_bytes& shared = array->shared.emplace();
+    shared.can_be_cut = can_be_cut(array->record.dense());
+    shared.units = unit_table(array->record.dense().extents);
+  }
+  return array;
 }
 
 }  // namespace shale::arrays

@@ -5,6 +5,11 @@
 // in new space, with the fill value beyond the new shape: otherwise their old elements would come
 // back when the array grows again. All of them are stored before the index changes, so that a
 // failure until then changes nothing.
+//
+// Invariants
+//   change.7  while a shape changes, no handle to the old shape stores a chunk, and no other call
+//             changes the array's shape or name. A change that fails leaves the old shape and the old
+//             elements, or a transaction that refuses to commit
 #pragma once
 
 #include <memory>
@@ -12,8 +17,8 @@
 #include <string_view>
 #include <vector>
 
-#include "array/transaction/dense_resize.hpp"
-#include "array/transaction/shared_transaction.hpp"
+#include "array/transaction/changes/dense_resize.hpp"
+#include "array/transaction/changes/shared_transaction.hpp"
 #include "shale/dims.hpp"
 #include "shale/region.hpp"
 
@@ -22,7 +27,7 @@ namespace shale::arrays {
 /// Claims an array while it lives: no other call changes its shape or its name, or removes it.
 class shape_change {
  public:
-  /// The caller holds the transaction's `changes_lock_`.
+  /// The caller holds the transaction's lock `changes`.
   /// Throws   invalid_argument (the transaction has ended; an array of rank 0), not_found, busy
   ///          (another call changes the shape)
   shape_change(shared_transaction& owner, std::string_view name);
@@ -71,6 +76,11 @@ class shape_change {
   bool is_new_ = false;  // the transaction had not changed the array before
   bool pending_ = false;
 };
+
+/// Gives an array another shape; earlier handles to it end (change.7).
+/// Throws   as `shape_change`
+std::shared_ptr<written_array> resize_array(shared_transaction& in, std::string_view name,
+                                            const dims& shape);
 
 /// An append while it runs. It counts as a running write of the transaction.
 class running_append {

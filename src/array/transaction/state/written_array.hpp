@@ -44,8 +44,8 @@ struct shared_bytes {
   bool unchanged() const noexcept { return !units.has_new_bytes() && !reshaped; }
 };
 
-/// `shared_transaction` changes the members, only under its `state_lock_`. The dtype, the shape and
-/// the kind of the record never change, so these are read without the lock: an array that gets
+/// The parts of a transaction change the members, only under its state lock. The dtype, the shape
+/// and the kind of the record never change, so these are read without the lock: an array that gets
 /// another shape gets another object.
 struct written_array {
   explicit written_array(format::array_record stored)
@@ -108,5 +108,8 @@ struct written_array {
   /// Whether any handle other than the transaction's own shows the mapping.
   bool is_held_by_others() const noexcept { return bytes && bytes.use_count() > 1; }
 };
+
+/// An array of the base generation, which the transaction has not changed yet.
+std::shared_ptr<written_array> array_of_base(format::array_record record);
 
 }  // namespace shale::arrays

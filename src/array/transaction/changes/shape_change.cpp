@@ -1,13 +1,14 @@
-#include "array/transaction/shape_change.hpp"
+#include "array/transaction/changes/shape_change.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "array/specification/specification.hpp"
-#include "array/transaction/dense_resize.hpp"
-#include "array/transaction/staged_chunks.hpp"
-#include "core/printable.hpp"
+#include "array/transaction/changes/array_changes.hpp"
+#include "array/transaction/changes/dense_resize.hpp"
+#include "array/transaction/changes/staged_chunks.hpp"
+#include "array/transaction/changes/stored_records.hpp"
 #include "format/chunks/chunk_numbers.hpp"
 #include "shale/error.hpp"
 #include "shale/layout.hpp"
@@ -45,39 +46,28 @@ dims longer_shape(const dims& shape, const dims& added, index_t axis) {
 
 }  // namespace
 
-// ---- the transaction --------------------------------------------------------------------------
-
-// The caller holds `state_lock_`.
-void shared_transaction::require_shape_at_rest(std::string_view name) const {
-  if (changing_shape_.contains(name))
-    throw error(errc::busy, fmt::format("{} is being resized", detail::in_quotes(name)),
-                {"another call appends to it or changes its shape: wait for its end"});
+std::shared_ptr<written_array> resize_array(shared_transaction& in, std::string_view name,
+                                            const dims& shape) {
+  const auto changes = in.locks().changes();
+  return shape_change(in, name).set(shape);
 }
-
-std::shared_ptr<written_array> shared_transaction::resize(std::string_view name,
-                                                          const dims& shape) {
-  const auto changes = lock(changes_lock_);
-  return shape_change(*this, name).set(shape);
-}
-
-// ---- a change of a shape ----------------------------------------------------------------------
 
 shape_change::shape_change(shared_transaction& owner, std::string_view name) : owner_(owner) {
-  const auto state = owner.lock(owner.state_lock_);
+  const auto state = owner.locks().state();
   owner.require_active();
-  owner.require_shape_at_rest(name);
-  auto record = owner.existing(name);
+  owner.written().require_shape_at_rest(name);
+  auto record = existing_record(owner, name);
   if (record.shape.empty())
     throw error(errc::invalid_argument, "an array of rank 0 has no axis that could grow");
   before_ = std::move(record);
-  owner.changing_shape_.insert(before_.name);
+  owner.written().begin_shape_change(before_.name);
 }
 
 shape_change::~shape_change() {
   // In a forked child, another thread of the parent may hold the lock for ever.
-  if (!owner_.is_of_this_process()) return;
-  const std::lock_guard lock(owner_.state_lock_);
-  owner_.changing_shape_.erase(before_.name);
+  if (!owner_.locks().are_of_this_process()) return;
+  const auto state = owner_.locks().own_state();
+  owner_.written().end_shape_change(before_.name);
   for (const auto& old : superseded_) old->readable = false;
   if (pending_) old_->detach_from_file();  // the transaction ends, and knows the new object alone
 }
@@ -92,11 +82,10 @@ void shape_change::require_shape(const dims& shape) const {
 
 void shape_change::begin_dense(const dims& shape) {
   {
-    const auto state = owner_.lock(owner_.state_lock_);
-    const auto known = owner_.written_.find(before_.name);
-    is_new_ = known == owner_.written_.end();
-    old_ =
-        is_new_ ? shared_transaction::updated(*owner_.inner_->find(before_.name)) : known->second;
+    const auto state = owner_.locks().state();
+    const auto known = owner_.written().find(before_.name);
+    is_new_ = known == nullptr;
+    old_ = is_new_ ? array_of_base(*owner_.inner()->find(before_.name)) : known;
     superseded_.reserve(superseded_.size() + 1);
     made_.reset();
     change_.emplace(owner_, *old_, shape);
@@ -107,10 +96,10 @@ void shape_change::begin_dense(const dims& shape) {
   }
   try {
     change_->prepare();
-    const auto state = owner_.lock(owner_.state_lock_);
-    owner_.require_active(owner_.chunks_);
-    made_ = change_->made(*owner_.inner_->find(before_.name));
-    owner_.enlist(made_);
+    const auto state = owner_.locks().state();
+    owner_.require_chunks_active();
+    made_ = change_->made(*owner_.inner()->find(before_.name));
+    array_changes(owner_).enlist(made_);
   } catch (...) {
     restore_dense();
     throw;
@@ -118,31 +107,31 @@ void shape_change::begin_dense(const dims& shape) {
 }
 
 void shape_change::publish_dense() {
-  const auto state = owner_.lock(owner_.state_lock_);
-  owner_.require_active(owner_.chunks_);
+  const auto state = owner_.locks().state();
+  owner_.require_chunks_active();
   if (old_->bytes) old_->bytes.check();  // nobody else remembers what it lost
-  auto stored = *owner_.inner_->find(before_.name);
+  auto stored = *owner_.inner()->find(before_.name);
   if (old_->shared && old_->shared->units.has_new_bytes()) {
     // Copied units become the array's, so that the next record can keep a part of them.
     stored.dense().extents = old_->record.dense().extents;
-    owner_.inner_->put(stored);
+    owner_.inner()->put(stored);
   }
   made_->settle();
   stored.shape = made_->record.shape;
   stored.dense() = made_->record.dense();
-  owner_.inner_->put(stored);  // nothing that can fail comes after it
+  owner_.inner()->put(stored);  // nothing that can fail comes after it
   superseded_.push_back(old_);
   old_->detach_from_file();
   pending_ = false;
 }
 
 bool shape_change::restore_dense() noexcept {
-  if (!owner_.is_of_this_process()) return true;
-  const std::lock_guard state(owner_.state_lock_);
+  if (!owner_.locks().are_of_this_process()) return true;
+  const auto state = owner_.locks().own_state();
   if (made_ && made_->was_written) return false;
   if (made_) {
-    if (is_new_) owner_.written_.erase(before_.name);
-    else owner_.written_.find(before_.name)->second = old_;
+    if (is_new_) owner_.written().erase(before_.name);
+    else owner_.written().replace(before_.name, old_);
     made_->resized = true;
     made_->readable = false;
     made_->detach_from_file();
@@ -194,11 +183,10 @@ std::shared_ptr<written_array> shape_change::set(const dims& shape) {
   std::shared_ptr<written_array> old;
   format::array_record now;
   {
-    const auto state = owner_.lock(owner_.state_lock_);
-    now = *owner_.inner_->find(before_.name);
-    cut = owner_.inner_->chunks_cut_by(before_.name, shape);
-    if (const auto known = owner_.written_.find(before_.name); known != owner_.written_.end())
-      old = known->second;
+    const auto state = owner_.locks().state();
+    now = *owner_.inner()->find(before_.name);
+    cut = owner_.inner()->chunks_cut_by(before_.name, shape);
+    old = owner_.written().find(before_.name);
     if (old) superseded_.push_back(old);
     if (old) old->resized = true;
   }
@@ -210,15 +198,15 @@ std::shared_ptr<written_array> shape_change::set(const dims& shape) {
       chunk_tiles(owner_.label(before_.name), kept, staged)
           .store_again(cut.across, executor::current());
     }
-    const auto state = owner_.lock(owner_.state_lock_);
-    owner_.require_active(owner_.chunks_);
+    const auto state = owner_.locks().state();
+    owner_.require_chunks_active();
     now.shape = shape;
     now.chunked().grid_capacity =
         format::grown_capacity(now.chunked().grid_capacity, format::chunk_grid(now));
     made = std::make_shared<written_array>(std::move(now));
-    owner_.enlist(made);
+    array_changes(owner_).enlist(made);
     // The catalog comes last: nothing that can fail comes after it.
-    owner_.inner_->resize(before_.name, shape, staged->sorted());
+    owner_.inner()->resize(before_.name, shape, staged->sorted());
     if (old) {
       old->tiles.reset();  // the tiles and the transaction own each other
       // The old handles would look for chunks by their old numbers.
@@ -228,10 +216,10 @@ std::shared_ptr<written_array> shape_change::set(const dims& shape) {
     }
     return made;
   } catch (...) {
-    const std::lock_guard state(owner_.state_lock_);
+    const auto state = owner_.locks().own_state();
     if (made) made->tiles.reset();
-    if (old) owner_.written_.find(before_.name)->second = old;
-    else owner_.written_.erase(before_.name);
+    if (old) owner_.written().replace(before_.name, old);
+    else owner_.written().erase(before_.name);
     staged->give_back();
     if (old) superseded_.pop_back();
     if (old) old->resized = false;
@@ -244,7 +232,7 @@ std::shared_ptr<written_array> shape_change::set(const dims& shape) {
 running_append::running_append(shared_transaction& owner, std::string_view name, const dims& added,
                                index_t axis)
     : owner_(owner) {
-  auto changes = owner.lock(owner.changes_lock_);
+  auto changes = owner.locks().changes();
   // A commit closes the transaction while it holds that lock, so it waits for this write or refuses
   // it.
   running_.emplace(owner);
@@ -276,7 +264,7 @@ void running_append::finish() {
 
 // If the transaction ends anyway, there is nothing to undo.
 running_append::~running_append() {
-  if (!finished_ && !owner_.abort_asked_) {
+  if (!finished_ && !owner_.operations().abort_asked()) {
     try {
       change_->undo();
     } catch (...) {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "array/elements/chunk_store.hpp"
-#include "array/transaction/written_array.hpp"
+#include "array/transaction/state/written_array.hpp"
 
 namespace shale::arrays {
 
@@ -28,6 +28,8 @@ class transaction_chunks final : public chunk_store {
   void erase(std::uint64_t number) override;
 
  private:
+  void require_chunks() const;
+
   std::shared_ptr<shared_transaction> owner_;
   std::shared_ptr<const written_array> array_;
   bool writable_;

@@ -1,4 +1,4 @@
-#include "array/transaction/dense_resize.hpp"
+#include "array/transaction/changes/dense_resize.hpp"
 
 #include <fmt/format.h>
 
@@ -30,7 +30,7 @@ std::uint64_t bytes_of(const format::array_record& record, const dims& shape) {
 
 dense_writer::dense_writer(shared_transaction& owner, written_array& array, purpose of)
     : owner_(owner), array_(array) {
-  const auto state = owner.lock(owner.state_lock_);
+  const auto state = owner.locks().state();
   owner.require_active();
   array.require_there();
   ++array.writers;
@@ -39,8 +39,8 @@ dense_writer::dense_writer(shared_transaction& owner, written_array& array, purp
 
 dense_writer::~dense_writer() {
   // In a forked child, another thread of the parent may hold the lock for ever.
-  if (!owner_.is_of_this_process()) return;
-  const std::lock_guard state(owner_.state_lock_);
+  if (!owner_.locks().are_of_this_process()) return;
+  const auto state = owner_.locks().own_state();
   --array_.writers;
   std::erase_if(array_.windows, [](const storage& window) { return window.use_count() == 1; });
 }
@@ -68,14 +68,14 @@ dense_resize::dense_resize(shared_transaction& owner, written_array& array, cons
 }
 
 void dense_resize::allocate(std::uint64_t bytes) {
-  const auto state = owner_.lock(owner_.state_lock_);
-  fresh_ = owner_.inner_->allocate(bytes);
-  owner_.inner_->prepare_mapped_write(fresh_);
+  const auto state = owner_.locks().state();
+  fresh_ = owner_.inner()->allocate(bytes);
+  owner_.inner()->prepare_mapped_write(fresh_);
 }
 
 void dense_resize::give_back() noexcept {
   try {
-    if (fresh_.bytes != 0) owner_.inner_->release(fresh_);
+    if (fresh_.bytes != 0) owner_.inner()->release(fresh_);
   } catch (...) {
     // Commit gives back what no record names.
   }
@@ -85,7 +85,7 @@ void dense_resize::prepare() {
   if (bytes_before_ == 0 || bytes_after_ == 0) return allocate(bytes_after_);
   if (array_.shared && !sums_)
     sums_ = std::make_shared<const std::vector<std::uint64_t>>(
-        owner_.base_->dense_checksums(array_.record));
+        owner_.base().view()->dense_checksums(array_.record));
   const bool in_place = same_rows_ && (!array_.shared || array_.shared->can_be_cut) &&
                         can_be_cut(array_.record.dense());
   if (!in_place) return copy_all();
@@ -119,7 +119,7 @@ void dense_resize::copy_unit(std::uint64_t read_end) {
   const bool is_shared = array_.shared && !array_.shared->units.is_new(kept_);
   static const std::vector<std::uint64_t> none;
   const moved_bytes moved[] = {{{kept_, read_end}, fresh_}};
-  format::transaction& in = *owner_.inner_;
+  format::transaction& in = *owner_.inner();
   copy_dense(
       dense_places(array_.record.dense().extents), is_shared ? *sums_ : none, label_, moved,
       [&](std::uint64_t offset, format::bytes_span into) { in.read(offset, into); },
@@ -137,7 +137,7 @@ void dense_resize::compare_all() const {
   std::vector<moved_bytes> compared;
   for (const auto& range : array_.shared->units.old_parts({0, bytes_before_}))
     compared.push_back({range, {}});
-  format::transaction& in = *owner_.inner_;
+  format::transaction& in = *owner_.inner();
   copy_dense(
       dense_places(array_.record.dense().extents), *sums_, label_, compared,
       [&](std::uint64_t offset, format::bytes_span into) { in.read(offset, into); },
@@ -145,7 +145,7 @@ void dense_resize::compare_all() const {
 }
 
 void dense_resize::copy_all() {
-  format::transaction& in = *owner_.inner_;
+  format::transaction& in = *owner_.inner();
   const dims& before = array_.record.shape;
   kept_ = 0;
   allocate(bytes_after_);

@@ -15,7 +15,7 @@
 
 #include "array/elements/copied_units.hpp"
 #include "array/elements/unit_table.hpp"
-#include "array/transaction/shared_transaction.hpp"
+#include "array/transaction/changes/shared_transaction.hpp"
 #include "shale/layout.hpp"
 
 namespace shale::arrays {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "array/elements/dense_bytes.hpp"
-#include "array/transaction/shared_transaction.hpp"
+#include "array/transaction/changes/shared_transaction.hpp"
 #include "shale/dims.hpp"
 
 namespace shale::arrays {

@@ -1,0 +1,16 @@
+// Computes the checksums of a dense array's segments before a commit, and stores them in an extent
+// of their own.
+#pragma once
+
+#include "array/transaction/changes/shared_transaction.hpp"
+#include "array/transaction/state/written_array.hpp"
+
+namespace shale::arrays {
+
+/// Of an updated array, only the segments that were copied are read. If there are none, it stays as
+/// it was. Nobody writes the array any more.
+/// Cost     reads the bytes that are new, in parallel
+/// Throws   io, cancelled, out_of_space, not_found (the catalog has no such array)
+void store_checksums(shared_transaction& in, written_array& array);
+
+}  // namespace shale::arrays

@@ -1,0 +1,48 @@
+// Ends a transaction: commit, replace_by and abort. change.2 says which operations they wait for
+// (running_operations.hpp), change.3 and change.4 what happens to mappings (written_arrays.hpp).
+//
+// Invariants
+//   change.6  a call from inside a write (a progress sink, a tile source) never waits for that
+//             write: commit throws, and abort only asks for the end, which the write then completes.
+//             So a thread that waits for writes lets go of the lock `changes`: a call from inside
+//             one of them takes it, and finds that the transaction has ended. Of commit and
+//             replace_by only one gets that far, because they close the gate of writes under the
+//             lock. abort may overtake it: it asks for the end first, and the other finds that when
+//             it has the lock again
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "array/transaction/changes/shared_transaction.hpp"
+
+namespace shale::arrays {
+
+/// Threads  any; one of them ends the transaction
+class transaction_end {
+ public:
+  explicit transaction_end(shared_transaction& owner) noexcept : owner_(owner) {}
+
+  /// The generation that is published. Whether it throws or not, the transaction has ended, unless
+  /// it is called from inside a write.
+  std::uint64_t commit();
+
+  /// Puts the container at the path `other` in the place of this one, and ends the transaction.
+  void replace_by(const std::string& other);
+
+  /// Does nothing if the transaction has ended. A forked child only ends its pin of the base.
+  void abort() noexcept;
+
+ private:
+  void require_outside_of_writes(const char* advice) const;
+  void close(operation_gate& gate) noexcept;
+  void end_operations() noexcept;
+  void publish();
+  void keep_mappings() noexcept;
+  bool goes_on() const noexcept;
+  void end() noexcept;
+
+  shared_transaction& owner_;
+};
+
+}  // namespace shale::arrays
