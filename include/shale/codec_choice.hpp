@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "shale/array.hpp"
+#include "shale/array_spec.hpp"
+#include "shale/expr.hpp"
 
 namespace [[gnu::visibility("default")]] shale {
 

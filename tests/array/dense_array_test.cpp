@@ -11,6 +11,7 @@
 #include "shale/array.hpp"
 #include "shale/container.hpp"
 #include "shale/memory_pool.hpp"
+#include "shale/writable_array.hpp"
 
 namespace shale {
 namespace {

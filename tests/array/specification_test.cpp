@@ -2,6 +2,7 @@
 
 #include "array/specification/close_names.hpp"
 #include "array/test_support.hpp"
+#include "shale/array_spec.hpp"
 
 namespace shale {
 namespace {

@@ -16,6 +16,7 @@
 #include "shale/container.hpp"
 #include "shale/executor.hpp"
 #include "shale/tile_source.hpp"
+#include "shale/transaction.hpp"
 #include "support/bounded.hpp"
 #include "support/random_layouts.hpp"
 

@@ -21,10 +21,6 @@ THROUGH = {
         "dense_sums": ("tests/array/dense_sums_test.cpp", "comparing while reading"),
         "prefetch": ("tests/array/chunked_array_test.cpp", "expressions over chunks"),
     },
-    "src/array/handles": {
-        "transaction": ("tests/array/transaction_test.cpp", "a part of shale/container.hpp"),
-        "writable_array": ("tests/array/dense_array_test.cpp", "a part of shale/array.hpp"),
-    },
     "src/array/transaction/changes": {
         "array_changes": ("tests/array/transaction_test.cpp", "arrays that come, go and change names"),
         "attribute_changes": ("tests/array/level_attributes_test.cpp", "attributes of arrays and levels"),
@@ -78,7 +74,6 @@ THROUGH = {
     "src/format/transaction": {
         "changed_arrays": ("tests/format/container_file_test.cpp", "changes of every kind"),
         "generation_space": ("tests/format/container_file_test.cpp", "extents given and taken"),
-        "transaction": ("tests/format/container_file_test.cpp", "what begin returns"),
         "writer": ("tests/format/crash_test.cpp", "every crash in a commit"),
         "writer_lock_wait": ("tests/format/locks_test.cpp", "writers that wait"),
     },

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "shale/array.hpp"
+#include "shale/array_spec.hpp"
 
 namespace shale::tools {
 

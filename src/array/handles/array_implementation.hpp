@@ -12,6 +12,7 @@
 #include "parallel/sources/axis_map.hpp"
 #include "shale/array.hpp"
 #include "shale/storage.hpp"
+#include "shale/writable_array.hpp"
 #include "storage/system/fork_safe_mutex.hpp"
 #include "storage/system/long_turn.hpp"
 

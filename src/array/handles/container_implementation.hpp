@@ -14,6 +14,7 @@
 #include "format/os/bound_path.hpp"
 #include "parallel/threads/single_turn.hpp"
 #include "shale/container.hpp"
+#include "shale/transaction.hpp"
 #include "storage/system/fork_safe_mutex.hpp"
 
 namespace shale {

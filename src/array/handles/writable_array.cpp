@@ -7,9 +7,9 @@
 #include "core/allocating.hpp"
 #include "core/held.hpp"
 #include "parallel/executor/executor_state.hpp"
-#include "shale/array.hpp"
 #include "shale/error.hpp"
 #include "shale/layout.hpp"
+#include "shale/writable_array.hpp"
 #include "storage/blocks/backing.hpp"
 #include "tensor/parts.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "format/catalog/array_record.hpp"
 #include "format/codec/codec.hpp"
-#include "shale/array.hpp"
+#include "shale/array_spec.hpp"
 
 namespace shale::arrays {
 

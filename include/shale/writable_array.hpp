@@ -1,0 +1,107 @@
+// Arrays that a transaction writes, as a whole, in regions or in tiles.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "shale/array_spec.hpp"
+#include "shale/dims.hpp"
+#include "shale/dtype.hpp"
+#include "shale/expr.hpp"
+#include "shale/index_entry.hpp"
+#include "shale/region.hpp"
+#include "shale/tensor.hpp"
+
+namespace [[gnu::visibility("default")]] shale {
+
+class tile_source;  // shale/tile_source.hpp
+
+/// An array that a transaction writes.
+/// Throws   invalid_argument: from every member, if it was moved from; from members that access
+///          elements, also after the end of the transaction. not_found: from members that access
+///          elements, after the transaction has removed the array
+/// Threads  every member may be called from any thread. Writes of several threads to one chunk take
+///          turns: no element of disjoint regions is lost. Where regions overlap, each chunk is as
+///          if the writes had come one after the other, in an order that may differ between chunks.
+///          Regions of a dense array that are written at the same time must not overlap
+/// Lifetime it does not keep its transaction open
+class writable_array {
+ public:
+  /// The description of the array, as the transaction will commit it. `chunk_shape` of a dense
+  /// array is its shape.
+  const std::string& name() const;
+  shale::dtype dtype() const;
+  const dims& shape() const;
+  index_t rank() const { return shape().size(); }
+  index_t size() const;
+  array_kind kind() const;
+  const dims& chunk_shape() const;
+
+  /// The new elements of a dense array, mapped for writing. Commit makes the tensor read-only, and
+  /// the tensor pins the new generation. After an abort, or if the generation could not be pinned
+  /// (the file cannot be read, no descriptor is left), it no longer belongs to the file, and its
+  /// storage is `failed()`.
+  /// Cost     O(1). The first time after `update`: a copy of the array, in parallel. To change a
+  ///          part of it, `write` costs less
+  /// Throws   invalid_argument (a chunked array, the transaction has ended), out_of_memory,
+  ///          out_of_space, unsupported (the file cannot be mapped for writing), io; after `update`
+  ///          also corrupt (damaged elements, naming segment and byte), cancelled
+  /// Threads  the caller synchronises stores through the tensor, also with `commit`
+  tensor map() const;
+
+  /// Stores `values`, converted to the array's dtype and broadcast to the region's shape.
+  /// Cost     one pass over the region, in parallel. Each chunk that it touches is compressed; one
+  ///          that it covers in part is read first. Of a dense array that is updated, the units of
+  ///          2 MiB from the region's first element to its last are copied first, once in a
+  ///          transaction
+  /// Throws   invalid_argument (outside the array, shapes that do not broadcast, the transaction
+  ///          has ended); not_found (the array was removed); corrupt (a chunk that is covered in
+  ///          part, or a unit that is copied, is damaged); unsupported (as `map`); out_of_space;
+  ///          io; out_of_memory; cancelled.
+  ///          The transaction goes on, with the elements that were stored until then. But if the
+  ///          device refused bytes of a chunk (out_of_space, io), `commit` refuses, too
+  /// Threads  regions that share no chunk are written in parallel
+  void write(const region& part, const tensor& values) const;
+
+  /// Evaluates an expression into a part of the array, block by block. It is converted to the
+  /// array's dtype and broadcast to the shape of the part.
+  /// Cost     as `eval` of the expression, and each chunk that the part touches is compressed once;
+  ///          one that it covers only in part is read first. An expression that reads the array
+  ///          itself at other places than it is stored at (`transaction::find`) is first computed
+  ///          into memory as a whole
+  /// Throws   as for a tensor, as `eval`, and exceptions of the caller's tile sources
+  void write(const region& part, const expr& values) const;
+
+  /// Evaluates an expression into the elements that `index(entries)` of a tensor would show, block
+  /// by block: slices with steps, also negative ones. It is broadcast to their shape.
+  /// Cost     as for a region. Of a dense array that is updated, this is what lies between the first
+  ///          element and the last, gaps included: `x.write_at({slice{.step = 1000}}, y)` copies
+  ///          nearly all of `x`. If the gaps are longer than 2 MiB, a write for each slice costs less
+  /// Throws   as for a region; invalid_argument also for entries that fit no such array
+  void write_at(std::span<const index_entry> entries, const expr& values) const;
+  void write_at(std::initializer_list<index_entry> entries, const expr& values) const {
+    write_at(std::span<const index_entry>(entries.begin(), entries.size()), values);
+  }
+
+  /// Evaluates an expression into the whole array, block by block. It is converted to the array's
+  /// dtype and broadcast to its shape. A tensor or an array is an expression too.
+  /// Cost     as `eval` of the expression, and each chunk is compressed once
+  /// Throws   as for a region, as `eval`, and exceptions of the caller's tile sources
+  void write(const expr& values) const;
+
+  /// The chunks of the array as writable tiles. Null for dense arrays. Between the `load` and the
+  /// `store` of a tile, another thread may store it: `write` changes a part without that.
+  /// Throws   invalid_argument (the transaction has ended), not_found (the array was removed)
+  std::shared_ptr<tile_source> tiles() const;
+
+ private:
+  friend class transaction;
+  struct implementation;
+  explicit writable_array(std::shared_ptr<implementation> made) noexcept;
+  implementation& state() const;
+  std::shared_ptr<implementation> implementation_;
+};
+
+}  // namespace shale
