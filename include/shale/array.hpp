@@ -61,8 +61,8 @@ class array {
   /// The number of the generation that last changed the array.
   std::uint64_t modified() const;
 
-  /// The attribute with that key as a T (bool, std::int64_t, std::uint64_t, double, std::string or a
-  /// std::vector of one of these), or nothing if there is none: see attribute_value::as.
+  /// The attribute with that key as a T (bool, std::int64_t, std::uint64_t, double, std::string or
+  /// a std::vector of one of these), or nothing if there is none: see attribute_value::as.
   ///
   ///    std::optional<double> scale = file.latest().at("dem").attribute_as<double>("scale");
   ///
@@ -126,8 +126,8 @@ class array {
   /// Up to `limit` chunks that the file stores, in row-major order of the grid: the first ones, or
   /// those after the chunk `after`. Chunks that are missing read as the fill value.
   /// Cost     reads the pages of the index that list them (about 90 chunks each), and no element
-  /// Throws   invalid_argument (a dense array; one that the running transaction has changed; `after`
-  ///          lies outside of the grid), corrupt (damaged metadata), io, out_of_memory
+  /// Throws   invalid_argument (a dense array; one that the running transaction has changed;
+  ///          `after` lies outside of the grid), corrupt (damaged metadata), io, out_of_memory
   /// Lifetime the bytes stay at these places for as long as the array, or another handle of its
   ///          generation, lives
   std::vector<stored_chunk> stored_chunks(const std::optional<dims>& after = std::nullopt,

@@ -82,7 +82,7 @@ class attribute_value {
   explicit attribute_value(const std::vector<double>& values);
 
   /// A list of texts.
-  /// Throws   invalid_argument (one of them is not UTF-8; more than 2^19 of them, or more than 64 MiB)
+  /// Throws   invalid_argument (one of them is not UTF-8; more than 2^19 or 64 MiB of them)
   explicit attribute_value(const std::vector<std::string>& values);
 
   /// JSON as text, for values that no other kind can hold.
@@ -107,8 +107,8 @@ class attribute_value {
 
   attribute_kind kind() const noexcept { return kind_; }
 
-  /// The value as a T. Whole numbers can be read as each type of numbers that holds them exactly (of
-  /// those of more than 53 bits, double is none). A double is only read as one.
+  /// The value as a T. Whole numbers can be read as each type of numbers that holds them exactly
+  /// (of those of more than 53 bits, double is none). A double is only read as one.
   /// Throws   invalid_argument (another kind, or a number that does not fit)
   template <attribute_type T>
   T as() const;

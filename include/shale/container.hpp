@@ -106,8 +106,9 @@ class container {
   /// Throws   as latest; cancelled
   verification verify() const;
 
-  /// Tells what takes the bytes of the file: the arrays of the newest generation, its metadata, older
-  /// generations that are held, and free space. An array of a later version has a problem instead.
+  /// Tells what takes the bytes of the file: the arrays of the newest generation, its metadata,
+  /// older generations that are held, and free space. An array of a later version has a problem
+  /// instead.
   /// Cost     reads all metadata, and no element
   /// Throws   as latest; corrupt also for damaged metadata of any array
   space_report space() const;

@@ -7,8 +7,8 @@
 // dtypes, costs and errors are those of linear_systems.hpp; a factorization of a singular matrix is
 // no error.
 // Cost     O(rows columns min(rows, columns)) for each matrix
-// Throws   invalid_argument (fewer than two axes, float8), out_of_memory, cancelled, unsupported, and
-//          as `eval`
+// Throws   invalid_argument (fewer than two axes, float8), out_of_memory, cancelled, unsupported,
+//          and as `eval`
 // Threads  as `eval`
 #pragma once
 
@@ -78,7 +78,8 @@ qr_factors qr_factor(const expr& a);
 enum class q_side : std::uint8_t { left, right };
 
 /// q c, or q^H c, or the products c q and c q^H; q has all its m columns.
-/// Shape    as `c`: (…, m, k) if q stands on the left, (…, k, m) on the right; the batches broadcast
+/// Shape    as `c`: (…, m, k) if q stands on the left, (…, k, m) on the right; the batches
+///          broadcast
 /// Throws   invalid_argument also for extents that do not fit, and for q^T of complex matrices
 tensor apply_q(const qr_factors& factors, const expr& c, matrix_use use = matrix_use::as_is,
                q_side side = q_side::left);

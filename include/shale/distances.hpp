@@ -8,8 +8,8 @@
 // before they are squared, so that those of close points are as accurate as those of others
 // (docs/numerics.md). Integers are converted to floats before they are subtracted; float16 and
 // bfloat16 compute in float32, and are rounded once.
-// Throws   invalid_argument (shapes that do not fit, a NaN as order, an infinite order where a result
-//          is the norm of no elements, dtypes that do not promote, float8), out_of_memory
+// Throws   invalid_argument (shapes that do not fit, a NaN as order, an infinite order where a
+//          result is the norm of no elements, dtypes that do not promote, float8), out_of_memory
 #pragma once
 
 #include "shale/expr.hpp"

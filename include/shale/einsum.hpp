@@ -17,17 +17,17 @@ namespace [[gnu::visibility("default")]] shale {
 /// position, and sums over the names that the result does not have.
 ///
 /// A name that an operand has twice means its diagonal. Without `->`, the result has the names that
-/// occur once, in alphabetical order, capitals first. An ellipsis stands for all further axes; those
-/// of several operands are broadcast, and are the first axes of a result that is not written. An axis
-/// of length 1 is broadcast against others of its name. Spaces are ignored.
+/// occur once, in alphabetical order, capitals first. An ellipsis stands for all further axes;
+/// those of several operands are broadcast, and are the first axes of a result that is not written.
+/// An axis of length 1 is broadcast against others of its name. Spaces are ignored.
 /// Shape    by the names of the result; dtype promoted, also of numbers
-/// Cost     one operand: a view or a reduction. Two: a batched `matmul` of their axes merged to rows
-///          and columns, which copies an operand whose strides do not allow that; an elementwise
-///          product if no axis of both is summed. More: the pair with the smallest product comes
-///          first, again and again; intermediate products are held in memory
-/// Throws   invalid_argument (subscripts that cannot be read, with the position; other ranks; extents
-///          that differ; as many operands as terms are wanted; dtypes that do not promote; float8,
-///          if it is multiplied or summed; more than 32 axes in an intermediate product),
+/// Cost     one operand: a view or a reduction. Two: a batched `matmul` of their axes merged to
+///          rows and columns, which copies an operand whose strides do not allow that; an
+///          elementwise product if no axis of both is summed. More: the pair with the smallest
+///          product comes first, again and again; intermediate products are held in memory
+/// Throws   invalid_argument (subscripts that cannot be read, with the position; other ranks;
+///          extents that differ; as many operands as terms are wanted; dtypes that do not promote;
+///          float8, if it is multiplied or summed; more than 32 axes in an intermediate product),
 ///          out_of_memory
 expr einsum(std::string_view subscripts, std::span<const expr> operands);
 inline expr einsum(std::string_view subscripts, std::initializer_list<expr> operands) {

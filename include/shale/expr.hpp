@@ -5,8 +5,8 @@
 //
 // Making an expression reads no element; `eval` in evaluate.hpp does. The functions that make
 // expressions are in elementwise.hpp, creation.hpp, random.hpp, manipulation.hpp, take.hpp,
-// reductions.hpp, scans.hpp, statistics.hpp, windows.hpp and linalg.hpp; functions.hpp includes them
-// all. masks.hpp has masked_fill. Names are those of the array API standard.
+// reductions.hpp, scans.hpp, statistics.hpp, windows.hpp and linalg.hpp; functions.hpp includes
+// them all. masks.hpp has masked_fill. Names are those of the array API standard.
 // Throws   invalid_argument from every function (operands that do not fit, or that were moved
 //          from), out_of_memory
 #pragma once
@@ -62,8 +62,8 @@ class expr_index_entry {
 /// Types    dtypes are promoted as by `promote`. A number adapts to the dtype of the tensor, unless
 ///          the number's kind is higher: a tensor of 32- or 64-bit integers + 0.5 computes in
 ///          float64
-/// Cost     O(rank) for a leaf or an operation. A view copies the graph below it, up to 2,000 nodes;
-///          a larger graph is computed into memory first
+/// Cost     O(rank) for a leaf or an operation. A view copies the graph below it, up to 2,000
+///          nodes; a larger graph is computed into memory first
 /// Threads  an expression never changes. Copies share the graph
 /// Lifetime keeps its tensors and sources alive
 class expr {

@@ -5,9 +5,9 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// The derivative along `axis`, as NumPy's gradient: inside (after - before) / (2 spacing), which is
-/// accurate to second order, and at the ends (second - first) / spacing and (last - last but one) /
-/// spacing. Integers and bool are converted to float64 before they are subtracted.
+/// The derivative along `axis`, as NumPy's gradient: inside (after - before) / (2 spacing), which
+/// is accurate to second order, and at the ends (second - first) / spacing and (last - last but
+/// one) / spacing. Integers and bool are converted to float64 before they are subtracted.
 /// Shape    that of `a`
 /// Cost     an elementwise expression, which reads the operand as `pad` does
 /// Throws   invalid_argument (an axis that does not exist or has fewer than two positions, float8),

@@ -4,9 +4,9 @@
 //   tensor sizes = bincount(indices);
 //
 // These functions evaluate at once, on the executor of the calling thread. Operands may be any
-// expressions, also tile sources and mapped files larger than the budget: if they are not tensors in
-// memory and exceed a quarter of it, they are evaluated in slabs, each once. What slabs depend on
-// as a whole, such as the mean in x - mean(x), is computed once for each operand, and held
+// expressions, also tile sources and mapped files larger than the budget: if they are not tensors
+// in memory and exceed a quarter of it, they are evaluated in slabs, each once. What slabs depend
+// on as a whole, such as the mean in x - mean(x), is computed once for each operand, and held
 // meanwhile. Results are new tensors in memory of the executor's pool. They have the same bits for
 // any number of threads and any budget: counts are whole numbers, and weights are added in
 // row-major order, in float64.
@@ -31,9 +31,9 @@ struct value_range {
 
 /// What a histogram counts, beside the elements.
 struct histogram_options {
-  /// The range of equal bins. Without it, the smallest and the largest element, which costs one more
-  /// read of the operand. If both are equal, the range is extended by 0.5 on each side, or to the
-  /// next float64 if that is further; if there are no elements, it is 0 to 1. Not for edges.
+  /// The range of equal bins. Without it, the smallest and the largest element, which costs one
+  /// more read of the operand. If both are equal, the range is extended by 0.5 on each side, or to
+  /// the next float64 if that is further; if there are no elements, it is 0 to 1. Not for edges.
   std::optional<value_range> range = std::nullopt;
 
   /// What each element counts, in place of 1: real numbers, with the shape of the operand.
@@ -55,8 +55,8 @@ struct binned_counts {
 /// If bins are narrower than the distance of two float64, some edges are equal.
 /// Shape    [bins]: int64, or float64 with weights or density
 /// Cost     one product for each element, or a binary search where edges are equal
-/// Throws   invalid_argument also for bins <= 0, a range that is not finite or not in order, and NaN or
-///          infinite elements if the range is taken from them
+/// Throws   invalid_argument also for bins <= 0, a range that is not finite or not in order, and
+///          NaN or infinite elements if the range is taken from them
 binned_counts histogram(const expr& x, index_t bins = 10, const histogram_options& options = {});
 
 /// The same in bins between the given edges, which do not fall.
@@ -67,8 +67,8 @@ binned_counts histogram(const expr& x, const expr& edges, const histogram_option
 
 /// How often each of 0, 1, 2, … occurs among integers: up to the largest one, and at least
 /// `length_min` of them. With weights, the sums of the weights of these elements.
-/// Shape    [largest element + 1 or more]: int64, or float64 with weights. `weights` has the shape of
-///          `x`
+/// Shape    [largest element + 1 or more]: int64, or float64 with weights. `weights` has the shape
+///          of `x`
 /// Throws   invalid_argument also for negative elements, other dtypes than integers and bool, and a
 ///          negative `length_min`
 tensor bincount(const expr& x, const std::optional<expr>& weights = std::nullopt,

@@ -3,11 +3,12 @@
 //   auto [x, residuals, rank, values] = lstsq(a, b);   // |a x - b| is least
 //
 // The last two axes are matrices of any shape, and the axes in front of them are a batch. Operands,
-// dtypes and costs are those of linear_systems.hpp, errors also those of `svd` in spectra.hpp. Singular
-// values of at most `tolerance` times the largest one count as zero. By default that is
-// max(m, n) epsilon for matrices of shape (m, n), with the epsilon of the dtype that is computed in.
-// Throws   invalid_argument (fewer than two axes, extents that do not fit, float8, NaN and infinity,
-//          no convergence), unsupported, out_of_memory, cancelled, and as `eval`
+// dtypes and costs are those of linear_systems.hpp, errors also those of `svd` in spectra.hpp.
+// Singular values of at most `tolerance` times the largest one count as zero. By default that is
+// max(m, n) epsilon for matrices of shape (m, n), with the epsilon of the dtype that is computed
+// in.
+// Throws   invalid_argument (fewer than two axes, extents that do not fit, float8, NaN and
+//          infinity, no convergence), unsupported, out_of_memory, cancelled, and as `eval`
 // Threads  as `eval`
 #pragma once
 
@@ -26,9 +27,9 @@ struct lstsq_result {
   tensor singular_values;  ///< (…, min(m, n)), real, descending
 };
 
-/// The x for which |a x - b| is least; if there are several, the shortest one. If `b` has rank 1, it is
-/// one vector for all matrices of the batch. Residuals are given for any rank (NumPy leaves them out
-/// for ranks below n).
+/// The x for which |a x - b| is least; if there are several, the shortest one. If `b` has rank 1,
+/// it is one vector for all matrices of the batch. Residuals are given for any rank (NumPy leaves
+/// them out for ranks below n).
 lstsq_result lstsq(const expr& a, const expr& b, std::optional<double> tolerance = std::nullopt);
 
 /// The Moore-Penrose inverses.

@@ -4,21 +4,21 @@
 //   tensor factor = cholesky(a);      // factor factor^H = a
 //   tensor y = cholesky_solve(factor, b);
 //
-// The last two axes are matrices, and the axes in front of them are a batch; batches of two operands
-// broadcast. Names and meaning are those of the array API standard, then NumPy's. Operands may be
-// expressions, tile sources or mapped files, of any strides.
+// The last two axes are matrices, and the axes in front of them are a batch; batches of two
+// operands broadcast. Names and meaning are those of the array API standard, then NumPy's. Operands
+// may be expressions, tile sources or mapped files, of any strides.
 //
-// Float and complex operands are computed in their promoted dtype, which the result has; float16 and
-// bfloat16 are computed in float32 and rounded. Integers and bool count as float64. Matrices without
-// elements and batches without matrices are computed too. Elements that are NaN or infinite are not
-// refused; they spread as the arithmetic has it.
+// Float and complex operands are computed in their promoted dtype, which the result has; float16
+// and bfloat16 are computed in float32 and rounded. Integers and bool count as float64. Matrices
+// without elements and batches without matrices are computed too. Elements that are NaN or infinite
+// are not refused; they spread as the arithmetic has it.
 //
-// These functions evaluate at once, on the executor of the calling thread. Results are new row-major
-// tensors in memory of the executor's pool. Operands are held whole, in memory of the pool unless
-// they are tensors in memory.
-// Cost     O(n^3) for each matrix. Matrices of a batch are computed in parallel, each by one thread,
-//          with a column-major copy of it as work memory. Results have the same bits for any number
-//          of threads on one CPU
+// These functions evaluate at once, on the executor of the calling thread. Results are new
+// row-major tensors in memory of the executor's pool. Operands are held whole, in memory of the
+// pool unless they are tensors in memory.
+// Cost     O(n^3) for each matrix. Matrices of a batch are computed in parallel, each by one
+//          thread, with a column-major copy of it as work memory. Results have the same bits for
+//          any number of threads on one CPU
 // Throws   invalid_argument (fewer than two axes, a matrix that is not square, extents that do not
 //          fit, float8, a singular matrix, with a pivot that is exactly zero: the error names
 //          the first such matrix and pivot, both counted from 0), out_of_memory, cancelled,
@@ -52,8 +52,8 @@ tensor solve(const expr& a, const expr& b);
 /// Shape    as `a`
 tensor inv(const expr& a);
 
-/// The determinants of matrices: the product of the pivots, which overflows only if the result does.
-/// It is 0 for singular matrices, and 1 for matrices of shape (0, 0).
+/// The determinants of matrices: the product of the pivots, which overflows only if the result
+/// does. It is 0 for singular matrices, and 1 for matrices of shape (0, 0).
 /// Shape    that of the batch
 tensor det(const expr& a);
 

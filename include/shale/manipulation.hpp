@@ -21,8 +21,8 @@ namespace [[gnu::visibility("default")]] shale {
 /// leave at the end come in at the beginning. Without axes, the elements move in row-major order.
 expr roll(const expr& a, index_t shift, const std::optional<dims>& axes = std::nullopt);
 
-/// Turns the plane of two axes by 90 degrees, `times` times, from the first axis towards the second,
-/// as NumPy's rot90. A negative number turns the other way. The result is a view.
+/// Turns the plane of two axes by 90 degrees, `times` times, from the first axis towards the
+/// second, as NumPy's rot90. A negative number turns the other way. The result is a view.
 expr rot90(const expr& a, index_t times = 1, index_t axis_a = 0, index_t axis_b = 1);
 
 /// Which axes of a grid its first two arrays vary along.
@@ -46,8 +46,8 @@ expr tile(const expr& a, const dims& times);
 expr repeat(const expr& a, index_t times, index_t axis);
 
 /// Repeats every position of `axis` as often as its count says, as NumPy's repeat.
-/// Shape    that of `a`, with the sum of the counts as the length of the axis. `counts`, integers or
-///          bool, has one axis and a count for each position; a single count is for all of them
+/// Shape    that of `a`, with the sum of the counts as the length of the axis. `counts`, integers
+///          or bool, has one axis and a count for each position; a single count is for all of them
 /// Cost     that of `take`; the counts are evaluated at once, and 8 bytes for each position of the
 ///          axis of the result are held. A single count costs what the function above does
 /// Throws   invalid_argument also for counts of another shape or dtype, and negative ones; and as

@@ -14,7 +14,8 @@
 // Throws   invalid_argument (shapes that do not broadcast, rank 0 where axes are needed),
 //          out_of_memory (a result exceeds the
 //          pool's limit, or the system has no memory), io (a mask in shared memory, or from a file,
-//          had another number of true elements when it was used than when it was counted), and as `eval`
+//          had another number of true elements when it was used than when it was counted), and as
+//          `eval`
 // Threads  as `eval`
 #pragma once
 

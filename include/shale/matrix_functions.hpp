@@ -27,12 +27,13 @@ enum class matrix_order : std::uint8_t {
 /// The norms of matrices.
 /// Shape    that of the batch, real; with the two axes as length 1 if they are kept
 /// Cost     one pass, or `svdvals` for singular values
-/// Throws   invalid_argument (fewer than two axes; extrema of no elements; as svdvals), out_of_memory
+/// Throws   invalid_argument (fewer than two axes; extrema of no elements; as svdvals),
+///          out_of_memory
 tensor matrix_norm(const expr& a, matrix_order order = matrix_order::frobenius,
                    keepdims keep = keepdims::no);
 
-/// The product of `exponent` factors `a`, by squaring; the identity for 0, and powers of the inverse
-/// for negative exponents. Integers stay integers and wrap, except for negative exponents.
+/// The product of `exponent` factors `a`, by squaring; the identity for 0, and powers of the
+/// inverse for negative exponents. Integers stay integers and wrap, except for negative exponents.
 /// Shape    as `a`; dtype as `matmul`
 /// Cost     at most 2 log2(exponent) products
 /// Throws   invalid_argument (matrices that are not square, float8; as inv), and as `matmul`
@@ -40,8 +41,8 @@ tensor matrix_power(const expr& a, index_t exponent);
 
 /// The exponential: the sum of a^k / k!. A matrix with NaN or infinity gives NaN.
 /// Shape    as `a`
-/// Cost     6 products and a solution of equations, and one more product for each halving that brings
-///          the matrix below a norm of 5.4
+/// Cost     6 products and a solution of equations, and one more product for each halving that
+///          brings the matrix below a norm of 5.4
 /// Throws   invalid_argument (matrices that are not square, float8), out_of_memory, cancelled
 /// Source   Higham, The Scaling and Squaring Method for the Matrix Exponential Revisited, SIAM J.
 ///          Matrix Anal. Appl. 26 (2005): the Padé approximant of degree 13

@@ -6,12 +6,13 @@
 // The operands may be parts of `out`, or overlap it in any way: they count as they were before the
 // call. `out` may have any layout. If beta is 0, the elements of `out` are not read, so that a NaN
 // in them is lost.
-// Shape    that of `out` is exactly that of the product. The dtypes of the operands promote with that
-//          of `out` to that of `out`. The product is computed as by `matmul`, float16 and bfloat16 in
-//          float32, and then scaled and added in the same dtype
+// Shape    that of `out` is exactly that of the product. The dtypes of the operands promote with
+//          that of `out` to that of `out`. The product is computed as by `matmul`, float16 and
+//          bfloat16 in float32, and then scaled and added in the same dtype
 // Cost     the product, which is held in memory, except by addr; then one pass over `out`. Operands
 //          of another dtype than that of the product are converted as a whole, and held
-// Throws   invalid_argument (shapes; dtypes; a weight that the dtype cannot hold), and as `eval_into`
+// Throws   invalid_argument (shapes; dtypes; a weight that the dtype cannot hold), and as
+//          `eval_into`
 // Threads  no other thread may use the elements of `out` meanwhile
 #pragma once
 

@@ -111,10 +111,10 @@ class npz_writer {
   npz_writer(npz_writer&&) noexcept;
   npz_writer& operator=(npz_writer&&) noexcept;
 
-  /// Writes one more member, in the form and at the cost of `write_npz`. After a failure the archive
-  /// cannot be finished; a name that is refused changes nothing.
-  /// Throws   invalid_argument (the name; `finish` was called, a member has failed, or the writer was
-  ///          moved from), and as write_npy
+  /// Writes one more member, in the form and at the cost of `write_npz`. After a failure the
+  /// archive cannot be finished; a name that is refused changes nothing.
+  /// Throws   invalid_argument (the name; `finish` was called, a member has failed, or the writer
+  ///          was moved from), and as write_npy
   void add(std::string_view name, const tensor& values);
 
   /// Writes the directory of the archive, makes the file durable and gives it its name. Call it

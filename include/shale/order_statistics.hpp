@@ -11,8 +11,8 @@
 // These functions evaluate at once, on the executor of the calling thread. The operand may be any
 // expression, also a tile source or a mapped file. Results are new row-major tensors in memory of
 // the executor's pool. `mode`, and others if the operand fits in a quarter of the budget, hold it
-// whole, in memory of the pool unless it is a tensor in memory whose elements are in row-major order
-// with the axis as the last one.
+// whole, in memory of the pool unless it is a tensor in memory whose elements are in row-major
+// order with the axis as the last one.
 // Throws   invalid_argument (an axis that does not exist, or has length 0 while the result has
 //          elements; complex elements; a rank or a quantile that does not exist), out_of_memory,
 //          cancelled, io (as `sort`), and as `eval`
@@ -39,8 +39,8 @@ enum class largest : bool { no, yes };
 /// The `k` largest, or smallest, elements along `axis`, the most extreme one first. As in PyTorch,
 /// NaN counts as the largest.
 /// Shape    that of `x`, with length `k` along the axis; 0 <= k <= its length
-/// Cost     one pass. If the operand is not held in memory and exceeds a quarter of the budget, it is
-///          evaluated in slabs, each once. What slabs depend on as a whole, such as a scan or a
+/// Cost     one pass. If the operand is not held in memory and exceeds a quarter of the budget, it
+///          is evaluated in slabs, each once. What slabs depend on as a whole, such as a scan or a
 ///          mean, is computed once, and held meanwhile. Along another axis than the last, takes the
 ///          memory of two results
 ranked_elements topk(const expr& x, index_t k, index_t axis = -1, largest end = largest::yes);
@@ -53,16 +53,16 @@ ranked_elements topk(const expr& x, index_t k, index_t axis = -1, largest end = 
 ///          many elements lie close to the k-th. What slabs depend on as a whole is computed once
 ranked_elements kthvalue(const expr& x, index_t k, index_t axis = -1);
 
-/// The smallest of the most frequent elements along `axis`, and where it occurs first. NaNs count as
-/// one value.
+/// The smallest of the most frequent elements along `axis`, and where it occurs first. NaNs count
+/// as one value.
 /// Shape    that of `x` without the axis
 /// Cost     a sort
 ranked_elements mode(const expr& x, index_t axis = -1);
 
 /// The middle element, or the mean of the two middle ones, as NumPy's. NaN if any element is NaN.
 /// (PyTorch's median is the lower one of the two: kthvalue(x, (n + 1) / 2).)
-/// Shape    that of `x` without the axis; without an axis, that of a number. Floats keep their dtype,
-///          integers and bool give float64
+/// Shape    that of `x` without the axis; without an axis, that of a number. Floats keep their
+///          dtype, integers and bool give float64
 /// Cost     as kthvalue, but one evaluation of slabs less if lanes do not fit in one
 /// Throws   invalid_argument also for float8
 tensor median(const expr& x, std::optional<index_t> axis = std::nullopt);
@@ -76,8 +76,8 @@ enum class quantile_method : std::uint8_t {
   nearest,   ///< the one that is closer; of two that are as close, that with the even rank
 };
 
-/// The element of rank q (n - 1), counted from 0, of n elements along `axis`; 0 <= q <= 1. NaN if any
-/// element is NaN. It is computed in float64 and rounded once to the dtype of the result.
+/// The element of rank q (n - 1), counted from 0, of n elements along `axis`; 0 <= q <= 1. NaN if
+/// any element is NaN. It is computed in float64 and rounded once to the dtype of the result.
 /// Shape    and dtype as median
 /// Cost     as median
 /// Throws   invalid_argument also for float8

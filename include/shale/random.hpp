@@ -113,8 +113,8 @@ enum class replacement : bool { no, yes };
 /// Throws   as eval; invalid_argument also for a negative count, other ranks, complex weights, a
 ///          negative, infinite or NaN weight, a row without a positive one or of infinite sum, and,
 ///          without replacement, a row with fewer positive weights than `count`
-/// Source   P. S. Efraimidis, P. G. Spirakis, Weighted random sampling with a reservoir, Information
-///          Processing Letters 97 (2006)
+/// Source   P. S. Efraimidis, P. G. Spirakis, Weighted random sampling with a reservoir,
+///          Information Processing Letters 97 (2006)
 tensor multinomial(generator& from, const expr& weights, index_t count,
                    replacement with = replacement::yes);
 

@@ -8,8 +8,8 @@
 //
 // These functions evaluate at once, on the executor of the calling thread. Operands may be any
 // expressions. Except by `unique_values` and `unique_counts`, they are held whole, in memory of the
-// executor's pool unless they are contiguous tensors in memory. Results are new row-major tensors in memory of the pool, and have the same bits
-// for any number of threads.
+// executor's pool unless they are contiguous tensors in memory. Results are new row-major tensors
+// in memory of the pool, and have the same bits for any number of threads.
 // Throws   invalid_argument (shapes that do not fit, complex elements), out_of_memory, cancelled,
 //          io (as `sort`), and as `eval`
 // Threads  as `eval`
@@ -64,12 +64,12 @@ struct unique_parts {
   tensor counts;
 };
 
-/// The elements of `x` in order, without repetitions. As in the array API standard, every NaN counts
-/// as a value of its own; of zeros the first one's sign is kept.
+/// The elements of `x` in order, without repetitions. As in the array API standard, every NaN
+/// counts as a value of its own; of zeros the first one's sign is kept.
 /// Shape    [number of values]; the dtype of `x`
-/// Cost     a sort. If the operand is not a tensor in memory and exceeds a quarter of the budget, it
-///          is evaluated in slabs, each once, and so is what slabs depend on as a whole. The distinct
-///          elements and their counts are held, and sorted with those of each slab
+/// Cost     a sort. If the operand is not a tensor in memory and exceeds a quarter of the budget,
+///          it is evaluated in slabs, each once, and so is what slabs depend on as a whole. The
+///          distinct elements and their counts are held, and sorted with those of each slab
 tensor unique_values(const expr& x);
 
 /// The same with more results. Inverse and first indices cost an argsort, too, of the operand as a

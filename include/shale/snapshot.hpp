@@ -61,8 +61,8 @@ class snapshot {
   ///
   ///    std::optional<std::string> title = file.latest().attribute_as<std::string>("title");
   ///
-  /// Throws   also invalid_argument (`attribute_as`: it is of another kind), unsupported (of a later
-  ///          version)
+  /// Throws   also invalid_argument (`attribute_as`: it is of another kind), unsupported (of a
+  ///          later version)
   template <attribute_type T>
   std::optional<T> attribute_as(std::string_view key, std::string_view level = {}) const;
   std::optional<attribute_value> typed_attribute(std::string_view key,

@@ -1,7 +1,7 @@
 // The order of elements along an axis.
 //
 //   tensor ordered = sort(x);                                  // along the last axis
-//   tensor order = argsort(x, 0, descending::yes);             // int64: where the elements come from
+//   tensor order = argsort(x, 0, descending::yes);             // int64: where elements come from
 //   tensor same = eval(take_along_axis(x, argsort(x), -1));    // the same as `ordered`
 //
 // One order is used by all functions of this header: -0 and +0 are equal, and NaN is larger than
@@ -13,10 +13,10 @@
 // These functions evaluate at once, on the executor of the calling thread. The operand may be any
 // expression, also a tile source or a mapped file.
 //
-// In memory: results are new row-major tensors in memory of the executor's pool. The operand is held
-// whole, in memory of the pool unless it is a tensor in memory whose elements are in row-major order
-// with the axis as the last one. Along another axis, results are sorted along the last one and then
-// copied into their order; the operand is released before that.
+// In memory: results are new row-major tensors in memory of the executor's pool. The operand is
+// held whole, in memory of the pool unless it is a tensor in memory whose elements are in row-major
+// order with the axis as the last one. Along another axis, results are sorted along the last one
+// and then copied into their order; the operand is released before that.
 //
 // Larger than memory: if the operand is not a tensor in memory, and sorting it in memory takes more
 // than the executor's budget (3 times its bytes for `sort`, 18 to 56 bytes for each element for
@@ -62,8 +62,8 @@ tensor sort(const expr& x, index_t axis = -1, descending order = descending::no)
 
 /// For each position of the sorted lane, the index along `axis` of the element that belongs there.
 /// Shape    that of `x`, which has at least one axis; int64
-/// Cost     the memory of one more result for each lane that is sorted at a time; elements of 8 bytes
-///          take that of four. Along another axis than the last, as sort
+/// Cost     the memory of one more result for each lane that is sorted at a time; elements of 8
+///          bytes take that of four. Along another axis than the last, as sort
 tensor argsort(const expr& x, index_t axis = -1, descending order = descending::no);
 
 }  // namespace shale

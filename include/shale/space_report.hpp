@@ -21,8 +21,8 @@ struct array_space {
   std::optional<error> problem = std::nullopt;
 };
 
-/// What takes the bytes of a file, as the newest generation tells it. Every byte is counted once, so
-/// the members that count bytes, of all arrays too, add up to `file_bytes`.
+/// What takes the bytes of a file, as the newest generation tells it. Every byte is counted once,
+/// so the members that count bytes, of all arrays too, add up to `file_bytes`.
 struct space_report {
   std::uint64_t generation = 0;
   std::uint64_t file_bytes = 0;

@@ -28,8 +28,8 @@ struct eigh_result {
   tensor eigenvectors;  ///< (…, n, n): columns, orthonormal
 };
 
-/// The eigenvalues and eigenvectors of symmetric (complex: Hermitian) matrices, of which one triangle
-/// is read.
+/// The eigenvalues and eigenvectors of symmetric (complex: Hermitian) matrices, of which one
+/// triangle is read.
 eigh_result eigh(const expr& a, triangle part = triangle::lower);
 
 /// The eigenvalues alone.
@@ -41,8 +41,8 @@ struct eig_result {
   tensor eigenvectors;  ///< (…, n, n), complex: columns, right eigenvectors
 };
 
-/// The eigenvalues and right eigenvectors of any square matrices. Results are always complex: complex64
-/// for float32 and shorter, complex128 for float64.
+/// The eigenvalues and right eigenvectors of any square matrices. Results are always complex:
+/// complex64 for float32 and shorter, complex128 for float64.
 eig_result eig(const expr& a);
 
 /// The eigenvalues alone.

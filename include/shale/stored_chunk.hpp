@@ -16,8 +16,8 @@ struct stored_chunk {
   std::uint64_t stored_bytes = 0;  ///< at least 1
   std::uint64_t checksum = 0;      ///< XXH3-64 of the stored bytes
 
-  /// The bytes are the elements of a whole chunk, row-major, without delta, shuffle and compression:
-  /// these would not have made it shorter.
+  /// The bytes are the elements of a whole chunk, row-major, without delta, shuffle and
+  /// compression: these would not have made it shorter.
   bool raw = false;
 };
 

@@ -8,20 +8,20 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// The inner products of vectors along `axis` of both, as the array API's vecdot: the sum of conj(a) *
-/// b. The other axes are broadcast.
-/// Shape    the broadcast shape without the axis; dtype promoted. Floats are multiplied and summed in
-///          double precision or better and rounded once; integers wrap; bool: products are 'and',
-///          sums are 'or'
+/// The inner products of vectors along `axis` of both, as the array API's vecdot: the sum of
+/// conj(a) * b. The other axes are broadcast.
+/// Shape    the broadcast shape without the axis; dtype promoted. Floats are multiplied and summed
+///          in double precision or better and rounded once; integers wrap; bool: products are
+///          'and', sums are 'or'
 /// Cost     a reduction of an elementwise expression
 expr vecdot(const expr& a, const expr& b, index_t axis = -1);
 
 /// The sum of products over pairs of axes, as NumPy's tensordot: axis `axes_a[i]` of `a` and axis
 /// `axes_b[i]` of `b` have one extent.
 /// Shape    the other axes of `a`, then those of `b`; dtype promoted
-/// Cost     one `matmul`, for which an operand is copied if its strides do not let the other axes, or
-///          the summed ones, be merged. Without pairs, and if no other axes are left, an elementwise
-///          expression
+/// Cost     one `matmul`, for which an operand is copied if its strides do not let the other axes,
+///          or the summed ones, be merged. Without pairs, and if no other axes are left, an
+///          elementwise expression
 expr tensordot(const expr& a, const expr& b, const dims& axes_a, const dims& axes_b);
 
 /// The same over the last `count` axes of `a` and the first ones of `b`, in this order.

@@ -85,8 +85,8 @@ class transaction {
   /// is stored, the codec's bitround rounds the fill value too.) Older generations keep their shape
   /// and elements. Arrays that this transaction's `update`, `resize` and `append` returned before,
   /// and those of `find` after them, throw invalid_argument from then on (those of `find`, if the
-  /// array is dense, io when they are read); use the one that this returns. Tensors that were mapped
-  /// from them are separated from the file.
+  /// array is dense, io when they are read); use the one that this returns. Tensors that were
+  /// mapped from them are separated from the file.
   /// Cost     chunked: O(chunks that the new shape cuts off or cuts through): those that it cuts
   ///          through are stored again, in parallel. Growing stores no chunk. Commit stores the
   ///          changed pages of the index. If an axis other than the first outgrows its room (a file
@@ -97,7 +97,8 @@ class transaction {
   /// Throws   as every member; not_found, with names that are similar; invalid_argument (rank 0,
   ///          another rank, an extent below 0, more than 2^59 bytes of elements); corrupt (a chunk
   ///          that is cut through, or dense bytes that are copied, are damaged), cancelled; busy
-  ///          (another call changes the shape, or writes a dense array). The array is then as before
+  ///          (another call changes the shape, or writes a dense array). The array is then as
+  ///          before
   /// Threads  writes of other threads to a chunked array throw invalid_argument at their next chunk
   writable_array resize(std::string_view name, const dims& shape);
 
@@ -107,15 +108,15 @@ class transaction {
   /// Cost     as `eval` of the values, and each chunk that gets new elements is stored once. Chunks
   ///          that have old elements too are read first. So an append of less than a chunk costs
   ///          that chunk, and an append to a dense array along its first axis 2 MiB at most. Values
-  ///          with a reduction compute it twice if the old extent is no multiple of the chunk's. And
-  ///          the costs of `resize`
+  ///          with a reduction compute it twice if the old extent is no multiple of the chunk's.
+  ///          And the costs of `resize`
   /// Throws   as `resize`; invalid_argument also for an axis that the array does not have, and for
   ///          values of another rank or other extents; as `eval`, and exceptions of the caller's
   ///          tile sources. The array has its old shape and elements then, or, if even that fails,
   ///          `commit` refuses. After a failed evaluation, earlier handles to a chunked array throw
   ///          too; of a dense one they go on, unless another call has written the longer array
-  ///          The values may read the array itself. But if its index has to be stored again, and this
-  ///          transaction has written it before: invalid_argument; a second call then succeeds
+  ///          The values may read the array itself. But if its index has to be stored again, and
+  ///          this transaction has written it before: invalid_argument; a second call then succeeds
   /// Threads  appends to different arrays may run at the same time
   writable_array append(std::string_view name, const expr& values, index_t axis = 0);
 
@@ -138,8 +139,8 @@ class transaction {
                                     std::size_t limit = SIZE_MAX) const;
 
   /// Removes an array. Tensors that were mapped from its `update` are separated from the file.
-  /// Throws   as every member; not_found, with names that are similar; busy (another call appends to
-  ///          it or changes its shape)
+  /// Throws   as every member; not_found, with names that are similar; busy (another call appends
+  ///          to it or changes its shape)
   void remove(std::string_view name);
 
   /// Renames an array.

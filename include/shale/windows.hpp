@@ -2,10 +2,10 @@
 //
 //   tensor smooth = eval(convolve(x, full({5, 5}, 0.04f), window_mode::same));
 //
-// Operands have the same number of axes, at least one, and no empty axis. Dtypes promote as those of
-// operators. Floats are summed in their dtype, float16 and bfloat16 in float32; integers wrap; for
-// bool, the product is "and" and the sum "or", as in NumPy. Elements outside of `a` add nothing to a
-// sum. Each sum takes its products in the row-major order of the elements of `kernel` (for
+// Operands have the same number of axes, at least one, and no empty axis. Dtypes promote as those
+// of operators. Floats are summed in their dtype, float16 and bfloat16 in float32; integers wrap;
+// for bool, the product is "and" and the sum "or", as in NumPy. Elements outside of `a` add nothing
+// to a sum. Each sum takes its products in the row-major order of the elements of `kernel` (for
 // `convolve`: of its elements in reverse), so that it has the same bits for any number of threads,
 // any budget and any CPU.
 //

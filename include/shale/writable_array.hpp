@@ -76,9 +76,10 @@ class writable_array {
 
   /// Evaluates an expression into the elements that `index(entries)` of a tensor would show, block
   /// by block: slices with steps, also negative ones. It is broadcast to their shape.
-  /// Cost     as for a region. Of a dense array that is updated, this is what lies between the first
-  ///          element and the last, gaps included: `x.write_at({slice{.step = 1000}}, y)` copies
-  ///          nearly all of `x`. If the gaps are longer than 2 MiB, a write for each slice costs less
+  /// Cost     as for a region. Of a dense array that is updated, this is what lies between the
+  ///          first element and the last, gaps included: `x.write_at({slice{.step = 1000}}, y)`
+  ///          copies nearly all of `x`. If the gaps are longer than 2 MiB, a write for each slice
+  ///          costs less
   /// Throws   as for a region; invalid_argument also for entries that fit no such array
   void write_at(std::span<const index_entry> entries, const expr& values) const;
   void write_at(std::initializer_list<index_entry> entries, const expr& values) const {

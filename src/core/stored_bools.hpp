@@ -1,5 +1,5 @@
-// Bools as files hold them. For the engine, any byte but 0 is true; files hold only 0 and 1, because
-// readers of other programs, and ours, rely on it.
+// Bools as files hold them. For the engine, any byte but 0 is true; files hold only 0 and 1,
+// because readers of other programs, and ours, rely on it.
 #pragma once
 
 #include <cstddef>

@@ -196,8 +196,8 @@ TEST_F(FailingArrayMemory, ChangingThrowsErrors) {
     }
   });
   expect("remove", [&](transaction& change) { change.remove("dense"); });
-  // A change of a shape that fails changes nothing, and can be made again; or the transaction cannot
-  // be committed.
+  // A change of a shape that fails changes nothing, and can be made again; or the transaction
+  // cannot be committed.
   for (const char* name : {"dense", "chunked"}) {
     SCOPED_TRACE(name);
     const auto change_shape = [&](const std::string& description, auto make) {

@@ -103,7 +103,8 @@ TEST_F(ReplacedArrays, EndTheHandlesToThem) {
   EXPECT_TRUE(equal_bits(at("dense").read(), new_));
 }
 
-// A tile source whose elements cannot be loaded, or one that throws what is no error of the library.
+// A tile source whose elements cannot be loaded, or one that throws what is no error of the
+// library.
 class lost final : public tile_source {
  public:
   explicit lost(bool is_strange) : is_strange_(is_strange) {}

@@ -1,5 +1,5 @@
-// Tests that containers hold bools as 0 and 1, as the file format says, though a tensor of bools may
-// have any bytes.
+// Tests that containers hold bools as 0 and 1, as the file format says, though a tensor of bools
+// may have any bytes.
 #include "core/stored_bools.hpp"
 
 #include <gtest/gtest.h>

@@ -256,7 +256,8 @@ TEST_F(Forks, ADescriptorThatAChildMayHaveACopyOfIsOpenedAnew) {
   ::close(descriptor);
 }
 
-// The child has copies of all descriptors, and no handler has told its objects that they are copies.
+// The child has copies of all descriptors, and no handler has told its objects that they are
+// copies.
 TEST_F(Forks, AChildThatIsMadeWithoutHandlersLeavesATransactionAlone) {
   std::optional<transaction> change = container.begin(at_once);
   tell(*change, 1);

@@ -263,8 +263,8 @@ TEST(LostNames, AndLostContentsAreNoticedByEveryCommit) {
   }
 }
 
-// A longer container is copied over the file during a transaction. Its end must stay: the transaction
-// knows only where the old file ended.
+// A longer container is copied over the file during a transaction. Its end must stay: the
+// transaction knows only where the old file ended.
 TEST(LostNames, AndLostContentsAreLeftAsTheyAre) {
   for (const bool commits : {false, true}) {
     recording_file_system files;

@@ -77,8 +77,8 @@ class storyteller {
     told_[name] = {{}, {}, {}, chunked_length};
   }
 
-  /// Gives a chunked array another length. The chunk that the end cuts through is stored again, with
-  /// zeros beyond the end.
+  /// Gives a chunked array another length. The chunk that the end cuts through is stored again,
+  /// with zeros beyond the end.
   void resize(const std::string& name, index_t length) {
     plain_array& told = told_[name];
     const auto first = static_cast<std::uint64_t>(length) / chunk_elements;  // that may be cut

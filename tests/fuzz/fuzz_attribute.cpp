@@ -1,8 +1,8 @@
 // Fuzzes the stored bytes of attributes. The whole input is one attribute as a file has it.
 //
 // Properties: A reader throws corrupt or unsupported, or it gets a value of one kind, which can be
-// read as one type at least, and which is stored and read again as the same value. A value that is a
-// list has no more elements than bytes.
+// read as one type at least, and which is stored and read again as the same value. A value that is
+// a list has no more elements than bytes.
 #include <string>
 #include <string_view>
 #include <vector>

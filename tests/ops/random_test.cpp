@@ -729,7 +729,7 @@ TEST(Permutation, OfFourNumbersHasEveryOrderEquallyOften) {
   EXPECT_LT(surprise(expected, orders), 3.5);
 }
 
-// ---- draws without replacement -------------------------------------------------------------------
+// ---- draws without replacement ------------------------------------------------------------------
 
 TEST(MultinomialOnce, DrawsEachOrderAsOftenAsItsWeightsSay) {
   generator g(31, 7);

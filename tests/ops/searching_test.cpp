@@ -1,5 +1,5 @@
-// Tests positions in sorted elements, and elements without repetitions. The oracles count and compare
-// values one by one.
+// Tests positions in sorted elements, and elements without repetitions. The oracles count and
+// compare values one by one.
 #include "shale/searching.hpp"
 
 #include <gtest/gtest.h>

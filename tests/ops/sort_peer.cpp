@@ -1,7 +1,7 @@
 // Computes orders of a mapped file of int32, in a process of its own: `sort_peer MODE BUDGET_MIB
-// FILE`. The file holds each number from 0 to its length, a power of two, minus 1: at position i the
-// one that number_at says. Prints the peak of resident KiB, and how many elements of the result are
-// wrong.
+// FILE`. The file holds each number from 0 to its length, a power of two, minus 1: at position i
+// the one that number_at says. Prints the peak of resident KiB, and how many elements of the result
+// are wrong.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

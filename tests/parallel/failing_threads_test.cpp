@@ -1,6 +1,6 @@
 // Tests the engine if the system refuses threads: calls run on the threads that exist, at least on
-// the caller's. Tests its cache of tiles if there is no memory: nobody waits for a tile that no thread
-// loads. It is a program of its own, because its pthread_create and its `new` fail.
+// the caller's. Tests its cache of tiles if there is no memory: nobody waits for a tile that no
+// thread loads. It is a program of its own, because its pthread_create and its `new` fail.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <pthread.h>

@@ -85,8 +85,8 @@ int open_file(const char* path, fuse_file_info*) {
   return find(path) != nullptr ? 0 : -ENOENT;
 }
 
-// Linux tells a file system late that a file was closed. Without `hard_remove`, the library renames a
-// file that is removed before it hears of that, and here is no rename.
+// Linux tells a file system late that a file was closed. Without `hard_remove`, the library renames
+// a file that is removed before it hears of that, and here is no rename.
 void* begin(fuse_conn_info*, fuse_config* config) {
   config->hard_remove = 1;
   return nullptr;

@@ -1,7 +1,7 @@
 // What a call does to the page cache, beside a system that takes pages away when it needs memory,
 // and keeps pages that it is about to move. Some machines also page out physical memory that was
-// idle for a minute (Linux's DAMON, seen as a thread "kdamond"): a page that was just read into such
-// memory may go at once, and no counter of /proc/vmstat tells.
+// idle for a minute (Linux's DAMON, seen as a thread "kdamond"): a page that was just read into
+// such memory may go at once, and no counter of /proc/vmstat tells.
 #ifndef SHALE_TESTS_SUPPORT_HOLDS_ONCE_HPP
 #define SHALE_TESTS_SUPPORT_HOLDS_ONCE_HPP
 

@@ -13,8 +13,9 @@ inline constexpr bool instrumented = true;
 inline constexpr bool instrumented = false;
 #endif
 
-/// How many random cases a test tries: `all`, or a fifth of them under ThreadSanitizer. It looks for
-/// races, which do not depend on the elements, and the loops of an oracle take most of its time.
+/// How many random cases a test tries: `all`, or a fifth of them under ThreadSanitizer. It looks
+/// for races, which do not depend on the elements, and the loops of an oracle take most of its
+/// time.
 constexpr std::uint64_t cases(std::uint64_t all) {
 #if defined(__SANITIZE_THREAD__)
   return (all + 4) / 5;

@@ -89,8 +89,8 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
                                                              a.size() * sizeof(T)) == 0);
 }
 
-/// Elements of every kind: any bits, few values with many ties, zeros of both signs, infinities, and
-/// NaNs with payloads.
+/// Elements of every kind: any bits, few values with many ties, zeros of both signs, infinities,
+/// and NaNs with payloads.
 template <class T>
 tensor any_elements(random_choices& choose, const dims& shape) {
   const tensor values = random_tensor<T>(choose, shape);

@@ -43,7 +43,8 @@ int caught_signal() noexcept;
 void heed_broken_pipes() noexcept;
 
 /// Cancels the watched executor. Call it after a print failed with EPIPE. It does nothing if the
-/// parent process ignores SIGPIPE, or if a target has been replaced: then the command has succeeded.
+/// parent process ignores SIGPIPE, or if a target has been replaced: then the command has
+/// succeeded.
 /// Threads  any
 void reader_has_gone() noexcept;
 
@@ -54,9 +55,9 @@ void reader_has_gone() noexcept;
 /// Throws   cancelled if a signal has been caught
 void throw_if_interrupted();
 
-/// Calls `end`, which replaces a target, unless a signal has been caught. While `end` runs, a second
-/// signal is delayed. After `end`, signals no longer end the command: its exit code (130) would
-/// wrongly say that the target is unchanged.
+/// Calls `end`, which replaces a target, unless a signal has been caught. While `end` runs, a
+/// second signal is delayed. After `end`, signals no longer end the command: its exit code (130)
+/// would wrongly say that the target is unchanged.
 /// Throws   cancelled if a signal has been caught; exceptions of `end`
 void replace_target(const std::function<void()>& end);
 

@@ -18,8 +18,8 @@ std::size_t display_width(std::string_view text) noexcept;
 /// characters and bytes that are not UTF-8 become \xNN, and line feeds become \n.
 std::string printable(std::string_view text);
 
-/// The text, in which bytes that are not UTF-8 become \xNN. Attributes may have such bytes, and JSON
-/// cannot hold them.
+/// The text, in which bytes that are not UTF-8 become \xNN. Attributes may have such bytes, and
+/// JSON cannot hold them.
 std::string as_utf8(std::string_view text);
 
 /// `head` and `text` in lines of at most `width` columns, broken at blanks. Lines after the first

@@ -1,5 +1,5 @@
-// Presents a part of a chunked array as a tile source, so that `append` can evaluate expressions into
-// it. (part_write writes parts with steps.)
+// Presents a part of a chunked array as a tile source, so that `append` can evaluate expressions
+// into it. (part_write writes parts with steps.)
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // Divides the bytes of a dense array into units. A transaction that changes a part of the array
-// copies the units from the first to the last element of the part to new space; the others stay where
-// they are, and belong to the generations before as well.
+// copies the units from the first to the last element of the part to new space; the others stay
+// where they are, and belong to the generations before as well.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,9 @@ namespace shale::arrays {
 /// extent can be cut between any two units. The last unit of an array may be shorter.
 inline constexpr std::uint64_t unit_bytes = 2u << 20;
 
-/// The units from the first element of the view to its last one, as a range of the array's bytes; an
-/// empty range for a view without elements. The view is one of a row-major array, with any strides.
+/// The units from the first element of the view to its last one, as a range of the array's bytes;
+/// an empty range for a view without elements. The view is one of a row-major array, with any
+/// strides.
 format::byte_interval touched_units(const layout& view, std::size_t item_bytes,
                                     std::uint64_t array_bytes);
 
@@ -28,8 +29,8 @@ format::byte_interval touched_units(const layout& view, std::size_t item_bytes,
 format::byte_interval cheapest_run(const format::dense_layout& layout, std::uint64_t bytes,
                                    std::size_t count);
 
-/// Whether each extent except the last holds whole units, so that extents can be cut between any two
-/// units, and this machine's pages can map the pieces side by side.
+/// Whether each extent except the last holds whole units, so that extents can be cut between any
+/// two units, and this machine's pages can map the pieces side by side.
 bool can_be_cut(const format::dense_layout& layout) noexcept;
 
 }  // namespace shale::arrays

@@ -62,8 +62,8 @@ struct moved_bytes {
 };
 
 /// Copies ranges of an array's bytes to other extents, in parallel. `places` knows where the ranges
-/// lie now. It compares each segment with its checksum in `sums`, if there are any, before it writes
-/// the segment.
+/// lie now. It compares each segment with its checksum in `sums`, if there are any, before it
+/// writes the segment.
 /// Throws   corrupt naming segment and byte, io
 void copy_dense(const dense_places& places, const std::vector<std::uint64_t>& sums,
                 const std::string& label, std::span<const moved_bytes> moved,

@@ -37,7 +37,8 @@ class compared_segments {
 };
 
 // Identifies the stored bytes of one array while some generation holds them: by their places in a
-// file and by the checksum of their checksums. Generations of an array may share some of its extents.
+// file and by the checksum of their checksums. Generations of an array may share some of its
+// extents.
 struct array_place {
   format::uuid container;  // needed because a new file may get the inode number of a removed one
   format::file_identity file;

@@ -112,8 +112,8 @@ void unit_table::join(piece_map::iterator first) noexcept {
   if (first != pieces_.begin()) join_with_next(std::prev(first));
 }
 
-// Makes one of a piece and the next, if they follow each other in the file, and are both new or both
-// old, and if the alignment of the joined one allows that. Returns whether it did.
+// Makes one of a piece and the next, if they follow each other in the file, and are both new or
+// both old, and if the alignment of the joined one allows that. Returns whether it did.
 bool unit_table::join_with_next(piece_map::iterator first) noexcept {
   const auto next = std::next(first);
   if (next == pieces_.end()) return false;

@@ -1,5 +1,5 @@
-// Says where the bytes of a dense array lie while a transaction changes it, and which of them lie in
-// new space. It is a map, so that each of many scattered writes costs what it touches, and not a
+// Says where the bytes of a dense array lie while a transaction changes it, and which of them lie
+// in new space. It is a map, so that each of many scattered writes costs what it touches, and not a
 // walk through all extents. copied_units.hpp has what units are.
 #pragma once
 

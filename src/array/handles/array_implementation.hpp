@@ -49,8 +49,8 @@ struct array::implementation {
 
   std::string label() const;
 
-  /// Throws   invalid_argument: it has no chunks, or a transaction writes it, or `index` lies outside
-  ///          of its grid
+  /// Throws   invalid_argument: it has no chunks, or a transaction writes it, or `index` lies
+  ///          outside of its grid
   void require_stored_chunks() const;
   void require_in_grid(const dims& index) const;
 

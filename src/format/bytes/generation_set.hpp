@@ -1,5 +1,5 @@
-// A set of generations, as ranges. Whether any of them lies in the life of a range of bytes is asked
-// for each entry of the space map, and there may be as many ranges as readers.
+// A set of generations, as ranges. Whether any of them lies in the life of a range of bytes is
+// asked for each entry of the space map, and there may be as many ranges as readers.
 #pragma once
 
 #include <cstdint>

@@ -32,10 +32,10 @@ bool is_in_grid(const array_record& record, std::uint64_t number);
 /// leaves it as much. Where an extent of `grid` is 0, the capacity is at least 1.
 dims capacity_with_room(const dims& grid);
 
-/// A capacity for `grid` chunks along each axis, of an array that has had `capacity`. It is equal to
-/// `capacity`, except perhaps along the first axis, as long as the other axes have room and the
-/// product is not above chunk_numbers_max. Otherwise room is distributed anew, and each axis that has
-/// no room gets at least twice its old capacity if it can.
+/// A capacity for `grid` chunks along each axis, of an array that has had `capacity`. It is equal
+/// to `capacity`, except perhaps along the first axis, as long as the other axes have room and the
+/// product is not above chunk_numbers_max. Otherwise room is distributed anew, and each axis that
+/// has no room gets at least twice its old capacity if it can.
 dims grown_capacity(const dims& capacity, const dims& grid);
 
 /// Whether chunks have the same numbers in both capacities (numbers.1).

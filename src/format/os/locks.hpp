@@ -31,8 +31,8 @@ inline bool is_pin(const found_lock& lock) noexcept {
          lock.range.last < row_locks;
 }
 
-/// Takes a lock on the byte for the description. Returns false if another description has one in the
-/// way.
+/// Takes a lock on the byte for the description. Returns false if another description has one in
+/// the way.
 /// Throws   io, and as the system's error says: the lock cannot be taken for another reason
 bool try_exclusive(open_file& description, std::uint64_t byte, const std::string& path);
 

@@ -222,8 +222,8 @@ class posix_file final : public open_file {
 
   int descriptor() const noexcept override { return descriptor_; }
 
-  // The handlers of fork close the descriptor in a child. A child that was made without them (clone)
-  // is recognised by its process number.
+  // The handlers of fork close the descriptor in a child. A child that was made without them
+  // (clone) is recognised by its process number.
   bool left_behind_by_fork() const noexcept override {
     return descriptor_ < 0 || (kept_ && opener_ != ::getpid());
   }

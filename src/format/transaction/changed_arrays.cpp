@@ -76,8 +76,8 @@ std::uint64_t bytes_of(const range_set& set) {
   return bytes;
 }
 
-// Compares the extents of two records by the bytes that they take: a new record may keep parts of an
-// old extent, and may have joined extents that follow each other in the file.
+// Compares the extents of two records by the bytes that they take: a new record may keep parts of
+// an old extent, and may have joined extents that follow each other in the file.
 // Throws invalid_argument if the new one names a byte twice, or one that is neither of the old
 // record nor allocated by the transaction; corrupt if the old one named a byte twice.
 space_change space_change_of(const array_record& record, const std::vector<extent>& had,
@@ -329,8 +329,8 @@ cut_chunks changed_arrays::chunks_cut_by(std::string_view name, const dims& shap
 }
 
 // Moves all entries to a new index, with their numbers in the capacity of `layout`. They keep their
-// order (numbers.2). No chunk is touched. An index of a damaged file may hold entries that no reader
-// would accept; moved ones could become those of other chunks.
+// order (numbers.2). No chunk is touched. An index of a damaged file may hold entries that no
+// reader would accept; moved ones could become those of other chunks.
 void changed_arrays::renumber(open_array& array, const chunked_layout& layout) {
   tree moved(tree_kind::chunks, *reader_, {}, space_);
   for (auto at = array.index.seek({}); at.valid(); at.next()) {

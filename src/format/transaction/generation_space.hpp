@@ -32,8 +32,8 @@ class generation_space final : public page_sink {
   /// Bytes of pages and long values written so far.
   std::uint64_t metadata_bytes() const noexcept { return metadata_bytes_; }
 
-  /// `out_of_memory` if memory ran out in the middle of a change. In that case the state contradicts
-  /// itself and must not be committed.
+  /// `out_of_memory` if memory ran out in the middle of a change. In that case the state
+  /// contradicts itself and must not be committed.
   std::optional<errc> broken() const noexcept { return broken_; }
 
   // ---- extents: allocated first, then claimed when something refers to them, or given back ------

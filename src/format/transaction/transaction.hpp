@@ -174,8 +174,8 @@ class transaction {
   /// entry of 0 stored bytes stands for a chunk that is erased.
   /// Cost     O(chunks that are cut). If an axis but the first outgrows the capacity of the grid,
   ///          all entries of the index are written again, but no chunk
-  /// Throws   not_found, invalid_argument (a dense array; a shape that cannot be stored; chunks that
-  ///          are not replaced), corrupt, io
+  /// Throws   not_found, invalid_argument (a dense array; a shape that cannot be stored; chunks
+  ///          that are not replaced), corrupt, io
   void resize(std::string_view name, const dims& shape, std::span<const numbered_chunk> replaced);
 
   // ---- the end ----------------------------------------------------------------------------------

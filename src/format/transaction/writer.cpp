@@ -112,8 +112,8 @@ void writer::publish(const superblock& next) {
     throw *std::move(gone);
   if (auto gone = overwritten()) throw *std::move(gone);
   check_written();
-  // Everything else is durable, so whoever finds the superblock reads the whole generation. The text
-  // is made before, because there may be no memory later.
+  // Everything else is durable, so whoever finds the superblock reads the whole generation. The
+  // text is made before, because there may be no memory later.
   const std::string may_exist = fmt::format(
       "generation {} may exist all the same: open the container anew to see which is the newest",
       next.generation);

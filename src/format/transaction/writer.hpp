@@ -77,8 +77,8 @@ class writer {
   /// Throws   io: the generation is durable, but the file was replaced (its name leads to another)
   void announce_and_release(const superblock& published);
 
-  /// Ends without the steps from commit.3 on: gives back the file's tail, unless somebody has written
-  /// over the file, and releases the writer lock.
+  /// Ends without the steps from commit.3 on: gives back the file's tail, unless somebody has
+  /// written over the file, and releases the writer lock.
   void release() noexcept;
 
   /// Ends without the steps from commit.3 on: makes the container at `other` durable, gives it the

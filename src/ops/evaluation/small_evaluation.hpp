@@ -11,8 +11,8 @@
 //   expression_form.hpp   it has at most 12 operands, 32 nodes and 8 constants; all operands are in
 //                         memory, and nothing is staged but a reduction of all axes
 //   kept_pass.cpp         it needs at most 128 KiB of scratch memory, and states of at most 4 KiB
-//   small_evaluation.cpp  it has elements; the output is writable and lies apart from the inputs; the
-//                         executor has no progress sink, compares no checksums, and is not
+//   small_evaluation.cpp  it has elements; the output is writable and lies apart from the inputs;
+//                         the executor has no progress sink, compares no checksums, and is not
 //                         cancelled
 //
 // Invariants

@@ -109,8 +109,8 @@ struct concat_leaf {
   boxed<parallel::axis_map> map;
 };
 
-/// Says what gives the position along an axis of an indexed leaf's input: an axis of the leaf, or an
-/// index. If both are -1, the position is 0.
+/// Says what gives the position along an axis of an indexed leaf's input: an axis of the leaf, or
+/// an index. If both are -1, the position is 0.
 struct position_of_axis {
   index_t axis = -1;   // of the map's input
   index_t index = -1;  // the number of the index
@@ -251,8 +251,8 @@ node_ref make_cast(const node_ref& input, dtype to);
 /// evaluation computes the input once, however many staged nodes it has (stages.2).
 node_ref make_staged(const node_ref& input);
 
-/// The same, but row-major without gaps: tensor leaves and staged nodes are staged again if they are
-/// not.
+/// The same, but row-major without gaps: tensor leaves and staged nodes are staged again if they
+/// are not.
 node_ref make_contiguous(const node_ref& input);
 node_ref make_reduction(const node_ref& input, reduction kind, const dims& axes, bool keep_axes,
                         double parameter);

@@ -30,7 +30,8 @@ struct positions {
   index_t count;
 };
 
-// The positions from the lowest to the highest one along an input axis, of a view that is not empty.
+// The positions from the lowest to the highest one along an input axis, of a view that is not
+// empty.
 positions touched(const axis_map& map, index_t input_axis) {
   positions result{map.base[input_axis], 1};
   for (index_t axis = 0; axis < map.rank(); ++axis) {
@@ -216,8 +217,8 @@ node_ref with_ones_moved(const node_ref& value, const dims& shape) {
   return make_view(value, map);
 }
 
-// The layout of a leaf in the result of its stage. That is a row-major tensor, so it is known before
-// it is computed.
+// The layout of a leaf in the result of its stage. That is a row-major tensor, so it is known
+// before it is computed.
 layout layout_of(const staged_leaf& leaf) {
   const layout whole = leaf.under ? **leaf.under : layout(leaf.from->shape);
   return leaf.map ? (*leaf.map)->applied_to(whole) : whole;

@@ -1,4 +1,5 @@
-// Generates the elements of a window leaf: sums of products of weights with the windows of an input.
+// Generates the elements of a window leaf: sums of products of weights with the windows of an
+// input.
 #pragma once
 
 #include <memory>

@@ -16,8 +16,8 @@
 
 namespace shale::ops {
 
-/// The matrices of the last two axes of a tensor of rank 2 or more. They are numbered row-major over
-/// the axes in front.
+/// The matrices of the last two axes of a tensor of rank 2 or more. They are numbered row-major
+/// over the axes in front.
 class matrix_batch {
  public:
   explicit matrix_batch(const tensor& matrices);

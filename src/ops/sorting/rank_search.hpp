@@ -1,4 +1,5 @@
-// Finds elements by their rank among elements that do not fit in memory, in passes over all of them.
+// Finds elements by their rank among elements that do not fit in memory, in passes over all of
+// them.
 //
 // Invariants
 //   search.1  a pass counts elements by the next bits of their keys, among those that have all
@@ -29,15 +30,16 @@ struct searched_ranks {
 /// The elements with the given ranks among `count` elements, counted from 0. `for_each_part` goes
 /// over all elements once in each call. At most `gathered_max` keys are held.
 /// Cost     one pass for types of at most 2 bytes, and two for others, unless very many elements
-///          share their leading 16 bits with a wanted one. Then more bits are counted: at most seven
-///          passes. Each thread holds 512 KiB of counts, and in such passes up to eight times that
+///          share their leading 16 bits with a wanted one. Then more bits are counted: at most
+///          seven passes. Each thread holds 512 KiB of counts, and in such passes up to eight times
+///          that
 /// Throws   std::bad_alloc, cancelled, io (the elements change between passes), exceptions of
 ///          `for_each_part`
 searched_ranks search_ranks(dtype type, index_t count, const std::vector<index_t>& ranks,
                             index_t gathered_max, const part_loop& for_each_part, executor& on);
 
-/// Finds the equal element number `number`, counted from 0, among the elements of `part`, and copies
-/// it to `to`. `element` says to which elements it is equal, in the order of sorting.hpp.
+/// Finds the equal element number `number`, counted from 0, among the elements of `part`, and
+/// copies it to `to`. `element` says to which elements it is equal, in the order of sorting.hpp.
 /// Returns  its index; if there are only n < `number` + 1 such elements, -1 - n
 index_t find_equal(const tensor& part, const tensor& element, index_t number, std::byte* to);
 

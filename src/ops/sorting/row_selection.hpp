@@ -17,11 +17,12 @@
 
 namespace shale::ops {
 
-/// Finds the first k elements, in order, of rows that come part by part, and their indices. Each row
-/// of `from` is a part of a longer row, whose number is `result_rows[r]`, or r if `result_rows` is
-/// empty. The part begins at the index `first` of the longer row. `values` and `indices` have k
-/// columns and a row for each longer one: the best min(k, first) elements of the parts before, which
-/// this function replaces by the best ones with this part. Descending: the largest come first.
+/// Finds the first k elements, in order, of rows that come part by part, and their indices. Each
+/// row of `from` is a part of a longer row, whose number is `result_rows[r]`, or r if `result_rows`
+/// is empty. The part begins at the index `first` of the longer row. `values` and `indices` have k
+/// columns and a row for each longer one: the best min(k, first) elements of the parts before,
+/// which this function replaces by the best ones with this part. Descending: the largest come
+/// first.
 /// Throws   std::bad_alloc, cancelled, io (`from` has lost bytes)
 void select_first(const tensor& from, const std::vector<index_t>& result_rows, index_t first,
                   index_t k, bool descends, const tensor& values, const tensor& indices,

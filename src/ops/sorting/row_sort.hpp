@@ -4,8 +4,8 @@
 //   sort.1  a row's result depends on its elements alone: pieces of it that threads sort are merged
 //           into the one sorted sequence of keys, or of pairs of a key and an index
 //   sort.2  pairs differ in their indices, so their order is stable whatever sorts them
-//   sort.3  keys lose the payloads of NaN and the signs of zeros; these are stored again in the order
-//           of the operand, which is the stable one
+//   sort.3  keys lose the payloads of NaN and the signs of zeros; these are stored again in the
+//           order of the operand, which is the stable one
 //   sort.4  an operand that changes between two passes over a row is refused: NaNs and zeros are
 //           stored only where the sorted row has such elements, and as many as were counted
 #pragma once

@@ -34,8 +34,9 @@ std::vector<loop_operand> checked(std::span<const apply_operand> operands) {
   return result;
 }
 
-// An output with lanes of length 0 has the extents of the other operands along the other axes, as an
-// output with longer lanes has. Once its lanes are replaced, the pass does not see whether it does.
+// An output with lanes of length 0 has the extents of the other operands along the other axes, as
+// an output with longer lanes has. Once its lanes are replaced, the pass does not see whether it
+// does.
 void require_empty_outputs(std::span<const loop_operand> operands, index_t rank, index_t along) {
   const auto is_empty = [&](const tensor& values) {
     const index_t own = along - (rank - values.rank());

@@ -45,8 +45,8 @@ bool can_be_copied(const loop_operand& operand) {
 //   large mapped operand is visited against its storage order, this is the way (`in memory`).
 //
 //   Otherwise all large mapped operands are copied (`by copies`), also those that lie along the
-//   order. If units are fixed (way.1), they stay, and several units are one load. If not, units take
-//   the shape that suits the copies, and each is a load.
+//   order. If units are fixed (way.1), they stay, and several units are one load. If not, units
+//   take the shape that suits the copies, and each is a load.
 //
 // Copies are limited to half of the budget, because windows and temporaries need the other half.
 class choice {

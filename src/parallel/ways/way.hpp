@@ -6,8 +6,8 @@
 //   by tiles             an operand is a tile source or a sink: units follow its grid, or several
 //                        of its tiles, and each unit gathers its elements
 //   by copies            a large mapped operand is visited against its storage order: all large
-//                        ones are copied from the file to memory, and back, by loads of a shape that
-//                        suits them
+//                        ones are copied from the file to memory, and back, by loads of a shape
+//                        that suits them
 //   by tiles and copies  both a tile source or sink and a large mapped operand, in any storage
 //                        order: units follow the grid, or several tiles of it, and the mapped
 //                        operand is copied load by load

@@ -1,5 +1,5 @@
-// Remembers the handlers of SIGBUS that were installed before the guard's, and passes them the faults
-// that are not the guard's (guard.4 in fault_guard.hpp).
+// Remembers the handlers of SIGBUS that were installed before the guard's, and passes them the
+// faults that are not the guard's (guard.4 in fault_guard.hpp).
 #pragma once
 
 #include <signal.h>
@@ -14,8 +14,8 @@ using signal_handler = void (*)(int number, siginfo_t* about, void* context);
 void install_in_front(signal_handler ours) noexcept;
 
 /// Calls the handler that was installed before ours. Without one, the process ends by the signal as
-/// it would have without this library. Called by our handler only, with its arguments; takes no lock
-/// and allocates nothing (guard.1).
+/// it would have without this library. Called by our handler only, with its arguments; takes no
+/// lock and allocates nothing (guard.1).
 void pass_on(int number, siginfo_t* about, void* context) noexcept;
 
 }  // namespace shale::detail

@@ -1,5 +1,5 @@
-// The handler of the signal and what it reads are in this file and in earlier_handlers.cpp alone, so
-// that a reader can check that all of it may run inside a signal handler.
+// The handler of the signal and what it reads are in this file and in earlier_handlers.cpp alone,
+// so that a reader can check that all of it may run inside a signal handler.
 #include "storage/faults/fault_guard.hpp"
 
 #include <pthread.h>

@@ -58,8 +58,8 @@ struct mapped_piece {
 ///          time; `unmap` and `let_go_in_child` while no other call runs; others at any time
 class mapped_parts {
  public:
-  /// Reserves addresses for `capacity_bytes` from the byte `first_offset` of the file on. Lost bytes
-  /// set `mark`.
+  /// Reserves addresses for `capacity_bytes` from the byte `first_offset` of the file on. Lost
+  /// bytes set `mark`.
   /// Throws   out_of_memory
   /// Lifetime refers to `source` and `mark`
   mapped_parts(const mapping_source& source, fault_mark& mark, std::uint64_t first_offset,

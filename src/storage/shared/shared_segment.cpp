@@ -320,8 +320,8 @@ void leave_segment(open_segment& segment, const std::string& path, bool is_creat
   const int locks = segment.locks.get();
   const bool may_remove = (segment.lifetime == shared_lifetime::creator && is_creator) ||
                           segment.lifetime == shared_lifetime::counted;
-  // Locking the gate exclusively needs a description that may write. A user who may only read leaves
-  // the name behind, and the next caller finds it dead.
+  // Locking the gate exclusively needs a description that may write. A user who may only read
+  // leaves the name behind, and the next caller finds it dead.
   const bool gated = may_remove && lock_in_time(locks, lock_byte::gate, F_WRLCK);
   // The locks are released inside the gate, so that of two processes that leave together the second
   // one sees that the first has left. Each lock is released explicitly, because a forked child may

@@ -283,8 +283,8 @@ TYPED_TEST(Elementary, HaveTheSameBitsForAvx2AndAvx512) {
   }
 }
 
-/// Every 65521st float32, and the neighbours of arguments at which a function of float32 changes its
-/// interval or its method: powers of two, multiples of pi / 2 and of ln 2 / 2, and limits.
+/// Every 65521st float32, and the neighbours of arguments at which a function of float32 changes
+/// its interval or its method: powers of two, multiples of pi / 2 and of ln 2 / 2, and limits.
 std::vector<float> turning_points() {
   std::vector<double> centres = {89, 104, 88.7228, 9.3, 1.0 / 3, 0x1p-126};
   for (int exponent = -30; exponent <= 40; ++exponent)

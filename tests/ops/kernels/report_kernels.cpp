@@ -1,6 +1,6 @@
 // Prints, in four lines, what this process chose: the instruction set and whether SHALE_ISA was
-// refused; the BLAS, or "refused" if OPENBLAS_CORETYPE is; the value of OPENBLAS_CORETYPE; and how a
-// product ends. It is a program of its own, because a process chooses only once.
+// refused; the BLAS, or "refused" if OPENBLAS_CORETYPE is; the value of OPENBLAS_CORETYPE; and how
+// a product ends. It is a program of its own, because a process chooses only once.
 #include <cstdio>
 #include <cstdlib>
 #include <string>

@@ -1,5 +1,5 @@
-// Tests that the kernels of sums over windows give the same bits for every instruction set, and those
-// of a loop over taps and sums.
+// Tests that the kernels of sums over windows give the same bits for every instruction set, and
+// those of a loop over taps and sums.
 #include <gtest/gtest.h>
 
 #include <complex>

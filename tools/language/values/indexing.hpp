@@ -7,8 +7,8 @@
 
 namespace shale::tools {
 
-/// `object[entries…]`. An array takes integers, slices, `...`, None, arrays and lists of integers or
-/// of bools; a tuple takes one integer. Masks are evaluated at once.
+/// `object[entries…]`. An array takes integers, slices, `...`, None, arrays and lists of integers
+/// or of bools; a tuple takes one integer. Masks are evaluated at once.
 /// Throws   invalid_argument: an object without elements, a list that is no array, what
 ///          `expr::index` throws
 value index_value(const value& object, const std::vector<value>& entries);

@@ -131,8 +131,8 @@ void array_changes::discard(const written_array& made) noexcept {
 void array_changes::erase(std::string_view name) {
   owner_.written().require_shape_at_rest(name);
   // The catalog comes first: it alone can fail. If it fails half-way, the transaction refuses every
-  // other use of its space, and the mapping stays. Otherwise the array's space is free from here on,
-  // but nothing else gets it before the mapping is detached, because that needs the state lock.
+  // other use of its space, and the mapping stays. Otherwise the array's space is free from here
+  // on, but nothing else gets it before the mapping is detached, because that needs the state lock.
   if (!owner_.inner()->erase(name)) throw_no_array(owner_, name);
   if (const auto known = owner_.written().find(name)) {
     known->removed = true;

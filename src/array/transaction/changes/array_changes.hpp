@@ -35,9 +35,9 @@ class array_changes {
   ///          the shape)
   void remove(std::string_view name);
 
-  /// Removes an array that `create` made and that could not be filled, under its present name. If it
-  /// was removed already, its name may be another array's: this does nothing then. If it cannot be
-  /// removed, `commit` refuses.
+  /// Removes an array that `create` made and that could not be filled, under its present name. If
+  /// it was removed already, its name may be another array's: this does nothing then. If it cannot
+  /// be removed, `commit` refuses.
   void discard(const written_array& made) noexcept;
 
   /// Throws   as `remove`; invalid_argument also for the new name, already_exists

@@ -1,4 +1,5 @@
-// Sets and removes attributes of arrays, of levels of names, and of the container, in a transaction.
+// Sets and removes attributes of arrays, of levels of names, and of the container, in a
+// transaction.
 #pragma once
 
 #include <optional>
@@ -12,8 +13,8 @@ namespace shale::arrays {
 
 /// Threads  any; calls that change the catalog take turns
 /// Throws   invalid_argument (the transaction has ended), not_found (the array, or the attribute to
-///          remove), already_exists (an array of an older file has the name that is reserved for the
-///          attributes of the level)
+///          remove), already_exists (an array of an older file has the name that is reserved for
+///          the attributes of the level)
 class attribute_changes {
  public:
   explicit attribute_changes(shared_transaction& owner) noexcept : owner_(owner) {}

@@ -1,9 +1,9 @@
 // Gives a dense array another shape inside a transaction.
 //
 // If only the first axis changes, the bytes of the shorter shape are the beginning of those of the
-// longer one. The units before the end of the shorter one stay where they are. The unit that it ends
-// in is copied to new space, together with the space for what is new, which reads as zeros. Any other
-// change copies the whole array.
+// longer one. The units before the end of the shorter one stay where they are. The unit that it
+// ends in is copied to new space, together with the space for what is new, which reads as zeros.
+// Any other change copies the whole array.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace shale::arrays {
 
-/// A call that writes bytes of a dense array, or maps them for that, while it lives. The array keeps
-/// its shape.
+/// A call that writes bytes of a dense array, or maps them for that, while it lives. The array
+/// keeps its shape.
 class [[nodiscard]] dense_writer {
  public:
   /// What an append writes is given up if the append fails; other writes are not.

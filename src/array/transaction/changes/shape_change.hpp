@@ -1,5 +1,5 @@
-// Changes the shape of an array inside a transaction. dense_resize.hpp has what happens to the bytes
-// of a dense array.
+// Changes the shape of an array inside a transaction. dense_resize.hpp has what happens to the
+// bytes of a dense array.
 //
 // Chunks that lie outside of the new shape are erased. Chunks that it cuts through are stored again
 // in new space, with the fill value beyond the new shape: otherwise their old elements would come
@@ -8,8 +8,8 @@
 //
 // Invariants
 //   change.7  while a shape changes, no handle to the old shape stores a chunk, and no other call
-//             changes the array's shape or name. A change that fails leaves the old shape and the old
-//             elements, or a transaction that refuses to commit
+//             changes the array's shape or name. A change that fails leaves the old shape and the
+//             old elements, or a transaction that refuses to commit
 #pragma once
 
 #include <memory>
@@ -40,21 +40,21 @@ class shape_change {
 
   /// Gives the array a shape. Handles to its other shapes write nothing from now on, and read until
   /// this object ends.
-  /// Throws   invalid_argument (the shape), corrupt, out_of_space, io, cancelled, busy (another call
-  ///          writes a dense array): then the array has the shape and the elements that it had, or
-  ///          the transaction refuses to commit
+  /// Throws   invalid_argument (the shape), corrupt, out_of_space, io, cancelled, busy (another
+  ///          call writes a dense array): then the array has the shape and the elements that it
+  ///          had, or the transaction refuses to commit
   std::shared_ptr<written_array> set(const dims& shape);
 
-  /// The same, until `keep` or `undo`: an array in the new shape, whose new part can be written. All
-  /// calls see that array, but of a dense one the catalog keeps the old record.
+  /// The same, until `keep` or `undo`: an array in the new shape, whose new part can be written.
+  /// All calls see that array, but of a dense one the catalog keeps the old record.
   std::shared_ptr<written_array> begin(const dims& shape);
 
   /// Keeps the new shape.
   /// Throws   as `set`; then `undo` is still possible
   void keep();
 
-  /// Gives the array its old shape back. A dense array is as if nothing had happened, and nothing is
-  /// copied, unless other calls have written or mapped the new one: then it is cut off.
+  /// Gives the array its old shape back. A dense array is as if nothing had happened, and nothing
+  /// is copied, unless other calls have written or mapped the new one: then it is cut off.
   /// Throws   as `set`: then the transaction must refuse to commit
   void undo();
 

@@ -1,7 +1,7 @@
 // Lets threads share one transaction. The transaction handle, its writable arrays and their tile
-// sources all refer to one object of this class. It holds what the parts of a transaction share, and
-// gives out the elements of arrays. The parts make the changes: array_changes, attribute_changes,
-// shape_change and unit_copies, and transaction_end ends it.
+// sources all refer to one object of this class. It holds what the parts of a transaction share,
+// and gives out the elements of arrays. The parts make the changes: array_changes,
+// attribute_changes, shape_change and unit_copies, and transaction_end ends it.
 //
 // Invariants
 //   change.1  one thread at a time uses the format's transaction (the lock `state`), except that

@@ -3,12 +3,12 @@
 //
 // Invariants
 //   change.6  a call from inside a write (a progress sink, a tile source) never waits for that
-//             write: commit throws, and abort only asks for the end, which the write then completes.
-//             So a thread that waits for writes lets go of the lock `changes`: a call from inside
-//             one of them takes it, and finds that the transaction has ended. Of commit and
-//             replace_by only one gets that far, because they close the gate of writes under the
-//             lock. abort may overtake it: it asks for the end first, and the other finds that when
-//             it has the lock again
+//             write: commit throws, and abort only asks for the end, which the write then
+//             completes. So a thread that waits for writes lets go of the lock `changes`: a call
+//             from inside one of them takes it, and finds that the transaction has ended. Of commit
+//             and replace_by only one gets that far, because they close the gate of writes under
+//             the lock. abort may overtake it: it asks for the end first, and the other finds that
+//             when it has the lock again
 #pragma once
 
 #include <cstdint>

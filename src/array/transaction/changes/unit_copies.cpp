@@ -23,8 +23,8 @@ void unit_copies::require(const byte_interval& units) {
   }
 }
 
-// Allocates space for the units that nobody has copied, and marks them as in work. Returns nothing if
-// there are none.
+// Allocates space for the units that nobody has copied, and marks them as in work. Returns nothing
+// if there are none.
 std::vector<moved_bytes> unit_copies::claim(const byte_interval& units) {
   auto state = owner_.locks().state();
   for (;;) {
@@ -105,8 +105,8 @@ void unit_copies::copy(const dense_places& places, const std::string& label,
       in.descriptor(), executor::current());
 }
 
-// No lock is held while the units are copied (change.5). Everything else that is done here costs what
-// the units cost, however many extents the array has.
+// No lock is held while the units are copied (change.5). Everything else that is done here costs
+// what the units cost, however many extents the array has.
 void unit_copies::fill(const std::vector<moved_bytes>& moved) {
   const byte_interval range{moved.front().range.first, moved.back().range.end};
   auto state = owner_.locks().state();

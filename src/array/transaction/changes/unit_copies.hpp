@@ -5,7 +5,7 @@
 //   update.1  no byte of the base generation is written: bytes are mapped for writing only if their
 //            units are copied
 //   update.2  a unit is copied once, however many threads are about to write it; the others wait
-//   update.3  a unit is compared with its checksums before it is copied, so no damage gets fresh ones
+//   update.3  a unit is compared with its checksums before it is copied: damage gets no fresh ones
 #pragma once
 
 #include <cstddef>

@@ -13,8 +13,8 @@ class base_generation {
  public:
   explicit base_generation(format::generation_view base) : view_(std::move(base)) {}
 
-  /// Nothing after `let_go`. The caller holds the transaction's state lock, or is inside an operation
-  /// whose end the transaction awaits before it lets go.
+  /// Nothing after `let_go`. The caller holds the transaction's state lock, or is inside an
+  /// operation whose end the transaction awaits before it lets go.
   const std::optional<format::generation_view>& view() const noexcept { return view_; }
 
   /// Ends the pin. The caller holds the transaction's state lock.

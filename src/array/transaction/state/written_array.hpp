@@ -18,8 +18,9 @@
 
 namespace shale::arrays {
 
-/// What a transaction's mapping keeps alive: the open file that it was made from, which all mappings
-/// and transactions of the container share, and, after the commit, a pin on the generation.
+/// What a transaction's mapping keeps alive: the open file that it was made from, which all
+/// mappings and transactions of the container share, and, after the commit, a pin on the
+/// generation.
 struct kept_by_mapping {
   std::shared_ptr<const void> file;
   std::optional<format::generation_view> pin;

@@ -18,7 +18,8 @@
 
 namespace shale::arrays {
 
-/// Threads  the caller holds the transaction's state lock, or the transaction has ended its operations
+/// Threads  the caller holds the transaction's state lock, or the transaction has ended its
+///          operations
 class written_arrays {
  public:
   /// Null if the transaction has not created or updated an array of that name.
@@ -31,8 +32,8 @@ class written_arrays {
   /// Puts an array in the place of another one, which has that name here.
   void replace(std::string_view name, const std::shared_ptr<written_array>& array) noexcept;
 
-  /// Gives an array its new name, if it is here. `key` and `name` are two copies of the new name: so
-  /// nothing can fail.
+  /// Gives an array its new name, if it is here. `key` and `name` are two copies of the new name:
+  /// so nothing can fail.
   void rename(std::string_view from, std::string key, std::string name) noexcept;
 
   /// Does nothing if there is none of that name.

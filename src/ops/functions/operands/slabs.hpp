@@ -1,5 +1,5 @@
-// Slabs: parts of an index space that follow one another in row-major order. Functions that evaluate
-// at once work through operands larger than memory slab by slab.
+// Slabs: parts of an index space that follow one another in row-major order. Functions that
+// evaluate at once work through operands larger than memory slab by slab.
 #pragma once
 
 #include <algorithm>

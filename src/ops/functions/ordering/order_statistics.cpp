@@ -120,7 +120,8 @@ class ranked_lanes {
   const dims& result() const noexcept { return result_; }
   index_t length() const noexcept { return length_; }
 
-  /// The elements with the given ranks of each lane. Operands that do not fit are read slab by slab.
+  /// The elements with the given ranks of each lane. Operands that do not fit are read slab by
+  /// slab.
   /// Shape    [number of lanes, number of ranks]; the dtype of the operand
   tensor elements(const std::vector<index_t>& ranks, executor& on) const {
     if (fits(on))
@@ -166,8 +167,8 @@ class ranked_lanes {
     return lanes_.size() <= slab_elements(lanes_.dtype(), on) || lies_in_memory(lanes_);
   }
 
-  // Calls `rows(part)` for slabs of whole lanes, or `lane(whole)` for each lane that is longer than a
-  // slab, in row-major order.
+  // Calls `rows(part)` for slabs of whole lanes, or `lane(whole)` for each lane that is longer than
+  // a slab, in row-major order.
   template <class Rows, class Lane>
   void for_each_slab_or_lane(const executor& on, const Rows& rows, const Lane& lane) const {
     const expr ready = with_computed_stages(lanes_);

@@ -25,8 +25,8 @@ const scanner* find_scanner(scan kind, dtype type) noexcept;
 /// The kernels that draw from a distribution in a dtype that random_draw.hpp lists for it.
 const random_kernel& find_random_kernel(distribution kind, dtype type) noexcept;
 
-/// The kernel of the sums of `correlate` in a dtype; null if there is none. float16 and bfloat16 have
-/// none: they are computed in float32.
+/// The kernel of the sums of `correlate` in a dtype; null if there is none. float16 and bfloat16
+/// have none: they are computed in float32.
 window_kernel find_window_kernel(dtype type) noexcept;
 
 /// Instruction sets that kernels are built for.

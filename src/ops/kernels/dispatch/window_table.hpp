@@ -1,6 +1,6 @@
-// Defines the table of the kernels of `correlate` and `convolve` for one instruction set. Its family
-// obeys the rules of table.hpp. It is a table of its own, because its kernels take no operands of a
-// plan: no tape calls them.
+// Defines the table of the kernels of `correlate` and `convolve` for one instruction set. Its
+// family obeys the rules of table.hpp. It is a table of its own, because its kernels take no
+// operands of a plan: no tape calls them.
 #pragma once
 
 #include "ops/kernels/dispatch/table.hpp"

@@ -2,9 +2,9 @@
 // (docs/numerics.md).
 //
 // Units with wide vectors call SLEEF, whose `finz` functions give the same bits for AVX2 and
-// AVX-512; exp, log, sin, cos and tanh of float32 are in float_functions.hpp. The baseline calls the C
-// library. If the C library's function is not within 1 ulp, the baseline calls the function of the
-// next wider type and rounds. Functions that wide units leave out are the baseline's.
+// AVX-512; exp, log, sin, cos and tanh of float32 are in float_functions.hpp. The baseline calls
+// the C library. If the C library's function is not within 1 ulp, the baseline calls the function
+// of the next wider type and rounds. Functions that wide units leave out are the baseline's.
 #include <math.h>
 
 #include <type_traits>

@@ -278,8 +278,8 @@ inline float_vector sine_or_cosine(float_vector x, Others others) {
 
 // Intervals of |x|: from 0 to 1/8, and then the two halves of each power of two, up to 16. Each has
 // a column with its centre, with tanh(centre), and with the coefficients of a polynomial p. Then
-// tanh(x) = tanh(centre) + r p(r) with r = |x| - centre; it is x + x p(x) in the first interval. The
-// centres were chosen so that tanh(centre) is a float32 within 1/40 of its last place.
+// tanh(x) = tanh(centre) + r p(r) with r = |x| - centre; it is x + x p(x) in the first interval.
+// The centres were chosen so that tanh(centre) is a float32 within 1/40 of its last place.
 alignas(64) inline constexpr float tanh_table[9][16] = {
     {0, 0x1.3febc8p-3f, 0x1.bffda6p-3f, 0x1.400624p-2f, 0x1.c0023cp-2f, 0x1.400dfap-1f,
      0x1.c0129cp-1f, 0x1.3fed1ep0f, 0x1.bff09ap0f, 0x1.3ff6bcp1f, 0x1.c01338p1f, 0x1.3ffc3cp2f,

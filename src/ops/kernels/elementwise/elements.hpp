@@ -3,7 +3,8 @@
 //
 // Units built for different instruction sets include this file. So everything is in an anonymous
 // namespace (isa.1 in dispatch/table.hpp), and neither shale's inline functions nor the standard
-// library's are used. The rules of conversion are those of shale/convert.hpp; tests compare the two.
+// library's are used. The rules of conversion are those of shale/convert.hpp; tests compare the
+// two.
 #pragma once
 
 #include <cstddef>

@@ -158,10 +158,10 @@ struct stacked_rows {
 //   static void begin(Columns&, index_t count);
 //   static void rows(Columns&, const stacked_rows<Value, height>&, column_range, index_t before);
 //   static State column(const Columns&, index_t index, index_t rows);
-// If its member `folds_two_runs` is true, then `run_two(State&, const Value*)` folds two whole runs,
-// one after the other in memory, to the bits of two calls of `run`. If it has a member
-// `reads_positions`, then `run` and `column` have one more parameter, the run_positions of the run or
-// of the column's rows.
+// If its member `folds_two_runs` is true, then `run_two(State&, const Value*)` folds two whole
+// runs, one after the other in memory, to the bits of two calls of `run`. If it has a member
+// `reads_positions`, then `run` and `column` have one more parameter, the run_positions of the run
+// or of the column's rows.
 
 template <class Fold>
 inline constexpr bool reads_positions = requires {

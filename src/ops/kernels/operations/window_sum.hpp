@@ -14,11 +14,11 @@ struct window_row {
   const std::byte* weights;
 };
 
-/// Adds to each of `count` sums the products of `taps` weights with the inputs from its position on:
-/// for every row, for every t: sums[i] += weights[t] * input[i + t]. Each sum takes its products in
-/// this order, and each product and sum is rounded to the dtype (no fused operations), so all
-/// instruction sets give the same bits. Integers wrap; for bool, the product is "and" and the sum
-/// "or". Sums share no byte with the rows.
+/// Adds to each of `count` sums the products of `taps` weights with the inputs from its position
+/// on: for every row, for every t: sums[i] += weights[t] * input[i + t]. Each sum takes its
+/// products in this order, and each product and sum is rounded to the dtype (no fused operations),
+/// so all instruction sets give the same bits. Integers wrap; for bool, the product is "and" and
+/// the sum "or". Sums share no byte with the rows.
 using window_kernel = void (*)(std::byte* sums, const window_row* rows, index_t row_count,
                                index_t taps, index_t count);
 

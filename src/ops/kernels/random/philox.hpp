@@ -1,5 +1,5 @@
-// Encrypts counters with Philox4x32-10, many of them side by side in vector lanes. What counters and
-// words mean is said in random.cpp.
+// Encrypts counters with Philox4x32-10, many of them side by side in vector lanes. What counters
+// and words mean is said in random.cpp.
 #pragma once
 
 #if defined(__x86_64__)

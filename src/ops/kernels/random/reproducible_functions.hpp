@@ -1,6 +1,6 @@
 // The elementary functions that turn words into numbers. They use only operations that IEEE 754 or
-// C++ define to the last bit, in a fixed order, so all instruction sets give the same bits (random.1
-// in random.cpp).
+// C++ define to the last bit, in a fixed order, so all instruction sets give the same bits
+// (random.1 in random.cpp).
 //
 // Each exists for float and double. They are series that converge quickly on the short range that
 // is left after the exponent, or the quadrant, was taken out.

@@ -23,8 +23,8 @@ inline constexpr index_t run_elements = 2048;
 /// accumulators stay in the caches.
 inline constexpr index_t tile_columns = 1024;
 
-/// The rows that `rows` folds at once, except the last ones of a block. A fold may compute something
-/// else for a stack than for its rows one by one.
+/// The rows that `rows` folds at once, except the last ones of a block. A fold may compute
+/// something else for a stack than for its rows one by one.
 inline constexpr index_t stack_rows = 4;
 
 /// The most bytes of the accumulators of a tile of columns.

@@ -11,8 +11,8 @@
 
 namespace shale::detail {
 
-/// Gives back what the cache has too much of, before its thread takes a block for `wanted`: this may
-/// free the memory that it needs.
+/// Gives back what the cache has too much of, before its thread takes a block for `wanted`: this
+/// may free the memory that it needs.
 void give_surplus_back(thread_cache& cache, const block_request& wanted,
                        const shared_heaps::hold& heaps) noexcept;
 
