@@ -70,6 +70,7 @@ THROUGH = {
     },
     "src/format/space": {
         "space_record": ("tests/format/space_test.cpp", "every entry of the map"),
+        "unused_section": ("tests/format/space_test.cpp", "space that transactions take and release"),
     },
     "src/format/transaction": {
         "changed_arrays": ("tests/format/container_file_test.cpp", "changes of every kind"),

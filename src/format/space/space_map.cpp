@@ -26,46 +26,26 @@ constexpr int fitting_rounds = 6;
               {fmt::format("bytes {} to {}: {}", first, end, problem)});
 }
 
+// The end of the base generation's file.
+std::uint64_t checked_end(std::uint64_t end_of_file) {
+  if (end_of_file % chunk_alignment != 0)
+    throw error(errc::corrupt, "the space map is damaged",
+                {fmt::format("it cannot end with the file, at byte {}", end_of_file)});
+  return end_of_file;
+}
+
 }  // namespace
 
 space_map::space_map(tree& map_tree, std::uint64_t generation, std::uint64_t end_of_file,
                      generation_set protected_generations)
     : map_tree_(&map_tree),
       generation_(generation),
-      end_(end_of_file),
-      protected_(std::move(protected_generations)) {
-  if (end_of_file % chunk_alignment != 0)
-    throw error(errc::corrupt, "the space map is damaged",
-                {fmt::format("it cannot end with the file, at byte {}", end_of_file)});
-  std::uint64_t previous_end = 0;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> unchanged;
-  for (auto cursor = map_tree.seek(space_key(space_section::unused, 0)); cursor.valid();
-       cursor.next()) {
-    const auto record = decode_space_record(cursor.key(), cursor.short_value(), end_of_file);
-    if (!record || record->offset < previous_end)
-      throw error(errc::corrupt, "the space map is damaged",
-                  {fmt::format("an entry after byte {} is not possible", previous_end)});
-    const std::uint64_t end = record->offset + record->entry.bytes;
-    previous_end = end;
-    if (record->entry.is_free()) unchanged.emplace_back(record->offset, end);
-    if (!record->entry.is_free() &&
-        protected_.overlaps(record->entry.born, record->entry.freed)) {  // space.2
-      freed_.emplace(record->offset, record->entry);
-    } else {
-      free_.add(record->offset, end);
-      touched_.insert(record->offset);  // it may have been joined to the one before
-    }
-  }
-  touched_.merge(free_.take_touched());
-  for (const auto& [first, end] : unchanged) {
-    const auto range = free_.ranges().find(first);
-    if (range != free_.ranges().end() && range->second == end) touched_.erase(first);
-  }
-}
+      end_(checked_end(end_of_file)),
+      unused_(map_tree, end_of_file, std::move(protected_generations)) {}
 
 // Takes new space at the end of the file. Free space that ends there becomes part of it.
 extent space_map::grow(std::uint64_t bytes, std::uint64_t alignment) {
-  return grow_from(free_.beginning_of(end_).value_or(end_), bytes, alignment);
+  return grow_from(unused_.free().beginning_of(end_).value_or(end_), bytes, alignment);
 }
 
 // Takes new space from `tail` on, behind which the file has only free space. The end of the file
@@ -76,8 +56,8 @@ extent space_map::grow_from(std::uint64_t tail, std::uint64_t bytes, std::uint64
     throw error(errc::out_of_space, "the container would be too large",
                 {fmt::format("{} bytes from byte {} on, at most {} are possible", bytes, first,
                              file_bytes_max)});
-  if (first < end_) free_.take(first, end_);
-  else free_.add(end_, first);
+  if (first < end_) unused_.free().take(first, end_);
+  else unused_.free().add(end_, first);
   end_ = first + bytes;
   fresh_.unite(first, end_);
   return {first, bytes};
@@ -85,9 +65,9 @@ extent space_map::grow_from(std::uint64_t tail, std::uint64_t bytes, std::uint64
 
 // Takes free space, or grows the file. The caller enters the space in `allocated_`.
 extent space_map::take(std::uint64_t space, std::uint64_t alignment) {
-  const auto first = free_.find(space, alignment);
+  const auto first = unused_.free().find(space, alignment);
   if (!first) return grow(space, alignment);
-  free_.take(*first, *first + space);
+  unused_.free().take(*first, *first + space);
   fresh_.unite(*first, *first + space);
   return {*first, space};
 }
@@ -108,19 +88,19 @@ extent space_map::allocate_chunk(std::uint64_t stored_bytes) {
   if (chunks_end_ - chunks_at_ < space) {
     const std::uint64_t missing = page_space(space - (chunks_end_ - chunks_at_));
     const std::uint64_t pages = page_space(space);
-    if (!free_.find(pages, page_bytes) && chunks_end_ == end_ && chunks_at_ != 0 &&
+    if (!unused_.free().find(pages, page_bytes) && chunks_end_ == end_ && chunks_at_ != 0 &&
         end_ <= file_bytes_max - missing) {
       end_ += missing;
       chunks_end_ = end_;
       fresh_.unite(end_ - missing, end_);
     } else {
       close_chunks();
-      if (const auto first = free_.find(pages, page_bytes)) {
-        const auto range = std::prev(free_.ranges().upper_bound(*first));
+      if (const auto first = unused_.free().find(pages, page_bytes)) {
+        const auto range = std::prev(unused_.free().ranges().upper_bound(*first));
         const std::uint64_t most = *first + std::max(pages, stretch_bytes_max);
         chunks_at_ = *first;
         chunks_end_ = std::min(range->second / page_bytes * page_bytes, most);
-        free_.take(chunks_at_, chunks_end_);
+        unused_.free().take(chunks_at_, chunks_end_);
         fresh_.unite(chunks_at_, chunks_end_);
       } else {
         const extent fresh = grow(pages, page_bytes);
@@ -136,7 +116,7 @@ extent space_map::allocate_chunk(std::uint64_t stored_bytes) {
 }
 
 void space_map::close_chunks() {
-  free_.add(chunks_at_, chunks_end_);
+  unused_.free().add(chunks_at_, chunks_end_);
   chunks_at_ = chunks_end_ = 0;
 }
 
@@ -147,14 +127,14 @@ std::vector<std::uint64_t> space_map::allocate_pages(std::size_t count) {
     for (; first < end; first += page_bytes) pages.push_back(first);
   };
   std::uint64_t missing = count * page_bytes;
-  const bool together = free_.find(missing, page_bytes).has_value();
+  const bool together = unused_.free().find(missing, page_bytes).has_value();
   // One contiguous run is best for the map and for reading. If no run is long enough, pieces are
   // used, but only if the free space is much larger than the request: else the file grows.
-  if (!together && free_.page_total() >= 4 * missing) {
+  if (!together && unused_.free().page_total() >= 4 * missing) {
     while (missing > 0) {
-      const auto [first, end] = *free_.largest();
+      const auto [first, end] = *unused_.free().largest();
       const std::uint64_t stop = std::min(end, first + missing);
-      free_.take(first, stop);
+      unused_.free().take(first, stop);
       fresh_.unite(first, stop);
       use(first, stop);
       missing -= stop - first;
@@ -170,7 +150,7 @@ void space_map::release(std::uint64_t offset, std::uint64_t bytes) {
   const std::uint64_t end = offset + bytes;
   if (allocated_.contains(offset, end)) {  // space.4
     allocated_.subtract(offset, end);
-    free_.add(offset, end);
+    unused_.free().add(offset, end);
     return;
   }
   if (allocated_.overlaps(offset, end) || released_.overlaps(offset, end))
@@ -180,31 +160,8 @@ void space_map::release(std::uint64_t offset, std::uint64_t bytes) {
 
 void space_map::withdraw(const extent& got, std::uint64_t end_before) {
   release(got.offset, got.bytes);
-  if (end_before < end_) free_.take(end_before, end_);
+  if (end_before < end_) unused_.free().take(end_before, end_);
   end_ = end_before;
-}
-
-void space_map::add_freed(std::uint64_t first, std::uint64_t end, std::uint64_t born) {
-  space_entry entry{end - first, born, generation_};
-  const auto joins = [&](const space_entry& other) {
-    return other.born == entry.born && other.freed == entry.freed;
-  };
-  auto after = freed_.lower_bound(first);
-  if (after != freed_.end() && after->first == end && joins(after->second)) {
-    entry.bytes += after->second.bytes;
-    touched_.insert(after->first);
-    after = freed_.erase(after);
-  }
-  if (after != freed_.begin()) {
-    const auto before = std::prev(after);
-    if (before->first + before->second.bytes == first && joins(before->second)) {
-      before->second.bytes += entry.bytes;
-      touched_.insert(before->first);
-      return;
-    }
-  }
-  freed_.emplace(first, entry);
-  touched_.insert(first);
 }
 
 // Removes released ranges from the live section, and adds them to the freed ranges. A freed range
@@ -234,7 +191,7 @@ bool space_map::enter_released() {
             space_key(space_section::live, live_first),
             encode_space_entry({first - live_first, record->entry.born, space_entry::never}));
       else map_tree_->erase(space_key(space_section::live, live_first));
-      add_freed(first, stop, record->entry.born);
+      unused_.add_freed(first, stop, record->entry.born, generation_);
       first = stop;
     }
   }
@@ -260,33 +217,6 @@ bool space_map::enter_allocated() {
     changed = true;
   }
   entered_ = wanted;
-  return changed;
-}
-
-// Makes the unused section agree with the free and freed ranges, at all offsets that have changed.
-bool space_map::enter_unused() {
-  std::set<std::uint64_t> touched = free_.take_touched();
-  touched.merge(std::exchange(touched_, {}));
-  bool changed = false;
-  std::vector<std::uint64_t> gone;
-  for (const std::uint64_t offset : touched) {
-    space_entry wanted;
-    if (const auto free = free_.ranges().find(offset); free != free_.ranges().end())
-      wanted.bytes = free->second - offset;
-    else if (const auto freed = freed_.find(offset); freed != freed_.end()) wanted = freed->second;
-    const std::string key = space_key(space_section::unused, offset);
-    if (wanted.bytes == 0) {
-      gone.push_back(offset);
-      continue;
-    }
-    const auto value = encode_space_entry(wanted);
-    const auto have = map_tree_->find(key);
-    if (have && std::equal(value.begin(), value.end(), have->begin(), have->end())) continue;
-    map_tree_->insert(key, value);
-    changed = true;
-  }
-  for (const std::uint64_t offset : gone)
-    changed |= map_tree_->erase(space_key(space_section::unused, offset));
   return changed;
 }
 
@@ -318,7 +248,7 @@ void space_map::write_changes() {
   for (int round = 0;; ++round) {
     bool changed = enter_released();
     changed |= enter_allocated();
-    changed |= enter_unused();
+    changed |= unused_.enter_into(*map_tree_);
     changed |= place_pages(round >= fitting_rounds);
     if (!changed) return;
     // A sound map needs a few rounds.

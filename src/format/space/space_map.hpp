@@ -24,9 +24,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -34,8 +31,7 @@
 #include "format/bytes/range_set.hpp"
 #include "format/bytes/types.hpp"
 #include "format/pages/tree.hpp"
-#include "format/space/free_ranges.hpp"
-#include "format/space/space_record.hpp"
+#include "format/space/unused_section.hpp"
 
 namespace shale::format {
 
@@ -89,9 +85,7 @@ class space_map {
  private:
   bool enter_released();
   bool enter_allocated();
-  bool enter_unused();
   bool place_pages(bool at_end);
-  void add_freed(std::uint64_t first, std::uint64_t end, std::uint64_t born);
   void close_chunks();
   extent take(std::uint64_t space, std::uint64_t alignment);
   extent grow(std::uint64_t bytes, std::uint64_t alignment);
@@ -100,15 +94,12 @@ class space_map {
   tree* map_tree_;
   std::uint64_t generation_;
   std::uint64_t end_;
-  generation_set protected_;
-  free_ranges free_;
-  std::map<std::uint64_t, space_entry> freed_;  // unused, but some older generation may be read
-  std::set<std::uint64_t> touched_;  // offsets whose unused entry may differ from the tree's
-  range_set allocated_;              // by this transaction
-  range_set fresh_;                  // see take_fresh; may be free again
-  range_set entered_;                // the part of `allocated_` that is in the tree
-  range_set released_;               // of the base generation, not yet entered in the tree
-  std::uint64_t chunks_at_ = 0;      // where the next chunk goes, up to chunks_end_
+  unused_section unused_;
+  range_set allocated_;          // by this transaction
+  range_set fresh_;              // see take_fresh; may be free again
+  range_set entered_;            // the part of `allocated_` that is in the tree
+  range_set released_;           // of the base generation, not yet entered in the tree
+  std::uint64_t chunks_at_ = 0;  // where the next chunk goes, up to chunks_end_
   std::uint64_t chunks_end_ = 0;
 };
 

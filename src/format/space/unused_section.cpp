@@ -1,0 +1,93 @@
+#include "format/space/unused_section.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shale/error.hpp"
+
+namespace shale::format {
+
+unused_section::unused_section(const tree& map_tree, std::uint64_t end_of_file,
+                               generation_set protected_generations)
+    : protected_(std::move(protected_generations)) {
+  std::uint64_t previous_end = 0;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> unchanged;
+  for (auto cursor = map_tree.seek(space_key(space_section::unused, 0)); cursor.valid();
+       cursor.next()) {
+    const auto record = decode_space_record(cursor.key(), cursor.short_value(), end_of_file);
+    if (!record || record->offset < previous_end)
+      throw error(errc::corrupt, "the space map is damaged",
+                  {fmt::format("an entry after byte {} is not possible", previous_end)});
+    const std::uint64_t end = record->offset + record->entry.bytes;
+    previous_end = end;
+    if (record->entry.is_free()) unchanged.emplace_back(record->offset, end);
+    if (!record->entry.is_free() &&
+        protected_.overlaps(record->entry.born, record->entry.freed)) {  // space.2
+      freed_.emplace(record->offset, record->entry);
+    } else {
+      free_.add(record->offset, end);
+      touched_.insert(record->offset);  // it may have been joined to the one before
+    }
+  }
+  touched_.merge(free_.take_touched());
+  for (const auto& [first, end] : unchanged) {
+    const auto range = free_.ranges().find(first);
+    if (range != free_.ranges().end() && range->second == end) touched_.erase(first);
+  }
+}
+
+void unused_section::add_freed(std::uint64_t first, std::uint64_t end, std::uint64_t born,
+                               std::uint64_t freed) {
+  space_entry entry{end - first, born, freed};
+  const auto joins = [&](const space_entry& other) {
+    return other.born == entry.born && other.freed == entry.freed;
+  };
+  auto after = freed_.lower_bound(first);
+  if (after != freed_.end() && after->first == end && joins(after->second)) {
+    entry.bytes += after->second.bytes;
+    touched_.insert(after->first);
+    after = freed_.erase(after);
+  }
+  if (after != freed_.begin()) {
+    const auto before = std::prev(after);
+    if (before->first + before->second.bytes == first && joins(before->second)) {
+      before->second.bytes += entry.bytes;
+      touched_.insert(before->first);
+      return;
+    }
+  }
+  freed_.emplace(first, entry);
+  touched_.insert(first);
+}
+
+bool unused_section::enter_into(tree& map_tree) {
+  std::set<std::uint64_t> touched = free_.take_touched();
+  touched.merge(std::exchange(touched_, {}));
+  bool changed = false;
+  std::vector<std::uint64_t> gone;
+  for (const std::uint64_t offset : touched) {
+    space_entry wanted;
+    if (const auto free = free_.ranges().find(offset); free != free_.ranges().end())
+      wanted.bytes = free->second - offset;
+    else if (const auto freed = freed_.find(offset); freed != freed_.end()) wanted = freed->second;
+    const std::string key = space_key(space_section::unused, offset);
+    if (wanted.bytes == 0) {
+      gone.push_back(offset);
+      continue;
+    }
+    const auto value = encode_space_entry(wanted);
+    const auto have = map_tree.find(key);
+    if (have && std::equal(value.begin(), value.end(), have->begin(), have->end())) continue;
+    map_tree.insert(key, value);
+    changed = true;
+  }
+  for (const std::uint64_t offset : gone)
+    changed |= map_tree.erase(space_key(space_section::unused, offset));
+  return changed;
+}
+
+}  // namespace shale::format
