@@ -1730,7 +1730,7 @@ MUTATIONS = [
              "a cancelled call goes on to load a row of tiles",
              "require_not_cancelled(on);", "",
              "CancelledTiles.*"),
-    mutation("failed-scan-stored", "parallel/pass/unit_work.cpp", "scan",
+    mutation("failed-scan-stored", "parallel/pass/unit_states.cpp", "scan",
              "a unit of a scan that has failed stores memory that nobody has written",
              "throw error(errc::cancelled, \"the pass has failed\");", "return;",
              "FailedScans.*"),

@@ -159,6 +159,7 @@ THROUGH = {
     "src/parallel/pass": {
         "copy": ("tests/ops/ops_test.cpp", "copies between dtypes and layouts"),
         "prepare": ("tests/parallel/apply_test.cpp", "operands of every call"),
+        "unit_states": ("tests/ops/scans_test.cpp", "reductions and scans in every way"),
         "unit_work": ("tests/parallel/pass_loop_test.cpp", "passes in every way"),
     },
     "src/parallel/plan": {

@@ -1,7 +1,5 @@
 #include "parallel/pass/unit_work.hpp"
 
-#include "shale/error.hpp"
-
 namespace shale::parallel {
 
 namespace {
@@ -46,27 +44,23 @@ unit_work::unit_work(const plan& units, std::span<const loop_operand> operands,
     : units_(units),
       operands_(operands),
       options_(options),
-      written_bytes_(written_bytes),
       body_(body),
       shape_(index_space(operands, options)),
-      count_(state_of(on).count),
-      read_(options.counted ? bytes_read_once(operands) : 0, element_count(shape_)),
+      bytes_(state_of(on).count, options.counted ? bytes_read_once(operands) : 0, written_bytes,
+             element_count(shape_)),
       stores_(operands, options.can_store_nontemporally, on.threads()),
       scratch_(options.scratch_bytes, units.tile_count(), on),
       nontemporal_buffers_(stores_.may_be_nontemporal() ? nontemporal_buffer_bytes : 0,
                            units.tile_count(), on) {
-  if (!options.states) return;
-  groups_.emplace(units);
-  if (options.scans) chain_.emplace(*groups_, *options.states);
-  else tree_.emplace(*groups_, *options.states);
+  if (options.states) states_.emplace(units, *options.states, options.scans);
 }
 
 void unit_work::run(index_t number, int worker, const plan& over,
                     std::span<std::byte* const> bases) {
   const region box = units_.tile(number);
   unit here{number, worker, over, &box, bases, scratch_.of(worker)};
-  if (groups_) {
-    here.state_strides = groups_->state_strides(box);
+  if (states_) {
+    here.state_strides = states_->strides(box);
     here.state_start = box.start;
   }
   compute(here, box);
@@ -78,7 +72,7 @@ void unit_work::run_alone(index_t number, int worker, const region& box,
   const std::vector<std::byte*> addresses = bases(operands);
   unit here{number, worker, over, nullptr, addresses, scratch_.of(worker)};
   if (options_.coordinates) here.origin = &box.start;
-  if (groups_) {
+  if (states_) {
     here.state_strides = over.strides_bytes(over.operands() - 1);
     here.state_start = dims::filled(over.rank(), 0);
   }
@@ -87,44 +81,13 @@ void unit_work::run_alone(index_t number, int worker, const region& box,
 
 void unit_work::compute(unit& here, const region& box) {
   const index_t elements = element_count(box.shape);
-  const std::size_t written = static_cast<std::size_t>(elements) * written_bytes_;
-  if (options_.counted) {
-    count_.read(read_.take(elements));
-    count_.written(written);
-  }
-  if (!groups_) {
-    return stores_.run(written, [&](store_mode mode) {
-      if (mode == store_mode::nontemporal)
-        here.nontemporal_buffer = nontemporal_buffers_.of(here.worker);
-      body_.run(body_.context, here);
-    });
-  }
-  here.results = groups_->results(box);
-  if (chain_) scan(here);
-  else fold(here, box);
-}
-
-void unit_work::fold(unit& here, const region& box) {
-  const storage partial = options_.states->make(here.results);
-  here.states = const_cast<std::byte*>(partial.data());
-  body_.run(body_.context, here);
-  tree_->insert(here.number, box, partial);
-}
-
-void unit_work::scan(unit& here) {
-  storage own;
-  if (chain_->has_successor(here.number)) {
-    own = options_.states->make(here.results);
-    here.states = const_cast<std::byte*>(own.data());
+  if (options_.counted) bytes_.count_unit(elements);
+  if (states_) return states_->run(here, box, body_);
+  stores_.run(bytes_.written(elements), [&](store_mode mode) {
+    if (mode == store_mode::nontemporal)
+      here.nontemporal_buffer = nontemporal_buffers_.of(here.worker);
     body_.run(body_.context, here);
-  }
-  const storage before = chain_->take(here.number, own, here.results);
-  // The unit must end like a failed one, or else what it has not computed would be stored. The loop
-  // reports the failure that came first, not this one.
-  if (!before) throw error(errc::cancelled, "the pass has failed");
-  here.states = const_cast<std::byte*>(before.data());
-  here.step = unit_step::scan;
-  body_.run(body_.context, here);
+  });
 }
 
 }  // namespace shale::parallel
