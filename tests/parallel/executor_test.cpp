@@ -1,5 +1,5 @@
-// Tests what an executor does for its calls: exceptions, cancellation, progress, statistics, budgets
-// and pools.
+// Tests what an executor does for its calls: exceptions, cancellation, progress, statistics,
+// budgets and pools.
 #include "shale/executor.hpp"
 
 #include <gtest/gtest.h>

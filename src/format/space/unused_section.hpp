@@ -1,5 +1,5 @@
-// The unused section of the space map, as one transaction changes it: free ranges, and freed ranges,
-// which the generation does not use but older generations may still read.
+// The unused section of the space map, as one transaction changes it: free ranges, and freed
+// ranges, which the generation does not use but older generations may still read.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ class unused_section {
   /// ranges of the same life that touch it.
   void add_freed(std::uint64_t first, std::uint64_t end, std::uint64_t born, std::uint64_t freed);
 
-  /// Makes the tree agree with the free and freed ranges, at all offsets that have changed since the
-  /// last call. Returns whether anything was changed there.
+  /// Makes the tree agree with the free and freed ranges, at all offsets that have changed since
+  /// the last call. Returns whether anything was changed there.
   /// Throws   corrupt, io
   bool enter_into(tree& map_tree);
 

@@ -292,6 +292,38 @@ inline doubles::vector power(doubles::vector x, doubles::vector y) {
   return result;
 }
 
+void fill_more_float(kernel_table& table) {
+  using V = floats::vector;
+  set_vector<floats>(table, operation::exponential_2,
+                     [](V x) { return SHALE_SLEEF_FLOAT(exp2)(x); });
+  set_vector<floats>(table, operation::exponential_minus_1, [](V x) {
+    return unless_infinite(x, SHALE_SLEEF_FLOAT(expm1)(x), [](double y) { return expm1(y); });
+  });
+  set_vector<floats>(table, operation::logarithm_of_1_plus, [](V x) {
+    return unless_infinite(x, SHALE_SLEEF_FLOAT(log1p)(x), [](double y) { return log1p(y); });
+  });
+  set_vector<floats>(table, operation::area_sine, [](V x) {
+    return unless_tiny(x, tiny_float, unless_infinite(x, SHALE_SLEEF_FLOAT(asinh)(x), [](double y) {
+                         return asinh(y);
+                       }));
+  });
+  set_vector<floats>(table, operation::area_cosine, [](V x) {
+    return unless_infinite(x, SHALE_SLEEF_FLOAT(acosh)(x), [](double y) { return acosh(y); });
+  });
+  set_vector<floats>(table, operation::area_tangent,
+                     [](V x) { return unless_tiny(x, tiny_float, SHALE_SLEEF_FLOAT(atanh)(x)); });
+  set_vector<floats>(table, operation::cube_root, [](V x) { return SHALE_SLEEF_FLOAT(cbrt)(x); });
+  set_vector<floats>(table, operation::error_function, [](V x) {
+    return error_unless_tiny(x, tiny_float, SHALE_SLEEF_FLOAT(erf)(x));
+  });
+  set_vectors<floats>(table, operation::power,
+                      [](V x, V y) { return SHALE_SLEEF_FLOAT(pow)(x, y); });
+  set_vectors<floats>(table, operation::atan2,
+                      [](V y, V x) { return SHALE_SLEEF_FLOAT(atan2)(y, x); });
+  set_vectors<floats>(table, operation::hypotenuse,
+                      [](V x, V y) { return SHALE_SLEEF_FLOAT_HYPOT(x, y); });
+}
+
 void fill_float(kernel_table& table) {
   using V = floats::vector;
   set_vector<floats>(table, operation::exponential, [](V x) { return exponential(x); });
@@ -327,34 +359,7 @@ void fill_float(kernel_table& table) {
         x, 88.0f, [](V y) { return SHALE_SLEEF_FLOAT(cosh)(y); },
         [](float y) { return static_cast<float>(cosh(static_cast<double>(y))); });
   });
-  set_vector<floats>(table, operation::exponential_2,
-                     [](V x) { return SHALE_SLEEF_FLOAT(exp2)(x); });
-  set_vector<floats>(table, operation::exponential_minus_1, [](V x) {
-    return unless_infinite(x, SHALE_SLEEF_FLOAT(expm1)(x), [](double y) { return expm1(y); });
-  });
-  set_vector<floats>(table, operation::logarithm_of_1_plus, [](V x) {
-    return unless_infinite(x, SHALE_SLEEF_FLOAT(log1p)(x), [](double y) { return log1p(y); });
-  });
-  set_vector<floats>(table, operation::area_sine, [](V x) {
-    return unless_tiny(x, tiny_float, unless_infinite(x, SHALE_SLEEF_FLOAT(asinh)(x), [](double y) {
-                         return asinh(y);
-                       }));
-  });
-  set_vector<floats>(table, operation::area_cosine, [](V x) {
-    return unless_infinite(x, SHALE_SLEEF_FLOAT(acosh)(x), [](double y) { return acosh(y); });
-  });
-  set_vector<floats>(table, operation::area_tangent,
-                     [](V x) { return unless_tiny(x, tiny_float, SHALE_SLEEF_FLOAT(atanh)(x)); });
-  set_vector<floats>(table, operation::cube_root, [](V x) { return SHALE_SLEEF_FLOAT(cbrt)(x); });
-  set_vector<floats>(table, operation::error_function, [](V x) {
-    return error_unless_tiny(x, tiny_float, SHALE_SLEEF_FLOAT(erf)(x));
-  });
-  set_vectors<floats>(table, operation::power,
-                      [](V x, V y) { return SHALE_SLEEF_FLOAT(pow)(x, y); });
-  set_vectors<floats>(table, operation::atan2,
-                      [](V y, V x) { return SHALE_SLEEF_FLOAT(atan2)(y, x); });
-  set_vectors<floats>(table, operation::hypotenuse,
-                      [](V x, V y) { return SHALE_SLEEF_FLOAT_HYPOT(x, y); });
+  fill_more_float(table);
 }
 
 void fill_double(kernel_table& table) {
