@@ -13,14 +13,14 @@
 
 namespace shale::arrays {
 
-/// The length of a unit. It is a multiple of the segments of checksums, so that whatever is copied
-/// can be compared with its checksums first, and of the alignment of large extents, so that an
-/// extent can be cut between any two units. The last unit of an array may be shorter.
+/// The length of a unit; the last unit of an array may be shorter. It is a multiple of the length
+/// that one checksum covers, so that a unit can be compared with its checksums before it is copied.
+/// It is a multiple of the alignment of large extents too, so that an extent can be cut between any
+/// two units.
 inline constexpr std::uint64_t unit_bytes = 2u << 20;
 
 /// The units from the first element of the view to its last one, as a range of the array's bytes;
-/// an empty range for a view without elements. The view is one of a row-major array, with any
-/// strides.
+/// an empty range for a view without elements. The view shows a row-major array, with any strides.
 format::byte_interval touched_units(const layout& view, std::size_t item_bytes,
                                     std::uint64_t array_bytes);
 

@@ -21,8 +21,8 @@ struct slot {
 
 using slots = std::array<slot, 2>;
 
-/// The number of times that a reader starts over because a writer was faster, before it reports the
-/// file as broken. Starting over needs a whole commit in between each time.
+/// How often a reader starts over because a writer was faster. After that it reports the file as
+/// broken. It starts over only if a whole commit has come between.
 inline constexpr int reader_rounds_max = 1000;
 
 /// Reads both slots. Throws io.
@@ -39,7 +39,7 @@ struct lost_commit {
   std::string text() const;
 };
 
-/// What readers do about a lost commit.
+/// Whether readers refuse or accept a file in which a commit is lost.
 enum class lost_commits : std::uint8_t { refuse, accept };
 
 /// Finds out whether the newest superblock is damaged. A power cut may tear a superblock, but only

@@ -5,9 +5,9 @@
 
 namespace shale::ops {
 
-/// An equal expression whose stages (reductions, scans, products, values that are computed as a
-/// whole) have been computed and are held in memory. So evaluating parts of it computes none of
-/// them again. If there are none, returns the expression itself.
+/// Computes the stages of an expression: reductions, scans, products, and values that are computed
+/// as a whole. Returns an equal expression that holds their results in memory, so that evaluating
+/// its parts does not compute them again. Returns the expression itself if it has no stages.
 /// Cost     the evaluation of the stages, and a copy of the graph down to them
 /// Throws   as `eval`
 expr with_computed_stages(const expr& value);

@@ -1,9 +1,9 @@
-// Says in which order a pass folds values, as far as that depends on the values that it computes.
+// Describes the order in which a pass folds values, as far as its operands decide that order.
 //
 // The bits of a sum depend on the order of its additions, and so on the cuts of the pass into units
 // and blocks, and on the order of axes. These follow from the layouts of all operands of the pass.
-// A reduction shares a pass with others only if it has the same order there as alone: then its bits
-// do not depend on what else is computed.
+// A reduction shares a pass with others only if the pass folds it in the order that it has alone.
+// So its bits do not depend on the other values of the pass.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,13 @@
 
 namespace shale::ops {
 
-/// The layout of an operand, as far as it decides the order of a pass. Of a tensor it has the
-/// strides in bytes, and of a view of a tile source the map and the tiles that it touches.
+/// The layout of an operand, as far as it decides the order of a pass. For a tensor, these are the
+/// strides in bytes. For a view of a tile source, they are the map and the tiles that it touches.
 ///
-/// A unit whose elements lie in one tile is folded inside it, with the tile's strides, and others
-/// are gathered first. Which of both it is follows from where the view lies between the edges of
-/// tiles; the strides follow from the extents of the tile, which is cut at the edge of the source.
+/// If all elements of a unit lie in one tile, the unit is folded there, with the strides of the
+/// tile. Otherwise its elements are gathered first. The place of the view between the edges of
+/// tiles decides between the two cases. The strides of a tile follow from its extents: a tile at
+/// the edge of the source is cut off there.
 struct operand_order {
   std::size_t item_bytes = 0;
   dims strides_bytes = {};
@@ -31,8 +32,8 @@ struct operand_order {
   friend bool operator==(const operand_order&, const operand_order&) = default;
 };
 
-/// The order in which a pass folds. Operands with the layout of an earlier one are left out,
-/// because they change nothing but the size of tiles.
+/// The order in which a pass folds. An operand with the layout of an earlier operand is left out,
+/// because it changes only the size of tiles.
 struct fold_order {
   std::vector<operand_order> operands;
   dims tile;               ///< the shape of units; empty if the tiles of a source decide it
@@ -41,20 +42,20 @@ struct fold_order {
   friend bool operator==(const fold_order&, const fold_order&) = default;
 };
 
-/// A pass that folds values along `axes` of `shape`, as far as it decides bits. None of its
-/// reductions reads positions.
+/// The facts about a pass that decide the bits of its results. The pass folds values along `axes`
+/// of `shape`. Its reductions do not read positions.
 class fold_pass {
  public:
   fold_pass(const dims& shape, const dims& axes) : shape_(shape), axes_(axes) {}
 
-  /// Adds the nodes of values, as `post_order` gives them, without those that the pass has.
+  /// Adds nodes of values in the order of `post_order`. They are not in the pass yet.
   /// Cost     O(nodes * operands), and a plan
   /// Throws   unsupported (more leaves than a plan has operands)
   void add(const std::vector<node_ref>& nodes, const staged_values& staged);
 
   const fold_order& order() const noexcept { return order_; }
 
-  /// The most steps that the tape has, and the bytes of the widest value that a step computes.
+  /// An upper limit for the steps of the tape, and the bytes of the widest value of a step.
   std::size_t steps() const noexcept { return steps_; }
   std::size_t item_bytes() const noexcept { return item_bytes_; }
 

@@ -1,9 +1,9 @@
 // Puts passes together: values over one shape join a pass until it has no room.
 //
-// A value joins the first pass that has room for it. A reduction whose bits depend on the order of
-// its values joins only if the pass folds in the order that it has alone (fold_order.hpp). A pass
-// that has refused several values takes no more, so that the work grows with the number of values,
-// and not with its square.
+// A value joins the first pass that has room for it. If the bits of a reduction depend on the order
+// of its values, it joins only a pass that folds it in the order that it has alone
+// (fold_order.hpp). A pass that has refused several values takes no more values. So the work grows
+// with the number of values, and not with its square.
 #pragma once
 
 #include <cstddef>
@@ -50,7 +50,7 @@ class growing_passes {
   std::size_t with_room() const noexcept;
 
  private:
-  // What the values of a pass have in common.
+  // The properties that all values of a pass have in common.
   struct pass_kind {
     dims shape;
     dims axes;

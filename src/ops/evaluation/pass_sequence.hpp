@@ -3,11 +3,11 @@
 // A staged node must be computed before the passes that read it. So stages are sorted into levels:
 // a stage's level is higher than those of all stages that it reads. The levels run one after the
 // other. Within a level, stages over one shape that fold the same axes share a pass, so their
-// common inputs are read once. Reductions that sharing would give other bits have passes of their
-// own. The outputs come last, with one pass for each shape, or several if one pass has no room for
+// common inputs are read once. A reduction has a pass of its own if sharing one would change its
+// bits. The outputs come last, with one pass for each shape, or several if one pass has no room for
 // all operands. Stages that compute one node as a whole have one result (stages.2). The result of a
-// stage is freed when the last pass that reads it has ended. A scan has a pass of its own; if its
-// result is an output that nothing else reads, it writes that output itself.
+// stage is freed when the last pass that reads it has ended. A scan has a pass of its own. If its
+// result is an output that nothing else reads, the scan writes that output itself.
 //
 // Other stages have results of their own even if only an output reads them. So eval(sum(x)) takes
 // two passes: the first one folds, and the second one copies the number into the output. A small
@@ -53,8 +53,8 @@ class stage_results {
   /// `order` must have all stages, and outlive this object.
   explicit stage_results(const stage_order& order) : order_(order) {}
 
-  /// Adds the result of a stage, and of those that are one with it. `meanwhile` is the number of
-  /// other bytes that existed while the result was computed.
+  /// Adds the result of a stage and of the stages that are one with it (stages.2). `meanwhile` is
+  /// the number of other bytes that existed while the result was computed.
   void add(const detail::stage& computed, const tensor& result, std::uint64_t meanwhile = 0) {
     values_[&computed] = result;
     for (const detail::stage* joined : order_.joined_with(computed))
@@ -143,7 +143,7 @@ class pass_sequence {
     return current.factor || current.scans.has_value();
   }
 
-  // What reads results in a level: its products and scans one by one, and then everything else.
+  // The readers of results in a level: its products and scans one by one, then all other stages.
   static std::vector<stage_order::reader> readers_of(const stage_levels::value_type& stages) {
     std::vector<stage_order::reader> result;
     stage_order::reader others;
@@ -187,7 +187,8 @@ class pass_sequence {
     if (direct == direct_.end()) results_.add(scan, into.into);
   }
 
-  // Whether computing `value` reads tiles of the sink, which a pass would replace meanwhile.
+  // Whether `value` is computed from tiles of the sink. A pass that writes them replaces them
+  // meanwhile.
   static bool reads(const node_ref& value, const tile_source* sink) {
     const auto nodes = post_order(value);
     return std::any_of(nodes.begin(), nodes.end(), [&](const node_ref& input) {

@@ -23,35 +23,37 @@
 
 namespace shale::ops {
 
-/// The stages of each level. Of the stages that are one (stages.2), it is the first that was added.
+/// The stages of each level. Several stages that are one (stages.2) are represented by the one that
+/// was added first.
 using stage_levels = std::vector<std::vector<std::shared_ptr<const detail::stage>>>;
 
 class stage_order {
  public:
-  /// What is computed at once: by a pass, or by a stage that needs no pass.
+  /// The nodes that are computed at once, by a pass or by a stage that needs no pass.
   using reader = std::vector<const node*>;
   using stages = std::vector<const detail::stage*>;
 
   /// Adds the stages that the output `root` needs. Outputs must outlive this object.
   void add(const node_ref& root);
 
-  /// Returns the levels. Call it once, after everything was added. A reduction runs as early as
-  /// possible, so that reductions over one input share a pass; its result is small. Another stage
-  /// runs as late as possible, in the level before its first reader, so that its result is held for
-  /// a short time. Within a level, stages that could not run earlier come first: so products free
-  /// their operands before later stages allocate results.
+  /// Returns the levels. Call it once, after everything was added.
+  ///
+  /// A reduction runs as early as possible, so that reductions over one input share a pass. Its
+  /// result is small. Every other stage runs as late as possible, in the level before its first
+  /// reader, so that its result is held for a short time. Within a level, the stages that could not
+  /// run earlier come first. So products free their operands before later stages allocate results.
   stage_levels levels();
 
   /// The other stages that are one with a stage of a level. Their results are its result in their
   /// own shapes.
   const stages& joined_with(const detail::stage& computed) const;
 
-  /// The outputs, and the inputs of nodes, that are the result of the stage or a view of it.
+  /// The number of outputs, and of inputs of nodes, that are the stage's result or a view of it.
   std::size_t uses(const detail::stage& computed) const;
 
-  /// For readers that run one after the other in one level: the results that may be freed after
-  /// each of them, because neither a later one nor a higher level reads them. Outputs are read in
-  /// the level after the last one. Call it after `levels`.
+  /// The results that may be freed after each of `readers`, which run one after the other in one
+  /// level. A result may be freed if no later reader and no higher level reads it. Outputs are read
+  /// in the level after the last one. Call this after `levels`.
   /// Cost     O(nodes between the readers and the stages that they read)
   std::vector<stages> read_last(std::span<const reader> readers, std::size_t level);
 

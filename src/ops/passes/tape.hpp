@@ -83,7 +83,7 @@ struct tape_block {
   std::byte* scratch = nullptr;
 };
 
-/// What may make a tape faster on operands that no cache holds. Results do not depend on it.
+/// Hints that may make a tape faster if no cache holds its operands. Results do not depend on them.
 struct tape_hints {
   /// If not null: outputs with contiguous rows are stored past the cache, through this buffer of
   /// parallel::nontemporal_buffer_bytes.
@@ -101,9 +101,9 @@ class tape {
   /// The most elements of a block. The plan cuts blocks to this size.
   index_t block_elements() const noexcept { return block_elements_; }
 
-  /// Whether scratch memory never makes the blocks of a tape smaller than usual (tape.3), however
-  /// many of its values are alive at once. The tape has at most so many steps, which compute values
-  /// of at most so many bytes.
+  /// Whether a tape surely has blocks of the usual size (tape.3). The tape has at most `steps`
+  /// steps, and each of them computes values of at most `item_bytes` bytes. Any number of these
+  /// values may be alive at once.
   static bool has_usual_blocks(std::size_t steps, std::size_t item_bytes) noexcept;
 
   /// The bytes of scratch memory that a worker needs for run().
@@ -135,8 +135,8 @@ class tape {
   /// Returns the value `number` for reducers, after run() on the same block.
   block_values value(std::size_t number, const tape_block& of) const;
 
-  /// Whether the value is computed by the tape. Others are operands or constants, which value()
-  /// returns without run().
+  /// Whether the tape computes the value. Otherwise the value is an operand or a constant, and
+  /// `value` returns it without a call of `run`.
   bool computes(std::size_t number) const noexcept {
     return parts_.values[number].place == reg::location::scratch;
   }

@@ -6,14 +6,14 @@
 
 namespace shale::ops {
 
-/// Stores, for each element of `values`, the number of elements of `sorted` that come before it,
-/// or, with `behind_equal`, that do not come behind it, into `out` (int64). All are contiguous;
-/// `sorted` and `values` have one dtype.
+/// For each element of `values`, counts the elements of `sorted` that come before it, and with
+/// `behind_equal` also those that are equal to it. Stores the counts into `out` (int64). All
+/// tensors are contiguous; `sorted` and `values` have one dtype.
 /// Throws   cancelled, io (an operand has lost bytes)
 void search_keys(const tensor& sorted, const tensor& values, bool behind_equal, const tensor& out,
                  executor& on);
 
-/// Whether no element comes before the one in front of it. `elements` is contiguous.
+/// Whether the elements are in order. `elements` is contiguous.
 bool is_sorted(const tensor& elements);
 
 /// The starts of the groups of equal elements (int64) in a sorted contiguous tensor of one axis; at

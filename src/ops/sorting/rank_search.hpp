@@ -2,11 +2,12 @@
 // them.
 //
 // Invariants
-//   search.1  a pass counts elements by the next bits of their keys, among those that have all
-//             leading bits of an element of a wanted rank: 16 bits, or 8 if there are many such
+//   search.1  a pass counts elements by the next 16 bits of their keys. It counts only those whose
+//             leading bits are those of an element of a wanted rank. If there are many different
+//             such leading bits, it counts by 8 bits
 //   search.2  keys are gathered and sorted only if few enough are left; otherwise another pass
 //             counts further bits, until no bit is left
-//   search.3  keys whose number differs from the one that was counted are refused
+//   search.3  if a pass meets another number of keys than was counted, the operand is refused
 #pragma once
 
 #include <cstddef>
@@ -38,8 +39,8 @@ struct searched_ranks {
 searched_ranks search_ranks(dtype type, index_t count, const std::vector<index_t>& ranks,
                             index_t gathered_max, const part_loop& for_each_part, executor& on);
 
-/// Finds the equal element number `number`, counted from 0, among the elements of `part`, and
-/// copies it to `to`. `element` says to which elements it is equal, in the order of sorting.hpp.
+/// Counts the elements of `part` that are equal to `element` in the order of sorting.hpp, from 0
+/// on, and copies the one of the number `number` to `to`.
 /// Returns  its index; if there are only n < `number` + 1 such elements, -1 - n
 index_t find_equal(const tensor& part, const tensor& element, index_t number, std::byte* to);
 

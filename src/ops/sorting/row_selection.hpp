@@ -4,8 +4,8 @@
 //   rank.1  elements are ranked by their key, then by their index: no two have one rank
 //   rank.2  a long row is counted by the leading bits of its keys, and only elements whose leading
 //           bits are those of a wanted rank are sorted
-//   rank.3  an operand that changes between two passes over a row is refused: a pass stores a key
-//           of each bin and piece only where the pass before counted one, and as many as it counted
+//   rank.3  an operand that changes between two passes over a row is refused. For each bin and
+//           piece, the second pass stores exactly as many keys as the first pass counted
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,13 @@
 
 namespace shale::ops {
 
-/// Finds the first k elements, in order, of rows that come part by part, and their indices. Each
-/// row of `from` is a part of a longer row, whose number is `result_rows[r]`, or r if `result_rows`
-/// is empty. The part begins at the index `first` of the longer row. `values` and `indices` have k
-/// columns and a row for each longer one: the best min(k, first) elements of the parts before,
-/// which this function replaces by the best ones with this part. Descending: the largest come
-/// first.
+/// Finds the first k elements of rows that come part by part, and their indices. Each row r of
+/// `from` is a part of a longer row, whose number is `result_rows[r]`, or r if `result_rows` is
+/// empty. The part begins at the index `first` of the longer row.
+///
+/// `values` and `indices` have k columns, and one row for each longer row. Before the call they
+/// hold the best min(k, first) elements of the parts so far, in order. This function replaces them
+/// by the best elements of these parts and the new one. Descending: the largest come first.
 /// Throws   std::bad_alloc, cancelled, io (`from` has lost bytes)
 void select_first(const tensor& from, const std::vector<index_t>& result_rows, index_t first,
                   index_t k, bool descends, const tensor& values, const tensor& indices,

@@ -1,13 +1,14 @@
 // Sorts the rows of a matrix, or the indices of their elements.
 //
 // Invariants
-//   sort.1  a row's result depends on its elements alone: pieces of it that threads sort are merged
-//           into the one sorted sequence of keys, or of pairs of a key and an index
-//   sort.2  pairs differ in their indices, so their order is stable whatever sorts them
+//   sort.1  a row's result depends on its elements alone: threads sort pieces of it, and a merge
+//           makes of them the only sorted sequence of its keys, or of its pairs of key and index
+//   sort.2  all pairs of a row have different indices, so any correct sort puts them in the stable
+//           order
 //   sort.3  keys lose the payloads of NaN and the signs of zeros; these are stored again in the
 //           order of the operand, which is the stable one
-//   sort.4  an operand that changes between two passes over a row is refused: NaNs and zeros are
-//           stored only where the sorted row has such elements, and as many as were counted
+//   sort.4  an operand that changes between two passes over a row is refused: exactly as many NaNs
+//           and zeros are stored as were counted, at the places where the sorted row has them
 #pragma once
 
 #include "ops/sorting/order_keys.hpp"

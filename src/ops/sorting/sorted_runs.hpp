@@ -1,8 +1,8 @@
 // Sorts a lane that is longer than memory: sorted runs of it lie in a file, and are merged.
 //
-// The merge works in rounds. A round reads a part of each run, takes the elements that come before
-// all those that are still in the file, puts them side by side in the order of the runs, and sorts
-// them in memory as any other lane (row_sort.hpp), by all threads.
+// The merge works in rounds. A round reads a part of each run. It takes the elements that come
+// before all elements which are still in the file. It puts them side by side in the order of the
+// runs, and all threads sort them in memory like any other lane (row_sort.hpp).
 //
 // Invariants
 //   runs.1  runs are added in the order of the lane, and a round puts elements of earlier runs
@@ -38,19 +38,20 @@ struct file_order {
 /// The bytes of the budget that a sort in a file may hold at a time.
 std::size_t file_sort_bytes(const executor& on) noexcept;
 
-/// The most elements that are sorted in memory at once, in these bytes: the operand, the result and
-/// what row_sort.hpp takes. At least 1.
+/// The most elements that are sorted in memory at once, at least 1. The operand, the result and the
+/// work memory of row_sort.hpp fit in `file_sort_bytes` then.
 index_t sorted_at_once(const file_order& order, const executor& on) noexcept;
 
-/// Sorted runs of one lane after the other. The file is made when the first run is added.
+/// Holds the sorted runs of one lane at a time. The file is made when the first run is added.
 class sorted_runs {
  public:
-  /// `length` is that of the lanes, and `run` the length of all runs of a lane but the last.
+  /// Lanes have `length` elements. Runs have `run` elements; the last run of a lane may be shorter.
   /// Throws   out_of_memory if the budget is too small to merge so many runs
   sorted_runs(const file_order& order, index_t length, index_t run, executor& on);
 
-  /// Adds the next run of the lane: its elements in order, and for indices also where in the run
-  /// each was (int64; they are changed to where in the lane). Both are contiguous, of one axis.
+  /// Adds the next run of the lane: its elements in order. If the result is indices, `indices` has
+  /// the position in the run that each element had (int64); this function changes them to positions
+  /// in the lane. Both tensors are contiguous and have one axis.
   /// Throws   as scratch_file::write
   void add(const tensor& elements, const tensor& indices);
 

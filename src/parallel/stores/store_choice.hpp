@@ -8,14 +8,14 @@
 // same *traffic*: those that read about as much for each byte that they write (nothing, one byte,
 // more), write about as many bytes (powers of two), and run on one thread or on several.
 //
-// A decision is reviewed later by another trial. If the difference was small, that is after 4
-// passes. Each decision with a clear difference lasts four times as long as the one before: 16
-// passes, then 64, up to 4096.
+// Another trial reviews a decision later. If the difference was small, the decision lasts for 4
+// passes. Decisions with a clear difference last four times as long each time: 16 passes, then 64,
+// up to 4096.
 //
 // Invariants
 //   stores.1  results do not depend on the choice
-//   stores.2  a pass that writes less than 4 MiB, or whose output is read by the pass too, or is
-//             mapped from a file, stores as usual and measures nothing
+//   stores.2  a pass stores as usual and measures nothing if it writes less than 4 MiB, if it also
+//             reads its output, or if its output is mapped from a file
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ namespace shale::parallel {
 
 enum class store_mode : std::uint8_t { ordinary, nontemporal };
 
-/// What is known of one kind of traffic.
+/// The samples of one kind of traffic, and the decision that follows from them.
 /// Threads  any, at any time
 class store_trial {
  public:

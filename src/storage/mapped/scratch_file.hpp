@@ -1,10 +1,10 @@
 // A file without a name, for elements that do not fit in memory.
 //
 // Invariants
-//   scratch.1  no name leads to the file, so its space is free again when the last descriptor and
-//              mapping is gone, also if the process is killed
-//   scratch.2  `check` reports every failure of the system to write bytes to the device; bytes that
-//              were read are relied on only after it
+//   scratch.1  the file has no name, so its space is free again when the last descriptor and the
+//              last mapping are gone, also if the process is killed
+//   scratch.2  `check` reports every failure of the system to write bytes to the device. Callers
+//              rely on bytes that they have read only after `check`
 #pragma once
 
 #include <cstddef>
@@ -23,13 +23,13 @@ std::string scratch_folder();
 /// Threads  `read` may be called by several threads at once, `write` for ranges that do not overlap
 class scratch_file {
  public:
-  /// Makes an empty file in the folder, which will become `bytes` long. Nothing is reserved.
+  /// Makes an empty file in the folder. It will become `bytes` long, but no space is reserved.
   /// Throws   out_of_space (also if the device surely has less space than that), not_found,
   ///          access_denied, unsupported (a file system on which files cannot be mapped for
   ///          writing), io
   explicit scratch_file(std::uint64_t bytes, const std::string& folder = scratch_folder());
 
-  /// Writes the bytes to the page cache; the file becomes longer as far as they need it.
+  /// Writes the bytes to the page cache, and makes the file longer if necessary.
   /// Throws   out_of_space (full disk, quota, `ulimit -f`), io
   void write(std::span<const std::byte> bytes, std::uint64_t offset);
 

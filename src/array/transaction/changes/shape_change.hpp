@@ -1,4 +1,4 @@
-// Changes the shape of an array inside a transaction. dense_resize.hpp has what happens to the
+// Changes the shape of an array inside a transaction. dense_resize.hpp says what happens to the
 // bytes of a dense array.
 //
 // Chunks that lie outside of the new shape are erased. Chunks that it cuts through are stored again
@@ -38,23 +38,23 @@ class shape_change {
   /// The record from before.
   const format::array_record& before() const noexcept { return before_; }
 
-  /// Gives the array a shape. Handles to its other shapes write nothing from now on, and read until
-  /// this object ends.
+  /// Gives the array a shape. Handles to its other shapes cannot write from now on. They can read
+  /// until this object ends.
   /// Throws   invalid_argument (the shape), corrupt, out_of_space, io, cancelled, busy (another
   ///          call writes a dense array): then the array has the shape and the elements that it
   ///          had, or the transaction refuses to commit
   std::shared_ptr<written_array> set(const dims& shape);
 
-  /// The same, until `keep` or `undo`: an array in the new shape, whose new part can be written.
-  /// All calls see that array, but of a dense one the catalog keeps the old record.
+  /// The same, but only until `keep` or `undo`. Returns the array in the new shape, whose new part
+  /// can be written. All calls see that array. If it is dense, the catalog keeps the old record.
   std::shared_ptr<written_array> begin(const dims& shape);
 
   /// Keeps the new shape.
   /// Throws   as `set`; then `undo` is still possible
   void keep();
 
-  /// Gives the array its old shape back. A dense array is as if nothing had happened, and nothing
-  /// is copied, unless other calls have written or mapped the new one: then it is cut off.
+  /// Gives the array its old shape back. A dense array is as it was before, and nothing is copied.
+  /// But if other calls have written or mapped the array in its new shape, that one is cut off.
   /// Throws   as `set`: then the transaction must refuse to commit
   void undo();
 

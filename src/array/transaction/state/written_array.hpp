@@ -18,9 +18,9 @@
 
 namespace shale::arrays {
 
-/// What a transaction's mapping keeps alive: the open file that it was made from, which all
-/// mappings and transactions of the container share, and, after the commit, a pin on the
-/// generation.
+/// The objects that a mapping of a transaction keeps alive. One is the open file, which all
+/// mappings and transactions of the container share. After the commit, the other one is a pin on
+/// the generation.
 struct kept_by_mapping {
   std::shared_ptr<const void> file;
   std::optional<format::generation_view> pin;
@@ -53,10 +53,10 @@ struct written_array {
       : name(stored.name), record(std::move(stored)) {}
 
   std::string name;  ///< the present name: `rename` changes it
-  /// dtype, shape, codec, and the extents of a dense array. The catalog has the present name,
-  /// attributes and chunk index; until the commit the old extents of an array that is updated, and
-  /// until the end of an append the old shape of a dense one.
-  /// Where its units lie in between is in `shared`, and comes here by `settle`.
+  /// This record has the present dtype, shape, codec, and extents of a dense array. The catalog has
+  /// the present name, attributes and chunk index. For an array that is updated, the catalog has
+  /// the old extents until the commit. For a dense array, it has the old shape until an append
+  /// ends. `shared` knows where the units of a dense array lie; `settle` enters their extents here.
   format::array_record record;
   bool removed = false;
 
@@ -65,16 +65,16 @@ struct written_array {
   bool resized = false;
   bool readable = true;
 
-  // Set while some bytes of a dense array may be those of the base generation. A thread that waits
-  // for units in work waits until `copies_ended` changes. (A child that is forked meanwhile can
-  // destroy it, which is not so for a condition variable.)
+  // `shared` is set while some bytes of a dense array may be those of the base generation. A thread
+  // that needs units which another thread copies waits until `copies_ended` changes. (A child that
+  // is forked meanwhile can destroy an atomic number, but not a condition variable.)
   std::optional<shared_bytes> shared;
   std::atomic<std::uint32_t> copies_ended = 0;
 
-  // The calls that write bytes of a dense array at the moment, and the parts that they have mapped.
-  // Its shape stays as it is meanwhile.
+  // The number of calls that write bytes of a dense array at the moment, and the parts that such
+  // calls have mapped. The shape does not change while there is such a call.
   int writers = 0;
-  bool was_written = false;  ///< whether there was any, other than the append that made the object
+  bool was_written = false;  ///< whether a call other than the append that made this has written
   std::vector<storage> windows;
 
   // The bytes of a dense array, mapped at the first use, and what the mapping keeps alive.
@@ -87,7 +87,7 @@ struct written_array {
   /// Throws   not_found if the array was removed, invalid_argument if it was resized
   void require_there() const;
 
-  /// The same for reading, which ends later.
+  /// The same for reading, which stays possible for longer.
   void require_readable() const;
 
   /// Enters the present extents of a dense array in the record.

@@ -1,5 +1,5 @@
-// Encrypts counters with Philox4x32-10, many of them side by side in vector lanes. What counters
-// and words mean is said in random.cpp.
+// Encrypts counters with Philox4x32-10, many of them side by side in vector lanes. random.cpp says
+// what counters and words mean.
 #pragma once
 
 #if defined(__x86_64__)
@@ -22,8 +22,9 @@ struct words {
   alignas(64) u64 word[4][blocks_max];
 };
 
-// The products of the lower halves of 64-bit lanes. Of a plain product of integers GCC 12 makes one
-// of all 64 bits, with which encryption takes 1.4 (AVX-512) to 6 times as long (measured).
+// The products of the lower halves of 64-bit lanes. GCC 12 would compile a plain product of
+// integers to a product of all 64 bits. Encryption then takes 1.4 (AVX-512) to 6 times as long
+// (measured).
 #if defined(__AVX512F__)
 typedef u64 lanes __attribute__((vector_size(64)));
 inline lanes product_of_halves(lanes a, lanes b) {

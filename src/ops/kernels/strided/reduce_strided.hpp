@@ -19,12 +19,12 @@ namespace shale::ops::kernels {
 /// The most values of one run.
 inline constexpr index_t run_elements = 2048;
 
-/// The most columns that are folded side by side. More are read faster, as long as their
-/// accumulators stay in the caches.
+/// The most columns that are folded side by side. Wider tiles are read faster, as long as the
+/// accumulators of their columns stay in the caches.
 inline constexpr index_t tile_columns = 1024;
 
-/// The rows that `rows` folds at once, except the last ones of a block. A fold may compute
-/// something else for a stack than for its rows one by one.
+/// The number of rows in a *stack*, which `rows` folds at once; the last stack of a block may have
+/// fewer. A fold may give other bits for a stack than for the same rows one by one.
 inline constexpr index_t stack_rows = 4;
 
 /// The most bytes of the accumulators of a tile of columns.
@@ -46,15 +46,14 @@ struct fold_shape {
   void (*run)(std::byte* state, const std::byte* values, index_t count,
               const run_positions& positions);
 
-  /// Folds two whole runs that lie one after the other, to the bits of two calls of `run`; null if
-  /// that is not faster, and for folds that read positions.
+  /// Folds two whole runs that lie one after the other. The bits are those of two calls of `run`.
+  /// Null if that is not faster, and for folds that read positions.
   void (*run_two)(std::byte* state, const std::byte* values);
 
   // These three fold a tile of columns. `begin` empties the accumulators. `rows` adds rows and may
   // be called several times; `before` is the number of rows added earlier, a multiple of
-  // stack_rows. `end` merges the
-  // accumulators into the states, which lie `state_stride` bytes apart. `positions` are those of a
-  // column's values, the same for every column.
+  // stack_rows. `end` merges the accumulators into the states, which lie `state_stride` bytes
+  // apart. `positions` are the positions of a column's values, the same for every column.
   void (*begin)(std::byte* columns, index_t count);
   void (*rows)(std::byte* columns, const std::byte* values, index_t row_stride, index_t count,
                index_t rows, index_t before);

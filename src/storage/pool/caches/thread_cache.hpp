@@ -1,5 +1,5 @@
-// The cache of one thread: blocks of the size classes that it freed, the large block that it freed
-// last, and counts that are not yet added to those of the pool.
+// The cache of one thread. It keeps blocks of size classes that the thread has freed, and the large
+// block that it freed last. It also has counts that are not yet added to the counts of the pool.
 //
 // Invariants
 //   cached.1  `bytes` is the total size of all kept blocks; none of them is live
@@ -31,7 +31,8 @@ class thread_cache {
   mutable biased_lock lock;
   std::int64_t live_bytes = 0;       // allocated minus freed here: negative if others allocate
   std::int64_t peak_live_bytes = 0;  // the highest sum of live_bytes and the pool's count
-  // Not beside live_bytes, or the compiler would update the two as one vector, which is slower.
+  // This member does not lie beside live_bytes: otherwise the compiler would update the two as one
+  // vector, which is slower.
   std::int64_t live_blocks = 0;
   std::uint64_t hits = 0;
   std::size_t reported_bytes = 0;  // the last number of kept bytes that was reported to the pool
@@ -105,8 +106,8 @@ class thread_cache {
     return fullest;
   }
 
-  /// Passes to `give_back` what was not used since the last call of this function: the large block,
-  /// and all blocks of unused classes.
+  /// Passes the blocks that were not used since the last call of this function to `give_back`: the
+  /// large block, and all blocks of unused classes.
   template <class GiveBack>
   void drop_unused(const GiveBack& give_back) noexcept {
     const std::uint32_t used = std::exchange(used_, 0);
