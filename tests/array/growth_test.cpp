@@ -3,7 +3,6 @@
 #include <atomic>
 #include <fstream>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <random>
@@ -11,80 +10,20 @@
 #include <thread>
 #include <vector>
 
+#include "array/plain_array.hpp"
 #include "array/test_support.hpp"
-#include "core/grid.hpp"
 #include "shale/container.hpp"
 #include "shale/executor.hpp"
 #include "shale/tile_source.hpp"
-#include "support/instrumented.hpp"
-#include "support/long_run.hpp"
 
 namespace shale {
 namespace {
 
 using test::code_of;
 using test::findings_of;
+using test::plain;
+using test::read_plain;
 using test::text_of;
-
-// An array as a plain vector, row-major.
-struct plain {
-  dims shape;
-  std::vector<int> elements;
-
-  static std::size_t count(const dims& shape) {
-    std::size_t product = 1;
-    for (const index_t extent : shape) product *= static_cast<std::size_t>(extent);
-    return product;
-  }
-
-  int& at(const dims& index) {
-    std::size_t position = 0;
-    for (index_t axis = 0; axis < shape.size(); ++axis)
-      position =
-          position * static_cast<std::size_t>(shape[axis]) + static_cast<std::size_t>(index[axis]);
-    return elements[position];
-  }
-
-  template <class Visit>
-  static void for_each(const dims& shape, Visit visit) {
-    if (count(shape) == 0) return;
-    dims index = dims::filled(shape.size(), 0);
-    do visit(index);
-    while (detail::advance(index, shape));
-  }
-
-  void resize(const dims& to, int fill) {
-    plain made{to, std::vector<int>(count(to), fill)};
-    for_each(to, [&](const dims& index) {
-      for (index_t axis = 0; axis < to.size(); ++axis)
-        if (index[axis] >= shape[axis]) return;
-      made.at(index) = at(index);
-    });
-    *this = made;
-  }
-
-  void write(const dims& start, const plain& values) {
-    for_each(values.shape, [&](const dims& index) {
-      dims there = index;
-      for (index_t axis = 0; axis < there.size(); ++axis) there[axis] += start[axis];
-      at(there) = const_cast<plain&>(values).at(index);
-    });
-  }
-
-  tensor as_tensor() const {
-    const tensor made = tensor::empty(shape, dtype::int32);
-    std::copy(elements.begin(), elements.end(), made.elements<int>().begin());
-    return made;
-  }
-
-  bool operator==(const plain&) const = default;
-};
-
-plain read_plain(const array& stored) {
-  const tensor read = stored.read();
-  const auto values = read.elements<const int>();
-  return {stored.shape(), {values.begin(), values.end()}};
-}
 
 class Growth : public test::fresh_container {
  protected:
@@ -534,149 +473,6 @@ TEST_F(Growth, ResizesCostTheChunksThatTheyCut) {
   EXPECT_LE(cost({2000, 4}), few_pages);
   EXPECT_LE(cost({1990, 4}), few_pages);
   EXPECT_EQ(findings_of(file_), "");
-}
-
-// ---- random histories -------------------------------------------------------------------------
-
-class history {
- public:
-  history(container& file, unsigned seed) : file_(file), random_(seed) {}
-
-  void run(int commits) {
-    for (int i = 0; i < commits && !testing::Test::HasFailure(); ++i) {
-      std::map<std::string, plain> changed = told_;
-      transaction change = file_.begin();
-      for (index_t left = pick(4) + 1; left > 0; --left) step(change, changed);
-      if (pick(5) == 0) {
-        change.abort();
-      } else {
-        change.commit();
-        told_ = changed;
-        held_.emplace_back(file_.latest(), told_);
-      }
-      compare();
-      if (held_.size() > 6) held_.erase(held_.begin() + pick(6));
-    }
-    EXPECT_EQ(findings_of(file_), "");
-  }
-
- private:
-  index_t pick(index_t below) { return static_cast<index_t>(random_()) % below; }
-
-  dims random_shape(index_t rank) {
-    dims shape;
-    for (index_t axis = 0; axis < rank; ++axis) shape.push_back(pick(rank == 3 ? 8 : 14));
-    return shape;
-  }
-
-  plain random_values(const dims& shape) {
-    plain made{shape, std::vector<int>(plain::count(shape))};
-    const int base = static_cast<int>(pick(1000)) - 3;
-    // Runs of the fill value make chunks absent.
-    const bool filled = pick(4) == 0;
-    for (std::size_t i = 0; i < made.elements.size(); ++i)
-      made.elements[i] = filled ? fill : base + static_cast<int>(i);
-    return made;
-  }
-
-  void step(transaction& change, std::map<std::string, plain>& state) {
-    const std::string name = "n" + std::to_string(pick(4));
-    const auto found = state.find(name);
-    if (found == state.end()) {
-      const index_t rank = 1 + pick(3);
-      dims chunk;
-      for (index_t axis = 0; axis < rank; ++axis) chunk.push_back(1 + pick(5));
-      const dims shape = random_shape(rank);
-      change.create(name, {.dtype = dtype::int32,
-                           .shape = shape,
-                           .kind = array_kind::chunked,
-                           .chunk_shape = chunk,
-                           .fill_value = fill});
-      state[name] = {shape, std::vector<int>(plain::count(shape), fill)};
-      return;
-    }
-    plain& array = found->second;
-    const index_t rank = array.shape.size();
-    switch (pick(8)) {
-      case 0:
-        change.remove(name);
-        state.erase(found);
-        return;
-      case 1: {
-        const std::string other = "m" + std::to_string(pick(3));
-        if (state.contains(other)) return;
-        change.rename(name, other);
-        auto moved = state.extract(found);
-        moved.key() = other;
-        state.insert(std::move(moved));
-        return;
-      }
-      case 2:
-      case 3: {
-        const dims shape = random_shape(rank);
-        change.resize(name, shape);
-        array.resize(shape, fill);
-        return;
-      }
-      case 4:
-      case 5: {
-        const index_t axis = pick(rank);
-        dims added = array.shape;
-        dims start = dims::filled(rank, 0);
-        start[axis] = added[axis];
-        added[axis] = pick(6);
-        const plain values = random_values(added);
-        change.append(name, values.as_tensor(), axis);
-        dims shape = array.shape;
-        shape[axis] += added[axis];
-        array.resize(shape, fill);
-        array.write(start, values);
-        return;
-      }
-      default: {
-        if (array.elements.empty()) return;
-        region part = region::all(array.shape);
-        for (index_t axis = 0; axis < rank; ++axis) {
-          part.start[axis] = pick(array.shape[axis]);
-          part.shape[axis] = 1 + pick(array.shape[axis] - part.start[axis]);
-        }
-        const plain values = random_values(part.shape);
-        change.update(name).write(part, values.as_tensor());
-        array.write(part.start, values);
-      }
-    }
-  }
-
-  void compare() const {
-    const snapshot now = file_.latest();
-    expect(now, told_);
-    for (const auto& [view, state] : held_) expect(view, state);
-  }
-
-  static void expect(const snapshot& view, const std::map<std::string, plain>& state) {
-    std::vector<std::string> names;
-    for (const auto& entry : state) names.push_back(entry.first);
-    ASSERT_EQ(view.names(), names);
-    for (const auto& [name, values] : state)
-      ASSERT_EQ(read_plain(view.at(name)), values) << name << to_string(values.shape);
-  }
-
-  static constexpr int fill = 4;
-
-  container& file_;
-  std::mt19937 random_;
-  std::map<std::string, plain> told_;
-  std::vector<std::pair<snapshot, std::map<std::string, plain>>> held_;
-};
-
-TEST_F(Growth, RandomHistoriesAreThoseOfPlainVectors) {
-  const std::uint64_t seeds = test::run_long() ? 300 : test::cases(12);
-  for (unsigned seed = 1; seed <= seeds; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    container file = container::create(directory_ / ("history" + std::to_string(seed)));
-    history(file, seed).run(40);
-    if (HasFailure()) return;
-  }
 }
 
 }  // namespace
