@@ -2007,7 +2007,7 @@ MUTATIONS = [
              "a result is released although an output that a stage reads, too, is computed later",
              "here.is_output ? level_count_ : here.last_reader", "here.last_reader",
              "StageOrder.Releases*"),
-    mutation("overlaps-copied-for-each-generator", "ops/evaluation/compile.cpp", "generator_input",
+    mutation("overlaps-copied-for-each-generator", "ops/evaluation/gathered_inputs.cpp", "unchanged",
              "an input that overlaps the output is copied for each of the generators that read it",
              "known->second.input.is_set_to(input)", "false",
              "Takes.CopyAnInput*", "Concats.CopyAPiece*"),

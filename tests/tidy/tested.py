@@ -104,6 +104,7 @@ THROUGH = {
         "indexing": ("tests/ops/indexing_test.cpp", "expr::index with arrays"),
     },
     "src/ops/evaluation": {
+        "gathered_inputs": ("tests/ops/take_test.cpp", "indices and inputs that overlap an output"),
         "source_reads": ("tests/array/part_write_test.cpp", "values that read what they replace"),
         "compile": ("tests/ops/expr_random_test.cpp", "every operation of eval"),
     },

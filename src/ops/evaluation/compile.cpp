@@ -7,10 +7,10 @@
 #include <tuple>
 #include <utility>
 
+#include "ops/evaluation/gathered_inputs.hpp"
 #include "ops/kernels/dispatch/dispatch.hpp"
 #include "ops/leaves/generate.hpp"
 #include "parallel/blocks/block_copy.hpp"
-#include "parallel/operands/aliases.hpp"
 #include "parallel/pass/copy.hpp"
 #include "parallel/pass/pass_loop.hpp"
 #include "parallel/plan/plan.hpp"
@@ -50,7 +50,7 @@ class tape_builder {
  public:
   tape_builder(const staged_values& staged, int outputs, const std::vector<tensor>& written,
                executor& on)
-      : staged_(staged), outputs_(outputs), written_(written), executor_(on) {}
+      : staged_(staged), outputs_(outputs), gathered_(written, on) {}
 
   int visit(const node_ref& value);
   void write(int value, int output, dtype type);
@@ -70,22 +70,14 @@ class tape_builder {
     int result;               // number of the value
     int output = -1;          // number of the output operand that it writes directly, or -1
   };
-  // An input of generators that overlaps an output, as it was before.
-  struct copied_input {
-    tensor input;
-    tensor copy;
-  };
 
-  tensor generator_input(const node_ref& value);
   int add_leaf(const node_ref& value);
   int add_step(kernel run, const leaf_generator* fill, std::vector<int> inputs, dtype type);
 
   const staged_values& staged_;
   const int outputs_;
-  const std::vector<tensor>& written_;
-  executor& executor_;
+  gathered_inputs gathered_;
   tape_parts parts_;
-  std::multimap<const std::byte*, copied_input> copied_inputs_;  // by their first bytes
   std::vector<node_ref> leaves_;
   std::vector<int> leaf_values_;  // the numbers of their values
   std::vector<value_origin> values_;
@@ -94,20 +86,6 @@ class tape_builder {
   std::map<value_key, int> known_;
   std::map<std::pair<dtype, std::array<std::byte, 16>>, int> constants_;
 };
-
-// An input that several generators read is copied once.
-tensor tape_builder::generator_input(const node_ref& value) {
-  const tensor input = tensor_of(*value, staged_);
-  const auto overlaps = [&](const tensor& output) { return parallel::may_overlap(output, input); };
-  if (std::none_of(written_.begin(), written_.end(), overlaps)) return input;
-  const auto [first, end] = copied_inputs_.equal_range(input.data());
-  for (auto known = first; known != end; ++known)
-    if (known->second.input.is_set_to(input)) return known->second.copy;
-  if (!parts_.copies) parts_.copies = std::make_unique<parallel::input_copies>(executor_);
-  const tensor copy = parts_.copies->add(input);
-  copied_inputs_.emplace(input.data(), copied_input{input, copy});
-  return copy;
-}
 
 int tape_builder::add_leaf(const node_ref& value) {
   const tensor* own = nullptr;
@@ -189,7 +167,8 @@ int tape_builder::visit(const node_ref& value) {
     result = add_leaf(value);
   } else {
     std::vector<tensor> inputs;
-    for (const auto& input : generator_inputs(*value)) inputs.push_back(generator_input(input));
+    for (const auto& input : generator_inputs(*value))
+      inputs.push_back(gathered_.unchanged(tensor_of(*input, staged_)));
     parts_.gathered.insert(parts_.gathered.end(), inputs.begin(), inputs.end());
     parts_.generators.push_back(make_generator(*value, std::move(inputs)));
     result = add_step(nullptr, parts_.generators.back().get(), {}, value->type);
@@ -259,6 +238,7 @@ compiled tape_builder::finish(const std::vector<int>& kept) {
   }
   for (const int value : kept) parts_.values.push_back(registers[static_cast<std::size_t>(value)]);
 
+  parts_.copies = gathered_.take_copies();
   return {tape(std::move(parts_)), std::move(leaves_)};
 }
 
