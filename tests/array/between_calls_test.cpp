@@ -1,0 +1,343 @@
+// Lets other processes and threads act between two calls that a container makes to the operating
+// system: files are truncated, copied over or renamed, and other writers commit.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "array/test_support.hpp"
+#include "format/container/container_file.hpp"
+#include "support/bounded.hpp"
+#include "support/failing_calls.hpp"
+#include "support/fork_elsewhere.hpp"
+#include "support/scratch_directory.hpp"
+
+namespace shale {
+namespace {
+
+using test::failing;
+
+// commit.3: if a mapping loses bytes while the data is synced, this is noticed before the
+// superblock is written.
+class LostMapping : public testing::Test {
+ protected:
+  // Before a commit's first sync, the file is truncated for a moment, and a load through the
+  // mapping faults.
+  static void lose(const char* call) {
+    if (std::string(call) != "fdatasync") return;
+    test::run_before_calls(nullptr);
+    const auto bytes = static_cast<off_t>(std::filesystem::file_size(path_));
+    ASSERT_EQ(::truncate(path_.c_str(), bytes - (3 << 20)), 0);
+    volatile std::byte seen = lost_->data()[(2 << 20) + 5];
+    (void)seen;
+    ASSERT_EQ(::truncate(path_.c_str(), bytes), 0);
+  }
+
+  static inline std::string path_;
+  static inline const tensor* lost_ = nullptr;
+  test::scratch_directory directory_;
+};
+
+TEST_F(LostMapping, DuringTheSyncIsNotCommitted) {
+  path_ = directory_ / "lost.shale";
+  container file = container::create(path_);
+  transaction change = file.begin();
+  const writable_array made = change.create("a", {.dtype = dtype::float32, .shape = {1 << 20}});
+  made.write(expr(3));
+  const tensor mapped = made.map();
+  lost_ = &mapped;
+  test::run_before_calls(&LostMapping::lose);
+  EXPECT_EQ(test::code_of([&] { change.commit(); }), errc::io);
+  EXPECT_FALSE(file.latest().find("a"));
+  EXPECT_EQ(test::findings_of(file), "");
+}
+
+// Runs a function of the test between the calls of a container.
+class BetweenCalls : public testing::Test {
+ protected:
+  BetweenCalls() { caller_ = std::this_thread::get_id(); }
+  ~BetweenCalls() override { stop_watching(); }
+
+  // `body` gets the name of each call of this thread that comes after that many more syncs, before
+  // the call is made. Its own calls do not count.
+  static void watch_after(int syncs, std::function<void(std::string_view call)> body) {
+    syncs_ = syncs;
+    body_ = std::move(body);
+    test::run_before_calls([](const char* call) {
+      if (std::this_thread::get_id() != caller_ || std::exchange(inside_, true)) return;
+      if (syncs_ == 0) body_(call);
+      else if (std::string_view(call) == "fdatasync") --syncs_;
+      inside_ = false;
+    });
+  }
+
+  static void stop_watching() {
+    test::run_before_calls(nullptr);
+    test::refuse_calls(nullptr);
+  }
+
+  static inline std::thread::id caller_;
+  static inline int syncs_ = 0;
+  static inline bool inside_ = false;
+  static inline std::function<void(std::string_view)> body_;
+  test::scratch_directory directory_;
+  const std::string path_ = directory_ / "watched.shale";
+};
+
+constexpr int syncs_of_begin = 1;
+constexpr int syncs_of_commit = 2;
+
+// change.4: whoever has the writer lock next may use the space of a transaction that has ended.
+class LateMapping : public BetweenCalls {
+ protected:
+  static tensor mapped_in(transaction& change) {
+    return change.create("a", {.dtype = dtype::float32, .shape = {1 << 20}}).map();
+  }
+};
+
+TEST_F(LateMapping, IsDetachedBeforeAFailedCommitReleasesTheLock) {
+  container file = container::create(path_);
+  transaction change = file.begin();
+  const tensor mapped = mapped_in(change);
+  int releases = 0, attached = 0;
+  watch_after(1, [&](std::string_view call) {
+    if (call != "fcntl" && call != "ftruncate") return;
+    ++releases;
+    attached += !mapped.storage().failed();
+  });
+  test::refuse_calls("fdatasync", EIO);
+  const errc code = test::code_of([&] { change.commit(); });
+  stop_watching();
+  EXPECT_EQ(code, errc::io);
+  EXPECT_GT(releases, 0);
+  EXPECT_EQ(attached, 0);
+}
+
+TEST_F(LateMapping, IsDetachedBeforeAReplacementReleasesTheLock) {
+  const std::string other = directory_ / "other.shale";
+  container::create(other);
+  container file = container::create(path_);
+  transaction change = file.begin();
+  const tensor mapped = mapped_in(change);
+  int renamed = 0, attached = 0;
+  watch_after(0, [&](std::string_view call) {
+    if (call != "renameat") return;
+    ++renamed;
+    attached += !mapped.storage().failed();
+  });
+  change.replace_by(other);
+  stop_watching();
+  EXPECT_EQ(renamed, 1);
+  EXPECT_EQ(attached, 0);
+}
+
+class KeptMapping : public BetweenCalls {
+ protected:
+  // A tensor of a new array, with elements.
+  tensor filled(transaction& change) const {
+    const writable_array made = change.create("a", {.dtype = dtype::float32, .shape = {5000}});
+    made.write(values_);
+    return made.map();
+  }
+
+  const tensor values_ = test::counting({5000}, dtype::float32);
+};
+
+// change.4: another writer waits for its turn, and changes the array.
+TEST_F(KeptMapping, SurvivesTheNextWriter) {
+  container file = container::create(path_);
+  container other = container::open(path_, open_mode::write);
+  int commits = 0;
+  const auto change_array = [&] {
+    return test::code_of([&] {
+      transaction next = other.begin(no_wait);
+      next.update("a").write(expr(-1 - commits));
+      next.commit();
+      ++commits;
+    });
+  };
+  transaction change = file.begin();
+  const tensor mapped = filled(change);
+  int attempts = 0;
+  watch_after(syncs_of_commit, [&](std::string_view call) {
+    if (call != "fstatat" || commits > 0) return;
+    ++attempts;
+    const errc code = change_array();
+    EXPECT_TRUE(code == errc{} || code == errc::busy);
+  });
+  change.commit();
+  stop_watching();
+  EXPECT_GT(attempts, 0);
+  // Without the pin, these would use the space of the mapping again.
+  while (commits < 5) ASSERT_EQ(change_array(), errc{});
+  EXPECT_FALSE(mapped.storage().failed());
+  EXPECT_TRUE(equal_bits(mapped, values_));
+  EXPECT_EQ(test::findings_of(file), "");
+}
+
+// The commit is durable by then, so it succeeds all the same.
+TEST_F(KeptMapping, IsGivenUpIfNoPinCanBeTaken) {
+  container file = container::create(path_);
+  transaction change = file.begin();
+  const tensor mapped = filled(change);
+  watch_after(syncs_of_commit, [](std::string_view) { test::refuse_calls("openat", EIO); });
+  const std::string failed = test::text_of([&] { change.commit(); });
+  stop_watching();
+  EXPECT_EQ(failed, "");
+  EXPECT_TRUE(mapped.storage().failed());
+  EXPECT_EQ(test::code_of([&] { mapped.storage().check(); }), errc::io);
+  EXPECT_TRUE(equal_bits(file.latest().at("a").read(), values_));
+}
+
+// The other file has the same array at the same place.
+TEST_F(KeptMapping, PinsNoGenerationOfAnotherFile) {
+  const std::string twin = directory_ / "twin.shale";
+  container::create(path_);
+  std::filesystem::copy_file(path_, twin);
+  {
+    container file = container::open(twin, open_mode::write);
+    transaction change = file.begin();
+    filled(change);
+    change.commit();
+  }
+  container file = container::open(path_, open_mode::write);
+  transaction change = file.begin();
+  const tensor mapped = filled(change);
+  bool moved = false;
+  watch_after(syncs_of_commit, [&](std::string_view call) {
+    if (call == "fstatat" && !std::exchange(moved, true)) std::filesystem::rename(twin, path_);
+  });
+  const errc code = test::code_of([&] { change.commit(); });
+  stop_watching();
+  EXPECT_TRUE(moved);
+  EXPECT_EQ(code, errc::io);
+  EXPECT_TRUE(mapped.storage().failed());
+}
+
+class ContainerThatMoves : public BetweenCalls {};
+
+// A copy of the container takes the name when a transaction already has the writer lock, but has
+// not opened its base generation.
+TEST_F(ContainerThatMoves, IsFollowedByATransactionThatBegins) {
+  const std::string copied = directory_ / "copied.shale";
+  for (const bool older : {false, true}) {
+    std::filesystem::remove(path_);
+    container file = container::create(path_);
+    const auto commit = [&](double value) {
+      transaction change = file.begin();
+      if (!change.find("a")) change.create("a", {.dtype = dtype::float32, .shape = {100}});
+      change.update("a").write(expr(value));
+      change.commit();
+    };
+    commit(2);
+    if (older) std::filesystem::copy_file(path_, copied);
+    commit(3);
+    if (!older) std::filesystem::copy_file(path_, copied);
+    const int base = older ? 2 : 3;
+    bool moved = false;
+    watch_after(syncs_of_begin, [&](std::string_view call) {
+      if (call == "fstatat" && !std::exchange(moved, true)) std::filesystem::rename(copied, path_);
+    });
+    transaction change = file.begin();
+    stop_watching();
+    EXPECT_TRUE(moved);
+    EXPECT_EQ(change.generation(), static_cast<std::uint64_t>(base) + 1);
+    EXPECT_EQ(change.find("a")->read().at({99}), scalar(base));
+    change.update("a").write({{0}, {1}}, tensor::of(std::initializer_list<int>{7}));
+    EXPECT_EQ(test::text_of([&] { change.commit(); }), "");
+    const tensor stored = container::open(path_).latest().at("a").read();
+    EXPECT_EQ(stored.at({0}), scalar(7));
+    EXPECT_EQ(stored.at({99}), scalar(base));
+    EXPECT_EQ(test::findings_of(file), "");
+  }
+}
+
+// Reads of a dense array of four whole segments.
+class DenseReading : public BetweenCalls {
+ protected:
+  DenseReading() {
+    transaction change = file_.begin();
+    change.create("a", {.dtype = dtype::float32, .shape = {4 * segment}}).write(expr(values_));
+    change.commit();
+  }
+
+  // Uses the array, while another thread forks before the first call of that name.
+  void use_and_fork_before(std::string_view name, const std::function<tensor(const array&)>& use) {
+    const test::hang_alarm limit;
+    const array stored = file_.latest().at("a");
+    bool forked = false;
+    watch_after(0, [&](std::string_view call) {
+      if (call == name && !forked) forked = test::forks_elsewhere();
+    });
+    const tensor read = use(stored);
+    stop_watching();
+    EXPECT_TRUE(forked);
+    EXPECT_TRUE(equal_bits(read, values_));
+  }
+
+  static constexpr index_t segment = index_t{1} << 18;  // elements
+  const tensor values_ = test::seeded({4 * segment}, 5);
+  container file_ = container::create(path_);
+};
+
+// The system may read all elements then, or all checksums.
+TEST_F(DenseReading, IsNotWaitedForByForks) {
+  use_and_fork_before("fstatfs", [](const array& stored) { return stored.map(); });
+  use_and_fork_before("pread", [](const array& stored) { return stored.read(); });
+}
+
+TEST_F(DenseReading, OfAllPartsLoadsTheChecksumsOnce) {
+  const array stored = file_.latest().at("a");
+  static std::atomic<int> reads = 0;
+  test::run_before_calls([](const char* call) {
+    if (std::string_view(call) == "pread") ++reads;
+  });
+  for (index_t part = 0; part < 4; ++part) {
+    const tensor read = stored.read({{part * segment}, {segment}});
+    EXPECT_TRUE(equal_bits(read, values_.narrow(0, part * segment, segment)));
+  }
+  stop_watching();
+  EXPECT_EQ(reads.load(), 4 + 1);
+}
+
+class FailedSpace : public testing::Test {
+ protected:
+  ~FailedSpace() override {
+    test::run_before_calls(nullptr);
+    test::refuse_calls(nullptr);
+  }
+
+  // Runs before the failing call, like a write of another thread at that moment.
+  static inline std::function<void()> in_the_middle_;
+  test::scratch_directory directory_;
+};
+
+TEST_F(FailedSpace, LeavesTheChunksThatAreWrittenMeanwhile) {
+  format::container_file file =
+      format::container_file::create(format::posix_files(), directory_ / "a.shale");
+  format::transaction change = file.begin(std::chrono::milliseconds{0});
+  const std::vector<std::byte> written(4096, std::byte{7});
+  const format::extent chunk = change.allocate_chunk(written.size());
+  in_the_middle_ = [&] { change.write(chunk.offset, written); };
+  test::run_before_calls([](const char* name) {
+    if (std::string_view(name) != "posix_fallocate") return;
+    if (const auto run = std::exchange(in_the_middle_, nullptr)) run();
+  });
+  test::refuse_calls("posix_fallocate", ENOSPC);
+  EXPECT_EQ(test::code_of([&] { change.allocate(1 << 20); }), errc::out_of_space);
+  EXPECT_FALSE(in_the_middle_);
+  std::vector<std::byte> read(written.size());
+  change.read(chunk.offset, read);
+  EXPECT_EQ(read, written);
+}
+
+}  // namespace
+}  // namespace shale
