@@ -23,8 +23,6 @@
 namespace shale {
 namespace {
 
-using test::failing;
-
 // commit.3: if a mapping loses bytes while the data is synced, this is noticed before the
 // superblock is written.
 class LostMapping : public testing::Test {

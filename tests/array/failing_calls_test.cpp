@@ -27,7 +27,6 @@ namespace {
 
 using test::failing;
 using test::held_after;
-using test::held_arrays;
 using test::held_by;
 using test::mappings_of;
 using test::open_descriptors;

@@ -22,7 +22,6 @@ namespace {
 
 using test::fault;
 using test::look;
-using test::observe;
 using test::plain_state;
 using test::recording_file_system;
 using test::sighting;

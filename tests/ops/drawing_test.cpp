@@ -1,5 +1,5 @@
-// Tests what is drawn at random from elements: categories by their weights, permutations, and elements
-// without replacement. The words are those of Philox4x32-10 written as in its paper.
+// Tests what is drawn at random from elements: categories by their weights, permutations, and
+// elements without replacement. The words are those of Philox4x32-10 written as in its paper.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,6 @@ using test::code_of;
 using test::elements_of;
 using test::long_word;
 using test::surprise;
-using test::text_of;
 
 // ---- categories ---------------------------------------------------------------------------------
 

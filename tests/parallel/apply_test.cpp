@@ -32,8 +32,6 @@ dims some_shape(random_choices& choose) {
                            : test::random_shape(choose);
 }
 
-std::uint64_t bits(const scalar& value) { return static_cast<std::uint64_t>(value.as<double>()); }
-
 // loop.2: ThreadSanitizer would report a race, because elements are plain memory.
 TEST(Apply, MatchesAnIndexByIndexLoopOverRandomLayouts) {
   executor one({.threads = 1});

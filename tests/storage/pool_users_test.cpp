@@ -27,7 +27,6 @@
 namespace shale {
 namespace {
 
-using detail::pool_clock;
 using detail::pool_state;
 using test::code_of;
 using namespace std::chrono_literals;

@@ -1,5 +1,5 @@
-// The words that random numbers are made of, by Philox4x32-10 written as in its paper, and a test of
-// how often values occur.
+// The words that random numbers are made of, by Philox4x32-10 written as in its paper, and a test
+// of how often values occur.
 #pragma once
 
 #include <gtest/gtest.h>
