@@ -104,9 +104,7 @@ THROUGH = {
         "indexing": ("tests/ops/indexing_test.cpp", "expr::index with arrays"),
     },
     "src/ops/evaluation": {
-        "computed_stages": ("tests/ops/masks_test.cpp", "what slabs depend on as a whole"),
         "source_reads": ("tests/array/part_write_test.cpp", "values that read what they replace"),
-        "stage_order": ("tests/ops/expr_test.cpp", "the passes of eval and explain"),
         "compile": ("tests/ops/expr_random_test.cpp", "every operation of eval"),
     },
     "src/ops/linalg": {
