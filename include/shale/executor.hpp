@@ -22,8 +22,8 @@ class progress_sink {
   /// times in a pass, with rising numbers, and at the end with the total. A call that needs several
   /// passes (`x - mean(x)`) reports each from the start, with its own total. Calls never overlap:
   /// reports that come while the sink is busy are dropped, so that no thread waits. So a call may
-  /// end without its total if another one is in the sink then. The sink may call the engine, also on
-  /// the same executor; those calls are not reported. `apply_in_order` reports nothing.
+  /// end without its total if another one is in the sink then. The sink may call the engine, also
+  /// on the same executor; those calls are not reported. `apply_in_order` reports nothing.
   /// Throws   an exception of the sink ends the engine call that was reported, which throws it
   virtual void advance(std::uint64_t done_bytes, std::uint64_t total_bytes) = 0;
 };
