@@ -43,7 +43,7 @@ struct executor_options {
 
   /// The most bytes that calls hold at once for windows of mapped files, decoded tiles and scratch
   /// memory. It does not limit results, or operands that are held as a whole, and one thread may
-  /// hold more than a budget below 4 MiB (docs/caveats.md). A call that streams trims the pool if
+  /// hold more than a budget of a few MiB (docs/caveats.md). A call that streams trims the pool if
   /// its idle memory does not fit in beside. 0 means half of the smaller of the machine's available
   /// memory and the cgroup's limit, read at construction; 1 GiB if neither is known.
   std::size_t memory_bytes = 0;
