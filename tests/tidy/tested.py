@@ -37,6 +37,7 @@ THROUGH = {
         "types": ("tests/format/golden_test.cpp", "plain values in every call"),
     },
     "src/format/catalog": {
+        "catalog": ("tests/format/container_file_test.cpp", "find and list"),
         "dense_checksums": ("tests/format/damage_test.cpp", "damage of a dense array's checksums"),
     },
     "src/format/chunks": {
@@ -144,9 +145,6 @@ THROUGH = {
     },
     "src/parallel/blocks": {
         "block_copy": ("tests/parallel/mapped_tiles_test.cpp", "every tile that is copied"),
-    },
-    "src/parallel/executor": {
-        "memory_tokens": ("tests/parallel/streaming_test.cpp", "budgets that calls share"),
     },
     "src/parallel/fold": {
         "fold": ("tests/ops/expr_test.cpp", "reductions of eval"),

@@ -131,8 +131,8 @@ void running_pass::run_loads(window_walk* walk) {
                       .listener = work_.listener()});
 }
 
-// The bytes of all operands. A pass without operands takes time as well: each of its elements counts
-// as one of float64.
+// The bytes of all operands. A pass without operands takes time as well: each of its elements
+// counts as one of float64.
 std::uint64_t running_pass::progress_bytes() const {
   const auto elements = static_cast<std::uint64_t>(element_count(index_space(operands_, options_)));
   return detail::saturating_mul(elements, operands_.empty() ? sizeof(double) : bytes_.all);

@@ -35,8 +35,8 @@ std::uint64_t elements_of(const dims& unit) {
 }  // namespace
 
 // A tile is decoded once for each of the pieces into which units cut it. Joining m units along an
-// axis divides their number by m, along whichever axis, and needs m times the memory. So the order of
-// the axes does not matter; the first one is that along which the most units can be joined.
+// axis divides their number by m, along whichever axis, and needs m times the memory. So the order
+// of the axes does not matter; the first one is that along which the most units can be joined.
 dims joined_units(const dims& unit, const dims& shape, std::span<const source_tiles> sources,
                   const joining_limits& limits) {
   dims wanted = unit;

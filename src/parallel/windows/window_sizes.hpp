@@ -11,8 +11,8 @@
 // If the call writes, it waits for each window's write-back, so few large windows are best. Their
 // size is the reserved memory divided by nine, up to 16 MiB: 3 windows ahead, 4 in lag, and 2 in
 // work. Windows have fewer tiles if many workers would be in more than 2 windows, and these do not
-// fit. If even windows of one tile do not fit, fewer are read ahead and fewer lag, and fewer workers
-// run.
+// fit. If even windows of one tile do not fit, fewer are read ahead and fewer lag, and fewer
+// workers run.
 //
 // If the call only reads, many small windows are best: several readers with a small window each
 // keep a device busy. Their size is a sixteenth of the reserved memory, up to 2 MiB, and up to 1
