@@ -179,6 +179,10 @@ MUTATIONS = [
              "the first generation of a life does not count",
              "range.last < first", "range.last <= first",
              "SpaceMap.*", *CRASHES),
+    mutation("life-of-no-generation-protected", "format/bytes/generation_set.cpp", "overlaps",
+             "no generation at all lies in a range of generations",
+             "first < end && found != ranges_.end()", "found != ranges_.end()",
+             "GenerationSet.IsTheSame*"),
     mutation("protected-as-they-come", "format/bytes/generation_set.cpp", "generation_set",
              "protected generations are searched by halves in any order",
              "std::sort(ranges.begin(), ranges.end(),\n"
