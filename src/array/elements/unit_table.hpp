@@ -15,8 +15,9 @@
 
 namespace shale::arrays {
 
-/// Bytes are *new* if they lie in space of the transaction; the others are *old*. Extents that follow
-/// each other in the file become one if both are new or both are old, as far as the alignment allows.
+/// Bytes are *new* if they lie in space of the transaction; the others are *old*. Extents that
+/// follow each other in the file become one if both are new or both are old, as far as the
+/// alignment allows.
 /// Cost     O(log(extents) + the extents that a call returns or replaces), unless it says otherwise
 /// Threads  const calls may run at once
 class unit_table {
