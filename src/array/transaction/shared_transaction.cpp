@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "array/elements/dense_bytes.hpp"
+#include "array/elements/dense_places.hpp"
 #include "array/specification/close_names.hpp"
 #include "array/specification/level_records.hpp"
 #include "array/specification/new_names.hpp"
@@ -168,7 +169,9 @@ std::shared_ptr<written_array> shared_transaction::updated(format::array_record 
   if (array->record.is_dense() && !array->record.dense().extents.empty()) {
     shared_bytes& shared = array->shared.emplace();
     shared.can_be_cut = can_be_cut(array->record.dense());
-    shared.units = unit_table(array->record.dense().extents);
+    // Another writer may have made the last extent longer than the array, whose bytes end before.
+    shared.units = unit_table(
+        dense_places(array->record.dense().extents).pieces(0, format::array_bytes(array->record)));
   }
   return array;
 }

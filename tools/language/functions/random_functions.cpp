@@ -41,7 +41,9 @@ value of_two(arguments& from, const char* first_name, double first, const char* 
 
 value uniform(arguments& from) { return of_two<shale::uniform>(from, "low", 0, "high", 1); }
 value normal(arguments& from) { return of_two<shale::normal>(from, "mean", 0, "stddev", 1); }
-value log_normal(arguments& from) { return of_two<shale::log_normal>(from, "mean", 0, "stddev", 1); }
+value log_normal(arguments& from) {
+  return of_two<shale::log_normal>(from, "mean", 0, "stddev", 1);
+}
 value cauchy(arguments& from) { return of_two<shale::cauchy>(from, "median", 0, "scale", 1); }
 
 value exponential(arguments& from) {
