@@ -37,7 +37,6 @@ THROUGH = {
         "types": ("tests/format/golden_test.cpp", "plain values in every call"),
     },
     "src/format/catalog": {
-        "catalog": ("tests/format/container_file_test.cpp", "find and list"),
         "dense_checksums": ("tests/format/damage_test.cpp", "damage of a dense array's checksums"),
     },
     "src/format/chunks": {
