@@ -49,7 +49,7 @@ class fresh_container : public testing::Test {
   container file_ = container::create(path_);
 };
 
-/// The helper program, run as a separate process. Its name differs from that of the storage floor's,
+/// The helper program, run as a separate process. Its name is not that of the storage floor's,
 /// because the mutations link tests of all floors into one program.
 class array_peer : public child_process {
  public:
