@@ -65,10 +65,12 @@ struct evaluation_plan {
   std::uint64_t staged_bytes_max = 0;
 
   int instructions = 0;  ///< kernel calls for a block, over all passes
-  /// The mapped operands of a pass exceed half of the budget, and it reads them in windows.
+  /// The mapped operands that a pass uses in place exceed half of the budget: it reads them in
+  /// windows.
   bool streams = false;
-  /// They exceed it, and a pass copies the large ones into memory part by part, because it visits
-  /// one of them against its storage order, or beside tiles.
+  /// The mapped operands of a pass exceed half of the budget, and it copies large ones into memory
+  /// part by part, because it visits one of them against its storage order, or beside tiles. It may
+  /// stream others, as private mappings are never copied.
   bool copies = false;
   std::string text;  ///< a description for people, one line for each pass
 };

@@ -43,7 +43,7 @@ struct executor_options {
 
   /// The most bytes that calls hold at once for windows of mapped files, decoded tiles and scratch
   /// memory. It does not limit results, or operands that are held as a whole, and one thread may
-  /// hold more than a budget below 4 MiB (docs/caveats.md). A call that streams trims the pool if
+  /// hold more than a budget of a few MiB (docs/caveats.md). A call that streams trims the pool if
   /// its idle memory does not fit in beside. 0 means half of the smaller of the machine's available
   /// memory and the cgroup's limit, read at construction; 1 GiB if neither is known.
   std::size_t memory_bytes = 0;
@@ -63,10 +63,11 @@ struct executor_options {
 /// Counters of an executor since its construction, over all calls. A call that ends by an exception
 /// has counted all of its bytes, a part of them or none.
 struct executor_statistics {
-  std::uint64_t passes = 0;      ///< over operands; some calls need several, as `x - mean(x)` does
-  std::uint64_t tiles = 0;       ///< pieces of work that threads took, those of checksums left out
-  std::uint64_t bytes_read = 0;  ///< operand bytes: elements of tensors, whole tiles of sources
-  std::uint64_t bytes_written = 0;       ///< result bytes, counted in the same way
+  std::uint64_t passes = 0;  ///< over operands; some calls need several, as `x - mean(x)` does
+  /// Pieces of work that threads took. Comparing the checksums of operands is none of them.
+  std::uint64_t tiles = 0;
+  std::uint64_t bytes_read = 0;     ///< operand bytes: elements of tensors, whole tiles of sources
+  std::uint64_t bytes_written = 0;  ///< result bytes, counted in the same way
   std::uint64_t scratch_bytes_peak = 0;  ///< the most temporary bytes that were held at once
   std::uint64_t windows = 0;             ///< windows of streamed files
   std::uint64_t windows_dropped = 0;     ///< windows whose pages were released after use

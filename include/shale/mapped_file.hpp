@@ -70,7 +70,8 @@ struct create_file_options {
 
   /// Permission bits of a new file, from which the umask of the process is removed. A file that
   /// replaces another belongs to the user and group of the process, and is open to nobody else who
-  /// could not open the old one: group and others get those of the bits that they had there.
+  /// could not open the old one: group and others get those of the bits that they had there,
+  /// whatever the umask. If the permissions of the old file are unknown, they get none.
   unsigned mode = 0644;
 
   /// Bytes of address space to reserve, so that `grow` can reach that size.

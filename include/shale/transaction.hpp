@@ -114,7 +114,8 @@ class transaction {
   ///          values of another rank or other extents; as `eval`, and exceptions of the caller's
   ///          tile sources. The array has its old shape and elements then, or, if even that fails,
   ///          `commit` refuses. After a failed evaluation, earlier handles to a chunked array throw
-  ///          too; of a dense one they go on, unless another call has written the longer array
+  ///          too; of a dense one they go on, unless another call has written or mapped the longer
+  ///          array.
   ///          The values may read the array itself. But if its index has to be stored again, and
   ///          this transaction has written it before: invalid_argument; a second call then succeeds
   /// Threads  appends to different arrays may run at the same time

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <barrier>
+#include <chrono>
 #include <filesystem>
 #include <random>
 #include <thread>
@@ -177,6 +178,37 @@ TEST_F(DenseParts, OfAnyShapeShowInTheirGenerationOnly) {
       ASSERT_TRUE(equal_bits(reader.at("a").read(), seen)) << generation;
     ASSERT_EQ(findings_of(file_), "") << generation;
   }
+}
+
+// Another writer may make the last extent of an array longer than its bytes.
+TEST_F(DenseParts, MayLieInAnExtentThatIsLongerThanTheArray) {
+  const tensor values = test::seeded({3, floats_in_unit / 2}, 1);
+  {
+    format::container_file other =
+        format::container_file::open(format::posix_files(), path_, format::open_access::write);
+    format::transaction making = other.begin(std::chrono::milliseconds(0));
+    format::array_record record;
+    record.name = "a";
+    record.dtype = dtype::float32;
+    record.shape = values.shape();
+    record.fill_value.resize(4);
+    format::dense_layout made;
+    made.extents = {making.allocate(3 * unit_bytes)};
+    making.write(made.extents[0].offset, {values.data(), values.size_bytes()});
+    record.layout = made;
+    making.put(record);
+    making.commit();
+  }
+  tensor wanted = values.clone();
+  for (const index_t row : {2, 1}) {
+    change([&](transaction& next) { next.update("a").write({{row, 7}, {1, 1}}, expr(5)); });
+    wanted.set({row, 7}, 5);
+    EXPECT_TRUE(equal_bits(at("a").map(), wanted)) << row;
+    EXPECT_EQ(findings_of(file_), "") << row;
+  }
+  change([](transaction& next) { next.update("a").map(); });
+  EXPECT_TRUE(equal_bits(at("a").map(), wanted));
+  EXPECT_EQ(findings_of(file_), "");
 }
 
 TEST_F(DenseParts, AreGoneAfterAnAbort) {

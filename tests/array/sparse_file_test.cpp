@@ -172,11 +172,13 @@ TEST_F(SparseFile, OfALargeChunkIsVerifiedInLittleMemory) {
   EXPECT_NE(report.findings[0].text.find("chunk 0"), std::string::npos);
 }
 
-// More checksums than are read in one piece; each must be found at its place.
-TEST_F(SparseFile, SumsFarBehindTheFirstAreFound) {
-  constexpr std::uint64_t segments = 300'000;
+// More checksums than are read in one piece, and more than a handle keeps; each must be found at
+// its place.
+class LongSums : public SparseFile, public testing::WithParamInterface<std::uint64_t> {};
+
+TEST_P(LongSums, FarBehindTheFirstAreFound) {
   const std::uint64_t of_zeros = format::checksum_data(std::vector<std::byte>(segment));
-  std::vector<std::uint64_t> sums(segments / 512 * 512);
+  std::vector<std::uint64_t> sums(GetParam() / 512 * 512);
   for (const std::size_t right : {std::size_t{0}, std::size_t{131'072}, sums.size() - 1})
     sums[right] = of_zeros;
   declare_dense(sums.size() * segment, sums);
@@ -193,6 +195,8 @@ TEST_F(SparseFile, SumsFarBehindTheFirstAreFound) {
   EXPECT_EQ(code_of([&] { read(131'071, 2); }), errc::corrupt);
   EXPECT_EQ(code_of([&] { read(131'072, 2); }), errc::corrupt);
 }
+
+INSTANTIATE_TEST_SUITE_P(Of, LongSums, testing::Values(300'000, 1'300'000));
 
 }  // namespace
 }  // namespace shale

@@ -75,7 +75,7 @@ TEST(Children, AreTheSameAsThoseOfAListOfAllNames) {
                                     "a.",
                                     ".",
                                     "..",
-                                    "\x01/\x02",
+                                    "!/#",
                                     "é/ü",
                                     "é/ü/x",
                                     "z",
@@ -84,7 +84,7 @@ TEST(Children, AreTheSameAsThoseOfAListOfAllNames) {
   memory_pages pages;
   const tree catalog = catalog_of(names, pages);
   std::vector<std::string> levels{"",    "/",     "//", "a", "a/",  "a//",
-                                  "a/b", "a/b/c", "b",  "é", "\x01"};
+                                  "a/b", "a/b/c", "b",  "é", "!"};
   std::vector<std::string> positions{""};
   for (const std::string& level : levels)
     for (const level_entry& child : all_children(catalog, level)) positions.push_back(child.name);

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <random>
-
 #include "interop/numpy_script.hpp"
 #include "interop/test_support.hpp"
 #include "interop/zip_reader.hpp"
@@ -12,7 +10,6 @@
 #include "shale/memory_pool.hpp"
 #include "shale/npy.hpp"
 #include "shale/raw.hpp"
-#include "support/instrumented.hpp"
 
 namespace shale {
 namespace {
@@ -119,11 +116,8 @@ TEST(Npz, CutAnywhereOrLongerIsCorrupt) {
 // With checksums on, every result that can still be read is right, whichever bit was flipped.
 void expect_no_flip_to_be_believed(const scratch_directory& files, const std::string& whole,
                                    const members_list& members) {
-  std::mt19937_64 random(1);
-  std::size_t tried = 0, refused = 0;
+  std::size_t refused = 0;
   for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
-    if (test::is_left_out(random)) continue;
-    ++tried;
     std::string changed = whole;
     changed[bit / 8] = static_cast<char>(changed[bit / 8] ^ 1 << bit % 8);
     test::write_file(files / "b.npz", changed);
@@ -147,7 +141,7 @@ void expect_no_flip_to_be_believed(const scratch_directory& files, const std::st
       EXPECT_TRUE(expected_code(failure.code())) << "bit " << bit << ": " << failure.what();
     }
   }
-  EXPECT_GT(8 * refused, tried);
+  EXPECT_GT(refused, whole.size());
 }
 
 // zip.1, zip.4

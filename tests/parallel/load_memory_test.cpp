@@ -6,6 +6,7 @@
 #include <atomic>
 #include <vector>
 
+#include "parallel/executor/memory_tokens.hpp"
 #include "parallel/pass/run_pass.hpp"
 #include "support/unread_source.hpp"
 
@@ -122,6 +123,19 @@ TEST(LoadMemory, TilesBeyondAllMemoryLeaveNothing) {
     EXPECT_EQ(tokens.left_bytes(), 0U);
   }
   EXPECT_EQ(tokens.held_bytes(), 0U);
+}
+
+TEST(MemoryTokens, AreTakenAsFarAsTheyAreLeft) {
+  memory_tokens tokens(100);
+  EXPECT_EQ(tokens.take_at_most(60), 60U);
+  EXPECT_EQ(tokens.take_at_most(60), 40U);
+  EXPECT_EQ(tokens.take_at_most(60), 0U);
+  tokens.take(10);
+  EXPECT_EQ(tokens.take_at_most(60), 0U) << "more is held than the budget";
+  tokens.give(30);
+  EXPECT_EQ(tokens.take_at_most(60), 20U);
+  EXPECT_EQ(tokens.held_bytes(), 100U);
+  EXPECT_EQ(tokens.peak_bytes(), 110U);
 }
 
 // One load takes 2 MiB, of which 1 MiB is copied. With 64 threads, half of the budget holds 16

@@ -27,6 +27,22 @@ long long sum_of(const tensor& values, Expected weigh) {
       [](long long& to, long long other) { to += other; });
 }
 
+// The sums of four parts of a file, two of them against storage order. The elements begin after a
+// header, as in a container.
+tensor sums_of_crossing_parts(const tensor& file) {
+  const index_t side = 32, header_bytes = 128;
+  const index_t depth = (file.size() - header_bytes / 4) / (side * side);
+  const storage elements = file.storage().slice(header_bytes, file.size_bytes() - header_bytes);
+  const tensor all(elements, dtype::int32, layout({side, side, depth}));
+  const tensor sums = tensor::empty({side, side}, dtype::int32);
+  const auto quarter = [&](index_t which) { return all.select(2, which * depth / 4); };
+  apply_into(
+      sums,
+      [](std::int32_t a, std::int32_t b, std::int32_t c, std::int32_t d) { return a + b + c + d; },
+      quarter(0), quarter(1).swapaxes(0, 1), quarter(2), quarter(3).swapaxes(0, 1));
+  return sums;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -52,20 +68,7 @@ int main(int count, char** arguments) {
   } else if (mode == "sum_rows") {
     result = sum_of(first.view({-1, 16384}).sliced(0, {.step = 4}), plain);
   } else if (mode == "sum_crossed") {
-    // The elements begin after a header, as in a container.
-    const index_t side = 32, header_bytes = 128;
-    const index_t depth = (first.size() - header_bytes / 4) / (side * side);
-    const storage elements = first.storage().slice(header_bytes, first.size_bytes() - header_bytes);
-    const tensor all(elements, dtype::int32, layout({side, side, depth}));
-    const tensor sums = tensor::empty({side, side}, dtype::int32);
-    const auto quarter = [&](index_t which) { return all.select(2, which * depth / 4); };
-    apply_into(
-        sums,
-        [](std::int32_t a, std::int32_t b, std::int32_t c, std::int32_t d) {
-          return a + b + c + d;
-        },
-        quarter(0), quarter(1).swapaxes(0, 1), quarter(2), quarter(3).swapaxes(0, 1));
-    result = sum_of(sums, plain);
+    result = sum_of(sums_of_crossing_parts(first), plain);
   } else if (mode == "update" || many_threads) {
     apply([](std::int32_t& x) { x = 3 * x + 1; }, first);
   } else if (mode == "combine") {

@@ -1,12 +1,15 @@
 // Tests how the grids of tile sources and sinks cut a pass into units. The expected shapes are
-// computed by hand. Files are in pass_loop_test.cpp.
+// computed by hand. Passes over files alone are in pass_loop_test.cpp.
 #include "parallel/ways/way.hpp"
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <vector>
 
 #include "parallel/ways/joined_units.hpp"
+#include "shale/mapped_file.hpp"
+#include "support/scratch_directory.hpp"
 #include "support/unread_source.hpp"
 
 namespace shale::parallel {
@@ -119,6 +122,24 @@ TEST(Way, UnitsThatCutMoreTilesThanTheCacheHoldsAreJoined) {
 TEST(Way, FixedUnitsAreNotJoined) {
   const executor four({.threads = 4, .memory_bytes = 256 * mib});
   EXPECT_EQ(units_from_rows_to_columns(four, {.fixed_units = true}), dims({16'384, 64}));
+}
+
+// A private mapping is never copied: it is streamed, and a window has at least one unit.
+TEST(Way, UnitsAreJoinedAsFarAsWindowsFit) {
+  const dims shape{256, 256};
+  const unread_source rows(shape, {1, 256});
+  unread_source columns(shape, {256, 1});
+  const tiled_elements input{&rows, axis_map::identity(shape)}, output{nullptr, {}, &columns};
+  std::vector<loop_operand> operands{tiled_operand(input, shape), tiled_operand(output, shape)};
+  const executor four({.threads = 4, .memory_bytes = 64 << 10});
+  EXPECT_EQ(choose_way(operands, {}, four).units.tile_shape(), dims({256, 16}));
+  const test::scratch_directory directory;
+  const std::string path = directory / "numbers";
+  const storage whole = create_file(path, 256 * 256 * sizeof(double));
+  const storage own = map_file(path, {.access = access::copy_on_write});
+  operands.push_back({tensor(own, dtype::float64, layout(shape)), false});
+  EXPECT_EQ(choose_way(operands, {}, four).units.tile_shape(), dims({256, 3}))
+      << "ten bytes for each element, not two";
 }
 
 TEST(JoinedUnits, GrowAlongAxesAlongWhichTilesAreCut) {

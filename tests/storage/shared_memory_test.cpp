@@ -30,9 +30,13 @@ using test::peer;
 
 class SharedMemory : public testing::Test {
  protected:
-  ~SharedMemory() override { ::unlink(file().c_str()); }
+  ~SharedMemory() override {
+    ::unlink(file().c_str());
+    ::unlink(later().c_str());
+  }
 
   std::string file() const { return "/dev/shm/shale." + name; }
+  std::string later() const { return file() + ".later"; }  // where a test needs a second segment
   bool named() const { return ::access(file().c_str(), F_OK) == 0; }
 
   // The entry of list_shared for the name.
@@ -261,8 +265,7 @@ TEST_F(SharedMemory, IsReclaimedBesideASegmentThatSomebodyKeepsLocked) {
     return made;
   };
   const auto locked = make_dead(file());
-  const std::string later = file() + ".later";
-  make_dead(later).reset();
+  make_dead(later()).reset();
   struct flock gate {};
   gate.l_type = F_RDLCK;
   gate.l_whence = SEEK_SET;
@@ -271,12 +274,11 @@ TEST_F(SharedMemory, IsReclaimedBesideASegmentThatSomebodyKeepsLocked) {
   ASSERT_EQ(::fcntl(locked.get(), F_OFD_SETLK, &gate), 0);
   EXPECT_EQ(reclaim_shared(name), 1u);
   EXPECT_TRUE(named());
-  EXPECT_NE(::access(later.c_str(), F_OK), 0);
+  EXPECT_NE(::access(later().c_str(), F_OK), 0);
   gate.l_type = F_UNLCK;
   ASSERT_EQ(::fcntl(locked.get(), F_OFD_SETLK, &gate), 0);
   EXPECT_EQ(reclaim_shared(name), 1u);
   EXPECT_FALSE(named());
-  ::unlink(later.c_str());
 }
 
 TEST_F(SharedMemory, GrowsInPlaceForAllWhoReservedRoom) {

@@ -148,9 +148,6 @@ THROUGH = {
     "src/parallel/blocks": {
         "block_copy": ("tests/parallel/mapped_tiles_test.cpp", "every tile that is copied"),
     },
-    "src/parallel/executor": {
-        "memory_tokens": ("tests/parallel/streaming_test.cpp", "budgets that calls share"),
-    },
     "src/parallel/fold": {
         "fold": ("tests/ops/expr_test.cpp", "reductions of eval"),
     },

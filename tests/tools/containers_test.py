@@ -653,9 +653,9 @@ class Containers(ShaleCase):
     def test_mv_renames(self):
         self.forms()
         wanted, values = self.form("forms.shale:packed"), self.load("forms.shale:packed")
-        done = self.shale("mv", "forms.shale:packed", "raw/2026/dem", "--json").json()
-        self.assertEqual((done["from"], done["to"]), ("packed", "raw/2026/dem"))
-        self.shale("mv", "forms.shale:raw/2026/dem", "forms.shale:dem")
+        done = self.shale("mv", "forms.shale:packed", "kept/2026/dem", "--json").json()
+        self.assertEqual((done["from"], done["to"]), ("packed", "kept/2026/dem"))
+        self.shale("mv", "forms.shale:kept/2026/dem", "forms.shale:dem")
         self.assertNotIn("packed", self.names("forms.shale"))
         self.assertEqual(self.form("forms.shale:dem"), wanted)
         self.assert_same(self.load("forms.shale:dem"), values)

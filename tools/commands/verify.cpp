@@ -109,6 +109,8 @@ int run(const verify_options& options) {
   engine work(options.engine, "verify");
   const verification found = verified(source.file);
   const report cost = work.finish();
+  for (const unchecked_array& array : found.unchecked)
+    note(fmt::format("shale: {}", array.problem.what()));
   if (options.json) {
     print_json(to_json(source.file, found, cost.seconds));
   } else {
@@ -117,8 +119,6 @@ int run(const verify_options& options) {
       note(fmt::format("{} in {}: {}", format_bytes(found.data_bytes), format_seconds(cost.seconds),
                        format_rate(found.data_bytes, cost.seconds)));
   }
-  for (const unchecked_array& array : found.unchecked)
-    note(fmt::format("shale: {}", array.problem.what()));
   if (!found.findings.empty()) return exit_differ;
   return found.unchecked.empty() ? exit_yes : exit_unsupported;
 }

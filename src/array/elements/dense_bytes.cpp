@@ -168,7 +168,7 @@ void copy_dense(const dense_places& places, const std::vector<std::uint64_t>& su
 
 void read_dense(const format::generation_view& view, const format::array_record& record,
                 const std::string& label, std::uint64_t offset, const tensor& into,
-                const std::function<std::span<const std::uint64_t>()>& sums, executor& on) {
+                const segment_sums& sums, executor& on) {
   const std::uint64_t bytes = into.size_bytes();
   if (bytes == 0) return;
   const std::uint64_t end = offset + bytes;
@@ -178,8 +178,8 @@ void read_dense(const format::generation_view& view, const format::array_record&
   // The checksums of the segments that lie completely inside the range.
   const std::uint64_t first_whole = ceil_div(offset, dense_segment_bytes);
   const std::uint64_t end_whole = end == total ? first + count : end / dense_segment_bytes;
-  std::span<const std::uint64_t> known;
-  if (first_whole < end_whole) known = sums();
+  std::vector<std::uint64_t> known;
+  if (first_whole < end_whole) known = sums(first_whole, end_whole - first_whole);
   auto* const target = const_cast<std::byte*>(into.data());
   const dense_places places(record.dense().extents);
   parallel::parallel_for_tiles(on, static_cast<index_t>(count), [&](index_t number, int) {
@@ -192,7 +192,8 @@ void read_dense(const format::generation_view& view, const format::array_record&
       view.read(position, span);
     });
     if (known.empty() || segment < first_whole || segment >= end_whole) return;
-    require_sum(places, label, segment, part, known[static_cast<std::size_t>(segment)]);
+    require_sum(places, label, segment, part,
+                known[static_cast<std::size_t>(segment - first_whole)]);
   });
 }
 

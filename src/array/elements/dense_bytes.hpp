@@ -69,13 +69,17 @@ void copy_dense(const dense_places& places, const std::vector<std::uint64_t>& su
                 const std::string& label, std::span<const moved_bytes> moved,
                 const byte_reader& read, const byte_writer& write, int descriptor, executor& on);
 
+/// Gives the checksums of `count` segments from `first` on; none if the array has no checksums.
+using segment_sums =
+    std::function<std::vector<std::uint64_t>(std::uint64_t first, std::uint64_t count)>;
+
 /// Reads bytes [offset, offset + into.size_bytes()) of an array into a contiguous tensor, in
 /// parallel. Segments that lie completely inside the range are compared with their checksums:
-/// `sums` is called if there are such segments, and returns one for each segment of the array, or
-/// none.
+/// `sums` is called with the first of such segments and their count, if there are any, and returns
+/// their checksums, or none.
 /// Throws   corrupt naming the segment, io, what `sums` throws
 void read_dense(const format::generation_view& view, const format::array_record& record,
                 const std::string& label, std::uint64_t offset, const tensor& into,
-                const std::function<std::span<const std::uint64_t>()>& sums, executor& on);
+                const segment_sums& sums, executor& on);
 
 }  // namespace shale::arrays

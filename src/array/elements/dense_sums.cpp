@@ -9,6 +9,7 @@
 
 #include "array/elements/dense_bytes.hpp"
 #include "core/never_destroyed.hpp"
+#include "format/bytes/byte_order.hpp"
 #include "format/bytes/checksum.hpp"
 #include "shale/index.hpp"
 #include "storage/system/fork_safe_mutex.hpp"
@@ -122,7 +123,24 @@ const dense_sums::loaded_sums& dense_sums::load() {
   return *owned_;
 }
 
-std::span<const std::uint64_t> dense_sums::all() { return load().sums; }
+std::vector<std::uint64_t> dense_sums::some(std::uint64_t first, std::uint64_t count) {
+  const format::extent& table = record_.dense().checksums;
+  if (table.bytes <= kept_bytes_max) {
+    const auto begin = load().sums.begin() + static_cast<std::ptrdiff_t>(first);
+    return {begin, begin + static_cast<std::ptrdiff_t>(count)};
+  }
+  if (!verified_.load(std::memory_order_relaxed)) {
+    auto sums = view_.dense_checksums(record_, first, count);
+    verified_.store(true, std::memory_order_relaxed);
+    return sums;
+  }
+  std::vector<std::byte> stored(static_cast<std::size_t>(8 * count));
+  view_.read(table.offset + 8 * first, stored);
+  std::vector<std::uint64_t> sums;
+  for (std::size_t at = 0; at < stored.size(); at += 8)
+    sums.push_back(format::load<std::uint64_t>(&stored[at]));
+  return sums;
+}
 
 void dense_sums::compare(byte_range range) {
   const loaded_sums& known = load();

@@ -6,8 +6,8 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
+#include <vector>
 
 #include "format/generations/generation_view.hpp"
 #include "storage/blocks/stored_sums.hpp"
@@ -15,7 +15,9 @@
 
 namespace shale::arrays {
 
-/// Cost     the first call of a member reads all of the array's checksums (8 bytes per segment)
+/// Cost     the first call of a member reads all of the array's checksums (8 bytes per segment).
+///          `compare` keeps them; `some` keeps no more than `kept_bytes_max`, and reads what it
+///          needs of a longer table again
 /// Threads  every member may be called from any thread
 class dense_sums final : public detail::stored_sums {
  public:
@@ -25,12 +27,14 @@ class dense_sums final : public detail::stored_sums {
 
   void compare(byte_range range) override;
 
-  /// The checksums of all segments, themselves verified.
+  /// The checksums of `count` segments from `first` on. They are verified when this object reads
+  /// them for the first time.
   /// Throws   corrupt, io: then the next call tries again
-  /// Lifetime as long as this object
-  std::span<const std::uint64_t> all();
+  std::vector<std::uint64_t> some(std::uint64_t first, std::uint64_t count);
 
  private:
+  static constexpr std::uint64_t kept_bytes_max = std::uint64_t{8} << 20;  // of an array of 1 TiB
+
   struct loaded_sums;
   const loaded_sums& load();
 
@@ -40,6 +44,7 @@ class dense_sums final : public detail::stored_sums {
   detail::long_turn loading_;
   std::unique_ptr<const loaded_sums> owned_;
   std::atomic<const loaded_sums*> loaded_ = nullptr;
+  std::atomic<bool> verified_ = false;
 };
 
 /// The checksums that a mapping of the array in a pinned generation carries; null if the array has

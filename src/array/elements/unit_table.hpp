@@ -15,8 +15,9 @@
 
 namespace shale::arrays {
 
-/// Bytes are *new* if they lie in space of the transaction; the others are *old*. Extents that follow
-/// each other in the file become one if both are new, as far as the alignment allows.
+/// Bytes are *new* if they lie in space of the transaction; the others are *old*. Extents that
+/// follow each other in the file become one if both are new or both are old, as far as the
+/// alignment allows.
 /// Cost     O(log(extents) + the extents that a call returns or replaces), unless it says otherwise
 /// Threads  const calls may run at once
 class unit_table {
@@ -24,7 +25,8 @@ class unit_table {
   /// An array of no bytes.
   unit_table() = default;
 
-  /// An array with these extents, whose parts `fresh` are new. `fresh` is in the order of the array.
+  /// An array of just the bytes of these extents, whose parts `fresh` are new. `fresh` is in the
+  /// order of the array.
   /// Cost     O(extents * log(extents))
   explicit unit_table(std::span<const format::extent> extents,
                       std::span<const format::byte_interval> fresh = {});
@@ -52,7 +54,8 @@ class unit_table {
   std::vector<format::extent> extents() const;
   std::vector<format::extent> new_extents() const;
 
-  /// Ranges of the array lie elsewhere from now on, and are new. `moved` is in the order of the array.
+  /// Ranges of the array lie elsewhere from now on, and are new. `moved` is in the order of the
+  /// array.
   /// Throws   bad_alloc: then nothing has moved
   void move(std::span<const moved_bytes> moved);
 

@@ -244,9 +244,10 @@ void array::implementation::read(const region& part, const tensor& result, execu
       compare_checksums({range->offset + range->bytes - 1, 1});
     }
     const auto known = checksums();
-    arrays::read_dense(
-        *view, record, label(), range->offset, result,
-        [&] { return known ? known->all() : std::span<const std::uint64_t>(); }, on);
+    const auto some = [&](std::uint64_t first, std::uint64_t count) {
+      return known ? known->some(first, count) : std::vector<std::uint64_t>();
+    };
+    arrays::read_dense(*view, record, label(), range->offset, result, some, on);
   } else {
     const tensor from = detail::narrowed(dense(), part);
     parallel::copy_elements(result, from, on);

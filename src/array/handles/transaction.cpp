@@ -173,7 +173,7 @@ writable_array transaction::append(std::string_view name, const expr& values, in
   with_context(frame, [&] {
     if (made->is_dense()) made->write_new_part(running->part(), values);
     else write_new_part(*running, state->tiles_of(*made->written), values);
-    running->finish();
+    detail::allocating([&] { running->finish(); });
   });
   return writable_array(made);
 }

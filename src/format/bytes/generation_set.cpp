@@ -20,7 +20,7 @@ bool generation_set::overlaps(std::uint64_t first, std::uint64_t end) const noex
   const auto found =
       std::partition_point(ranges_.begin(), ranges_.end(),
                            [&](const generation_range& range) { return range.last < first; });
-  return found != ranges_.end() && found->first < end;
+  return first < end && found != ranges_.end() && found->first < end;
 }
 
 }  // namespace shale::format

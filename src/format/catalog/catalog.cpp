@@ -29,7 +29,8 @@ std::string end_of_level(std::string path) {
 void require_name(std::string_view key) {
   if (const auto problem = problem_of_name(key))
     throw error(errc::corrupt, "the catalog is damaged",
-                {"it holds an array " + shale::detail::in_quotes(key), *problem});
+                {"it holds an array " + shale::detail::in_quotes(key), *problem,
+                 "`shale verify` lists all damage"});
 }
 
 }  // namespace

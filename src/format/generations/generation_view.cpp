@@ -51,13 +51,16 @@ void generation_view::read(std::uint64_t offset, bytes_span into) const {
   read_exact(*state_->file->data, offset, into, state_->file->path);
 }
 
-std::vector<std::uint64_t> generation_view::dense_checksums(const array_record& record) const {
+std::vector<std::uint64_t> generation_view::dense_checksums(const array_record& record,
+                                                            std::uint64_t first,
+                                                            std::uint64_t count) const {
   if (!record.is_dense())
     throw error(errc::invalid_argument, "a chunked array has its checksums in its index",
                 {"array '" + record.name + "'"});
   std::vector<std::uint64_t> sums;
-  scan_dense_checksums(state_->reader, record,
-                       [&](std::uint64_t, std::uint64_t sum) { sums.push_back(sum); });
+  scan_dense_checksums(state_->reader, record, [&](std::uint64_t segment, std::uint64_t sum) {
+    if (segment >= first && segment - first < count) sums.push_back(sum);
+  });
   return sums;
 }
 

@@ -64,9 +64,11 @@ class generation_view {
   /// Reads bytes of the file, and verifies nothing. Throws io, also if the file ends before them.
   void read(std::uint64_t offset, bytes_span into) const;
 
-  /// The checksums of all segments of a dense array, themselves verified; empty if it has none.
-  /// Cost     reads 8 bytes a segment
-  std::vector<std::uint64_t> dense_checksums(const array_record& record) const;
+  /// The checksums of up to `count` segments of a dense array from `first` on, themselves verified;
+  /// empty if it has none.
+  /// Cost     reads all of the array's checksums (8 bytes a segment), and keeps the requested ones
+  std::vector<std::uint64_t> dense_checksums(const array_record& record, std::uint64_t first = 0,
+                                             std::uint64_t count = UINT64_MAX) const;
 
   /// The file that the generation lies in, and the container that it belongs to.
   file_identity file() const noexcept;

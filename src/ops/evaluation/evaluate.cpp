@@ -157,6 +157,13 @@ tensor make_output_placeholder(const dims& shape, dtype type) {
   return tensor(storage::allocate(16), type, layout(shape, dims::filled(shape.size(), 0), 0));
 }
 
+// Says how a pass reads mapped operands that exceed half of the budget.
+const char* files_text(const pass_cost& costs) {
+  if (costs.copies && costs.streams) return ", copied part by part, and streamed in windows";
+  if (costs.copies) return ", copied part by part";
+  return costs.streams ? ", streamed in windows" : "";
+}
+
 }  // namespace
 
 evaluation_plan explain(const expr& value) {
@@ -205,9 +212,7 @@ evaluation_plan explain(const expr& value) {
                                                     costs.tiles_decoded == 1 ? "" : "s")
                                       : std::string(),
               bytes_text(costs.bytes_written), bytes_text(costs.scratch_bytes_per_thread),
-              costs.streams  ? ", streamed in windows"
-              : costs.copies ? ", copied part by part"
-                             : "");
+              files_text(costs));
         });
     plan.staged_bytes_max = work.staged_bytes_max();
     if (plan.staged_bytes_max > 0)

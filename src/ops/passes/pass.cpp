@@ -206,14 +206,19 @@ std::optional<reduction_states> states_for(const pass& request, const executor& 
   return std::optional<reduction_states>(std::in_place, request, on.pool());
 }
 
-// Whether a run copies mapped operands part by part.
-bool copies_mapped(const pass& request, std::span<const parallel::loop_operand> operands,
-                   const executor& on) {
+// Tells how a run reads mapped operands that exceed half of the budget: it copies some of them, and
+// it streams those that it uses in place, unless these alone do not exceed it.
+void add_ways(pass_cost& to, const pass& request, std::span<const parallel::loop_operand> operands,
+              const executor& on) {
   const std::optional<reduction_states> states = states_for(request, on);
   const auto options = options_of(request, states ? &*states : nullptr);
   const parallel::way chosen = parallel::choose_way(operands, options, on);
-  return std::count(chosen.accesses.begin(), chosen.accesses.end(),
-                    parallel::operand_access::copied) > 0;
+  std::vector<parallel::loop_operand> in_place;
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    if (chosen.access_of(k) == parallel::operand_access::copied) to.copies = true;
+    else in_place.push_back(operands[k]);
+  }
+  to.streams = parallel::mapped_exceed_half_of_budget(in_place, on);
 }
 
 // Generators read tensors that are no operands of the pass, so the pass does not look at them.
@@ -258,9 +263,7 @@ pass_cost cost(const pass& request, const executor& on) {
     detail::add_saturating(result.bytes_written, reduction.into.size_bytes());
   result.scratch_bytes_per_thread = request.program.scratch_bytes();
   result.instructions = static_cast<int>(request.program.instruction_count());
-  const bool exceeds = parallel::mapped_exceed_half_of_budget(operands, on);
-  result.copies = exceeds && copies_mapped(request, operands, on);
-  result.streams = exceeds && !result.copies;
+  if (parallel::mapped_exceed_half_of_budget(operands, on)) add_ways(result, request, operands, on);
   return result;
 }
 

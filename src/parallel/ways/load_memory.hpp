@@ -20,9 +20,9 @@ struct bytes_per_position {
 
 /// Takes the memory for its lifetime, and says how many loads may run at once. These take at most
 /// half of what other calls have left of the budget; if that does not hold one load for each
-/// thread, fewer threads work. No more work than there are loads. One always does, so several calls
-/// may exceed the budget together, by what one load of each needs. Tile sources have no lanes, so
-/// the pass is none over lanes if operands are tiled.
+/// thread, fewer threads work, and never more than there are loads. One always does, so several
+/// calls may exceed the budget together, by what one load of each needs. Tile sources have no
+/// lanes, so the pass is none over lanes if operands are tiled.
 class load_memory {
  public:
   /// `copied_bytes` are the bytes of all copies at one position of the pass.

@@ -21,8 +21,8 @@ class tiled_operands {
       : operands_(operands), cache_(cache_bytes, on), on_(on), last_prefetched_(operands.size()) {}
 
   /// Starts reading the stored bytes of the first tile that the unit needs of each source, unless
-  /// the cache has the tile, or the last call asked for it. Units ask for few tiles twice then, also
-  /// if all of them need one tile.
+  /// the cache has the tile, or the last call asked for it. So few tiles are asked for twice, also
+  /// if all units need the same one.
   /// Threads  any
   void prefetch(const region& unit);
 

@@ -225,12 +225,16 @@ class choice {
   }
 
   // Joins units that cut the tiles of sources. What all threads gather and store takes at most half
-  // of the budget, and a quarter is for the cache, as in load_memory.
+  // of the budget, and a quarter is for the cache, as in load_memory. Operands that are streamed
+  // count as well, because their windows have at least one unit.
   dims joined(const dims& unit) const {
     if (std::find(shape_.begin(), shape_.end(), 0) != shape_.end()) return unit;
+    const bool streams = mapped_exceed_half_of_budget(operands_, on_);
     std::vector<source_tiles> sources;
     std::size_t bytes_per_element = 0;
     for (const auto& operand : operands_) {
+      if (streams && is_mapped(operand.values.storage()))
+        bytes_per_element += operand.values.item_bytes();
       if (!operand.tiles) continue;
       bytes_per_element += operand.values.item_bytes();
       if (operand.tiles->source)

@@ -31,8 +31,8 @@ class unit_copies {
       : owner_(owner), array_(array) {}
 
   /// Copies those units that are not copied yet, and waits for those that other threads copy.
-  /// Cost     the copies, and O(log(extents)) for each; once the array has `dense_extents_max`
-  ///          extents, all its other units are copied at once
+  /// Cost     the copies, and O(log(extents)) for each; once the array has more than
+  ///          `dense_extents_max` extents, all its other units are copied at once
   /// Throws   invalid_argument (the transaction has ended), not_found (the array was removed),
   ///          corrupt, out_of_space, io, cancelled: then none of them is copied here
   void require(const format::byte_interval& units);

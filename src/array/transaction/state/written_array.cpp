@@ -4,6 +4,7 @@
 
 #include "array/elements/copied_units.hpp"
 #include "array/elements/dense_bytes.hpp"
+#include "array/elements/dense_places.hpp"
 #include "shale/error.hpp"
 #include "storage/mapped/mapped_extents.hpp"
 
@@ -64,7 +65,9 @@ std::shared_ptr<written_array> array_of_base(format::array_record record) {
   if (array->record.is_dense() && !array->record.dense().extents.empty()) {
     shared_bytes& shared = array->shared.emplace();
     shared.can_be_cut = can_be_cut(array->record.dense());
-    shared.units = unit_table(array->record.dense().extents);
+    // Another writer may have made the last extent longer than the array, whose bytes end before.
+    shared.units = unit_table(
+        dense_places(array->record.dense().extents).pieces(0, format::array_bytes(array->record)));
   }
   return array;
 }
