@@ -18,6 +18,7 @@
 #include "shale/ops.hpp"
 #include "shale/sorting.hpp"
 #include "shale/tile_source.hpp"
+#include "support/element_types.hpp"
 #include "support/failures.hpp"
 #include "support/full_disk.hpp"
 #include "support/instrumented.hpp"
@@ -87,9 +88,10 @@ class SortedRuns : public testing::Test {
   executor small_{{.threads = 1, .memory_bytes = budget_bytes}};
   mapped_copies copies_;
 };
-using element_list = testing::Types<bool, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
-                                    std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t,
-                                    float16, bfloat16, float, double, float8_e4m3fn, float8_e5m2>;
+using element_list =
+    test::element_types<bool, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
+                        std::uint16_t, std::uint32_t, std::uint64_t, float16, bfloat16, float,
+                        double, float8_e4m3fn, float8_e5m2>;
 TYPED_TEST_SUITE(SortedRuns, element_list);
 
 // runs.1, runs.2
