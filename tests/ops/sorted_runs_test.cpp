@@ -3,6 +3,7 @@
 #include "ops/sorting/sorted_runs.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/statvfs.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -190,13 +191,16 @@ TEST_F(SortsInFiles, ThatDoNotFitAreErrors) {
 
 // Nothing is written to a device that has too little space for the result.
 TEST_F(SortsInFiles, TooLargeAResultIsAnErrorAtOnce) {
+  struct statvfs disk {};
+  ASSERT_EQ(::statvfs(detail::scratch_folder().c_str(), &disk), 0);
+  if (disk.f_blocks == 0) GTEST_SKIP() << "nobody counts the blocks of temporary files";
   const expr x = zeros({index_t{1} << 50, 1 << 12}, dtype::float32);
   EXPECT_EQ(code_of([&] { in_small_budget(sort, x); }), errc::out_of_space);
 }
 
 // So many runs that the budget has no room for a part of each.
 TEST_F(SortsInFiles, TooSmallABudgetIsAnError) {
-  const expr x = astype(arange(1 << 20), dtype::float64);
+  const expr x = uniform(seeded_, {1 << 20});
   EXPECT_EQ(code_of([&] { in_small_budget(argsort, x); }), errc::out_of_memory);
   executor larger({.threads = 2, .memory_bytes = 8 * budget_bytes});
   EXPECT_EQ(run_on(larger, [&] { return argsort(x); }).shape(), dims{1 << 20});
@@ -215,7 +219,7 @@ TEST(OrdersOfFiles, StayInsideTheBudget) {
   const test::scratch_directory folder;
   const std::string path = folder / "numbers";
   {
-    // The product is odd, so each number below the power of two occurs once.
+    // The factor is odd, so each number below the power of two occurs once.
     const storage bytes = create_file(path, static_cast<std::size_t>(count) * 4);
     auto* const numbers = reinterpret_cast<std::int32_t*>(bytes.data());
     for (index_t i = 0; i < count; ++i)
