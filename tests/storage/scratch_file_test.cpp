@@ -105,6 +105,8 @@ TEST(ScratchFile, NeedsAFolder) {
   EXPECT_EQ(code_of([&] { scratch_file file(0, folder / "missing"); }), errc::not_found);
   EXPECT_NE(test::text_of([&] { scratch_file file(0, folder / "missing"); }).find("TMPDIR"),
             std::string::npos);
+  test::write_file(folder / "file", "no folder");
+  EXPECT_EQ(code_of([&] { scratch_file file(0, folder / "file"); }), errc::not_found);
   EXPECT_EQ(code_of([&] { scratch_file file(0, std::string("a\0b", 3)); }), errc::invalid_argument);
 }
 
