@@ -8,8 +8,8 @@
 //
 // These functions evaluate at once, on the executor of the calling thread. Operands may be any
 // expressions. Except by `unique_values` and `unique_counts`, they are held whole, in memory of the
-// executor's pool unless they are contiguous tensors in memory. Results are new row-major tensors in memory of the pool, and have the same bits
-// for any number of threads.
+// executor's pool unless they are contiguous tensors in memory. Results are new row-major tensors in
+// memory of the pool, and have the same bits for any number of threads.
 // Throws   invalid_argument (shapes that do not fit, complex elements), out_of_memory, cancelled,
 //          io (as `sort`), and as `eval`
 // Threads  as `eval`
