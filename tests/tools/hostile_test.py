@@ -403,7 +403,14 @@ class Hostile(unittest.TestCase):
         self.shale("create", "a.shale:e_2J", "--shape", "3")
         self.assertEqual(self.shale("ls", "a.shale"), "e_2J\n")
         rename_in_catalog(self.path / "a.shale", b"e_2J", b"e\x1b2J")
-        self.assertEqual(self.shale("ls", "a.shale"), "e\\x1b2J\n")
+        for arguments in (["ls"], ["ls", "-l"], ["ls", "--json"], ["info"], ["info", "--json"]):
+            self.refused(CORRUPT, *arguments, "a.shale", names=["it holds an array 'e\\x1b2J'"])
+        for arguments in (["ls"], ["ls", "-r"], ["ls", "-l"]):
+            self.refused(CORRUPT, *arguments, "a.shale:/", names=["it holds an array 'e\\x1b2J'"])
+        for arguments in (["verify"], ["verify", "--json"]):
+            self.assertIn("e\\x1b2J" if len(arguments) == 1 else "e\\\\x1b2J",
+                          self.shale(*arguments, "a.shale", code=1))
+            self.assertNotIn("\x1b", self.out + self.err)
 
     # ---- usage -----------------------------------------------------------------------------------
 
