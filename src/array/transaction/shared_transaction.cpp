@@ -324,9 +324,11 @@ std::shared_ptr<written_array> shared_transaction::create_unnamed(format::array_
   const auto changes = lock(changes_lock_);
   const auto state = lock(state_lock_);
   require_active();
+  // Messages about the array that is wanted do not have the free name, so it can be replaced there.
+  const std::string shown = label(record.name);
   std::uint64_t number = 1;
   do record.name = fmt::format(".new-{}", number++);
-  while (!inner_->list(record.name, {}, 1).empty());
+  while (shown.find(record.name) != shown.npos || !inner_->list(record.name, {}, 1).empty());
   return add(std::move(record));
 }
 

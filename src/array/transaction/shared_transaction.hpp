@@ -67,7 +67,8 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   std::shared_ptr<written_array> create(format::array_record record);
   std::shared_ptr<written_array> update(std::string_view name);
 
-  /// Adds an array under a free name, which it keeps until `take_name`.
+  /// Adds an array under a free name, which it keeps until `take_name` gives it the record's. It is
+  /// no part of the record's name.
   std::shared_ptr<written_array> create_unnamed(format::array_record record);
 
   /// Gives an array of `create_unnamed` its name, after the array that has the name was removed. If
