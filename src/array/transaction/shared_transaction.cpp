@@ -272,7 +272,7 @@ void shared_transaction::discard(const written_array& made) noexcept {
   try {
     const auto changes = lock(changes_lock_);
     const auto state = lock(state_lock_);
-    if (writes_.closed() || made.removed) return;
+    if (chunks_.closed() || made.removed) return;
     // Another object has the elements of an array that was resized meanwhile.
     if (!made.resized) return erase(made.name);
   } catch (...) {
@@ -336,7 +336,7 @@ void shared_transaction::take_name(const std::shared_ptr<written_array>& made,
                                    std::string_view name) {
   const auto changes = lock(changes_lock_);
   const auto state = lock(state_lock_);
-  require_active();
+  require_active(chunks_);
   made->require_there();
   require_shape_at_rest(made->name);
   auto tiles = writable_tiles_of(made, name);
