@@ -73,6 +73,8 @@ TEST_F(LevelAttributes, AreNoArrays) {
   EXPECT_FALSE(now.find(".attributes"));
   EXPECT_FALSE(now.find("raw/2026/.attributes"));
   EXPECT_EQ(code_of([&] { now.at(".attributes"); }), errc::not_found);
+  EXPECT_NE(text_of([&] { now.at(".attributes"); }).find("generation 3 holds 2 arrays"),
+            std::string::npos);
   for (const array_space& space : file_.space().arrays)
     EXPECT_EQ(space.name.find(".attributes"), std::string::npos);
   transaction change = file_.begin();
