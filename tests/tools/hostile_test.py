@@ -427,6 +427,9 @@ class Hostile(unittest.TestCase):
         self.assertEqual(self.shale("ls", "a.shale:/"), "raw\nraw/\n")
         self.assertEqual(self.shale("ls", "a.shale:raw/"), "raw/x\n")
         self.refused(FAILED, "create", "a.shale:raw/y", "--shape", "3", names=["its level 'raw' is an array"])
+        self.refused(FAILED, "convert", "a.shale", "b.shale",
+                     names=["convert a.shale:raw/x", "its level 'raw' is an array"])
+        self.assertNotIn("b.shale", self.files())
         self.shale("mv", "a.shale:raw", "top")
         self.shale("convert", "a.shale", "--replace")
         self.assertEqual(self.shale("ls", "a.shale"), "raw/x\ntop\n")
