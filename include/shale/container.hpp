@@ -65,9 +65,9 @@ class transaction {
 
   /// Makes a new array. Names are 1 to 1024 bytes of UTF-8 without control characters. '/'
   /// separates levels, each of which has a character other than a period; the last one is not
-  /// `.attributes`, which is reserved. No array has the name of
-  /// a level, so `a` and `a/b` are not arrays at the same time. A dense array starts as zeros. A
-  /// chunked array starts with the fill value everywhere, and takes no space.
+  /// `.attributes`, which is reserved. No array has the name of a level, so `a` and `a/b` are not
+  /// arrays at the same time. A dense array starts as zeros. A chunked array starts with the fill
+  /// value everywhere, and takes no space.
   /// Cost     O(levels of the name); reserves the space of a dense array
   /// Throws   as every member; already_exists (also a level that is an array, or a name that is a
   ///          level: the error names both); invalid_argument (name, dtype, shape, chunk shape,
@@ -77,6 +77,7 @@ class transaction {
   /// Makes a new array of the given values, with their dtype and shape.
   /// Cost     as `eval` of the expression, block by block: the values need not fit into memory
   /// Throws   as the other one, and as writable_array::write. Then the array does not exist
+  /// Threads  a commit that begins meanwhile waits for the whole call
   writable_array create(std::string_view name, const expr& values, const array_form& form = {});
 
   /// Makes a new array in the place of the one of that name, if there is one, which ends as with
@@ -90,7 +91,8 @@ class transaction {
   /// Cost     as `create`, and as `remove` of the old array
   /// Throws   as `create` (already_exists only for levels), and as `remove`. The old array is as
   ///          before then, or, if even that fails, `commit` refuses
-  /// Threads  two calls for one name come one after the other, in an order that is not fixed
+  /// Threads  two calls for one name come one after the other, in an order that is not fixed. A
+  ///          commit that begins meanwhile waits for the whole call
   writable_array create_or_replace(std::string_view name, const array_spec& spec);
   writable_array create_or_replace(std::string_view name, const expr& values,
                                    const array_form& form = {});

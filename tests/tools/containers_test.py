@@ -820,7 +820,8 @@ class Containers(ShaleCase):
     def test_containers_and_levels_have_attributes(self):
         self.survey()
         self.shale("mv", "survey.shale:dx", "raw/2026/dx")
-        self.shale("set", "survey.shale", "title=Survey", "n=3")
+        self.shale("set", "survey.shale", "title=Survey")
+        self.shale("set", "survey.shale:/", "n=3")
         done = self.shale("set", "survey.shale:raw/2026/", "source=aerial", "--json").json()
         self.assertEqual((done["attributes"], done["address"]),
                          ({"source": "aerial"}, "survey.shale:raw/2026/"))

@@ -55,21 +55,25 @@ array_spec spec_of(const expr& values, const array_form& form) {
 
 writable_array transaction::create(std::string_view name, const expr& values,
                                    const array_form& form) {
+  const auto state = begun().state;
+  const auto running = state->begin_write();
   const writable_array made = create(name, spec_of(values, form));
   try {
     made.write(values);
   } catch (...) {
-    made.implementation_->owner->discard(*made.implementation_->written);
+    state->discard(*made.implementation_->written);
     throw;
   }
   return made;
 }
 
-// Makes an array under a name of its own, fills it, and gives it the name last. Errors of the
-// caller's tile sources pass unchanged, except that they name the array as the caller knows it.
+// Makes an array under a name of its own, fills it, and gives it the name last, all in one running
+// write. Errors of the caller's tile sources pass unchanged, except that they name the array as the
+// caller knows it.
 template <class Fill>
 writable_array transaction::replace(std::string_view name, const array_spec& spec, Fill&& fill) {
-  const auto& state = begun().state;
+  const auto state = begun().state;
+  const auto running = state->begin_write();
   const auto frame = [&] { return fmt::format("create or replace {}", state->label(name)); };
   std::shared_ptr<writable_array::implementation> made;
   std::string shown;

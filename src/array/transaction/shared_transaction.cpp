@@ -275,7 +275,7 @@ void shared_transaction::discard(const written_array& made) noexcept {
   try {
     const auto changes = lock(changes_lock_);
     const auto state = lock(state_lock_);
-    if (writes_.closed() || made.removed) return;
+    if (chunks_.closed() || made.removed) return;
     // Another object has the elements of an array that was resized meanwhile.
     if (!made.resized) return erase(made.name);
   } catch (...) {
@@ -327,9 +327,11 @@ std::shared_ptr<written_array> shared_transaction::create_unnamed(format::array_
   const auto changes = lock(changes_lock_);
   const auto state = lock(state_lock_);
   require_active();
+  // Messages about the array that is wanted do not have the free name, so it can be replaced there.
+  const std::string shown = label(record.name);
   std::uint64_t number = 1;
   do record.name = fmt::format(".new-{}", number++);
-  while (!inner_->list(record.name, {}, 1).empty());
+  while (shown.find(record.name) != shown.npos || !inner_->list(record.name, {}, 1).empty());
   return add(std::move(record));
 }
 
@@ -337,7 +339,7 @@ void shared_transaction::take_name(const std::shared_ptr<written_array>& made,
                                    std::string_view name) {
   const auto changes = lock(changes_lock_);
   const auto state = lock(state_lock_);
-  require_active();
+  require_active(chunks_);
   made->require_there();
   require_shape_at_rest(made->name);
   auto tiles = writable_tiles_of(made, name);

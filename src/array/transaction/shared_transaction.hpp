@@ -67,11 +67,13 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   std::shared_ptr<written_array> create(format::array_record record);
   std::shared_ptr<written_array> update(std::string_view name);
 
-  /// Adds an array under a free name, which it keeps until `take_name`.
+  /// Adds an array under a free name, which it keeps until `take_name` gives it the record's. It is
+  /// no part of the record's name.
   std::shared_ptr<written_array> create_unnamed(format::array_record record);
 
   /// Gives an array of `create_unnamed` its name, after the array that has the name was removed. If
-  /// that fails, both are as before, or `commit` refuses.
+  /// that fails, both are as before, or `commit` refuses. A running write has to contain this call
+  /// and that of `create_unnamed`: so a commit that begins between them waits.
   void take_name(const std::shared_ptr<written_array>& made, std::string_view name);
 
   /// The record of an array as changed so far. If the array was created or updated here, `written`
@@ -101,9 +103,9 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
 
   void remove(std::string_view name);
 
-  /// Removes an array that `create` made and that could not be filled, under its present name. If it
-  /// was removed already, its name may be another array's: this does nothing then. If it cannot be
-  /// removed, `commit` refuses.
+  /// Removes an array that could not be filled, under its present name. If it was removed already,
+  /// its name may be another array's: this does nothing then. If it cannot be removed, `commit`
+  /// refuses. A running write has to contain this call and the one that made the array.
   void discard(const written_array& made) noexcept;
 
   void rename(std::string_view from, std::string_view to);
