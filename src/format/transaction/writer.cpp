@@ -166,13 +166,16 @@ void writer::announce_and_release(const superblock& published) {
 }
 
 void writer::release() noexcept {
-  {
-    const std::lock_guard lock(mutex_);
-    if (continues_) return;
-  }
-  if (!left_behind_by_fork() && holds_its_bytes()) {
-    erase_mark(*file_->data);
-    give_back_tail(0);
+  // In a forked child, another thread of the parent may have held the mutex.
+  if (!left_behind_by_fork()) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (continues_) return;
+    }
+    if (holds_its_bytes()) {
+      erase_mark(*file_->data);
+      give_back_tail(0);
+    }
   }
   lock_.reset();
 }
