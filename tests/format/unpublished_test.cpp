@@ -132,7 +132,7 @@ void expect_in_order_after_crashes(const chain& made, std::size_t first, std::mt
 void run(chain& made, unsigned publishes, int steps = test::history_steps) {
   for (int step = 0; step < steps; ++step) {
     made.add();
-    if ((publishes >> step & 1u) != 0) made.publish();
+    if (((publishes >> step) & 1u) != 0) made.publish();
   }
 }
 
