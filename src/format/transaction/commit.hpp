@@ -64,8 +64,8 @@
 //             worked. If publishing fails, the writer publishes nothing more. At most
 //             `unpublished_max` generations wait at a time (docs/decisions/0185).
 //
-// tests/format/two_slot_model_test.cpp checks the protocol exhaustively, and shows that it is
-// unsafe without any of these.
+// tests/format/two_slot_model_test.cpp, and unpublished_model_test.cpp for commit.10, check the
+// protocol exhaustively, and show that it is unsafe without any of these.
 //
 // This file declares the steps that need no state, and writer.hpp those that do. transaction.cpp
 // takes the steps of a commit in order; container_file.cpp begins (commit.1), and reads (commit.7).
