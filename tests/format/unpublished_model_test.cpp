@@ -9,7 +9,8 @@
 // of files.)
 //
 // A transaction uses the space of every generation that it does not protect, whether it is
-// committed or aborted. Two generations were published before the exploration begins. These states are unsafe:
+// committed or aborted. Two generations were published before the exploration begins. These states
+// are unsafe:
 //
 //   - The reader holds a generation whose space was used.
 //   - After a power cut, no superblock is valid, the newest one is of a generation whose space was
