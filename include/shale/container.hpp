@@ -42,6 +42,34 @@ enum class open_mode : std::uint8_t {
   salvage,            ///< as read; if the newest commit is lost, reads the generation before it
 };
 
+/// A transaction that was committed without waiting (`transaction::commit_async`). Copies share it;
+/// none of them has to be kept.
+/// Throws   invalid_argument from every member, if the handle was moved from
+/// Threads  every member may be called from any thread
+class pending_commit {
+ public:
+  /// The number of its generation. If that is published together with later ones, no snapshot ever
+  /// shows it alone.
+  std::uint64_t generation() const;
+
+  /// Whether the transaction, with all before it, is durable. False while it is under way, and if
+  /// it failed.
+  bool durable() const;
+
+  /// Returns once the transaction is durable.
+  /// Throws   what `commit` throws if it fails after its first sync; the error of a transaction
+  ///          before it, on whose changes it was built: none of its changes is in the file then,
+  ///          unless the message says that its generation may exist. invalid_argument in a forked
+  ///          child of the process that committed; out_of_memory
+  void wait() const;
+
+ private:
+  friend class transaction;
+  struct implementation;
+  explicit pending_commit(std::shared_ptr<const implementation> made) noexcept;
+  std::shared_ptr<const implementation> implementation_;
+};
+
 /// The next generation. Nobody else sees it before `commit`. Destruction without commit aborts, and
 /// the file stays as it was.
 /// Throws   from every member but `abort`: invalid_argument (moved from; for all but `generation`
@@ -52,7 +80,8 @@ enum class open_mode : std::uint8_t {
 ///          `commit` waits for writes that have begun, `abort` makes them throw; later ones throw.
 ///          Stores through tensors from writable_array::map must end before `commit`. No thread may
 ///          use the handles of an array while it is renamed
-/// Lifetime holds the writer lock until commit, abort or destruction
+/// Lifetime holds the writer lock until commit, abort or destruction; after `commit_async`, until
+///          that generation is durable
 class transaction {
  public:
   transaction(transaction&&) noexcept;
@@ -221,6 +250,19 @@ class transaction {
   ///          invalid_argument: it has ended, or the call came from inside one of its own writes
   std::uint64_t commit();
 
+  /// Commits without waiting for the device. The next transaction of this container can begin at
+  /// once, and begins with these changes, unless another process waits for its turn. A thread of
+  /// the library makes the generations durable and visible, in order, as many as possible with each
+  /// pair of syncs. All guarantees are those of `commit`, from the moment when the result says that
+  /// the transaction is durable. If that fails, all later transactions that began with these
+  /// changes fail, too. While a tensor of writable_array::map is held, this waits as `commit` does.
+  /// A program that ends before the result is durable may lose these changes and all later ones.
+  /// Cost     reads written dense arrays for their checksums, in parallel; writes metadata; no
+  ///          sync, also not in the next `begin`
+  /// Throws   as commit, except for failed syncs, which the result reports; also the error of an
+  ///          earlier commit_async that failed
+  pending_commit commit_async();
+
   /// Ends the transaction without changes. Then the container at the path `other`, on the same file
   /// system, takes the name of this container. If `other` is a link, the container that it leads to
   /// is renamed, and the link stays. Nobody can commit meanwhile, so a copy of the newest snapshot
@@ -296,8 +338,9 @@ class container {
   snapshot latest() const;
 
   /// Begins the next generation. Waits for transactions of other threads and processes, up to
-  /// `limit`.
-  /// Cost     writes both superblocks again, and a sync of the device
+  /// `limit`. If commits without waiting are under way, it begins with their changes.
+  /// Cost     writes both superblocks again, and a sync of the device; neither if commits without
+  ///          waiting are under way
   /// Throws   as latest; busy (the time is over), access_denied (a mode that only reads),
   ///          unsupported (on a network file system), out_of_space, io (also if an earlier sync of
   ///          this container failed)
@@ -323,9 +366,9 @@ class container {
   space_report space() const;
 
   /// Closes the file for all copies of this handle: their calls, except `path` and `uuid`, throw
-  /// invalid_argument then. Snapshots, arrays, tensors and a running transaction stay valid. Never
-  /// throws, even if the handle was moved from: a commit has synced everything before it returned,
-  /// so closing has no error to report.
+  /// invalid_argument then. Snapshots, arrays, tensors and a running transaction stay valid, and
+  /// commits without waiting go on. Never throws, even if the handle was moved from: a commit has
+  /// synced everything before it returned, or its `pending_commit` reports the error.
   void close();
 
  private:

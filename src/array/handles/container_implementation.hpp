@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "array/transaction/commit_pipeline.hpp"
+#include "array/transaction/commit_state.hpp"
 #include "array/transaction/reader_file.hpp"
 #include "array/transaction/shared_transaction.hpp"
 #include "format/container/container_file.hpp"
@@ -25,6 +27,8 @@ struct container::implementation {
     explicit writer_file(format::container_file opened) : file(std::move(opened)) {}
     parallel::single_turn turn;  // held by the thread that begins a transaction
     format::container_file file;
+    // Replaced in a forked child, under the `mutex` of the container.
+    std::shared_ptr<arrays::commit_pipeline> pipeline = std::make_shared<arrays::commit_pipeline>();
   };
 
   std::string path;
@@ -43,6 +47,11 @@ struct container::implementation {
   /// over if the name is given to another copy of the container meanwhile.
   /// Throws   as container::begin
   std::shared_ptr<arrays::shared_transaction> begin(std::chrono::milliseconds timeout);
+
+ private:
+  std::shared_ptr<arrays::shared_transaction> begin_anew(
+      writer_file& to, const std::shared_ptr<arrays::commit_pipeline>& pipeline,
+      std::chrono::steady_clock::time_point deadline) const;
 };
 
 struct snapshot::implementation {
@@ -64,6 +73,10 @@ struct transaction::implementation {
   implementation& operator=(const implementation&) = delete;
 
   std::shared_ptr<arrays::shared_transaction> state;
+};
+
+struct pending_commit::implementation {
+  std::shared_ptr<const arrays::commit_state> state;
 };
 
 }  // namespace shale

@@ -292,6 +292,34 @@ std::uint64_t transaction::commit() {
   return detail::allocating([&] { return state->commit(); });
 }
 
+pending_commit transaction::commit_async() {
+  const auto& state = begun().state;
+  return detail::allocating([&] {
+    // Nothing that can fail comes after the commit.
+    const auto made = std::make_shared<pending_commit::implementation>();
+    made->state = state->commit_async();
+    return pending_commit(made);
+  });
+}
+
+// ---- what was committed without waiting -----------------------------------------------------------
+
+pending_commit::pending_commit(std::shared_ptr<const implementation> made) noexcept
+    : implementation_(std::move(made)) {}
+
+std::uint64_t pending_commit::generation() const {
+  return detail::held(implementation_, "pending_commit").state->generation();
+}
+
+bool pending_commit::durable() const {
+  return detail::held(implementation_, "pending_commit").state->durable();
+}
+
+void pending_commit::wait() const {
+  const auto& self = detail::held(implementation_, "pending_commit");
+  detail::allocating([&] { self.state->wait(); });
+}
+
 void transaction::replace_by(const std::string& other) {
   const auto& state = begun().state;
   detail::reporting([&] { return fmt::format("replace {} by {}", state->path(), other); },

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "array/elements/dense_bytes.hpp"
 #include "array/elements/dense_places.hpp"
@@ -22,8 +25,10 @@
 namespace shale::arrays {
 
 shared_transaction::shared_transaction(std::shared_ptr<reader_file> readers,
+                                       std::shared_ptr<commit_pipeline> pipeline,
                                        format::transaction inner, format::generation_view base)
     : readers_(std::move(readers)),
+      pipeline_(std::move(pipeline)),
       generation_(inner.generation()),
       inner_(std::move(inner)),
       base_(std::move(base)) {}
@@ -505,7 +510,8 @@ void shared_transaction::require_outside_of_writes(const char* advice) const {
                 {fmt::format("file {}, generation {}", path(), generation_), advice});
 }
 
-void shared_transaction::publish() {
+// Makes the mappings read-only, and computes the checksums of what was written.
+void shared_transaction::finish_mappings() {
   // This check comes first: bytes that the system has dropped must not be checksummed.
   inner_->check_written();
   check_mappings();
@@ -515,6 +521,11 @@ void shared_transaction::publish() {
     if (entry.second->record.is_dense())
       with_context([&] { return fmt::format("checksum '{}'", entry.first); },
                    [&] { checksum(*entry.second); });
+}
+
+void shared_transaction::publish() {
+  finish_mappings();
+  pipeline_->drain();  // one thread publishes at a time
   const std::lock_guard lock(state_lock_);
   inner_->commit({.after_sync = [&] { check_mappings(); },
                   .before_release =
@@ -525,7 +536,28 @@ void shared_transaction::publish() {
   metadata_bytes_ = inner_->metadata_bytes_written();
 }
 
-std::uint64_t shared_transaction::commit() {
+// A tensor that shows a mapping pins the generation, which must be published for that: this waits.
+std::shared_ptr<commit_state> shared_transaction::publish_later() {
+  const auto is_held = [](const auto& entry) { return entry.second->is_held_by_others(); };
+  if (std::any_of(written_.begin(), written_.end(), is_held)) {
+    auto state = std::make_shared<commit_state>(generation_);
+    publish();
+    state->succeed();
+    return state;
+  }
+  finish_mappings();
+  const std::lock_guard lock(state_lock_);
+  std::vector<storage> mapped;
+  for (const auto& [name, array] : written_)
+    if (array->bytes) mapped.push_back(std::exchange(array->bytes, storage()));
+  auto state = pipeline_->hand_over(*inner_, std::move(mapped));
+  metadata_bytes_ = inner_->metadata_bytes_written();
+  return state;
+}
+
+// Ends the transaction by `last_step`, after the writes that have begun.
+template <class LastStep>
+void shared_transaction::end_by(LastStep&& last_step) {
   require_outside_of_writes(
       "commit was called from inside it, and would wait for itself: commit after it");
   auto changes = lock(changes_lock_);
@@ -535,18 +567,28 @@ std::uint64_t shared_transaction::commit() {
   writes_.wait_for_visits();  // running writes store the rest of their chunks
   end_operations();           // single chunk operations may still run outside writes
   changes.lock();
-  return with_context([&] { return "change " + path(); },
-                      [&] {
-                        try {
-                          require_not_aborted();
-                          publish();
-                        } catch (...) {
-                          end();
-                          throw;
-                        }
-                        end();
-                        return generation_;
-                      });
+  with_context([&] { return "change " + path(); },
+               [&] {
+                 try {
+                   require_not_aborted();
+                   last_step();
+                 } catch (...) {
+                   end();
+                   throw;
+                 }
+                 end();
+               });
+}
+
+std::uint64_t shared_transaction::commit() {
+  end_by([&] { publish(); });
+  return generation_;
+}
+
+std::shared_ptr<commit_state> shared_transaction::commit_async() {
+  std::shared_ptr<commit_state> state;
+  end_by([&] { state = publish_later(); });
+  return state;
 }
 
 // change.4, once the generation is durable. A tensor of the caller may still show a mapping of this
@@ -602,6 +644,7 @@ void shared_transaction::replace_by(const std::string& other) {
   changes.lock();
   try {
     require_not_aborted();
+    pipeline_->drain();  // what was committed before stays with the old file
     const std::lock_guard lock(state_lock_);
     detach_mappings();  // whether it succeeds or fails, the transaction ends
     inner_->replace_by(there);
@@ -655,8 +698,10 @@ void shared_transaction::end() noexcept {
   for (const auto& [name, array] : written_) array->tiles.reset();
   written_.clear();
   let_go_of_base();  // nothing reads the base generation any more
-  if (inner_ && inner_->active()) inner_->abort();
+  if (!inner_) return;
+  if (inner_->active()) inner_->abort();
   inner_.reset();
+  pipeline_->ended();
 }
 
 std::uint64_t shared_transaction::metadata_bytes_written() const noexcept {

@@ -39,6 +39,7 @@
 #include <vector>
 
 #include "array/elements/chunk_tiles.hpp"
+#include "array/transaction/commit_pipeline.hpp"
 #include "array/transaction/operation_gate.hpp"
 #include "array/transaction/reader_file.hpp"
 #include "array/transaction/written_array.hpp"
@@ -55,7 +56,9 @@ namespace shale::arrays {
 
 class shared_transaction : public std::enable_shared_from_this<shared_transaction> {
  public:
-  shared_transaction(std::shared_ptr<reader_file> readers, format::transaction inner,
+  /// `pipeline` has granted the transaction, and is told of its end.
+  shared_transaction(std::shared_ptr<reader_file> readers,
+                     std::shared_ptr<commit_pipeline> pipeline, format::transaction inner,
                      format::generation_view base);
   ~shared_transaction();
 
@@ -166,6 +169,9 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   std::shared_ptr<chunk_tiles> tiles_of(const written_array& array) const;
 
   std::uint64_t commit();
+
+  /// Ends as `commit` does, except that the generation may become durable later.
+  std::shared_ptr<commit_state> commit_async();
   void replace_by(const std::string& other);
   void abort() noexcept;
   std::uint64_t metadata_bytes_written() const noexcept;
@@ -207,15 +213,20 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   void erase(std::string_view name);
   void checksum(written_array& array);
   void check_mappings() const;
+  void finish_mappings();
   void keep_mappings() noexcept;
   void detach_mappings() noexcept;
   void close(operation_gate& gate) noexcept;
   void end_operations() noexcept;
   bool goes_on() const noexcept;
+  template <class LastStep>
+  void end_by(LastStep&& last_step);
   void publish();
+  std::shared_ptr<commit_state> publish_later();
   void end() noexcept;
 
   const std::shared_ptr<reader_file> readers_;
+  const std::shared_ptr<commit_pipeline> pipeline_;
   const std::uint64_t generation_;
   const pid_t process_ = ::getpid();
   const unsigned forks_ = detail::fork_generation();
