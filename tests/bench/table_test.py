@@ -74,6 +74,13 @@ class Tables(unittest.TestCase):
         self.assertIn("| new work |", text)
         self.assertEqual(text.count("old"), 1)
 
+    def test_the_pages_and_causes_have_a_place_for_every_suite(self):
+        page = (ROOT / "docs/performance.md").read_text()
+        for suite in ("pool", "mapping", "engine", "container"):
+            self.assertIn(f"<!-- bench {suite} -->", page)
+            self.assertIn(f"<!-- end {suite} -->", page)
+        self.assertIn("container", json.loads((ROOT / "bench/causes.json").read_text()))
+
 
 if __name__ == "__main__":
     unittest.main()
