@@ -109,7 +109,7 @@ void updates_without_waiting(const container_settings& chosen, container& file) 
                        update(change, k);
                        begun.push_back(change.commit_async());
                      }
-                     for (auto& each : begun) each.get();
+                     for (const auto& each : begun) each.wait();
                    });
                  },
              .limits = {{two_syncs, [&] { return plain.seconds(count); }}},
