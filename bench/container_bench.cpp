@@ -3,12 +3,13 @@
 //
 //   bench_container FOLDER MEMORY_FOLDER [--threads N] [--rounds N] [--only TEXT] [--quick yes]
 //                   [--python PYTHON --peers PROGRAM]
+//                   [--rechunk-python PYTHON --rechunk-peers PROGRAM]
 //   bench_container --writer PATH
 //
 // FOLDER is on a disk, MEMORY_FOLDER in memory, and both are empty. Work on compressed arrays runs
 // on one thread, then on all (`--threads`). `--quick yes` does so little, once, that it shows only
-// whether the suite works. PROGRAM is bench/peers/container_peers.py, which PYTHON runs. The second
-// form is the process that commits while others read.
+// whether the suite works. PROGRAM is bench/peers/container_peers.py, or rechunk_peers.py, which
+// PYTHON runs. The second form is the process that commits while others read.
 #include <algorithm>
 #include <memory>
 #include <stdexcept>
@@ -34,13 +35,11 @@ const std::vector<std::string>& peer_names() {
   return names;
 }
 
-// A row for each peer: its version, or that it is not there.
-void print_peers(peer_process* peers) {
-  for (const std::string& peer : peer_names()) {
-    const bool is_there = peers != nullptr && std::ranges::count(peers->names(), peer) > 0;
-    print(row{.work = "peer: " + peer,
-              .note = is_there ? peers->text(peer, "version") : "not installed"});
-  }
+// A row for a peer: its version, or that it is not there.
+void print_peer(const std::string& peer, peer_process* peers) {
+  const bool is_there = peers != nullptr && std::ranges::count(peers->names(), peer) > 0;
+  print(row{.work = "peer: " + peer,
+            .note = is_there ? peers->text(peer, "version") : "not installed"});
 }
 
 // The works on compressed arrays, on `chosen.threads` threads.
@@ -63,7 +62,7 @@ void other_works(const container_settings& chosen) {
   small_commits(chosen);
   dense_arrays(chosen);
   many_names(chosen);
-  if (is_wanted(chosen, "rechunk")) print(row{.work = "rechunk", .note = "not in this version"});
+  rechunking(chosen);
 }
 
 // Whether a work on this data set may be wanted.
@@ -78,7 +77,8 @@ int run(std::span<char*> arguments) {
   if (arguments.size() < 3)
     throw std::invalid_argument("usage: bench_container FOLDER MEMORY_FOLDER [OPTION VALUE]…");
   const options given(arguments.subspan(3),
-                      {"--threads", "--rounds", "--only", "--quick", "--python", "--peers"});
+                      {"--threads", "--rounds", "--only", "--quick", "--python", "--peers",
+                       "--rechunk-python", "--rechunk-peers"});
   const bool quick = given.text("--quick", "no") == "yes";
   const unsigned processors = std::max(1U, std::thread::hardware_concurrency());
   const auto all = static_cast<int>(given.number("--threads", processors));
@@ -96,8 +96,15 @@ int run(std::span<char*> arguments) {
     chosen.peers = peers.get();
   };
   start(all);
-  print_peers(chosen.peers);
-  other_works(chosen);
+  for (const std::string& peer : peer_names()) print_peer(peer, chosen.peers);
+  {
+    const std::unique_ptr<peer_process> rechunker =
+        given.start_peers({settings_of_peers(chosen)}, "--rechunk-python", "--rechunk-peers");
+    chosen.rechunker = rechunker.get();
+    print_peer("rechunker", chosen.rechunker);
+    other_works(chosen);
+    chosen.rechunker = nullptr;
+  }
   for (const std::string& name : data_set_names()) {
     if (!is_wanted_data(chosen, name)) continue;
     const data_set data(chosen, name);

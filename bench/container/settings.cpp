@@ -17,19 +17,31 @@ amounts few() {
           .tiny_chunks = 100,
           .arrays = {20, 50},
           .dense_rows = {16, 1024},
-          .dense_elements = index_t{1} << 18};
+          .dense_elements = index_t{1} << 18,
+          .rechunked = {16, 64, 64},
+          .rechunked_from = {1, 64, 64},
+          .rechunked_to = {16, 8, 8},
+          .rechunk_memory_bytes = std::size_t{16} << 20};
 }
+
+namespace {
+
+std::vector<index_t> list_of(const dims& shape) { return {shape.begin(), shape.end()}; }
+
+}  // namespace
 
 std::string settings_of_peers(const container_settings& chosen) {
   nlohmann::json chunks;
-  for (const std::string& name : data_set_names()) {
-    const dims shape = chunk_shape_of(name);
-    chunks[name] = std::vector<index_t>(shape.begin(), shape.end());
-  }
+  for (const std::string& name : data_set_names()) chunks[name] = list_of(chunk_shape_of(name));
+  const nlohmann::json rechunk = {{"shape", list_of(chosen.amount.rechunked)},
+                                  {"from", list_of(chosen.amount.rechunked_from)},
+                                  {"to", list_of(chosen.amount.rechunked_to)},
+                                  {"bytes", chosen.amount.rechunk_memory_bytes}};
   return nlohmann::json{{"threads", chosen.threads},
                         {"folder", chosen.folder},
                         {"memory_folder", chosen.memory_folder},
-                        {"chunks", chunks}}
+                        {"chunks", chunks},
+                        {"rechunk", rechunk}}
       .dump();
 }
 

@@ -1,6 +1,7 @@
 // What all works of the suite `container` are told.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,12 @@ struct amounts {
   /// Rows of 4 KiB of the small and the large array that is changed.
   std::vector<index_t> dense_rows{1024, 262'144};
   index_t dense_elements = index_t{1} << 27;
+
+  /// An array of steps of a simulation, whose chunks become those of series of single places.
+  dims rechunked{2048, 1024, 1024};
+  dims rechunked_from{1, 1024, 1024};
+  dims rechunked_to{2048, 16, 32};
+  std::size_t rechunk_memory_bytes = std::size_t{1} << 30;
 };
 
 /// Amounts that show in seconds whether the suite works, and measure nothing.
@@ -37,9 +44,10 @@ struct container_settings {
   std::string only{};  ///< names of works contain this
   amounts amount{};
   peer_process* peers = nullptr;
+  peer_process* rechunker = nullptr;  ///< the peer of rechunking alone
 };
 
-/// The settings that the program of the peers gets, as JSON.
+/// The settings that the programs of peers get, as JSON.
 std::string settings_of_peers(const container_settings& chosen);
 
 /// "1,000" for 1000.

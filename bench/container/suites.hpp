@@ -27,6 +27,9 @@ void dense_arrays(const container_settings& chosen);
 /// Many arrays in one file, and many chunks in one array.
 void many_names(const container_settings& chosen);
 
+/// An array that is stored in chunks of another shape, in little memory.
+void rechunking(const container_settings& chosen);
+
 /// The program of a writer: commits to the container at `path` when its standard input tells it.
 int run_writer(const std::string& path);
 

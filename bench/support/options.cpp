@@ -25,11 +25,11 @@ long long options::number(const std::string& option, long long otherwise) const 
   return found == values_.end() ? otherwise : std::stoll(found->second);
 }
 
-std::unique_ptr<peer_process> options::start_peers(
-    const std::vector<std::string>& arguments) const {
-  const std::string python = text("--python", ""), program = text("--peers", "");
-  if (python.empty() || program.empty()) return nullptr;
-  std::vector<std::string> command = {python, program};
+std::unique_ptr<peer_process> options::start_peers(const std::vector<std::string>& arguments,
+                                                   const std::string& python,
+                                                   const std::string& program) const {
+  std::vector<std::string> command = {text(python, ""), text(program, "")};
+  if (command[0].empty() || command[1].empty()) return nullptr;
   command.insert(command.end(), arguments.begin(), arguments.end());
   return std::make_unique<peer_process>(command);
 }

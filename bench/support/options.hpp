@@ -23,9 +23,11 @@ class options {
   std::string text(const std::string& option, const std::string& otherwise) const;
   long long number(const std::string& option, long long otherwise) const;
 
-  /// Starts the program of peers that the options `--python` and `--peers` name, with these
-  /// arguments. Null if they do not name one.
-  std::unique_ptr<peer_process> start_peers(const std::vector<std::string>& arguments) const;
+  /// Starts the program of peers that two options name, the interpreter and the program, with these
+  /// arguments. Null if they were not given.
+  std::unique_ptr<peer_process> start_peers(const std::vector<std::string>& arguments,
+                                            const std::string& python = "--python",
+                                            const std::string& program = "--peers") const;
 
  private:
   std::map<std::string, std::string> values_;

@@ -30,7 +30,7 @@ OTHERS = ["5 small updates, each durable",
           f"map and sum a dense array of 1 MiB, warm, {ON_ALL}",
           "open and find one of 20 arrays", "open and find one of 50 arrays", "list 20 names", "list 50 names",
           f"read 100 chunks of 2 KiB, {ON_ALL}", "smooth: read all beside 100 commits a second, 1 thread"]
-PEERS = ["TensorStore", "zarr", "zarrs", "Blosc2", "h5py", "TileDB", "dask"]
+PEERS = ["TensorStore", "zarr", "zarrs", "Blosc2", "h5py", "TileDB", "dask", "rechunker"]
 
 
 class Container(unittest.TestCase):
@@ -70,6 +70,10 @@ class Container(unittest.TestCase):
         self.assertGreater(self.rows["smooth: write all, 1 thread"]["packing"]["shale"], 1.5)
         self.assertGreater(self.rows["elevation: write all, 1 thread"]["packing"]["shale"], 1.2)
         self.assertLess(self.rows["noise: write all, 1 thread"]["packing"]["shale"], 1.5)
+
+    def test_arrays_are_rechunked_if_this_version_can(self):
+        row = self.rows["rechunk under 16 MiB"]
+        self.assertTrue(row["seconds"] > 0 or row["note"] == "not in this version", row)
 
     def test_every_peer_has_a_row_that_says_whether_it_is_there(self):
         for peer in PEERS:
