@@ -111,7 +111,7 @@ TEST_F(Rechunk, PlansCountTheChunksThatBlocksMeet) {
     SCOPED_TRACE(to_string(shape) + " from " + to_string(old_chunk) + " to " +
                  to_string(new_chunk));
     write_source(shape, old_chunk);
-    executor on({.threads = 2, .memory_bytes = std::size_t{32} << 10});
+    executor on({.threads = 2, .memory_bytes = std::size_t{2} << 10});  // blocks of 64 elements
     const executor::scope within(on);
     const rechunk_plan planned = plan_rechunk(at("a"), new_chunk);
     const std::uint64_t once = chunks_of_all_blocks(shape, shape, old_chunk);
