@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "array/test_support.hpp"
 #include "shale/container.hpp"

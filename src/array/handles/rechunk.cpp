@@ -14,7 +14,6 @@
 #include "shale/error.hpp"
 #include "shale/index.hpp"
 #include "shale/layout.hpp"
-#include "shale/memory_pool.hpp"
 #include "shale/tile_source.hpp"
 #include "storage/files/scratch_file.hpp"
 #include "tensor/parts.hpp"
@@ -56,6 +55,12 @@ std::uint64_t tiles_of(const dims& shape, const dims& tile) {
   return elements_of(detail::grid_of(shape, tile));
 }
 
+// The first multiple of `unit` and `tile` after `extent`, or `length` if that comes first.
+index_t next_common_border(index_t extent, index_t unit, index_t tile, index_t length) {
+  const index_t common = checked_mul(unit, tile / std::gcd(unit, tile)).value_or(length);
+  return common >= length ? length : (extent / common + 1) * common;
+}
+
 // Blocks of whole units that cut tiles into few pieces. One unit grows along any axis, as long as
 // there is room and the pieces do not become more: to twice its extent, to the next border that
 // units and tiles have in common, or to the whole axis.
@@ -67,9 +72,8 @@ dims grown_block(const dims& shape, const dims& unit, const dims& tile,
   for (;;) {
     std::optional<dims> best;
     for (index_t axis = 0; axis < shape.size(); ++axis) {
-      const index_t common = std::lcm(unit[axis], tile[axis]);
-      for (const index_t extent :
-           {2 * block[axis], (block[axis] / common + 1) * common, shape[axis]}) {
+      const index_t border = next_common_border(block[axis], unit[axis], tile[axis], shape[axis]);
+      for (const index_t extent : {2 * block[axis], border, shape[axis]}) {
         dims larger = block;
         larger[axis] = std::min(extent, shape[axis]);
         if (larger[axis] <= block[axis] || elements_of(larger) > elements_max) continue;
