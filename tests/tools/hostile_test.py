@@ -583,6 +583,7 @@ class Hostile(unittest.TestCase):
                 ["create", "new.shale:grows", "--shape", "0,5", "--chunk", "2,5", "--json"],
                 ["resize", "new.shale:grows", "4,5", "--json"],
                 ["append", "new.shale:grows", "new.shale:grows[1:]", "--json"],
+                ["rechunk", "new.shale:grows", "1,5", "--json"],
                 ["rm", "new.shale:grows", "--json"],
                 ["mv", "new.shale:dem", "height", "--json"],
                 ["rm", "new.shale:other", "--json"],

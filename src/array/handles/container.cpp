@@ -219,7 +219,7 @@ snapshot container::latest() const {
     const auto readers = self.reading();
     snapshot made;
     made.implementation_ = std::make_shared<snapshot::implementation>(
-        snapshot::implementation{self.path, readers->latest()});
+        snapshot::implementation{self.path, readers->latest(), readers->tile_owner()});
     return made;
   });
 }

@@ -57,6 +57,7 @@ struct container::implementation {
 struct snapshot::implementation {
   std::string path;
   format::generation_view view;
+  std::shared_ptr<const parallel::tile_owner> owner;  // of decoded chunks
 
   /// The record that holds the attributes of a level; nothing if it has none.
   std::optional<format::array_record> find_level(std::string_view level) const;

@@ -27,8 +27,8 @@ std::optional<array> snapshot::find(std::string_view name) const {
       [&]() -> std::optional<array> {
         auto record = self.view.find(name);
         if (!record || arrays::is_level_record(*record)) return std::nullopt;
-        return array(
-            std::make_shared<array::implementation>(self.path, std::move(*record), self.view));
+        return array(std::make_shared<array::implementation>(self.path, std::move(*record),
+                                                             self.view, self.owner));
       });
 }
 

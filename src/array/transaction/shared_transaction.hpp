@@ -64,6 +64,9 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
 
   std::uint64_t generation() const noexcept { return generation_; }
   const std::string& path() const noexcept { return readers_->path(); }
+  const std::shared_ptr<const parallel::tile_owner>& tile_owner() const noexcept {
+    return readers_->tile_owner();
+  }
   std::string label(std::string_view name) const;
 
   /// Adds an array, and reserves its space on the device.
