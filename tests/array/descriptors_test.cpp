@@ -11,7 +11,7 @@
 namespace shale {
 namespace {
 
-using test::peer;
+using test::array_peer;
 
 constexpr const char* few = "256";  // the limit of a process
 
@@ -31,7 +31,7 @@ class Descriptors : public test::fresh_container {
 
 TEST_F(Descriptors, OfATransactionAreAsManyForOneArrayAsForAHundredThousand) {
   const int count = test::instrumented ? 2'000 : 100'000;
-  peer maker({"many", path_, std::to_string(count), few});
+  array_peer maker({"many", path_, std::to_string(count), few});
   ASSERT_EQ(maker.read_line(), "2");
   ASSERT_EQ(maker.wait(), 0);
   const snapshot made = file_.latest();
@@ -46,14 +46,14 @@ TEST_F(Descriptors, OfATransactionAreAsManyForOneArrayAsForAHundredThousand) {
 TEST_F(Descriptors, AreNotNeededForMappedArrays) {
   // Each array needs two mappings. By default a process can have 65,530.
   const int count = test::instrumented ? 500 : 10'000;
-  peer mapper({"map", path_, std::to_string(count), few});
+  array_peer mapper({"map", path_, std::to_string(count), few});
   EXPECT_EQ(mapper.read_line(), std::to_string(2 * count));
   EXPECT_EQ(mapper.wait(), 0);
 }
 
 TEST_F(Descriptors, OfPinnedGenerationsAreBounded) {
   constexpr int count = test::repeats(1014);
-  peer reader({"snapshots", path_, std::to_string(count), "64"});
+  array_peer reader({"snapshots", path_, std::to_string(count), "64"});
   ASSERT_EQ(reader.read_line(), std::to_string(count));
   std::set<std::uint64_t> expected;
   for (std::uint64_t generation = 2; generation < count + 2; ++generation)

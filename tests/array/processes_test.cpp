@@ -13,9 +13,9 @@
 namespace shale {
 namespace {
 
+using test::array_peer;
 using test::code_of;
 using test::findings_of;
-using test::peer;
 
 // Takes the file's pages out of the page cache, so that the next reader starts cold.
 void cool(const std::string& path) {
@@ -40,11 +40,12 @@ class Processes : public test::fresh_container {
     const int rows = test::instrumented ? 2048 : 8192;
     constexpr std::size_t budget = 16u << 20;
     constexpr std::size_t slack = 64u << 20;
-    peer maker({"make", path_, "big", kind, std::to_string(rows), "8192", std::to_string(budget)});
+    array_peer maker(
+        {"make", path_, "big", kind, std::to_string(rows), "8192", std::to_string(budget)});
     const std::string made = maker.read_line();
     ASSERT_EQ(maker.wait(), 0) << made;
     cool(path_);
-    peer reader({"mean", path_, "big", std::to_string(budget)});
+    array_peer reader({"mean", path_, "big", std::to_string(budget)});
     EXPECT_EQ(std::stod(reader.read_line()), ((rows - 1) * 3 + 8191) / 2.0);
     const std::string peak = reader.read_line();
     EXPECT_EQ(reader.wait(), 0);
@@ -57,7 +58,7 @@ class Processes : public test::fresh_container {
 
 TEST_F(Processes, AReaderSeesEachGenerationAndKeepsItsOwn) {
   write("a", 1);
-  peer reader({"follow", path_, "a"});
+  array_peer reader({"follow", path_, "a"});
   EXPECT_EQ(reader.read_line(), "2 1001");
   for (int value = 2; value < 6; ++value) {
     write("a", value);
@@ -74,7 +75,7 @@ TEST_F(Processes, SnapshotsStayTheSameWhileOthersCommit) {
   const snapshot held = file_.latest();
   const tensor view = held.at("a").map();
   const tensor copy = view.clone();
-  peer writer({"set", path_, "a", "5", "8"});
+  array_peer writer({"set", path_, "a", "5", "8"});
   EXPECT_EQ(writer.read_line(), "done");
   EXPECT_EQ(writer.wait(), 0);
   EXPECT_TRUE(equal_bits(view, copy));
@@ -86,7 +87,7 @@ TEST_F(Processes, SnapshotsStayTheSameWhileOthersCommit) {
 
 TEST_F(Processes, AKilledWriterLeavesTheOldGenerationAndNoLock) {
   write("a", 1);
-  peer writer({"hold", path_, "a"});
+  array_peer writer({"hold", path_, "a"});
   ASSERT_EQ(writer.read_line(), "writing");
   EXPECT_EQ(code_of([&] { file_.begin({30}); }), errc::busy);
   EXPECT_EQ(file_.latest().at("a").map().at({3, 4}), scalar(1.0));
@@ -103,7 +104,7 @@ TEST_F(Processes, AKilledWriterLeavesTheOldGenerationAndNoLock) {
 TEST_F(Processes, AWriterWaitsForTheOther) {
   write("a", 1);
   std::optional<transaction> first = file_.begin();
-  peer writer({"set", path_, "a", "7", "1"});
+  array_peer writer({"set", path_, "a", "7", "1"});
   first->update("a").write(expr(2));
   first->commit();
   EXPECT_EQ(writer.read_line(), "done");
@@ -114,7 +115,7 @@ TEST_F(Processes, AWriterWaitsForTheOther) {
 
 TEST_F(Processes, APinInAnotherProcessKeepsSpaceUntilItDies) {
   write("a", 1);
-  peer reader({"pin", path_});
+  array_peer reader({"pin", path_});
   ASSERT_EQ(reader.read_line(), "2");
   for (int i = 0; i < 4; ++i) write("a", i);
   const std::uint64_t bytes = 600 * 700 * 4;

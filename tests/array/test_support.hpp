@@ -49,10 +49,11 @@ class fresh_container : public testing::Test {
   container file_ = container::create(path_);
 };
 
-/// The helper program, run as a separate process.
-class peer : public child_process {
+/// The helper program, run as a separate process. Its name is not that of the storage floor's,
+/// because the mutations link tests of all floors into one program.
+class array_peer : public child_process {
  public:
-  explicit peer(const std::vector<std::string>& arguments)
+  explicit array_peer(const std::vector<std::string>& arguments)
       : child_process(SHALE_ARRAY_PEER, arguments) {}
 };
 

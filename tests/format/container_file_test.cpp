@@ -322,6 +322,19 @@ TEST_F(ContainerFile, TakesOnlyExtentsThatItGave) {
   EXPECT_EQ(test::unsound(container.latest()).find("two things"), std::string::npos);
 }
 
+// A key, a value, and 48 bytes for both.
+TEST_F(ContainerFile, BoundsTheBytesOfAttributes) {
+  transaction change = container.begin(at_once);
+  array_record record = dense_record("d", page_bytes);
+  record.dense().extents = {change.allocate(page_bytes)};
+  record.attributes = {{"k", std::string(attributes_bytes_max - 48, 'x')}};
+  EXPECT_EQ(code_of([&] { change.put(record); }), errc::invalid_argument);
+  record.attributes[0].second.pop_back();
+  change.put(record);
+  change.commit();
+  EXPECT_EQ(container.latest().find("d")->attributes, record.attributes);
+}
+
 // Attributes may be nearly as long as a value of the catalog, and each extent takes 16 bytes of it.
 TEST_F(ContainerFile, RefusesRecordsThatTheCatalogHasNoRoomFor) {
   constexpr std::size_t pages = 4200;

@@ -1582,7 +1582,7 @@ MUTATIONS = [
     mutation("attributes-unbounded", "format/catalog/attributes.cpp", "problem_of_attributes",
              "attributes beyond what the catalog holds are refused in the middle of the change",
              "bytes > attributes_bytes_max", "false",
-             "Transaction.KeepsItsWork*"),
+             "ContainerFile.BoundsTheBytes*"),
     mutation("level-record-of-any-array", "array/specification/level_records.cpp", "is_level_record",
              "an array of an older file that has the reserved name is hidden",
              "record.shape[0] == 0", "true",
