@@ -22,6 +22,7 @@
 #include "format/transaction/writer.hpp"
 #include "shale/error.hpp"
 #include "support/failures.hpp"
+#include "support/instrumented.hpp"
 #include "support/recording_file_system.hpp"
 
 namespace shale::format {
