@@ -15,7 +15,7 @@
 #include "shale/index.hpp"
 #include "shale/layout.hpp"
 #include "shale/tile_source.hpp"
-#include "storage/files/scratch_file.hpp"
+#include "storage/mapped/scratch_file.hpp"
 #include "tensor/parts.hpp"
 
 namespace shale {
