@@ -176,7 +176,7 @@ TEST_F(CommitPipeline, GrantsOneTransactionAtATime) {
   pipeline_->ended();
 }
 
-// pipeline.4
+// pipeline.3, pipeline.4
 TEST_F(CommitPipeline, EndsTheChainForAWriterThatWaits) {
   const auto state = commit();
   gate_.wait_until_stopped();

@@ -487,7 +487,7 @@ MUTATIONS = [
              "CommitPipeline.KeepsTheLock*"),
     mutation("lock-kept-after-the-chain", "array/transaction/commit_pipeline.cpp", "next_to_publish",
              "the writer lock stays after everything is published",
-             "if (!active_) end_chain();", "",
+             "if (!active_) ⟦end_chain();⟧", "",
              "CommitAsync.LetsOthersWrite*"),
     # ---- commit.5 and commit.6: what others are told --------------------------------------------
     mutation("announced-early", "format/transaction/writer.cpp", "publish",

@@ -69,6 +69,7 @@ axis_map random_view(std::mt19937& random, const dims& shape) {
   return view;
 }
 
+// cache.4
 TEST(DecodedSource, KeepsTilesOfCallsThatReadPartsOfFew) {
   std::mt19937 random(11);
   const auto up_to = [&](index_t n) { return static_cast<index_t>(random()) % n + 1; };

@@ -73,7 +73,6 @@ THROUGH = {
         "changed_arrays": ("tests/format/container_file_test.cpp", "changes of every kind"),
         "generation_space": ("tests/format/container_file_test.cpp", "extents given and taken"),
         "transaction": ("tests/format/container_file_test.cpp", "what begin returns"),
-        "writer": ("tests/format/crash_test.cpp", "every crash in a commit"),
         "writer_lock_wait": ("tests/format/locks_test.cpp", "writers that wait"),
     },
     "src/interop": {

@@ -56,7 +56,7 @@
 //             page must have the random mark that it wrote there; otherwise somebody has written
 //             over the file, perhaps with a copy of the same generation, and the new one would
 //             describe bytes that are not there.
-//   commit.10 A writer may make several generations under one lock, each on the one before, and
+//   commit.10  A writer may make several generations under one lock, each on the one before, and
 //             publish only the newest of them, by commit.3 to commit.5; the others are never
 //             published. Generations are published one at a time, while the next ones are made.
 //             The generation that is being published counts as one of a valid superblock from the
