@@ -58,7 +58,6 @@ THROUGH = {
     "src/format/os": {
         "bound_path": ("tests/format/names_test.cpp", "what opened containers follow"),
         "lock_holders": ("tests/format/locks_test.cpp", "what errors of locks say"),
-        "locks": ("tests/format/locks_test.cpp", "other programs' locks"),
         "posix_file_system": ("tests/format/process_test.cpp", "everything that tests do not simulate"),
     },
     "src/format/pages": {
