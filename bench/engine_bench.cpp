@@ -1,8 +1,8 @@
 // The suite `engine`: work on tensors in memory, large and small, against bare loops over plain
 // arrays that move the same bytes, and against Python packages.
 //
-//   bench_engine [--threads N] [--rounds N] [--only TEXT] [--elements N] [--peers PYTHON PROGRAM]
-//                [--curve yes]
+//   bench_engine [--threads N] [--rounds N] [--only TEXT] [--elements N] [--curve yes]
+//                [--python PYTHON --peers PROGRAM]
 //
 // Large work has 64 Mi elements (`--elements`) and runs on all threads; with `--curve`, on one
 // thread, two, four and so on up to all. Its limit is the faster of ordinary and non-temporal
@@ -22,7 +22,8 @@
 #include "shale/shale.hpp"
 #include "support/bare_loops.hpp"
 #include "support/contest.hpp"
-#include "support/peer_process.hpp"
+#include "support/options.hpp"
+#include "support/peers.hpp"
 #include "support/row.hpp"
 #include "support/suite.hpp"
 
@@ -34,26 +35,9 @@ struct settings {
   int rounds = 7;
   std::string only;
   index_t elements = index_t{1} << 26;
-  std::vector<std::string> peers_command;
   bool curve = false;
   peer_process* peers = nullptr;
 };
-
-// Adds a contender for each peer that has this work.
-void add_peers(std::vector<contender>& contenders, const std::string& work, peer_process* peers) {
-  if (peers == nullptr) return;
-  for (const std::string& peer : peers->names())
-    if (peers->seconds(peer, work))
-      contenders.push_back({peer, [=] { return peers->seconds(peer, work).value(); }});
-}
-
-void print_with_peers(row made, const outcome& seen, const std::vector<contender>& contenders,
-                      peer_process* peers) {
-  for (const contender& each : contenders)
-    if (peers != nullptr && std::ranges::count(peers->names(), each.name) > 0)
-      made.peers[each.name] = seen.of(each.name, "shale");
-  print(made);
-}
 
 // ---- large work ---------------------------------------------------------------------------------
 
@@ -104,7 +88,8 @@ void measure(const large_work& work, limits& bare, const settings& chosen, int t
     contenders.push_back(
         {"nontemporal", [&] { return bare.seconds(work.moved, stores::nontemporal); }});
   // The peers have the number of threads that they were started with.
-  if (all_threads) add_peers(contenders, work.name, chosen.peers);
+  std::string note;
+  if (all_threads) note = add_peers(contenders, work.name, chosen.peers);
   const outcome seen = compete(contenders, chosen.rounds);
   const std::string best =
       work.moved.writes ? seen.best({"ordinary", "nontemporal"}) : std::string("ordinary");
@@ -116,7 +101,8 @@ void measure(const large_work& work, limits& bare, const settings& chosen, int t
   row made{
       .work = all_threads ? work.name : work.name + ", " + std::to_string(threads) + " threads",
       .bytes = static_cast<std::uint64_t>(work.part * bytes),
-      .seconds = seen.median("shale")};
+      .seconds = seen.median("shale"),
+      .note = note};
   made.limit = share_of(seen.of(best, "shale"));
   if (work.reach > 0) {
     made.reach = target{*made.limit, work.reach, true, best + " stores"};
@@ -259,11 +245,12 @@ void orders(const settings& chosen) {
            std::copy(values.begin(), values.end(), copy.begin());
            return seconds_of([&] { std::sort(copy.begin(), copy.end()); });
          }}};
-    add_peers(contenders, work.name, chosen.peers);
+    const std::string note = add_peers(contenders, work.name, chosen.peers);
     const outcome seen = compete(contenders, chosen.rounds);
     row made{.work = work.name,
              .bytes = static_cast<std::uint64_t>(n) * sizeof(float),
-             .seconds = seen.median("shale")};
+             .seconds = seen.median("shale"),
+             .note = note};
     made.peers["std::sort"] = seen.of("std::sort", "shale");
     made.reach = target{seen.of("std::sort", "shale"), 4, true, "std::sort"};
     print_with_peers(made, seen, contenders, chosen.peers);
@@ -279,24 +266,12 @@ struct small_work {
   std::function<void()> loop{};  ///< the bare loop, if there is one
 };
 
-// Seconds of one call, from a series of calls that takes about two milliseconds.
-double seconds_of_one(const std::function<void()>& call) {
-  int calls = 1;
-  for (;;) {
-    const double taken = seconds_of([&] {
-      for (int k = 0; k < calls; ++k) call();
-    });
-    if (taken > 2e-3) return taken / calls;
-    calls *= 2;
-  }
-}
-
 void measure(const small_work& work, const settings& chosen) {
   std::vector<contender> contenders = {{"shale", [&] { return seconds_of_one(work.run); }}};
   if (work.loop) contenders.push_back({"loop", [&] { return seconds_of_one(work.loop); }});
-  add_peers(contenders, work.name, chosen.peers);
+  const std::string note = add_peers(contenders, work.name, chosen.peers);
   const outcome seen = compete(contenders, std::max(chosen.rounds, 15));
-  row made{.work = work.name, .seconds = seen.median("shale")};
+  row made{.work = work.name, .seconds = seen.median("shale"), .note = note};
   if (work.loop) {
     made.reach = target{seen.of("shale", "loop"), 1.15, false, "a loop"};
   } else {
@@ -340,27 +315,17 @@ void small(const settings& chosen) {
 }
 
 int run(std::span<char*> arguments) {
+  const options given(arguments.subspan(1), {"--threads", "--rounds", "--only", "--elements",
+                                             "--curve", "--python", "--peers"});
   settings chosen;
-  for (std::size_t k = 1; k < arguments.size(); k += 2) {
-    const std::string option = arguments[k];
-    if (k + 1 == arguments.size()) throw std::invalid_argument(option + " needs a value");
-    const std::string value = arguments[k + 1];
-    if (option == "--threads") chosen.threads = std::stoi(value);
-    else if (option == "--rounds") chosen.rounds = std::stoi(value);
-    else if (option == "--only") chosen.only = value;
-    else if (option == "--elements") chosen.elements = std::stoll(value);
-    else if (option == "--curve") chosen.curve = value == "yes";
-    else if (option == "--peers" && k + 2 < arguments.size())
-      chosen.peers_command = {value, arguments[k++ + 2]};
-    else throw std::invalid_argument("unknown option " + option);
-  }
-  std::unique_ptr<peer_process> peers;
-  if (!chosen.peers_command.empty()) {
-    chosen.peers_command.push_back(std::to_string(chosen.threads));
-    chosen.peers_command.push_back(std::to_string(chosen.elements));
-    peers = std::make_unique<peer_process>(chosen.peers_command);
-    chosen.peers = peers.get();
-  }
+  chosen.threads = static_cast<int>(given.number("--threads", chosen.threads));
+  chosen.rounds = static_cast<int>(given.number("--rounds", chosen.rounds));
+  chosen.only = given.text("--only", chosen.only);
+  chosen.elements = given.number("--elements", chosen.elements);
+  chosen.curve = given.text("--curve", "no") == "yes";
+  const std::unique_ptr<peer_process> peers =
+      given.start_peers({std::to_string(chosen.threads), std::to_string(chosen.elements)});
+  chosen.peers = peers.get();
   small(chosen);
   if (chosen.curve)
     for (int threads = 1; threads < chosen.threads; threads *= 2) large(chosen, threads);

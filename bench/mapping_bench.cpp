@@ -7,15 +7,12 @@
 #include <fcntl.h>
 #include <liburing.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <numeric>
 #include <span>
 #include <stdexcept>
@@ -26,6 +23,7 @@
 #include "shale/memory_pool.hpp"
 #include "shale/tensor.hpp"
 #include "support/contest.hpp"
+#include "support/files.hpp"
 #include "support/row.hpp"
 #include "support/suite.hpp"
 
@@ -37,33 +35,6 @@ using word = std::uint64_t;
 
 std::string directory;
 std::size_t file_bytes;
-
-[[noreturn]] void fail(const std::string& reason) {
-  throw std::runtime_error(reason + ": " + std::strerror(errno));
-}
-
-class descriptor {
- public:
-  explicit descriptor(const std::string& path, int flags)
-      : number_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {
-    if (number_ < 0) fail("open " + path);
-  }
-  descriptor(const descriptor&) = delete;
-  ~descriptor() { ::close(number_); }
-  operator int() const { return number_; }  // NOLINT(google-explicit-constructor)
-
- private:
-  int number_;
-};
-
-struct free_delete {
-  void operator()(void* block) const { std::free(block); }
-};
-using buffer = std::unique_ptr<std::byte, free_delete>;
-
-buffer aligned_buffer(std::size_t bytes) {
-  return buffer(static_cast<std::byte*>(std::aligned_alloc(2 * mib, std::max(bytes, 2 * mib))));
-}
 
 // All contenders do the same work for each word that they read: one addition.
 word add_up(const std::byte* bytes, std::size_t count) {
@@ -85,11 +56,6 @@ void make_data() {
   for (std::size_t offset = 0; offset < file_bytes; offset += 4 * mib)
     if (::pwrite(file, block.get(), 4 * mib, static_cast<off_t>(offset)) != 4 * mib) fail("pwrite");
   if (::fsync(file) != 0) fail("fsync");
-}
-
-void make_cold() {
-  const descriptor file(data_path(), O_RDONLY);
-  if (::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED) != 0) fail("fadvise");
 }
 
 word expected = 0;
@@ -179,7 +145,7 @@ void filling() {
 // ---- cold, from front to end --------------------------------------------------------------------
 
 double cold(const std::function<word()>& read, const char* who) {
-  make_cold();
+  make_cold(data_path());
   return seconds_of([&] { check(read(), who); });
 }
 

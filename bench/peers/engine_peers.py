@@ -2,27 +2,18 @@
 
 Usage: engine_peers.py THREADS ELEMENTS
 
-The first line of input asks for the names of the peers that are installed. Every other line is "PEER<TAB>WORK": the
-answer is the seconds of one call, "-" if the peer does not have this work, or the text of an error. Names of works are
-those of engine_bench.cpp. All peers use the same arrays, and THREADS threads for large work.
+Requests and answers are those of serve.py, and names of works those of engine_bench.cpp. All peers use the same arrays,
+and THREADS threads for large work.
 """
 
-import importlib
 import sys
-import time
 import warnings
+
+from serve import module, seconds_of, serve
 
 warnings.filterwarnings("ignore")
 THREADS, ELEMENTS = int(sys.argv[1]), int(sys.argv[2])
 COLUMNS = 8192
-
-
-def module(name):
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        return None
-
 
 np, torch, numexpr, blosc2 = (module(name) for name in ("numpy", "torch", "numexpr", "blosc2"))
 
@@ -207,36 +198,17 @@ def blosc2_works(x):
             for work, text in texts.items()}
 
 
-def seconds_of(call, is_small):
-    """Seconds of one call; small calls are measured in a series of about two milliseconds."""
-    calls = 1
-    while True:
-        start = time.perf_counter()
-        for _ in range(calls):
-            call()
-        taken = time.perf_counter() - start
-        if not is_small or taken > 2e-3:
-            return taken / calls
-        calls *= 2
-
-
 def main():
     arrays = Arrays()
     makers = {"NumPy": (np, numpy_works), "PyTorch": (torch, torch_works), "numexpr": (numexpr, numexpr_works),
               "Blosc2": (blosc2, blosc2_works)}
     works = {name: make(arrays) for name, (library, make) in makers.items() if library}
-    sys.stdin.readline()
-    print(*works, flush=True)
-    for line in sys.stdin:
-        peer, work = line.rstrip("\n").split("\t")
+
+    def answer(peer, work):
         call = works[peer].get(work)
-        try:
-            answer = f"{seconds_of(call, ' elements: ' in work):.9g}" if call else "-"
-        except Exception as error:
-            answer = repr(error).replace("\n", " ")
-        # Threads that spin for a while after their work must not disturb whoever is measured next.
-        time.sleep(0.005)
-        print(answer, flush=True)
+        return seconds_of(call, series=" elements: " in work) if call else None
+
+    serve(works, answer)
 
 
 main()

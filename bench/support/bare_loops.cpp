@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <numeric>
@@ -18,8 +19,7 @@ struct thread_crew::state {
   long call = 0;    // increases with each run
   int running = 0;  // helpers that have not finished the call
   bool end = false;
-  std::size_t count = 0;
-  const std::function<void(std::size_t, std::size_t)>* part = nullptr;
+  const std::function<void(int)>* part = nullptr;
   std::vector<std::thread> helpers;
 };
 
@@ -83,29 +83,40 @@ void thread_crew::work(int worker) {
     state_->changed.wait(lock, [&] { return state_->end || state_->call != seen; });
     if (state_->end) return;
     seen = state_->call;
-    const auto [begin, end] = part_of(state_->count, worker, threads_);
     const auto* const part = state_->part;
     lock.unlock();
-    (*part)(begin, end);
+    (*part)(worker);
     lock.lock();
     if (--state_->running == 0) state_->changed.notify_all();
   }
 }
 
-void thread_crew::run(std::size_t count,
-                      const std::function<void(std::size_t, std::size_t)>& part) {
+void thread_crew::on_all(const std::function<void(int)>& part) {
   {
     const std::lock_guard lock(state_->mutex);
-    state_->count = count;
     state_->part = &part;
     state_->running = threads_ - 1;
     ++state_->call;
   }
   state_->changed.notify_all();
-  const auto [begin, end] = part_of(count, 0, threads_);
-  part(begin, end);
+  part(0);
   std::unique_lock lock(state_->mutex);
   state_->changed.wait(lock, [&] { return state_->running == 0; });
+}
+
+void thread_crew::run(std::size_t count,
+                      const std::function<void(std::size_t, std::size_t)>& part) {
+  on_all([&](int worker) {
+    const auto [begin, end] = part_of(count, worker, threads_);
+    part(begin, end);
+  });
+}
+
+void thread_crew::run_each(std::size_t count, const std::function<void(int, std::size_t)>& task) {
+  std::atomic<std::size_t> next = 0;
+  on_all([&](int worker) {
+    for (std::size_t k = next++; k < count; k = next++) task(worker, k);
+  });
 }
 
 void bare_map(thread_crew& crew, stores how, std::span<float> out,

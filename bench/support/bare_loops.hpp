@@ -25,9 +25,14 @@ class thread_crew {
   /// parts begin at multiples of 1,024.
   void run(std::size_t count, const std::function<void(std::size_t, std::size_t)>& part);
 
+  /// Calls `task(worker, k)` for each k below `count`, and waits for all. Workers are counted from
+  /// 0; one that is free takes the next k. Tasks throw nothing.
+  void run_each(std::size_t count, const std::function<void(int, std::size_t)>& task);
+
  private:
   struct state;
   void work(int worker);
+  void on_all(const std::function<void(int)>& part);
 
   const int threads_;
   state* const state_;

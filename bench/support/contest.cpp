@@ -85,4 +85,15 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+double seconds_of_one(const std::function<void()>& call) {
+  int calls = 1;
+  for (;;) {
+    const double taken = seconds_of([&] {
+      for (int k = 0; k < calls; ++k) call();
+    });
+    if (taken > 2e-3) return taken / calls;
+    calls *= 2;
+  }
+}
+
 }  // namespace shale::bench

@@ -53,4 +53,7 @@ outcome compete(const std::vector<contender>& contenders, int rounds);
 /// Seconds that `work` takes.
 double seconds_of(const std::function<void()>& work);
 
+/// Seconds of one call, from a series of calls that takes about two milliseconds.
+double seconds_of_one(const std::function<void()>& call);
+
 }  // namespace shale::bench

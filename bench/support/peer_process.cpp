@@ -61,12 +61,16 @@ std::string peer_process::answer_to(const std::string& request) {
 }
 
 std::optional<double> peer_process::seconds(const std::string& peer, const std::string& work) {
-  const std::string answer = answer_to(peer + '\t' + work);
+  const std::string answer = text(peer, work);
   if (answer == "-") return std::nullopt;
   char* end = nullptr;
   const double seconds = std::strtod(answer.c_str(), &end);
-  if (end == answer.c_str()) throw std::runtime_error(peer + ", " + work + ": " + answer);
+  if (end == answer.c_str()) throw peer_failure(peer + ", " + work + ": " + answer);
   return seconds;
+}
+
+std::string peer_process::text(const std::string& peer, const std::string& question) {
+  return answer_to(peer + '\t' + question);
 }
 
 }  // namespace shale::bench

@@ -4,10 +4,16 @@
 
 #include <cstdio>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace shale::bench {
+
+/// The work of a peer failed. The others can go on.
+struct peer_failure : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 /// A running program of bench/peers. It reads one request per line from its standard input, and
 /// answers each with one line. It ends with this object.
@@ -23,9 +29,13 @@ class peer_process {
   /// The peers that are installed.
   const std::vector<std::string>& names() const noexcept { return names_; }
 
-  /// The seconds that `peer` takes for one call of `work`; nothing if it has no such work.
-  /// Throws   std::runtime_error if the work fails
+  /// The seconds that `peer` takes for one call of `work`, or the number that this name asks for;
+  /// nothing if it has no such work.
+  /// Throws   peer_failure if the work fails; std::runtime_error if the program has ended
   std::optional<double> seconds(const std::string& peer, const std::string& work);
+
+  /// The text that `peer` answers.
+  std::string text(const std::string& peer, const std::string& question);
 
  private:
   std::string answer_to(const std::string& request);

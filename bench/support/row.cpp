@@ -44,6 +44,7 @@ void print(const row& result) {
                      {result.reach->at_least ? "at_least" : "at_most", result.reach->reach}};
     line["met"] = met(*result.reach);
   }
+  if (!result.packing.empty()) line["packing"] = result.packing;
   if (!result.note.empty()) line["note"] = result.note;
   std::puts(line.dump().c_str());
   std::fflush(stdout);

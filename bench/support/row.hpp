@@ -26,7 +26,10 @@ struct row {
   std::map<std::string, ratio> peers{};  ///< peer's seconds / Shale's: above 1, Shale is faster
   std::optional<target> reach{};
   std::uint64_t peak_rss_bytes = 0;
-  std::string note{};
+
+  /// Bytes of elements for each byte that is stored, of Shale ("shale") and of peers.
+  std::map<std::string, double> packing{};
+  std::string note{};  ///< what else is to be said, in the table's last column
 };
 
 /// Prints the row as one line of JSON on standard output.

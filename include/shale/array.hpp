@@ -89,11 +89,12 @@ class array {
   ///          out_of_memory (also for lack of address space), io
   tensor map() const;
 
-  /// A part of the array as a new row-major tensor. Chunks are always compared with their
-  /// checksums. A dense array has one checksum for each MiB. With checksum_use::compared, every MiB
-  /// that the part touches is compared. Otherwise only those that lie inside the part as a whole
-  /// are, and only if the part is contiguous in the file.
-  /// Cost     one copy, and decoding of each chunk that the part touches, in parallel
+  /// A part of the array as a new row-major tensor. Chunks are compared with their checksums when
+  /// they are decoded. A dense array has one checksum for each MiB. With checksum_use::compared,
+  /// every MiB that the part touches is compared. Otherwise only those that lie inside the part as
+  /// a whole are, and only if the part is contiguous in the file.
+  /// Cost     one copy, and decoding of each chunk that the part touches, in parallel. Chunks that
+  ///          are read in part are found decoded the next time (executor::forget_chunks)
   /// Throws   invalid_argument (outside the array), corrupt (a checksum), io, out_of_memory,
   ///          cancelled
   tensor read(const region& part) const;

@@ -16,6 +16,7 @@
 
 #include "shale/array.hpp"
 #include "shale/attribute_value.hpp"
+#include "shale/pending_commit.hpp"
 #include "shale/snapshot.hpp"
 #include "shale/space_report.hpp"
 #include "shale/transaction.hpp"
@@ -86,8 +87,9 @@ class container {
   snapshot latest() const;
 
   /// Begins the next generation. Waits for transactions of other threads and processes, up to
-  /// `limit`.
-  /// Cost     writes both superblocks again, and a sync of the device
+  /// `limit`. If commits without waiting are under way, it begins with their changes.
+  /// Cost     writes both superblocks again, and a sync of the device; neither if commits without
+  ///          waiting are under way
   /// Throws   as latest; busy (the time is over), access_denied (a mode that only reads),
   ///          unsupported (on a network file system), out_of_space, io (also if an earlier sync of
   ///          this container failed)
@@ -114,9 +116,9 @@ class container {
   space_report space() const;
 
   /// Closes the file for all copies of this handle: their calls, except `path` and `uuid`, throw
-  /// invalid_argument then. Snapshots, arrays, tensors and a running transaction stay valid. Never
-  /// throws, even if the handle was moved from: a commit has synced everything before it returned,
-  /// so closing has no error to report.
+  /// invalid_argument then. Snapshots, arrays, tensors and a running transaction stay valid, and
+  /// commits without waiting go on. Never throws, even if the handle was moved from: a commit has
+  /// synced everything before it returned, or its `pending_commit` reports the error.
   void close();
 
  private:

@@ -53,7 +53,8 @@ struct evaluation_plan {
   /// Operand bytes over all passes. In a pass, a byte of a tensor counts once, even if it is
   /// broadcast or read through several views, and a tile source counts each whole tile once. A tile
   /// that neighbours share is reloaded if the cache (a quarter of what other calls have left of the
-  /// budget) has evicted it; that is not counted.
+  /// budget) has evicted it; that is not counted, nor that a chunk is found decoded
+  /// (executor::forget_chunks).
   std::uint64_t bytes_read = 0;
   std::uint64_t tiles_decoded = 0;  ///< tiles of sources, counted like their bytes
   std::uint64_t bytes_written = 0;  ///< bytes of results and of reduced intermediates

@@ -42,9 +42,10 @@ struct executor_options {
   int threads = 0;
 
   /// The most bytes that calls hold at once for windows of mapped files, decoded tiles and scratch
-  /// memory. It does not limit results, or operands that are held as a whole, and one thread may
-  /// hold more than a budget of a few MiB (docs/caveats.md). A call that streams trims the pool if
-  /// its idle memory does not fit in beside. 0 means half of the smaller of the machine's available
+  /// memory. Up to an eighth of it keeps chunks decoded from one call to the next (forget_chunks).
+  /// It does not limit results, or operands that are held as a whole, and one thread may hold more
+  /// than a budget of a few MiB (docs/caveats.md). A call that streams trims the pool if its idle
+  /// memory does not fit in beside. 0 means half of the smaller of the machine's available
   /// memory and the cgroup's limit, read at construction; 1 GiB if neither is known.
   std::size_t memory_bytes = 0;
 
@@ -74,6 +75,9 @@ struct executor_statistics {
   std::uint64_t mapped_tiles = 0;        ///< tiles of mapped operands read against storage order
   std::uint64_t tiles_decoded = 0;       ///< tiles loaded from tile sources
   std::uint64_t stored_bytes_read = 0;   ///< the size of those tiles in their files
+
+  /// Chunks that a call needed and found decoded; they count neither as decoded nor as read.
+  std::uint64_t tiles_found = 0;
 };
 
 /// A budget of threads and memory. Engine calls use the one that their thread is bound to:
@@ -134,6 +138,19 @@ class executor {
   memory_pool& pool() const noexcept;
 
   checksum_use checksums() const noexcept { return checksums_; }
+
+  /// Gives back the memory of chunks that are kept decoded. Reads of small parts of chunked arrays
+  /// keep the chunks that they decode, so that reads of other parts find them. They take at most an
+  /// eighth of the budget, and no more than running calls leave of it; those that were not used for
+  /// the longest time go first. The chunks of a container go with its last handle, and all of them
+  /// with the executor. A kept chunk is the one that the reader's generation stores, whatever was
+  /// committed since it was decoded. It was compared with its checksum then, and is not compared
+  /// again. Its memory is that of the default pool.
+  /// Threads  any, at any time
+  void forget_chunks() noexcept;
+
+  /// The bytes of chunks that are kept decoded at the moment.
+  std::size_t kept_chunk_bytes() const noexcept;
 
   /// The counters. Running calls go on meanwhile, so the numbers may be of slightly different
   /// moments.

@@ -30,6 +30,7 @@
 #include "shale/order_statistics.hpp"
 #include "shale/padding.hpp"
 #include "shale/raw.hpp"
+#include "shale/rechunk.hpp"
 #include "shale/scatter.hpp"
 #include "shale/searching.hpp"
 #include "shale/shared_memory.hpp"

@@ -53,6 +53,7 @@ class snapshot {
   ///    std::vector<level_entry> below = file.latest().children("raw/2026");
   ///
   /// Cost     O(log arrays) pages of metadata for each child, however much is below it
+  /// Throws   as names; of the names below a child it looks at one
   std::vector<level_entry> children(std::string_view level = {}, std::string_view after = {},
                                     std::size_t limit = SIZE_MAX) const;
 

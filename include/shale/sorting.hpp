@@ -30,12 +30,13 @@
 // and held meanwhile.
 // Throws   invalid_argument (an axis that does not exist, complex elements), out_of_memory,
 //          cancelled, io (another process changes an operand in shared memory while it is sorted,
-//          and this is noticed), and as `eval`. With files also out_of_space (at once if there is
-//          surely too little of it), not_found, access_denied or unsupported (TMPDIR names no
-//          folder, one that may not be written, or one on a network file system), and out_of_memory
-//          if the budget is too small to merge the runs of so long a lane: `sort` needs at most 80
-//          times the square root of the lane's bytes (8 MB for 10 GB), `argsort` 510 times that of
-//          its elements
+//          and this is noticed), and as `eval`. With files also io (the device failed; if it fails
+//          later, calls that read the result throw that), out_of_space (at once if there is surely
+//          too little of it), not_found, access_denied or unsupported (TMPDIR names no folder, one
+//          that may not be written, or one on a network file system), and out_of_memory if the
+//          budget is too small to merge the runs of so long a lane: `sort` needs at most 80 times
+//          the square root of the lane's bytes (8 MB for 10 GB), `argsort` 510 times that of its
+//          elements
 // Cost     O(n log n) along an axis of length n. A long lane is sorted in parallel, in pieces that
 //          are merged; short ones are shared out among the threads. With files, a tile of a source
 //          is decoded for each slab that it meets

@@ -15,6 +15,7 @@
 #include "shale/dims.hpp"
 #include "shale/expr.hpp"
 #include "shale/level_entry.hpp"
+#include "shale/pending_commit.hpp"
 #include "shale/writable_array.hpp"
 
 namespace [[gnu::visibility("default")]] shale {
@@ -29,7 +30,8 @@ namespace [[gnu::visibility("default")]] shale {
 ///          `commit` waits for writes that have begun, `abort` makes them throw; later ones throw.
 ///          Stores through tensors from writable_array::map must end before `commit`. No thread may
 ///          use the handles of an array while it is renamed
-/// Lifetime holds the writer lock until commit, abort or destruction
+/// Lifetime holds the writer lock until commit, abort or destruction; after `commit_async`, until
+///          that generation is durable
 class transaction {
  public:
   transaction(transaction&&) noexcept;
@@ -42,9 +44,9 @@ class transaction {
 
   /// Makes a new array. Names are 1 to 1024 bytes of UTF-8 without control characters. '/'
   /// separates levels, each of which has a character other than a period; the last one is not
-  /// `.attributes`, which is reserved. No array has the name of
-  /// a level, so `a` and `a/b` are not arrays at the same time. A dense array starts as zeros. A
-  /// chunked array starts with the fill value everywhere, and takes no space.
+  /// `.attributes`, which is reserved. No array has the name of a level, so `a` and `a/b` are not
+  /// arrays at the same time. A dense array starts as zeros. A chunked array starts with the fill
+  /// value everywhere, and takes no space.
   /// Cost     O(levels of the name); reserves the space of a dense array
   /// Throws   as every member; already_exists (also a level that is an array, or a name that is a
   ///          level: the error names both); invalid_argument (name, dtype, shape, chunk shape,
@@ -54,6 +56,7 @@ class transaction {
   /// Makes a new array of the given values, with their dtype and shape.
   /// Cost     as `eval` of the expression, block by block: the values need not fit into memory
   /// Throws   as the other one, and as writable_array::write. Then the array does not exist
+  /// Threads  a commit that begins meanwhile waits for the whole call
   writable_array create(std::string_view name, const expr& values, const array_form& form = {});
 
   /// Makes a new array in the place of the one of that name, if there is one, which ends as with
@@ -67,7 +70,8 @@ class transaction {
   /// Cost     as `create`, and as `remove` of the old array
   /// Throws   as `create` (already_exists only for levels), and as `remove`. The old array is as
   ///          before then, or, if even that fails, `commit` refuses
-  /// Threads  two calls for one name come one after the other, in an order that is not fixed
+  /// Threads  two calls for one name come one after the other, in an order that is not fixed. A
+  ///          commit that begins meanwhile waits for the whole call
   writable_array create_or_replace(std::string_view name, const array_spec& spec);
   writable_array create_or_replace(std::string_view name, const expr& values,
                                    const array_form& form = {});
@@ -196,6 +200,19 @@ class transaction {
   ///          container anew, and look at `latest` before you make the changes again.
   ///          invalid_argument: it has ended, or the call came from inside one of its own writes
   std::uint64_t commit();
+
+  /// Commits without waiting for the device. The next transaction of this container can begin at
+  /// once, and begins with these changes, unless another process waits for its turn. A thread of
+  /// the library makes the generations durable and visible, in order, as many as possible with each
+  /// pair of syncs. All guarantees are those of `commit`, from the moment when the result says that
+  /// the transaction is durable. If that fails, all later transactions that began with these
+  /// changes fail, too. While a tensor of writable_array::map is held, this waits as `commit` does.
+  /// A program that ends before the result is durable may lose these changes and all later ones.
+  /// Cost     reads written dense arrays for their checksums, in parallel; writes metadata; no
+  ///          sync, also not in the next `begin`
+  /// Throws   as commit, except for failed syncs, which the result reports; also the error of an
+  ///          earlier commit_async that failed
+  pending_commit commit_async();
 
   /// Ends the transaction without changes. Then the container at the path `other`, on the same file
   /// system, takes the name of this container. If `other` is a link, the container that it leads to

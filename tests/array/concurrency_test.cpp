@@ -174,10 +174,11 @@ TEST_F(Concurrency, WritesAreWhollyInACommitOrRefused) {
 }
 
 // Zeros whose tile source waits until the test lets it go on, and then runs a function of the test.
+// With a code for an error, there are none: loading them fails then.
 class calling_values final : public tile_source {
  public:
-  calling_values(dims shape, std::function<void()> calls)
-      : shape_(std::move(shape)), calls_(std::move(calls)) {}
+  calling_values(dims shape, std::function<void()> calls, errc failure = errc{})
+      : shape_(std::move(shape)), calls_(std::move(calls)), failure_(failure) {}
 
   shale::dtype dtype() const noexcept override { return shale::dtype::int32; }
   const dims& shape() const noexcept override { return shape_; }
@@ -189,6 +190,7 @@ class calling_values final : public tile_source {
       let_.wait();
       calls_();
     });
+    if (failure_ != errc{}) throw error(failure_, "no values today");
     fill(into, 0);
   }
 
@@ -198,10 +200,53 @@ class calling_values final : public tile_source {
  private:
   const dims shape_;
   const std::function<void()> calls_;
+  const errc failure_;
   mutable std::once_flag once_;
   mutable std::latch asked_{1};
   mutable std::latch let_{1};
 };
+
+// change.2: an array that is made of values is in a commit with all of them, or is not made at all.
+TEST_F(Concurrency, ACommitHasArraysWithTheirValuesOrAsTheyWere) {
+  const test::hang_alarm limit;
+  const dims shape{8, 8};
+  const tensor old = counting(shape, dtype::int32);
+  const tensor zeros = tensor::zeros(shape, dtype::int32);
+  for (int round = 0; round < 8; ++round) {
+    SCOPED_TRACE(round);
+    const bool fails = round % 2 == 0, replaces = round / 2 % 2 == 0;
+    const array_kind kind = round < 4 ? array_kind::dense : array_kind::chunked;
+    const std::string name = std::to_string(round);
+    transaction change = file_.begin();
+    if (replaces) change.create(name, old);
+    const auto values = std::make_shared<calling_values>(
+        shape, [] {}, fails ? errc::corrupt : errc{});
+    errc made{}, committed{};
+    std::thread maker([&] {
+      made = test::code_of([&] {
+        if (replaces) change.create_or_replace(name, expr(values), {.kind = kind});
+        else change.create(name, expr(values), {.kind = kind});
+      });
+    });
+    values->wait_until_asked();
+    std::thread ender([&] { committed = test::code_of([&] { change.commit(); }); });
+    // Once names are refused, the commit has begun, and it waits for the call.
+    while (test::code_of([&] { change.names(); }) == errc{}) std::this_thread::yield();
+    values->let();
+    maker.join();
+    ender.join();
+    EXPECT_EQ(made, fails ? errc::corrupt : errc{});
+    EXPECT_EQ(committed, errc{});
+    const snapshot now = file_.latest();
+    EXPECT_EQ(now.names(".new"), std::vector<std::string>());
+    const std::optional<array> found = now.find(name);
+    ASSERT_EQ(found.has_value(), replaces || !fails);
+    if (found) {
+      EXPECT_TRUE(equal_bits(found->read(), fails ? old : zeros));
+    }
+  }
+  EXPECT_EQ(findings_of(file_), "");
+}
 
 // change.6: the thread that ends the transaction waits for the write that the calls come from.
 TEST_F(Concurrency, CallsFromInsideAWriteAreToldThatAnotherThreadEndsTheTransaction) {

@@ -121,24 +121,58 @@ TEST_F(FailingArrayMemory, ReadingThrowsErrors) {
   }
 }
 
-TEST_F(FailingArrayMemory, ChangingThrowsErrors) {
-  container file = container::open(path_, open_mode::write);
-  const std::uint64_t before = file.latest().generation();
-  const tensor wanted = values();
-  const expr changed = expr(wanted) + 1;
-  // Runs `change` in a transaction that is then aborted.
-  const auto expect = [&](const std::string& description, auto change) {
+// Runs changes in transactions that are then aborted.
+class FailingChangeMemory : public FailingArrayMemory {
+ protected:
+  ~FailingChangeMemory() override { EXPECT_EQ(file_.latest().generation(), before_); }
+
+  template <class Change>
+  void expect_errors_of(const std::string& description, Change change) {
     expect_errors_only(description, [&] {
       std::optional<transaction> begun;
       {
         const enough_memory now;
-        begun.emplace(file.begin());
+        begun.emplace(file_.begin());
       }
       change(*begun);
     });
-  };
-  expect_errors_only("begin", [&] { file.begin(no_wait); });
-  // An array whose creation has failed is not there, unless the transaction cannot be committed.
+  }
+
+  // Changes the shape of an array. A change that fails changes nothing, and can be made again; or
+  // the transaction cannot be committed.
+  template <class Change>
+  void expect_errors_of_shape(const std::string& description, const char* name, Change make) {
+    expect_errors_of(description, [&](transaction& change) {
+      try {
+        make(change);
+      } catch (const error&) {
+        const enough_memory now;
+        if (is_consistent(change)) {
+          const tensor kept = change.find(name)->read();
+          if (kept.shape() != wanted_.shape()) {
+            // An append could not be undone without memory.
+            EXPECT_EQ(description.substr(0, 6), "append");
+            EXPECT_THROW(change.commit(), error);
+            throw;
+          }
+          EXPECT_TRUE(array_equal(kept, wanted_));
+          make(change);
+          EXPECT_NE(change.find(name)->shape(), wanted_.shape());
+        }
+        throw;
+      }
+    });
+  }
+
+  container file_ = container::open(path_, open_mode::write);
+  const std::uint64_t before_ = file_.latest().generation();
+  const tensor wanted_ = values();
+  const expr changed_ = expr(wanted_) + 1;
+};
+
+// An array whose creation has failed is not there, unless the transaction cannot be committed.
+TEST_F(FailingChangeMemory, OfNewArraysThrowsErrors) {
+  expect_errors_only("begin", [&] { file_.begin(no_wait); });
   const auto create = [](transaction& change, auto make) {
     try {
       make();
@@ -151,23 +185,27 @@ TEST_F(FailingArrayMemory, ChangingThrowsErrors) {
     }
   };
   for (const array_spec& spec : {dense_, chunked_}) {
-    expect("create",
-           [&](transaction& change) { create(change, [&] { change.create("new", spec); }); });
-    expect("create with values", [&](transaction& change) {
-      create(change, [&] { change.create("new", changed, {.kind = spec.kind}); });
+    expect_errors_of("create", [&](transaction& change) {
+      create(change, [&] { change.create("new", spec); });
+    });
+    expect_errors_of("create with values", [&](transaction& change) {
+      create(change, [&] { change.create("new", changed_, {.kind = spec.kind}); });
     });
   }
-  // After a failure the old array is there, unless the transaction cannot be committed.
+}
+
+// After a failure the old array is there, unless the transaction cannot be committed.
+TEST_F(FailingChangeMemory, OfArraysThatAreReplacedThrowsErrors) {
   for (const array_kind kind : {array_kind::dense, array_kind::chunked})
-    expect("create or replace", [&](transaction& change) {
+    expect_errors_of("create or replace", [&](transaction& change) {
       try {
-        change.create_or_replace("dense", changed, {.kind = kind});
+        change.create_or_replace("dense", changed_, {.kind = kind});
       } catch (const error&) {
         const enough_memory now;
         bool is_kept = false;
         try {
           const auto found = change.find("dense");
-          is_kept = found && array_equal(found->read(), wanted);
+          is_kept = found && array_equal(found->read(), wanted_);
         } catch (const error&) {
           // The transaction cannot be used any more.
         }
@@ -177,13 +215,18 @@ TEST_F(FailingArrayMemory, ChangingThrowsErrors) {
         throw;
       }
     });
-  expect("names", [&](transaction& change) { change.names(); });
-  expect("children", [&](transaction& change) { change.children(); });
-  expect("set_attribute", [&](transaction& change) { change.set_attribute("dense", "k", "v"); });
-  expect("set_level_attribute",
-         [&](transaction& change) { change.set_level_attribute("level", "k", "v"); });
-  expect("remove_attribute", [&](transaction& change) { change.remove_attribute("dense", "key"); });
-  expect("rename", [&](transaction& change) {
+}
+
+TEST_F(FailingChangeMemory, OfNamesAndAttributesThrowsErrors) {
+  expect_errors_of("names", [&](transaction& change) { change.names(); });
+  expect_errors_of("children", [&](transaction& change) { change.children(); });
+  expect_errors_of("set_attribute",
+                   [&](transaction& change) { change.set_attribute("dense", "k", "v"); });
+  expect_errors_of("set_level_attribute",
+                   [&](transaction& change) { change.set_level_attribute("level", "k", "v"); });
+  expect_errors_of("remove_attribute",
+                   [&](transaction& change) { change.remove_attribute("dense", "key"); });
+  expect_errors_of("rename", [&](transaction& change) {
     try {
       change.rename("dense", "new");
     } catch (const error&) {
@@ -195,54 +238,40 @@ TEST_F(FailingArrayMemory, ChangingThrowsErrors) {
       throw;
     }
   });
-  expect("remove", [&](transaction& change) { change.remove("dense"); });
-  // A change of a shape that fails changes nothing, and can be made again; or the transaction
-  // cannot be committed.
+  expect_errors_of("remove", [&](transaction& change) { change.remove("dense"); });
+}
+
+TEST_F(FailingChangeMemory, OfShapesThrowsErrors) {
   for (const char* name : {"dense", "chunked"}) {
     SCOPED_TRACE(name);
-    const auto change_shape = [&](const std::string& description, auto make) {
-      expect(description, [&](transaction& change) {
-        try {
-          make(change);
-        } catch (const error&) {
-          const enough_memory now;
-          if (is_consistent(change)) {
-            const tensor kept = change.find(name)->read();
-            if (kept.shape() != wanted.shape()) {
-              // An append could not be undone without memory.
-              EXPECT_EQ(description.substr(0, 6), "append");
-              EXPECT_THROW(change.commit(), error);
-              throw;
-            }
-            EXPECT_TRUE(array_equal(kept, wanted));
-            make(change);
-            EXPECT_NE(change.find(name)->shape(), wanted.shape());
-          }
-          throw;
-        }
-      });
-    };
-    change_shape("shorten", [&](transaction& change) { change.resize(name, {150}); });
-    change_shape("lengthen", [&](transaction& change) { change.resize(name, {1000}); });
-    change_shape("append", [&](transaction& change) { change.append(name, wanted); });
-    change_shape("append an expression",
-                 [&](transaction& change) { change.append(name, changed.narrow(0, 0, 150)); });
-  }
-  for (const char* name : {"dense", "chunked"}) {
-    SCOPED_TRACE(name);
-    expect("update", [&](transaction& change) { change.update(name); });
-    expect("find", [&](transaction& change) { change.find(name); });
-    expect("write", [&](transaction& change) { change.update(name).write(wanted); });
-    expect("write an expression", [&](transaction& change) { change.update(name).write(changed); });
-    expect("write a part", [&](transaction& change) {
-      change.update(name).write({{50}, {100}}, wanted.narrow(0, 0, 100));
+    expect_errors_of_shape("shorten", name,
+                           [&](transaction& change) { change.resize(name, {150}); });
+    expect_errors_of_shape("lengthen", name,
+                           [&](transaction& change) { change.resize(name, {1000}); });
+    expect_errors_of_shape("append", name,
+                           [&](transaction& change) { change.append(name, wanted_); });
+    expect_errors_of_shape("append an expression", name, [&](transaction& change) {
+      change.append(name, changed_.narrow(0, 0, 150));
     });
-    expect("read it back", [&](transaction& change) {
-      change.update(name).write(changed);
+  }
+}
+
+TEST_F(FailingChangeMemory, OfElementsThrowsErrors) {
+  for (const char* name : {"dense", "chunked"}) {
+    SCOPED_TRACE(name);
+    expect_errors_of("update", [&](transaction& change) { change.update(name); });
+    expect_errors_of("find", [&](transaction& change) { change.find(name); });
+    expect_errors_of("write", [&](transaction& change) { change.update(name).write(wanted_); });
+    expect_errors_of("write an expression",
+                     [&](transaction& change) { change.update(name).write(changed_); });
+    expect_errors_of("write a part", [&](transaction& change) {
+      change.update(name).write({{50}, {100}}, wanted_.narrow(0, 0, 100));
+    });
+    expect_errors_of("read it back", [&](transaction& change) {
+      change.update(name).write(changed_);
       change.find(name)->read();
     });
   }
-  EXPECT_EQ(file.latest().generation(), before);
 }
 
 // A commit either publishes its generation, or leaves the generation before as the newest.

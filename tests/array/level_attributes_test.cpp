@@ -53,6 +53,7 @@ TEST_F(LevelAttributes, AreReadFromSnapshotsAndTransactions) {
   EXPECT_EQ(now.attribute_as<bool>("none"), std::nullopt);
   EXPECT_EQ(now.attributes("raw/2026"), (notes{{"source", "aerial"}}));
   EXPECT_EQ(now.attributes().size(), 2u);
+  EXPECT_TRUE(now.attributes("/").empty());
   EXPECT_EQ(now.levels_with_attributes(), (names{"", "empty/level", "raw/2026"}));
   EXPECT_TRUE(before.attributes().empty());
   EXPECT_TRUE(before.levels_with_attributes().empty());
@@ -73,6 +74,8 @@ TEST_F(LevelAttributes, AreNoArrays) {
   EXPECT_FALSE(now.find(".attributes"));
   EXPECT_FALSE(now.find("raw/2026/.attributes"));
   EXPECT_EQ(code_of([&] { now.at(".attributes"); }), errc::not_found);
+  EXPECT_NE(text_of([&] { now.at(".attributes"); }).find("generation 3 holds 2 arrays"),
+            std::string::npos);
   for (const array_space& space : file_.space().arrays)
     EXPECT_EQ(space.name.find(".attributes"), std::string::npos);
   transaction change = file_.begin();
@@ -121,6 +124,7 @@ TEST_F(LevelAttributes, AreRefusedWhereAnArrayStands) {
   EXPECT_NE(text_of(set("top")).find("'top' is an array"), std::string::npos);
   EXPECT_EQ(code_of(set("top/below")), errc::already_exists);
   EXPECT_EQ(code_of(set("a//b")), errc::invalid_argument);
+  EXPECT_EQ(code_of(set("/")), errc::invalid_argument);
   EXPECT_EQ(code_of(set("..")), errc::invalid_argument);
   EXPECT_EQ(code_of(set(std::string(1020, 'x'))), errc::invalid_argument);
   EXPECT_EQ(code_of([&] { change.set_level_attribute("", "k", std::string(64u << 20, 'x')); }),
@@ -180,6 +184,7 @@ TEST(LevelRecords, HaveReservedNames) {
   EXPECT_EQ(arrays::level_record_name(""), ".attributes");
   EXPECT_EQ(arrays::level_record_name("a/b"), "a/b/.attributes");
   EXPECT_EQ(arrays::level_record_name("a/b/"), "a/b/.attributes");
+  EXPECT_EQ(arrays::level_record_name("/"), "/.attributes");  // of names that begin with '/'
   EXPECT_GT(arrays::level_record_name(std::string(5000, 'x')).size(), 1024u);
   for (const char* level : {"", "a", "a/b"}) {
     const std::string name = arrays::level_record_name(level);

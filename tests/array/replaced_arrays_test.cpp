@@ -156,6 +156,26 @@ TEST_F(ReplacedArrays, AreNotThoseWithTheNameOfTheNewOne) {
   EXPECT_EQ(names(), (std::vector<std::string>{".new-1", "chunked", "dense"}));
 }
 
+TEST_F(ReplacedArrays, MayHaveANameLikeThatOfANewOne) {
+  transaction change = file_.begin();
+  for (const char* name : {".new-1", ".new-2/x", ".new-3"})
+    for (const tensor& values : {old_, new_}) {
+      change.create_or_replace(name, values);
+      EXPECT_TRUE(equal_bits(change.find(name)->read(), values)) << name;
+    }
+  const std::string text =
+      text_of([&] { change.create_or_replace("x.new-4", expr(std::make_shared<lost>(false))); });
+  EXPECT_NE(text.find("replace 'x.new-4' in "), std::string::npos) << text;
+  EXPECT_NE(text.find("write 'x.new-4' in "), std::string::npos) << text;
+  change.create_or_replace("dense", new_);
+  change.commit();
+  EXPECT_EQ(names(),
+            (std::vector<std::string>{".new-1", ".new-2/x", ".new-3", "chunked", "dense"}));
+  for (const char* name : {".new-1", ".new-2/x", ".new-3", "dense"})
+    EXPECT_TRUE(equal_bits(at(name).read(), new_)) << name;
+  EXPECT_EQ(test::findings_of(file_), "");
+}
+
 TEST_F(ReplacedArrays, ComeBackIfNothingIsCommitted) {
   {
     transaction change = file_.begin();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "array/specification/specification.hpp"
+#include "shale/storage.hpp"
 #include "support/failures.hpp"
 
 namespace shale::arrays {
@@ -74,6 +75,25 @@ TEST(WrittenArrays, GiveTheirPlacesToOthers) {
   EXPECT_EQ(names_of(written), (std::vector<std::string>{"a", "b"}));
   written.clear();
   EXPECT_TRUE(names_of(written).empty());
+}
+
+TEST(WrittenArrays, GiveUpMappingsThatNobodyElseHolds) {
+  written_arrays written;
+  for (const char* name : {"a", "b", "c"}) written.put(array_named(name));
+  EXPECT_FALSE(written.any_held_by_others());
+  written.find("a")->bytes = storage::allocate(8);
+  written.find("c")->bytes = storage::allocate(16);
+  EXPECT_FALSE(written.any_held_by_others());
+  {
+    const storage held = written.find("c")->bytes;
+    EXPECT_TRUE(written.any_held_by_others());
+  }
+  const std::vector<storage> taken = written.take_mappings();
+  ASSERT_EQ(taken.size(), 2u);
+  EXPECT_EQ(taken[0].size_bytes(), 8u);
+  EXPECT_EQ(taken[1].size_bytes(), 16u);
+  for (const char* name : {"a", "b", "c"})
+    EXPECT_FALSE(static_cast<bool>(written.find(name)->bytes)) << name;
 }
 
 // change.7

@@ -5,11 +5,14 @@
 #include <iterator>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "format/catalog/catalog.hpp"
 #include "format/memory_pages.hpp"
+#include "shale/error.hpp"
 #include "shale/level_entry.hpp"
+#include "support/failures.hpp"
 
 namespace shale::format {
 namespace {
@@ -75,7 +78,7 @@ TEST(Children, AreTheSameAsThoseOfAListOfAllNames) {
                                     "a.",
                                     ".",
                                     "..",
-                                    "!/#",
+                                    " / ",
                                     "é/ü",
                                     "é/ü/x",
                                     "z",
@@ -83,8 +86,7 @@ TEST(Children, AreTheSameAsThoseOfAListOfAllNames) {
                                     std::string(1024, 'z')};
   memory_pages pages;
   const tree catalog = catalog_of(names, pages);
-  std::vector<std::string> levels{"",    "/",     "//", "a", "a/",  "a//",
-                                  "a/b", "a/b/c", "b",  "é", "!"};
+  std::vector<std::string> levels{"", "/", "//", "a", "a/", "a//", "a/b", "a/b/c", "b", "é", " "};
   std::vector<std::string> positions{""};
   for (const std::string& level : levels)
     for (const level_entry& child : all_children(catalog, level)) positions.push_back(child.name);
@@ -106,6 +108,21 @@ TEST(Children, OfNoOrFewAreListed) {
   EXPECT_TRUE(all_children(empty, "").empty());
   const tree catalog = catalog_of({"a/b"}, pages);
   EXPECT_TRUE(list_children(catalog, "", {}, 0).empty());
+}
+
+// Whoever prints the children of a hostile catalog prints no control characters. Names of a level
+// that is skipped are not looked at.
+TEST(Children, ThatAreNoNamesAreRefused) {
+  memory_pages pages;
+  const tree catalog = catalog_of({"a", "b/0", "b/1\x02", "c", "d\xff", "e\x1b/x"}, pages);
+  const auto refused = [&](std::string_view level, std::string_view after, std::size_t limit) {
+    return test::code_of([&] { list_children(catalog, level, after, limit); });
+  };
+  EXPECT_EQ(list_children(catalog, "", {}, 3), (entries{{"a", false}, {"b/", true}, {"c", false}}));
+  EXPECT_EQ(refused("", {}, 4), errc::corrupt);
+  EXPECT_EQ(refused("", "e", 1), errc::corrupt);
+  EXPECT_EQ(refused("b", {}, 2), errc::corrupt);
+  EXPECT_TRUE(all_children(catalog, "c").empty());
 }
 
 // A walk over all levels ends, although names of other programs may have empty levels.

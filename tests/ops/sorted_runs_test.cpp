@@ -3,6 +3,7 @@
 #include "ops/sorting/sorted_runs.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/statvfs.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -18,6 +19,7 @@
 #include "shale/ops.hpp"
 #include "shale/sorting.hpp"
 #include "shale/tile_source.hpp"
+#include "support/element_types.hpp"
 #include "support/failures.hpp"
 #include "support/full_disk.hpp"
 #include "support/instrumented.hpp"
@@ -87,9 +89,10 @@ class SortedRuns : public testing::Test {
   executor small_{{.threads = 1, .memory_bytes = budget_bytes}};
   mapped_copies copies_;
 };
-using element_list = testing::Types<bool, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
-                                    std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t,
-                                    float16, bfloat16, float, double, float8_e4m3fn, float8_e5m2>;
+using element_list =
+    test::element_types<bool, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
+                        std::uint16_t, std::uint32_t, std::uint64_t, float16, bfloat16, float,
+                        double, float8_e4m3fn, float8_e5m2>;
 TYPED_TEST_SUITE(SortedRuns, element_list);
 
 // runs.1, runs.2
@@ -188,13 +191,16 @@ TEST_F(SortsInFiles, ThatDoNotFitAreErrors) {
 
 // Nothing is written to a device that has too little space for the result.
 TEST_F(SortsInFiles, TooLargeAResultIsAnErrorAtOnce) {
+  struct statvfs disk {};
+  ASSERT_EQ(::statvfs(detail::scratch_folder().c_str(), &disk), 0);
+  if (disk.f_blocks == 0) GTEST_SKIP() << "nobody counts the blocks of temporary files";
   const expr x = zeros({index_t{1} << 50, 1 << 12}, dtype::float32);
   EXPECT_EQ(code_of([&] { in_small_budget(sort, x); }), errc::out_of_space);
 }
 
 // So many runs that the budget has no room for a part of each.
 TEST_F(SortsInFiles, TooSmallABudgetIsAnError) {
-  const expr x = astype(arange(1 << 20), dtype::float64);
+  const expr x = uniform(seeded_, {1 << 20});
   EXPECT_EQ(code_of([&] { in_small_budget(argsort, x); }), errc::out_of_memory);
   executor larger({.threads = 2, .memory_bytes = 8 * budget_bytes});
   EXPECT_EQ(run_on(larger, [&] { return argsort(x); }).shape(), dims{1 << 20});
@@ -213,7 +219,7 @@ TEST(OrdersOfFiles, StayInsideTheBudget) {
   const test::scratch_directory folder;
   const std::string path = folder / "numbers";
   {
-    // The product is odd, so each number below the power of two occurs once.
+    // The factor is odd, so each number below the power of two occurs once.
     const storage bytes = create_file(path, static_cast<std::size_t>(count) * 4);
     auto* const numbers = reinterpret_cast<std::int32_t*>(bytes.data());
     for (index_t i = 0; i < count; ++i)

@@ -289,6 +289,7 @@ class FailingScratchFile : public testing::TestWithParam<bool> {
     if (bytes != std::vector<std::byte>(some_bytes, std::byte('w')) ||
         mapped.data()[99 + some_bytes] != std::byte('w'))
       throw std::logic_error("read something else");
+    mapped.check();
   }
 
   void fail_each(failing how, int number) {
@@ -300,7 +301,7 @@ class FailingScratchFile : public testing::TestWithParam<bool> {
       test::stop_failing();
       const std::string failed = test::failed_call();
       failures_ += went.code.has_value();
-      was_asked_for_lost_writes_ |= failed == "sync_file_range";
+      asked_for_lost_writes_ += failed == "sync_file_range";
       ASSERT_EQ(process_footprint::now(), before)
           << failed << ": " << to_string(process_footprint::now());
       ASSERT_EQ(files_.names(), std::vector<std::string>{}) << failed;
@@ -317,14 +318,14 @@ class FailingScratchFile : public testing::TestWithParam<bool> {
 
   test::scratch_directory files_;
   int failures_ = 0;
-  bool was_asked_for_lost_writes_ = false;
+  int asked_for_lost_writes_ = 0;
 };
 
 // scratch.1, scratch.2
 TEST_P(FailingScratchFile, WithAnIoErrorOnce) {
   fail_each(failing::once, EIO);
   EXPECT_GE(failures_, 3);
-  EXPECT_TRUE(was_asked_for_lost_writes_);
+  EXPECT_EQ(asked_for_lost_writes_, 2) << "before the file is mapped, and by the mapping";
 }
 TEST_P(FailingScratchFile, WithoutSpaceEverAfter) {
   fail_each(failing::ever_after, ENOSPC);
@@ -535,6 +536,35 @@ TEST(FailingWriteback, IsRememberedByCallsThatDoNotThrow) {
       EXPECT_EQ(outcome_of([&] { mapped.flush(); }).code, errc::io);
     }
   }
+}
+
+// scratch.2: nobody flushes the mapping of a temporary file, so it asks the system itself.
+TEST(FailingWriteback, OfATemporaryFileIsAskedForByItsMapping) {
+  const test::scratch_directory files;
+  detail::scratch_file file(100, files.path());
+  file.write(std::vector<std::byte>(100), 0);
+  const storage mapped = file.map(100);
+  mapped.check();
+  test::refuse_calls("sync_file_range", EIO);
+  EXPECT_EQ(outcome_of([&] { mapped.check(); }).code, errc::io);
+  test::refuse_calls(nullptr);
+  // mapped.4: the system itself would not report the error again.
+  EXPECT_EQ(outcome_of([&] { mapped.check(); }).code, errc::io);
+  EXPECT_EQ(outcome_of([&] { mapped.populate({0, 100}); }).code, errc::io);
+}
+
+// Some sandboxes cannot wait for one page. Then all pages are written.
+TEST(FailingWriteback, IsAskedForByWritingIfNobodyCanWait) {
+  const test::scratch_directory files;
+  detail::scratch_file file(100, files.path());
+  file.write(std::vector<std::byte>(100), 0);
+  test::refuse_calls("sync_file_range", ENOSYS);
+  EXPECT_EQ(outcome_of([&] { file.check(); }).code, std::nullopt);
+  test::fail_calls(failing::once, 0, EIO);
+  EXPECT_EQ(outcome_of([&] { file.check(); }).code, errc::io);
+  test::stop_failing();
+  test::refuse_calls(nullptr);
+  EXPECT_EQ(test::failed_call(), "fdatasync");
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ HEADERS = {
     "parallel": "apply apply_operands executor for_each reduce tile_source",
     "ops": "creation decompositions distances einsum elementwise evaluate expr functions gradient histograms least_squares linalg linear_systems manipulation masks matrix_functions matrix_updates ops order_statistics padding random reductions scans scatter searching sorting spectra statistics take tensor_products windows",
     "format": "attribute_value level_entry space_report stored_chunk verification",
-    "array": "array array_spec codec_choice container dimension_names snapshot transaction version writable_array",
+    "array": "array array_spec codec_choice container dimension_names pending_commit rechunk snapshot transaction version writable_array",
     "interop": "npy npz raw t7 unfinished_file",
 }
 FLOOR_OF_HEADER = {f"include/shale/{name}.hpp": floor

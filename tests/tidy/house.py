@@ -11,7 +11,7 @@ CODE = (".cpp", ".hpp")
 BUILD_FILES = ("CMakeLists.txt", ".cmake")
 
 # Where an #include is looked up, after the folder of the including file.
-INCLUDE_PATHS = ("include", "src", "tests", "tools")
+INCLUDE_PATHS = ("include", "src", "tests", "tools", "bench")
 
 
 class House:

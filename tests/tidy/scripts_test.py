@@ -306,6 +306,10 @@ class Elsewhere(Scratch):
         for script in ("bench", "check", "coverage", "demo", "test"):
             self.assertIn(f"Usage: script/{script}", self.call(script, "--help", status=0))
 
+    def test_a_quick_benchmark_updates_no_document(self):
+        said = self.call("bench", "container", "--quick", "--update", status=2)
+        self.assertIn("--quick measures nothing", said)
+
     def test_the_demo_uses_the_folders_that_were_named(self):
         model = re.search(r"^model=(\S+)$", (self.source / "script/demo").read_text(), re.M)[1]
         if not os.access(model, os.R_OK):

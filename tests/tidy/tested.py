@@ -60,7 +60,6 @@ THROUGH = {
     "src/format/os": {
         "bound_path": ("tests/format/names_test.cpp", "what opened containers follow"),
         "lock_holders": ("tests/format/locks_test.cpp", "what errors of locks say"),
-        "locks": ("tests/format/locks_test.cpp", "other programs' locks"),
         "posix_file_system": ("tests/format/process_test.cpp", "everything that tests do not simulate"),
     },
     "src/format/pages": {
@@ -75,7 +74,6 @@ THROUGH = {
     "src/format/transaction": {
         "changed_arrays": ("tests/format/container_file_test.cpp", "changes of every kind"),
         "generation_space": ("tests/format/container_file_test.cpp", "extents given and taken"),
-        "writer": ("tests/format/crash_test.cpp", "every crash in a commit"),
         "writer_lock_wait": ("tests/format/locks_test.cpp", "writers that wait"),
     },
     "src/interop": {

@@ -572,6 +572,48 @@ class Containers(ShaleCase):
         self.assert_same(self.load("g.shale:a"), expected)
         self.shale("verify", "g.shale")
 
+    def test_rechunk_keeps_all_but_the_chunks(self):
+        values = self.grown()
+        self.shale("set", "g.shale:a", "unit=m")
+        generation = self.shale("info", "g.shale", "--json").json()["generation"]
+        plan = self.shale("rechunk", "g.shale:a", "3,1", "--plan", "--json").json()
+        self.assertEqual(plan, {"passes": 1, "block_shape": [3, 5], "chunks_decoded": 2 * 3,
+                                "chunks_encoded": 5, "scratch_bytes": 0})
+        self.assertEqual(self.shale("rechunk", "g.shale:a", "3,1", "--plan").out,
+                         "1 pass: 6 chunks are decoded, 5 encoded, in blocks of (3, 5)\n")
+        self.assertEqual(self.shale("info", "g.shale", "--json").json()["generation"], generation)
+        done = self.shale("rechunk", "g.shale:a", "3,1", "--json").json()
+        self.assertEqual((done["plan"], done["generation"]), (plan, generation + 1))
+        self.assert_same(self.load("g.shale:a"), values)
+        self.assertEqual(self.facts("g.shale:a", "chunk_shape", "attributes"), [[3, 1], {"unit": "m"}])
+        self.assertEqual(self.names("g.shale"), ["a"])
+        self.shale("verify", "g.shale")
+
+    def test_rechunk_goes_through_a_file_if_memory_is_short(self):
+        values = np.arange(512 * 512, dtype=np.int32).reshape(512, 512)
+        np.save(self.path / "x.npy", values)
+        self.shale("convert", "x.npy", "g.shale:a", "--chunk", "1,512")
+        done = self.shale("rechunk", "g.shale:a", "512,1", "--mem", "1MiB", "--json").json()
+        # An eighth of the memory holds 64 columns; each of eight such blocks needs all rows.
+        self.assertEqual(done["plan"], {"passes": 2, "block_shape": [512, 64], "chunks_decoded": 512,
+                                        "chunks_encoded": 512, "scratch_bytes": 1 << 20})
+        self.assertEqual(done["cost"]["tiles_decoded"], 512)
+        self.assert_same(self.load("g.shale:a"), values)
+        self.shale("verify", "g.shale")
+
+    def test_rechunk_refuses_what_does_not_fit(self):
+        self.grown()
+        self.shale("convert", "x.npy", "g.shale:dense", "--dense")
+        for arguments, says in ((["g.shale:dense", "2,2"], "has no chunks"),
+                                (["g.shale:a", "2"], "does not fit"),
+                                (["g.shale:a", "0,2"], "does not fit"),
+                                (["g.shale:a"], "chunk")):
+            with self.subTest(arguments):
+                self.refused(USAGE, "rechunk", *arguments, says=says)
+        for plan in ([], ["--plan"]):
+            self.refused(FAILED, "rechunk", "g.shale:b", "2,2", *plan, says="no array 'b'")
+            self.refused(FAILED, "rechunk", "nosuch.shale:a", "2,2", *plan, says="nosuch.shale")
+
     def test_append_and_resize_refuse_what_does_not_fit(self):
         values = self.grown()
         np.save(self.path / "row.npy", values[0])
@@ -820,7 +862,8 @@ class Containers(ShaleCase):
     def test_containers_and_levels_have_attributes(self):
         self.survey()
         self.shale("mv", "survey.shale:dx", "raw/2026/dx")
-        self.shale("set", "survey.shale", "title=Survey", "n=3")
+        self.shale("set", "survey.shale", "title=Survey")
+        self.shale("set", "survey.shale:/", "n=3")
         done = self.shale("set", "survey.shale:raw/2026/", "source=aerial", "--json").json()
         self.assertEqual((done["attributes"], done["address"]),
                          ({"source": "aerial"}, "survey.shale:raw/2026/"))

@@ -403,7 +403,36 @@ class Hostile(unittest.TestCase):
         self.shale("create", "a.shale:e_2J", "--shape", "3")
         self.assertEqual(self.shale("ls", "a.shale"), "e_2J\n")
         rename_in_catalog(self.path / "a.shale", b"e_2J", b"e\x1b2J")
-        self.refused(CORRUPT, "ls", "a.shale", names=["array 'e\\x1b2J'", "verify"])
+        for arguments in (["ls"], ["ls", "-l"], ["ls", "--json"], ["info"], ["info", "--json"]):
+            self.refused(CORRUPT, *arguments, "a.shale", names=["it holds an array 'e\\x1b2J'"])
+        for arguments in (["ls"], ["ls", "-r"], ["ls", "-l"]):
+            self.refused(CORRUPT, *arguments, "a.shale:/", names=["it holds an array 'e\\x1b2J'"])
+        for arguments in (["verify"], ["verify", "--json"]):
+            self.assertIn("e\\x1b2J" if len(arguments) == 1 else "e\\\\x1b2J",
+                          self.shale(*arguments, "a.shale", code=1))
+            self.assertNotIn("\x1b", self.out + self.err)
+
+    def test_arrays_of_older_files_that_are_levels_too_are_used_as_before(self):
+        for name in ("raw", "raw_x"):
+            self.shale("create", f"a.shale:{name}", "--shape", "3", "--attribute", "unit=m")
+        rename_in_catalog(self.path / "a.shale", b"raw_x", b"raw/x")
+        self.shale("create", "a.shale:raw", "--shape", "4", "--attribute", "unit=m", "-f")
+        for name in ("raw", "raw/x"):
+            self.shale("convert", "dem.npy", f"a.shale:{name}", "-f")
+            self.shale("set", f"a.shale:{name}", "by=me")
+            self.shale("convert", f"a.shale:{name}", "back.npy", "-f")
+            self.assertTrue(np.array_equal(np.load(self.path / "back.npy"), self.dem))
+            told = json.loads(self.shale("info", f"a.shale:{name}", "--json"))["arrays"][0]
+            self.assertEqual(told["attributes"], {"unit": "m", "by": "me"})
+        self.assertEqual(self.shale("ls", "a.shale:/"), "raw\nraw/\n")
+        self.assertEqual(self.shale("ls", "a.shale:raw/"), "raw/x\n")
+        self.refused(FAILED, "create", "a.shale:raw/y", "--shape", "3", names=["its level 'raw' is an array"])
+        self.refused(FAILED, "convert", "a.shale", "b.shale",
+                     names=["convert a.shale:raw/x", "its level 'raw' is an array"])
+        self.assertNotIn("b.shale", self.files())
+        self.shale("mv", "a.shale:raw", "top")
+        self.shale("convert", "a.shale", "--replace")
+        self.assertEqual(self.shale("ls", "a.shale"), "raw/x\ntop\n")
 
     # ---- usage -----------------------------------------------------------------------------------
 
@@ -554,6 +583,7 @@ class Hostile(unittest.TestCase):
                 ["create", "new.shale:grows", "--shape", "0,5", "--chunk", "2,5", "--json"],
                 ["resize", "new.shale:grows", "4,5", "--json"],
                 ["append", "new.shale:grows", "new.shale:grows[1:]", "--json"],
+                ["rechunk", "new.shale:grows", "1,5", "--json"],
                 ["rm", "new.shale:grows", "--json"],
                 ["mv", "new.shale:dem", "height", "--json"],
                 ["rm", "new.shale:other", "--json"],

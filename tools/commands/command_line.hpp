@@ -24,6 +24,7 @@ void add_convert(command_line& line);
 void add_create(command_line& line);
 void add_append(command_line& line);
 void add_resize(command_line& line);
+void add_rechunk(command_line& line);
 void add_eval(command_line& line);
 void add_set(command_line& line);
 void add_mv(command_line& line);

@@ -59,9 +59,9 @@ commands::commands(const std::string& version) : line_(std::make_unique<command_
   app.require_subcommand(0, 1);
   app.get_formatter()->column_width(28);
   app.set_version_flag("--version", version, "Print the version and stop");
-  for (const auto add :
-       {add_info, add_ls, add_cat, add_stats, add_plot, add_convert, add_create, add_append,
-        add_resize, add_eval, add_set, add_mv, add_rm, add_verify, add_du, add_doctor, add_version})
+  for (const auto add : {add_info, add_ls, add_cat, add_stats, add_plot, add_convert, add_create,
+                         add_append, add_resize, add_rechunk, add_eval, add_set, add_mv, add_rm,
+                         add_verify, add_du, add_doctor, add_version})
     add(*line_);
   app.footer(
       "Data goes to stdout; progress, summaries and messages go to stderr.\n"

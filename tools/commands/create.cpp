@@ -71,13 +71,12 @@ int run(const create_options& options) {
   }
   const std::vector<attribute> attributes = parse_attributes(options.attributes);
   const std::uint64_t generation = change_container(target.file, [&](transaction& change) {
-    if (change.find(target.array)) {
-      if (!options.force)
-        throw error(errc::already_exists, fmt::format("'{}' exists", target.label()),
-                    {"-f replaces it"});
-      change.remove(target.array);
-    }
-    const writable_array made = change.create(target.array, spec);
+    const bool replaces = change.find(target.array).has_value();
+    if (replaces && !options.force)
+      throw error(errc::already_exists, fmt::format("'{}' exists", target.label()),
+                  {"-f replaces it"});
+    const writable_array made =
+        replaces ? change.create_or_replace(target.array, spec) : change.create(target.array, spec);
     // Chunks that are not written read as the fill value. A dense array must store it.
     const bool is_zeros = fill && *fill == scalar(0) && !std::signbit(fill->as<double>());
     if (fill && spec.kind == array_kind::dense && !is_zeros) made.write(full(shape, *fill, type));

@@ -38,7 +38,8 @@ std::vector<attribute> new_attributes(const set_options& options) {
   return all;
 }
 
-// The file or the array; a level is an address that ends with '/'.
+// The file or the array; a level is an address that ends with '/'. FILE:/ is the level above all, as
+// FILE is.
 bool is_level(const address& target) { return target.array.empty() || target.array.ends_with('/'); }
 
 address parse_target(const std::string& text) {
@@ -52,10 +53,10 @@ attribute_list change_attributes(transaction& change, const address& target,
                                  const std::vector<attribute>& attributes,
                                  const std::vector<std::string>& unset) {
   if (is_level(target) && !change.find(target.array)) {
-    for (const auto& [key, value] : attributes)
-      change.set_level_attribute(target.array, key, value);
-    for (const std::string& key : unset) change.remove_level_attribute(target.array, key);
-    return change.level_attributes(target.array);
+    const std::string level = target.array == "/" ? std::string() : target.array;
+    for (const auto& [key, value] : attributes) change.set_level_attribute(level, key, value);
+    for (const std::string& key : unset) change.remove_level_attribute(level, key);
+    return change.level_attributes(level);
   }
   explaining_names(target.file, target.array, [&] {
     for (const auto& [key, value] : attributes) change.set_attribute(target.array, key, value);

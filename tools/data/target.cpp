@@ -256,8 +256,8 @@ written put_array(transaction& change, const std::string& file, const std::strin
   if (source.from)
     attributes.insert(attributes.end(), source.from->attributes.begin(),
                       source.from->attributes.end());
-  if (before) change.remove(name);
-  write_whole(change.create(name, form.spec), source.values);
+  write_whole(before ? change.create_or_replace(name, form.spec) : change.create(name, form.spec),
+              source.values);
   for (const auto& [key, value] : attributes) change.set_attribute(name, key, value);
   done.stored_bytes = change.find(name)->stored_bytes();
   throw_if_interrupted();

@@ -33,7 +33,7 @@ std::vector<attribute> parse_attributes(std::span<const std::string> texts);
 nlohmann::json attribute_json(std::string_view stored);
 
 /// A stored value as text that `parse_attribute` reads as the same value, except NaN, infinities
-/// and bytes that are UTF-8.
+/// and bytes that are UTF-8. A uint64 that fits in an int64 becomes one, and an empty list JSON.
 std::string attribute_text(std::string_view stored);
 
 /// The kind of a stored value: "int64", "list of texts", …; "damaged", or "of a later version".

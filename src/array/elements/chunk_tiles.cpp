@@ -38,6 +38,14 @@ format::bytes_span bytes_of(const tensor& contiguous) {
   return {const_cast<std::byte*>(contiguous.data()), contiguous.size_bytes()};
 }
 
+// Of two arrays, stored bytes decode to the same elements if these texts are equal.
+std::string form_of(dtype type, const format::chunked_layout& layout) {
+  std::string form = fmt::format("{} {}", name(type), to_string(layout.chunk_shape));
+  for (const format::codec_stage& stage : layout.stages)
+    form += fmt::format(" {}:{}", static_cast<int>(stage.kind), stage.parameter);
+  return form;
+}
+
 bool is_whole(const tensor& values, const dims& chunk_shape) {
   return values.shape() == chunk_shape && values.is_contiguous();
 }
@@ -45,7 +53,8 @@ bool is_whole(const tensor& values, const dims& chunk_shape) {
 }  // namespace
 
 chunk_tiles::chunk_tiles(std::string label, const format::array_record& record,
-                         std::shared_ptr<chunk_store> store)
+                         std::shared_ptr<chunk_store> store,
+                         std::shared_ptr<const parallel::tile_owner> owner)
     : label_(std::move(label)),
       dtype_(record.dtype),
       shape_(record.shape),
@@ -55,7 +64,9 @@ chunk_tiles::chunk_tiles(std::string label, const format::array_record& record,
       fill_is_zero_(std::all_of(record.fill_value.begin(), record.fill_value.end(),
                                 [](std::byte byte) { return byte == std::byte{0}; })),
       codec_(layout_.stages, record.dtype),
-      store_(std::move(store)) {}
+      store_(std::move(store)),
+      owner_(std::move(owner)),
+      form_(owner_ ? form_of(dtype_, layout_) : std::string()) {}
 
 std::string chunk_tiles::frame(const char* doing, const dims& tile) const {
   return fmt::format("{} chunk {} of {}", doing, to_string(tile), label_);
@@ -113,6 +124,52 @@ bool chunk_tiles::decode_stored(std::uint64_t number, const tensor& into) const 
     }
   }
   return false;
+}
+
+// The whole chunk as the executor keeps it, and its padding; nothing if the chunk is absent. Chunks
+// of a generation do not change, so nothing is looked up again.
+std::optional<tensor> chunk_tiles::decoded_chunk(const dims& tile, executor& on) const {
+  auto& state = parallel::state_of(on);
+  const region covered = tile_region(shape_, layout_.chunk_shape, tile);
+  const std::size_t bytes =
+      static_cast<std::size_t>(element_count(covered.shape)) * item_bytes(dtype_);
+  const auto entry = store_->find(format::chunk_number(layout_, tile));
+  if (!entry) {
+    state.count.source_tile(bytes, 0);
+    return std::nullopt;
+  }
+  const parallel::stored_tile stored{.owner = owner_->number(),
+                                     .offset = entry->offset,
+                                     .bytes = entry->stored_bytes,
+                                     .checksum = entry->checksum,
+                                     .flags = entry->flags,
+                                     .form = form_};
+  auto chunk = state.decoded.get(stored, [&] {
+    const tensor whole = tensor::empty(layout_.chunk_shape, dtype_);
+    const auto staged = format::codec_workspace::of_this_thread().staging(
+        static_cast<std::size_t>(entry->stored_bytes));
+    store_->read(*entry, staged);
+    decode(staged, entry->flags, whole);
+    return whole;
+  });
+  if (chunk.found) state.count.tile_found();
+  else state.count.source_tile(bytes, entry->stored_bytes);
+  return std::move(chunk.values);
+}
+
+tensor chunk_tiles::decoded_tile(const dims& tile, executor& on) const {
+  require_inside(tile);
+  return detail::reporting([&] { return frame("read", tile); },
+                           [&] {
+                             const dims shape =
+                                 tile_region(shape_, layout_.chunk_shape, tile).shape;
+                             const region inside{dims::filled(shape.size(), 0), shape};
+                             if (const auto chunk = decoded_chunk(tile, on))
+                               return detail::narrowed(*chunk, inside);
+                             const tensor values = tensor::empty(shape, dtype_, &on.pool());
+                             fill(values);
+                             return values;
+                           });
 }
 
 void chunk_tiles::decode(format::bytes_view stored, std::uint32_t flags, const tensor& into) const {
@@ -228,34 +285,52 @@ int chunk_tiles::workers(executor& on) const noexcept {
       std::clamp<std::size_t>(allowed, 1, static_cast<std::size_t>(on.threads())));
 }
 
+// Reads the elements of a part of a tile.
+void chunk_tiles::read_part(const dims& tile, const region& part, const tensor& into, bool kept,
+                            executor& on) const {
+  const region covered = tile_region(shape_, layout_.chunk_shape, tile);
+  const auto copy_from = [&](const tensor& chunk) {
+    parallel::copy_elements_here(into, detail::narrowed(chunk, part, covered.start));
+  };
+  if (!kept) {
+    const tensor whole = tensor::empty(covered.shape, dtype_, &on.pool());
+    parallel::load_tile(*this, tile, whole, on);
+    copy_from(whole);
+    return;
+  }
+  detail::reporting([&] { return frame("read", tile); },
+                    [&] {
+                      if (const auto chunk = decoded_chunk(tile, on)) copy_from(*chunk);
+                      else fill(into);
+                    });
+}
+
 // Read-ahead: the thread that loads chunk n asks the kernel for chunk n + ahead. Chunks are taken
 // in order, so the kernel always knows about the next few chunks of all threads, and the device
 // works while the threads decode.
 void chunk_tiles::read(const region& part, const tensor& result, executor& on) const {
   const detail::tile_range touched = detail::tiles_under(part, layout_.chunk_shape);
+  parallel::axis_map seen = parallel::axis_map::identity(part.shape);
+  seen.base = part.start;
+  const bool kept = parallel::to_keep_decoded(*this, seen, on) != nullptr;
   const index_t ahead = chunks_ahead * on.threads();
   const auto prefetch_number = [&](index_t number) {
     if (number < touched.size()) prefetch(touched.at(number));
   };
   if (touched.size() > 1)
     for (index_t number = 0; number < ahead; ++number) prefetch_number(number);
-  parallel::parallel_for_tiles(
-      on, touched.size(),
-      [&](index_t number, int) {
-        prefetch_number(number + ahead);
-        const dims tile = touched.at(number);
-        const region covered = tile_region(shape_, layout_.chunk_shape, tile);
-        const region piece = detail::intersection(covered, part);
-        const tensor into = detail::narrowed(result, piece, part.start);
-        if (piece == covered) {
-          parallel::load_tile(*this, tile, into, on);
-        } else {
-          const tensor whole = tensor::empty(covered.shape, dtype_, &on.pool());
-          parallel::load_tile(*this, tile, whole, on);
-          parallel::copy_elements_here(into, detail::narrowed(whole, piece, covered.start));
-        }
-      },
-      {.workers_max = workers(on), .progress_bytes = result.size_bytes()});
+  parallel::parallel_for_tiles(on, touched.size(),
+                               [&](index_t number, int) {
+                                 prefetch_number(number + ahead);
+                                 const dims tile = touched.at(number);
+                                 const region covered =
+                                     tile_region(shape_, layout_.chunk_shape, tile);
+                                 const region piece = detail::intersection(covered, part);
+                                 const tensor into = detail::narrowed(result, piece, part.start);
+                                 if (piece == covered) parallel::load_tile(*this, tile, into, on);
+                                 else read_part(tile, piece, into, kept, on);
+                               },
+                               {.workers_max = workers(on), .progress_bytes = result.size_bytes()});
   parallel::state_of(on).count.pass();
 }
 

@@ -11,12 +11,15 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "array/elements/chunk_store.hpp"
 #include "format/catalog/array_record.hpp"
 #include "format/codec/codec.hpp"
+#include "parallel/executor/decoded_tiles.hpp"
+#include "parallel/sources/decoded_source.hpp"
 #include "shale/executor.hpp"
 #include "shale/tile_source.hpp"
 
@@ -24,11 +27,13 @@ namespace shale::arrays {
 
 class chunk_places;
 
-class chunk_tiles final : public tile_source {
+class chunk_tiles final : public tile_source, public parallel::decoded_source {
  public:
-  /// `label` names the array in messages: "'dem' in survey.shale".
+  /// `label` names the array in messages: "'dem' in survey.shale". With an owner, the chunks are
+  /// those of a generation, and executors may keep them decoded.
   chunk_tiles(std::string label, const format::array_record& record,
-              std::shared_ptr<chunk_store> store);
+              std::shared_ptr<chunk_store> store,
+              std::shared_ptr<const parallel::tile_owner> owner = nullptr);
 
   shale::dtype dtype() const noexcept override { return dtype_; }
   const dims& shape() const noexcept override { return shape_; }
@@ -39,6 +44,8 @@ class chunk_tiles final : public tile_source {
   const void* identity() const noexcept override { return store_->identity(); }
   void prefetch(const dims& tile) const noexcept override;
   std::uint64_t stored_bytes(const dims& tile) const override;
+  bool keeps_tiles() const noexcept override { return owner_ != nullptr; }
+  tensor decoded_tile(const dims& tile, executor& on) const override;
 
   /// Stores `values` at places inside the tile. They have the array's dtype. If they do not cover
   /// the tile, it is loaded first. Threads that store parts of one tile take turns.
@@ -59,6 +66,9 @@ class chunk_tiles final : public tile_source {
   void require_inside(const dims& tile) const;
   void require_tile(const dims& tile, const tensor& values) const;
   bool decode_stored(std::uint64_t number, const tensor& into) const;
+  std::optional<tensor> decoded_chunk(const dims& tile, executor& on) const;
+  void read_part(const dims& tile, const region& part, const tensor& into, bool kept,
+                 executor& on) const;
   void decode(format::bytes_view stored, std::uint32_t flags, const tensor& into) const;
   tensor whole_chunk(const tensor& values) const;
   chunk_claims::claim claim(const dims& tile);
@@ -78,6 +88,8 @@ class chunk_tiles final : public tile_source {
   bool fill_is_zero_;
   format::codec codec_;
   std::shared_ptr<chunk_store> store_;
+  std::shared_ptr<const parallel::tile_owner> owner_;
+  std::string form_;  // what decides how stored bytes are decoded
 };
 
 }  // namespace shale::arrays

@@ -62,11 +62,13 @@ std::string label_of(const std::string& name, const std::string& path) {
 }  // namespace
 
 array::implementation::implementation(std::string file, format::array_record found,
-                                      format::generation_view pinned)
+                                      format::generation_view pinned,
+                                      std::shared_ptr<const parallel::tile_owner> owner)
     : path(std::move(file)), record(std::move(found)), view(std::move(pinned)) {
   if (!record.is_dense())
     tiles = std::make_shared<arrays::chunk_tiles>(
-        label(), record, std::make_shared<arrays::generation_chunks>(*view, record));
+        label(), record, std::make_shared<arrays::generation_chunks>(*view, record),
+        std::move(owner));
 }
 
 array::implementation::implementation(arrays::shared_transaction& owner,
@@ -76,7 +78,8 @@ array::implementation::implementation(arrays::shared_transaction& owner,
     view = std::move(found.base);
     if (!record.is_dense())
       tiles = std::make_shared<arrays::chunk_tiles>(
-          label(), record, std::make_shared<arrays::generation_chunks>(*view, record));
+          label(), record, std::make_shared<arrays::generation_chunks>(*view, record),
+          owner.tile_owner());
   } else if (record.is_dense()) {
     writer = owner.shared_from_this();
     written = std::move(found.written);

@@ -20,7 +20,8 @@ namespace shale {
 
 struct array::implementation {
   /// An array of a pinned generation.
-  implementation(std::string path, format::array_record record, format::generation_view view);
+  implementation(std::string path, format::array_record record, format::generation_view view,
+                 std::shared_ptr<const parallel::tile_owner> owner);
 
   /// An array as a transaction found it.
   implementation(arrays::shared_transaction& owner, arrays::shared_transaction::found_array found);

@@ -76,40 +76,80 @@ std::shared_ptr<reader_file> container::implementation::reading() const {
   return readers;
 }
 
-std::shared_ptr<arrays::shared_transaction> container::implementation::begin(
-    std::chrono::milliseconds timeout) {
-  using clock = std::chrono::steady_clock;
+namespace {
+
+using steady = std::chrono::steady_clock;
+
+// Calls `try_it` until it returns true, in steps of growing length, like the format floor when it
+// waits for other processes. The first steps are shorter: a thread that commits without waiting has
+// soon ended. Returns false if the deadline has passed.
+template <class Try>
+bool retry_until(steady::time_point deadline, Try&& try_it) {
+  std::chrono::microseconds step(50);
+  while (!try_it()) {
+    if (steady::now() >= deadline) return false;
+    std::this_thread::sleep_for(step);
+    step = std::min<std::chrono::microseconds>(2 * step, format::lock_step_max);
+  }
+  return true;
+}
+
+}  // namespace
+
+// Begins on the newest generation of the file that has the name.
+std::shared_ptr<arrays::shared_transaction> container::implementation::begin_anew(
+    writer_file& to, const std::shared_ptr<arrays::commit_pipeline>& pipeline,
+    steady::time_point deadline) const {
   using std::chrono::milliseconds;
   const auto reader = reading();
-  std::shared_ptr<writer_file> to;
-  {
-    const std::lock_guard lock(mutex);
-    to = writer;
-  }
-  if (!to)
-    throw error(errc::access_denied, "the container was opened for reading",
-                {"file " + path, "open it with open_mode::write"});
-  const clock::time_point deadline = clock::now() + timeout;
-  // Tries in steps of growing length, like the format floor when it waits for other
-  // processes.
-  std::unique_lock lock(to->turn, std::try_to_lock);
-  for (milliseconds step(1); !lock.owns_lock() && !lock.try_lock();) {
-    if (clock::now() >= deadline)
-      throw error(errc::busy, "another thread of this process begins a transaction",
-                  {"file " + path, fmt::format("waited {} ms for it", timeout.count())});
-    std::this_thread::sleep_for(step);
-    step = std::min(2 * step, format::lock_step_max);
-  }
   for (int round = 0;; ++round) {
-    const auto left = std::chrono::duration_cast<milliseconds>(deadline - clock::now());
-    auto inner = to->file.begin(std::max(left, milliseconds(0)));
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline - steady::now());
+    auto inner = to.file.begin(std::max(left, milliseconds(0)));
     // The writer lock is held, so the newest generation of this file is the transaction's base. But
     // another copy of the container may have taken the name since the lock was taken.
     auto base = reader->latest();
     if (base.file() == inner.file() && base.generation() + 1 == inner.generation())
-      return std::make_shared<arrays::shared_transaction>(reader, std::move(inner),
+      return std::make_shared<arrays::shared_transaction>(reader, pipeline, std::move(inner),
                                                           std::move(base));
     if (round == opening_rounds_max) throw format::name_changes_too_often(path);
+  }
+}
+
+std::shared_ptr<arrays::shared_transaction> container::implementation::begin(
+    std::chrono::milliseconds timeout) {
+  const auto reader = reading();
+  std::shared_ptr<writer_file> to;
+  std::shared_ptr<arrays::commit_pipeline> pipeline;
+  {
+    const std::lock_guard lock(mutex);
+    to = writer;
+    if (to && !to->pipeline->is_of_this_process())
+      to->pipeline = std::make_shared<arrays::commit_pipeline>();
+    if (to) pipeline = to->pipeline;
+  }
+  if (!to)
+    throw error(errc::access_denied, "the container was opened for reading",
+                {"file " + path, "open it with open_mode::write"});
+  const steady::time_point deadline = steady::now() + timeout;
+  const auto busy = [&](const char* why) {
+    return error(errc::busy, why,
+                 {"file " + path, fmt::format("waited {} ms for it", timeout.count())});
+  };
+  std::unique_lock lock(to->turn, std::defer_lock);
+  if (!retry_until(deadline, [&] { return lock.try_lock(); }))
+    throw busy("another thread of this process begins a transaction");
+  arrays::commit_pipeline::permission may;
+  if (!retry_until(deadline, [&] { return (may = pipeline->reserve()).granted; }))
+    throw busy("another transaction of this process holds the file");
+  try {
+    if (may.on_written == nullptr) return begin_anew(*to, pipeline, deadline);
+    auto inner = format::begin_on_written(may.on_written);
+    auto base = inner.pin_base();
+    return std::make_shared<arrays::shared_transaction>(reader, pipeline, std::move(inner),
+                                                        std::move(base));
+  } catch (...) {
+    pipeline->ended();
+    throw;
   }
 }
 
@@ -179,7 +219,7 @@ snapshot container::latest() const {
     const auto readers = self.reading();
     snapshot made;
     made.implementation_ = std::make_shared<snapshot::implementation>(
-        snapshot::implementation{self.path, readers->latest()});
+        snapshot::implementation{self.path, readers->latest(), readers->tile_owner()});
     return made;
   });
 }

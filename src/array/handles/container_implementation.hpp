@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "array/transaction/changes/shared_transaction.hpp"
+#include "array/transaction/state/commit_pipeline.hpp"
+#include "array/transaction/state/commit_state.hpp"
 #include "array/transaction/state/reader_file.hpp"
 #include "format/container/container_file.hpp"
 #include "format/os/bound_path.hpp"
@@ -26,6 +28,8 @@ struct container::implementation {
     explicit writer_file(format::container_file opened) : file(std::move(opened)) {}
     parallel::single_turn turn;  // held by the thread that begins a transaction
     format::container_file file;
+    // Replaced in a forked child, under the `mutex` of the container.
+    std::shared_ptr<arrays::commit_pipeline> pipeline = std::make_shared<arrays::commit_pipeline>();
   };
 
   std::string path;
@@ -44,11 +48,17 @@ struct container::implementation {
   /// over if the name is given to another copy of the container meanwhile.
   /// Throws   as container::begin
   std::shared_ptr<arrays::shared_transaction> begin(std::chrono::milliseconds timeout);
+
+ private:
+  std::shared_ptr<arrays::shared_transaction> begin_anew(
+      writer_file& to, const std::shared_ptr<arrays::commit_pipeline>& pipeline,
+      std::chrono::steady_clock::time_point deadline) const;
 };
 
 struct snapshot::implementation {
   std::string path;
   format::generation_view view;
+  std::shared_ptr<const parallel::tile_owner> owner;  // of decoded chunks
 
   /// The record that holds the attributes of a level; nothing if it has none.
   std::optional<format::array_record> find_level(std::string_view level) const;
@@ -65,6 +75,10 @@ struct transaction::implementation {
   implementation& operator=(const implementation&) = delete;
 
   std::shared_ptr<arrays::shared_transaction> state;
+};
+
+struct pending_commit::implementation {
+  std::shared_ptr<const arrays::commit_state> state;
 };
 
 }  // namespace shale

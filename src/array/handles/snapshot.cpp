@@ -27,8 +27,8 @@ std::optional<array> snapshot::find(std::string_view name) const {
       [&]() -> std::optional<array> {
         auto record = self.view.find(name);
         if (!record || arrays::is_level_record(*record)) return std::nullopt;
-        return array(
-            std::make_shared<array::implementation>(self.path, std::move(*record), self.view));
+        return array(std::make_shared<array::implementation>(self.path, std::move(*record),
+                                                             self.view, self.owner));
       });
 }
 
@@ -36,10 +36,14 @@ array snapshot::at(std::string_view name) const {
   const auto& self = state();
   return detail::allocating([&] {
     if (auto found = find(name)) return *std::move(found);
-    error failure(
-        errc::not_found, fmt::format("no array {} in {}", detail::in_quotes(name), self.path),
-        {fmt::format("generation {} holds {} arrays", generation(), self.view.array_count())});
-    arrays::suggest_names(failure, name, names({}, {}, arrays::names_compared_max));
+    const std::vector<std::string> first = names({}, {}, arrays::names_compared_max);
+    // The catalog's own count has attributes of levels, too.
+    const bool are_all = first.size() < arrays::names_compared_max;
+    error failure(errc::not_found,
+                  fmt::format("no array {} in {}", detail::in_quotes(name), self.path),
+                  {fmt::format("generation {} holds {} arrays", generation(),
+                               are_all ? first.size() : self.view.array_count())});
+    arrays::suggest_names(failure, name, first);
     throw failure;
   });
 }

@@ -59,21 +59,25 @@ array_spec spec_of(const expr& values, const array_form& form) {
 
 writable_array transaction::create(std::string_view name, const expr& values,
                                    const array_form& form) {
+  const auto state = begun().state;
+  const auto running = state->begin_write();
   const writable_array made = create(name, spec_of(values, form));
   try {
     made.write(values);
   } catch (...) {
-    arrays::array_changes(*made.implementation_->owner).discard(*made.implementation_->written);
+    arrays::array_changes(*state).discard(*made.implementation_->written);
     throw;
   }
   return made;
 }
 
-// Makes an array under a name of its own, fills it, and gives it the name last. Errors of the
-// caller's tile sources pass unchanged, except that they name the array as the caller knows it.
+// Makes an array under a name of its own, fills it, and gives it the name last, all in one running
+// write. Errors of the caller's tile sources pass unchanged, except that they name the array as the
+// caller knows it.
 template <class Fill>
 writable_array transaction::replace(std::string_view name, const array_spec& spec, Fill&& fill) {
-  const auto& state = begun().state;
+  const auto state = begun().state;
+  const auto running = state->begin_write();
   const auto frame = [&] { return fmt::format("create or replace {}", state->label(name)); };
   std::shared_ptr<writable_array::implementation> made;
   std::string shown;
@@ -291,6 +295,34 @@ std::vector<std::pair<std::string, std::string>> transaction::level_attributes(
 std::uint64_t transaction::commit() {
   const auto& state = begun().state;
   return detail::allocating([&] { return arrays::transaction_end(*state).commit(); });
+}
+
+pending_commit transaction::commit_async() {
+  const auto& state = begun().state;
+  return detail::allocating([&] {
+    // Nothing that can fail comes after the commit.
+    const auto made = std::make_shared<pending_commit::implementation>();
+    made->state = arrays::transaction_end(*state).commit_async();
+    return pending_commit(made);
+  });
+}
+
+// ---- what was committed without waiting -----------------------------------------------------------
+
+pending_commit::pending_commit(std::shared_ptr<const implementation> made) noexcept
+    : implementation_(std::move(made)) {}
+
+std::uint64_t pending_commit::generation() const {
+  return detail::held(implementation_, "pending_commit").state->generation();
+}
+
+bool pending_commit::durable() const {
+  return detail::held(implementation_, "pending_commit").state->durable();
+}
+
+void pending_commit::wait() const {
+  const auto& self = detail::held(implementation_, "pending_commit");
+  detail::allocating([&] { self.state->wait(); });
 }
 
 void transaction::replace_by(const std::string& other) {

@@ -11,8 +11,8 @@ constexpr std::string_view reserved_name = ".attributes";
 }  // namespace
 
 std::string level_record_name(std::string_view level) {
-  if (level.ends_with('/')) level.remove_suffix(1);
   if (level.empty()) return std::string(reserved_name);
+  if (level.ends_with('/')) level.remove_suffix(1);
   // A longer level has no array below it, and neither has its beginning.
   std::string name(level.substr(0, format::name_bytes_max));
   name += '/';

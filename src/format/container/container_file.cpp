@@ -76,7 +76,7 @@ struct container_file::state {
   }
 
   std::shared_ptr<shared_file> follow_name();
-  writer take_writer_lock(std::chrono::milliseconds timeout);
+  std::shared_ptr<writer> take_writer_lock(std::chrono::milliseconds timeout);
   std::optional<generation_view> try_latest();
 
   const bound_path place;
@@ -147,7 +147,7 @@ std::optional<generation_view> container_file::state::try_latest() {
 }
 
 // commit.1: takes the writer lock of the file that has the name, on a description of its own.
-writer container_file::state::take_writer_lock(std::chrono::milliseconds timeout) {
+std::shared_ptr<writer> container_file::state::take_writer_lock(std::chrono::milliseconds timeout) {
   writer_lock_wait waiting(place, timeout);
   for (;;) {
     auto turn = waiting.take();
@@ -159,7 +159,7 @@ writer container_file::state::take_writer_lock(std::chrono::milliseconds timeout
     sync->discard_old_errors();
     if (identity_of(*turn.lock, path) == file->identity &&
         identity_of(*sync, path) == file->identity)
-      return writer(std::move(file), std::move(turn.lock), std::move(sync));
+      return std::make_shared<writer>(std::move(file), std::move(turn.lock), std::move(sync));
     // The name was given to another file after the description with the lock was opened.
   }
 }
@@ -202,7 +202,7 @@ container_file container_file::create(const bound_path& place,
     std::copy(header.begin(), header.end(), fixed.begin());
     write_all(*made->data, 0, fixed, path);
 
-    transaction first{writer(made)};
+    transaction first(std::make_shared<writer>(made));
     first.commit();
 
     result = uninterrupted([&] { return files.link(*made->data, place.name()); });
@@ -254,10 +254,10 @@ transaction container_file::begin(std::chrono::milliseconds timeout) {
       throw error(errc::access_denied, "the container was opened for reading",
                   {"file " + self.path});
     if (const auto in = self.current()) require_no_failed_sync(*in);
-    writer held_writer = self.take_writer_lock(timeout);
+    std::shared_ptr<writer> held_writer = self.take_writer_lock(timeout);
     // The transaction that was waited for may have failed.
-    require_no_failed_sync(held_writer.file());
-    held_writer.adopt_newest();
+    require_no_failed_sync(held_writer->file());
+    held_writer->adopt_newest();
     return transaction(std::move(held_writer));
   });
 }

@@ -33,7 +33,7 @@ void require_no_pin_above(std::uint64_t newest, const pin_scan& held, open_file&
   found_lock found;
   const lock_range byte{pin_locks + above, pin_locks + above};
   const bool there = uninterrupted([&] { return asking.find_lock(byte, found); }) > 0;
-  if (above > newest + 1 && there)
+  if (above > newest + unpublished_max && there)
     throw foreign_lock(asking, found, path)
         .add_detail(fmt::format("a reader of generation {} would hold it, but the newest is {}: or "
                                 "was an older copy written over the file?",
@@ -109,6 +109,13 @@ void announce(open_file& file, std::uint64_t generation) noexcept {
   std::byte word_and_no_mark[mark_offset + mark_bytes - live_page_offset] = {};
   store(word_and_no_mark, static_cast<std::uint32_t>(generation));
   (void)uninterrupted([&] { return file.pwrite(word_and_no_mark, live_page_offset); });
+  file.wake_word(live_page_offset);
+}
+
+void announce_beside_mark(open_file& file, std::uint64_t generation) noexcept {
+  std::byte word[4];
+  store(word, static_cast<std::uint32_t>(generation));
+  (void)uninterrupted([&] { return file.pwrite(word, live_page_offset); });
   file.wake_word(live_page_offset);
 }
 

@@ -56,9 +56,16 @@
 //             page must have the random mark that it wrote there; otherwise somebody has written
 //             over the file, perhaps with a copy of the same generation, and the new one would
 //             describe bytes that are not there.
+//   commit.10  A writer may make several generations under one lock, each on the one before, and
+//             publish only the newest of them, by commit.3 to commit.5; the others are never
+//             published. Generations are published one at a time, while the next ones are made.
+//             The generation that is being published counts as one of a valid superblock from the
+//             moment when it is chosen, and that of the slot which it takes until its sync has
+//             worked. If publishing fails, the writer publishes nothing more. At most
+//             `unpublished_max` generations wait at a time (docs/decisions/0185).
 //
-// tests/format/two_slot_model_test.cpp checks the protocol exhaustively, and shows that it is
-// unsafe without any of these.
+// tests/format/two_slot_model_test.cpp, and unpublished_model_test.cpp for commit.10, check the
+// protocol exhaustively, and show that it is unsafe without any of these.
 //
 // This file declares the steps that need no state, and writer.hpp those that do. transaction.cpp
 // takes the steps of a commit in order; container_file.cpp begins (commit.1), and reads (commit.7).
@@ -80,10 +87,14 @@ namespace shale::format {
 /// commit.4: the slot for the next superblock.
 std::uint32_t slot_to_write(const slots& both) noexcept;
 
-/// commit.1: refuses if a reader holds a generation above `newest`. Only generation `newest` + 1
-/// can have been lost, because a writer makes its base durable before it goes on. If the lock is on
-/// a later generation, it is not a pin, or an older copy was written over the file. A lock of
-/// another program on the byte of `newest` + 1 looks like a pin, unless it is a POSIX lock.
+/// commit.10: no transaction begins while so many generations are not published.
+inline constexpr std::uint64_t unpublished_max = 1024;
+
+/// commit.1: refuses if a reader holds a generation above `newest`. Only the next `unpublished_max`
+/// generations can have been lost, because a writer makes the first of its bases durable before it
+/// goes on (commit.10). If the lock is on a later generation, it is not a pin, or an older copy was
+/// written over the file. A lock of another program on the byte of one of these generations looks
+/// like a pin, unless it is a POSIX lock.
 /// Throws   io, busy (a lock that is not a pin)
 void require_no_pin_above(std::uint64_t newest, const pin_scan& held, open_file& asking,
                           const std::string& path);
@@ -121,5 +132,8 @@ void write_slot(open_file& file, std::uint32_t number, const superblock& next, c
 /// commit.5: changes the word that readers wait on, erases the mark, and wakes them. Never fails,
 /// because nothing depends on it.
 void announce(open_file& file, std::uint64_t generation) noexcept;
+
+/// The same for a writer that goes on (commit.10): it leaves the mark.
+void announce_beside_mark(open_file& file, std::uint64_t generation) noexcept;
 
 }  // namespace shale::format

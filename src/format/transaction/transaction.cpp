@@ -6,9 +6,12 @@
 #include <optional>
 
 #include "format/chunks/chunk_index.hpp"
+#include "format/generations/generation_state.hpp"
+#include "format/generations/replaced_file.hpp"
 #include "format/generations/retained_generations.hpp"
 #include "format/os/file_io.hpp"
 #include "format/transaction/changed_arrays.hpp"
+#include "format/transaction/commit.hpp"
 #include "format/transaction/generation_space.hpp"
 #include "format/transaction/writer.hpp"
 #include "shale/error.hpp"
@@ -24,8 +27,9 @@ std::vector<std::uint64_t> retained_of(page_reader& reader, const root_fields& r
 
 // The parts refer to each other by address, so they are neither copied nor moved.
 struct transaction::parts {
-  explicit parts(writer&& from)
-      : held_writer(std::move(from)),
+  explicit parts(std::shared_ptr<writer> from)
+      : owner(std::move(from)),
+        held_writer(*owner),
         generation(held_writer.base().generation + 1),
         reader(held_writer.file().reader(held_writer.base().end_of_file)),
         root(held_writer.base().generation == 0 ? root_fields{}
@@ -43,7 +47,8 @@ struct transaction::parts {
 
   superblock write_generation();
 
-  writer held_writer;
+  const std::shared_ptr<writer> owner;
+  writer& held_writer;
   const std::uint64_t generation;
   page_reader reader;
   root_fields root;
@@ -85,7 +90,8 @@ struct transaction::parts {
   }
 };
 
-transaction::transaction(writer&& held) : parts_(std::make_unique<parts>(std::move(held))) {}
+transaction::transaction(std::shared_ptr<writer> held)
+    : parts_(std::make_unique<parts>(std::move(held))) {}
 transaction::transaction(transaction&&) noexcept = default;
 transaction& transaction::operator=(transaction&&) noexcept = default;
 transaction::~transaction() = default;
@@ -248,6 +254,22 @@ std::shared_ptr<shale::detail::write_back_record> transaction::write_back() cons
 
 void transaction::check_written() const { parts_->held_writer.check_written(); }
 
+const std::shared_ptr<writer>& transaction::writer_owner() const noexcept { return parts_->owner; }
+
+generation_view transaction::pin_base() const {
+  require_active();
+  const writer& held = parts_->held_writer;
+  const shared_file& file = held.file();
+  auto hold = file.pins->take(file.place, file.identity, held.base().generation);
+  if (!hold) {
+    if (auto gone = find_replaced(file, "nothing was published: begin again"))
+      throw *std::move(gone);
+    throw name_changes_too_often(file.path);
+  }
+  return generation_view(std::make_shared<const generation_view::state>(
+      held.file_owner(), std::move(hold), held.base()));
+}
+
 // ---- the end ----------------------------------------------------------------------------------
 
 // commit.3 up to the sync: gives a place to everything that has none yet, and writes it. Each step
@@ -305,6 +327,28 @@ std::uint64_t transaction::commit(const commit_steps& during) {
   return self.generation;
 }
 
+// commit.10
+std::uint64_t transaction::commit_unpublished() {
+  require_active();
+  parts& self = *parts_;
+  self.require_whole();
+  try {
+    self.held_writer.check_written();
+    const superblock next = self.write_generation();
+    self.held_writer.make_size_durable(next.end_of_file);
+    self.held_writer.hand_over(next);
+    self.active = false;
+  } catch (error& failed) {
+    abort();
+    failed.add_context(fmt::format("commit generation {}", self.generation));
+    throw;
+  } catch (...) {
+    abort();
+    throw;
+  }
+  return self.generation;
+}
+
 void transaction::replace_by(const std::string& other) {
   require_active();
   auto not_durable = parts_->held_writer.give_name_to(other);
@@ -320,6 +364,16 @@ void transaction::abort() noexcept {
 
 std::uint64_t transaction::metadata_bytes_written() const noexcept {
   return parts_->held_writer.metadata_bytes() + parts_->space.metadata_bytes();
+}
+
+transaction begin_on_written(std::shared_ptr<writer> held) {
+  return with_context("begin transaction", [&] {
+    if (held->unpublished() >= unpublished_max)
+      throw error(errc::busy, "too many generations are not published yet",
+                  {"file " + held->file().path, fmt::format("at most {}", unpublished_max)});
+    held->adopt_written();
+    return transaction(std::move(held));
+  });
 }
 
 }  // namespace shale::format

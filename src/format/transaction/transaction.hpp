@@ -1,4 +1,6 @@
-// Makes the next generation of a container. There is one transaction at a time.
+// Makes the next generation of a container. There is one transaction at a time. A transaction that
+// ends with `commit_unpublished` leaves its generation to the next one as its base, and to
+// `writer::publish_written` to make it durable (commit.10).
 //
 // Three parts do the work, in the order of a commit:
 //
@@ -23,6 +25,7 @@
 #include "format/catalog/array_record.hpp"
 #include "format/chunks/chunk_entry.hpp"
 #include "format/chunks/cut_chunks.hpp"
+#include "format/generations/generation_view.hpp"
 #include "format/os/file_system.hpp"
 #include "shale/level_entry.hpp"
 #include "storage/files/write_back_record.hpp"
@@ -58,13 +61,21 @@ class transaction {
  public:
   /// Begins with the base that `held` has adopted. Reads the retained generations and the unused
   /// part of the space map. Throws   corrupt, io
-  explicit transaction(writer&& held);
+  explicit transaction(std::shared_ptr<writer> held);
   transaction(transaction&&) noexcept;
   transaction& operator=(transaction&&) noexcept;
   ~transaction();
 
   /// The generation that commit will publish.
   std::uint64_t generation() const noexcept;
+
+  /// The writer, for `begin_on_written` and `writer::publish_written` after `commit_unpublished`.
+  const std::shared_ptr<writer>& writer_owner() const noexcept;
+
+  /// Pins the base generation, which may not be published (commit.10), while the transaction is
+  /// active.
+  /// Throws   io (the name leads to another file), busy (another program's lock), corrupt
+  generation_view pin_base() const;
 
   /// False after commit or abort. Every other member then throws invalid_argument, except those
   /// that return the generation and the number of bytes.
@@ -189,6 +200,13 @@ class transaction {
   ///          readers may or may not see the generation.
   std::uint64_t commit(const commit_steps& during = {});
 
+  /// commit.10: writes the generation, but syncs and publishes nothing. It becomes the base of the
+  /// next transaction of the same writer, which keeps the writer lock.
+  /// Returns  the generation
+  /// Throws   as commit, except for syncs; the error of an earlier generation that could not be
+  ///          published
+  std::uint64_t commit_unpublished();
+
   /// Ends the transaction without a commit, and gives the container's name to the file at `other`
   /// (an absolute path in the same file system). That file must be a sound container that nobody
   /// writes to. This transaction has held the writer lock from its beginning, so `other` lacks no
@@ -213,5 +231,11 @@ class transaction {
 
   std::unique_ptr<parts> parts_;
 };
+
+/// commit.10: begins the next generation on the one that the writer's last transaction handed over.
+/// Neither syncs nor waits.
+/// Throws   busy (unpublished_max), and the error of a generation that could not be published; also
+///          as the constructor
+transaction begin_on_written(std::shared_ptr<writer> held);
 
 }  // namespace shale::format

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <mutex>
 
 #include "format/bytes/file_layout.hpp"
 #include "format/generations/replaced_file.hpp"
@@ -31,6 +32,20 @@ void make_durable(open_file& file, const slots& both, const std::string& path) {
       .add_detail("nothing was replaced; bytes of that file may be lost for good: make it anew");
 }
 
+constexpr const char* lost_with_its_file =
+    "the generation is durable in the file that was replaced, and nobody who opens the name sees "
+    "it: make the changes again, or give that file its name back";
+
+// A pin is a lock on the byte of its generation, and there are no more such bytes.
+void require_next_generation(const superblock& base, const std::string& path) {
+  if (base.generation >= generations_end - 1)
+    throw error(errc::unsupported, "the container's generations are used up",
+                {"file " + path,
+                 fmt::format("the last one possible is {}, its newest is {}", generations_end - 1,
+                             base.generation),
+                 "`shale convert` makes a container that counts anew"});
+}
+
 }  // namespace
 
 writer::writer(std::shared_ptr<shared_file> created) : file_(std::move(created)) {
@@ -43,7 +58,7 @@ writer::writer(std::shared_ptr<shared_file> file, std::unique_ptr<open_file> loc
     : file_(std::move(file)), lock_(std::move(lock)), sync_(std::move(sync)) {}
 
 generation_set writer::protected_generations(const std::vector<std::uint64_t>& retained) const {
-  return format::protected_generations(both_, pins_.pins, retained).all();
+  return format::protected_generations(held_slots_, pins_.pins, retained).all();
 }
 
 // ---- the steps --------------------------------------------------------------------------------
@@ -56,12 +71,7 @@ void writer::adopt_newest() {
   if (!both_[1 - newest].fields) require_no_lost_commit(data, file_->id, path);
   base_ = *both_[newest].fields;
   require_supported(base_, open_access::write, path);
-  if (base_.generation >= generations_end - 1)
-    throw error(errc::unsupported, "the container's generations are used up",
-                {"file " + path,
-                 fmt::format("the last one possible is {}, its newest is {}", generations_end - 1,
-                             base_.generation),
-                 "`shale convert` makes a container that counts anew"});
+  require_next_generation(base_, path);
   require_no_pin_above(base_.generation, scan_pins(*lock_, path), *lock_, path);
   file_->reader(base_.end_of_file).load_root(base_);
   mark_ = uuid::random();
@@ -69,11 +79,20 @@ void writer::adopt_newest() {
   rewrite_in_place(data, both_, path);
   sync_data();
   metadata_bytes_ = 2 * superblock_bytes;
+  held_slots_ = both_;
   pins_ = scan_pins(*lock_, path);
   require_no_pin_above(base_.generation, pins_, *lock_, path);
 }
 
-void writer::check_written() const { file_->write_back->check(file_->path); }
+void writer::check_written() const {
+  file_->write_back->check(file_->path);
+  const std::lock_guard lock(mutex_);
+  if (!has_failed_) return;
+  error refused(failure_ ? failure_->code() : errc::io, "a commit before this one failed",
+                {"file " + file_->path, "this transaction began with its changes: begin again"});
+  if (failure_) refused.add_detail(fmt::format("it was: {}", failure_->message()));
+  throw refused;
+}
 
 void writer::make_size_durable(std::uint64_t end_of_file) const {
   open_file& data = *file_->data;
@@ -125,22 +144,38 @@ void writer::publish(const superblock& next) {
     throw;
   }
   metadata_bytes_ += superblock_bytes;
+  note_published(next);
+}
+
+// From here on the superblock that was overwritten cannot come back (commit.10).
+void writer::note_published(const superblock& next) {
+  const std::uint32_t number = slot_to_write(both_);
+  const slot written{encode_superblock(next, file_->id, number), next};
+  const std::lock_guard lock(mutex_);
+  both_[number] = written;
+  chosen_ = 0;
+  if (base_.generation < next.generation) base_ = next;
 }
 
 void writer::announce_and_release(const superblock& published) {
   announce(*file_->data, published.generation);
   give_back_tail(published.end_of_file);
-  auto gone = replaced(
-      "the generation is durable in the file that was replaced, and nobody who opens the name "
-      "sees it: make the changes again, or give that file its name back");
+  auto gone = replaced(lost_with_its_file);
   lock_.reset();
   if (gone) throw *std::move(gone);
 }
 
 void writer::release() noexcept {
-  if (!left_behind_by_fork() && holds_its_bytes()) {
-    erase_mark(*file_->data);
-    give_back_tail(0);
+  // In a forked child, another thread of the parent may have held the mutex.
+  if (!left_behind_by_fork()) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (continues_) return;
+    }
+    if (holds_its_bytes()) {
+      erase_mark(*file_->data);
+      give_back_tail(0);
+    }
   }
   lock_.reset();
 }
@@ -178,6 +213,90 @@ std::optional<error> writer::give_name_to(const std::string& other) {
   lock_.reset();
   if (result < 0) return failure("make the name durable", result, place.shown());
   return std::nullopt;
+}
+
+// ---- several generations ------------------------------------------------------------------------
+
+void writer::hand_over(const superblock& written) {
+  check_written();
+  const std::lock_guard lock(mutex_);
+  base_ = written;
+  continues_ = true;
+}
+
+// The note comes before the scan. A reader may have taken its generation from a superblock that is
+// overwritten by now. It had its pin before that, so if the note does not show the superblock any
+// more, the scan shows the pin.
+void writer::adopt_written() {
+  check_written();
+  require_next_generation(base_, file_->path);
+  std::uint64_t chosen = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    held_slots_ = both_;
+    chosen = chosen_;
+  }
+  pins_ = scan_pins(*lock_, file_->path);
+  require_no_pin_above(base_.generation, pins_, *lock_, file_->path);
+  if (chosen != 0) pins_.pins.push_back({chosen, chosen});
+}
+
+// From here on the generation is protected, even if a later one is handed over.
+superblock writer::choose_written() {
+  const std::lock_guard lock(mutex_);
+  chosen_ = base_.generation;
+  return base_;
+}
+
+// Nobody may build on a generation that cannot be published. `chosen_` stays: its superblock may be
+// on the device.
+void writer::note_failure(const error* failed) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!has_failed_ && failed != nullptr) failure_.emplace(*failed);
+  has_failed_ = true;
+}
+
+std::uint64_t writer::publish_written(const std::function<void(std::uint64_t)>& after_sync) {
+  if (unpublished() == 0) return base_.generation;
+  check_written();
+  const superblock next = choose_written();
+  try {
+    return with_context([&] { return fmt::format("commit generation {}", next.generation); },
+                        [&] {
+                          sync_data();
+                          if (after_sync) after_sync(next.generation);
+                          publish(next);
+                          announce_beside_mark(*file_->data, next.generation);
+                          if (auto gone = replaced(lost_with_its_file)) throw *std::move(gone);
+                          return next.generation;
+                        });
+  } catch (const error& failed) {
+    note_failure(&failed);
+    throw;
+  } catch (...) {
+    note_failure(nullptr);
+    throw;
+  }
+}
+
+std::uint64_t writer::unpublished() const noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto newest = newest_slot(both_);
+  return base_.generation - (newest ? both_[*newest].fields->generation : 0);
+}
+
+bool writer::is_awaited() const noexcept {
+  found_lock ignored;
+  return uninterrupted([&] { return lock_->find_lock({queue_lock, queue_lock}, ignored); }) != 0;
+}
+
+void writer::end() noexcept {
+  if (!lock_) return;  // a commit has released it
+  {
+    const std::lock_guard lock(mutex_);
+    continues_ = false;
+  }
+  release();
 }
 
 // ---- parts of the steps -----------------------------------------------------------------------

@@ -1,8 +1,19 @@
 // Takes the steps of the commit protocol (commit.hpp) for the one writer of a file, and holds what
 // they need: the writer lock, the description for syncs, and the base generation.
+//
+// A writer usually makes one generation. It may also make several, one transaction after the other,
+// and publish the newest of them from time to time (commit.10):
+//
+//   transaction                  writer                          whoever publishes
+//     commit_unpublished   -->     hand_over
+//     begin_on_written     <--     adopt_written
+//                                  publish_written        <--      beside the next transaction
+//                                  end                    <--      no transaction goes on
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,9 +27,12 @@
 #include "format/os/pins.hpp"
 #include "format/pages/superblock.hpp"
 #include "shale/error.hpp"
+#include "storage/system/fork_safe_mutex.hpp"
 
 namespace shale::format {
 
+/// Threads  one thread at a time. `publish_written` and `unpublished` may be called by another one
+///          beside a transaction, its beginning and its end
 class writer {
  public:
   /// The writer of a file that is being created. The file has no name yet, so nobody else can open
@@ -31,14 +45,15 @@ class writer {
   writer(std::shared_ptr<shared_file> file, std::unique_ptr<open_file> lock,
          std::unique_ptr<open_file> sync) noexcept;
 
-  writer(writer&&) noexcept = default;
-  writer& operator=(writer&&) noexcept = default;
+  writer(const writer&) = delete;
+  writer& operator=(const writer&) = delete;
   ~writer() = default;
 
   shared_file& file() const noexcept { return *file_; }
   const std::shared_ptr<shared_file>& file_owner() const noexcept { return file_; }
 
-  /// The superblock of the base generation.
+  /// The superblock of the base generation: the one that `adopt_newest` found, or the last one that
+  /// was handed over.
   const superblock& base() const noexcept { return base_; }
 
   /// Bytes of superblocks written so far.
@@ -57,7 +72,7 @@ class writer {
   void adopt_newest();
 
   /// commit.6. Throws io, out_of_space if a write or sync has failed, so that written bytes may be
-  /// lost.
+  /// lost; the error's code if publishing an earlier generation has failed (commit.10).
   void check_written() const;
 
   /// commit.3: ensures that after the next sync the file is at least `end_of_file` bytes long.
@@ -68,7 +83,7 @@ class writer {
   void sync_data() const;
 
   /// commit.4 and commit.9: writes the superblock and makes it durable. The data of its generation
-  /// must have been synced.
+  /// must have been synced, and nobody else publishes.
   /// Throws   io, out_of_space
   void publish(const superblock& next);
 
@@ -78,7 +93,8 @@ class writer {
   void announce_and_release(const superblock& published);
 
   /// Ends without the steps from commit.3 on: gives back the file's tail, unless somebody has
-  /// written over the file, and releases the writer lock.
+  /// written over the file, and releases the writer lock. Does nothing if a generation was handed
+  /// over: then `end` does it.
   void release() noexcept;
 
   /// Ends without the steps from commit.3 on: makes the container at `other` durable, gives it the
@@ -90,8 +106,40 @@ class writer {
   ///          is not given, and the writer lock is still held
   [[nodiscard]] std::optional<error> give_name_to(const std::string& other);
 
+  // ---- several generations (commit.10) ----------------------------------------------------------
+
+  /// Makes `written` the base. Its bytes are written, but need not be synced.
+  /// Throws   as check_written
+  void hand_over(const superblock& written);
+
+  /// commit.2 for the next transaction, which begins on the base: notes what it protects, then
+  /// scans the pins.
+  /// Throws   as check_written; busy (a lock of another program), io
+  void adopt_written();
+
+  /// commit.3 from its sync on, commit.4 and commit.5 for the base, if it is not published. Keeps
+  /// the writer lock. If it fails, this writer publishes nothing more, and its transactions fail.
+  /// `after_sync` is called with the generation between the sync of the data and the write of the
+  /// superblock; if it throws, publishing fails.
+  /// Returns  the generation that is durable now
+  /// Throws   as publish and announce_and_release; exceptions of `after_sync`
+  std::uint64_t publish_written(const std::function<void(std::uint64_t)>& after_sync = {});
+
+  /// How far the base is ahead of the newest generation that was published.
+  std::uint64_t unpublished() const noexcept;
+
+  /// Whether another writer waits for the writer lock.
+  bool is_awaited() const noexcept;
+
+  /// After the last transaction: gives back the file's tail, and releases the writer lock.
+  /// Generations that are not published are lost.
+  void end() noexcept;
+
  private:
   void write_superblock(const superblock& next);
+  void note_published(const superblock& next);
+  superblock choose_written();
+  void note_failure(const error* failed) noexcept;
   void give_back_tail(std::uint64_t end) noexcept;
   std::optional<error> replaced(const char* outcome) const;
   std::optional<error> overwritten() const;
@@ -100,11 +148,23 @@ class writer {
   std::shared_ptr<shared_file> file_;
   std::unique_ptr<open_file> lock_;  // holds the writer lock; null while a file is being created
   std::unique_ptr<open_file> sync_;  // null while a file is being created
-  slots both_;
-  superblock base_;
-  uuid mark_;  // in the live page, from commit.1 on
+  uuid mark_;                        // in the live page, from commit.1 on
+  std::atomic<std::uint64_t> metadata_bytes_ = 0;
+
+  // What the transaction protects: it alone uses these.
+  slots held_slots_;
   pin_scan pins_;
-  std::uint64_t metadata_bytes_ = 0;
+
+  // Guards the members below against a thread that publishes beside a transaction. That thread
+  // alone changes `both_` and `chosen_`, and a transaction alone changes `base_`: they may read
+  // them without it.
+  mutable shale::detail::fork_safe_mutex mutex_;
+  slots both_;                      // on the device: a slot is replaced here once that is durable
+  superblock base_;                 // written; published if that is the newest of `both_`
+  std::uint64_t chosen_ = 0;        // the generation that is being published; 0: none
+  bool continues_ = false;          // a generation was handed over
+  bool has_failed_ = false;         // publishing has
+  std::optional<error> failure_{};  // if it was an error of Shale's
 };
 
 }  // namespace shale::format

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <type_traits>
+#include <utility>
 
 #include "core/grid.hpp"
 #include "ops/sorting/order_keys.hpp"
@@ -41,10 +43,10 @@ class rank_search {
     auto* const elements = reinterpret_cast<bits*>(found.elements.data());
     const bool is_gathered = known_bits_ < key_bits;
     const std::vector<bits> sorted = is_gathered ? gather(for_each_part) : std::vector<bits>{};
+    const std::vector<index_t> starts = starts_of_groups();
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
       const group& own = groups_[group_of_rank_[i]];
-      const auto first =
-          sorted.begin() + static_cast<std::ptrdiff_t>(is_gathered ? start_of(i) : 0);
+      const auto first = sorted.begin() + (is_gathered ? starts[group_of_rank_[i]] : 0);
       const bits key = is_gathered ? first[ranks_[i] - own.before] : static_cast<bits>(own.leading);
       elements[i] = keys::element(key);
       const index_t lower = is_gathered ? std::lower_bound(first, sorted.end(), key) - first : 0;
@@ -76,12 +78,11 @@ class rank_search {
     return sum;
   }
 
-  // Where the group of a rank begins among the sorted keys of all groups.
-  index_t start_of(std::size_t rank) const {
-    index_t start = 0;
-    for (std::size_t other = 0; other < group_of_rank_[rank]; ++other)
-      start += groups_[other].count;
-    return start;
+  // Where each group begins among the sorted keys of all groups.
+  std::vector<index_t> starts_of_groups() const {
+    std::vector<index_t> starts{0};
+    for (const group& one : groups_) starts.push_back(starts.back() + one.count);
+    return starts;
   }
 
   // Calls `body(elements, count, worker)` for units of a part, in parallel.
@@ -120,25 +121,31 @@ class rank_search {
     std::vector<index_t> counts(groups_.size() * bins, 0);
     for (const std::vector<index_t>& own : of_workers)
       for (std::size_t i = 0; i < own.size(); ++i) counts[i] += own[i];
-    split(counts, step);
+    split(std::move(counts), step);
   }
 
-  // The part of a group, by its bins, that has the element of a rank.
-  static group part_with(index_t rank, const group& whole, const index_t* counts, int step) {
-    index_t before = whole.before;
-    for (std::uint64_t bin = 0; bin < std::uint64_t{1} << step; ++bin) {
-      if (rank < before + counts[bin]) return {whole.leading << step | bin, before, counts[bin]};
-      before += counts[bin];
+  // The part of a group that has the element of a rank. `sums` tells for each bin of the group how
+  // many of its elements have this one or a lower one.
+  static group part_with(index_t rank, const group& whole, const index_t* sums, int step) {
+    const index_t* const end = sums + (std::ptrdiff_t{1} << step);
+    const index_t* const found = std::upper_bound(sums, end, rank - whole.before);
+    if (found == end) parallel::throw_changed("the operand");
+    const index_t lower = found == sums ? 0 : found[-1];
+    return {whole.leading << step | static_cast<std::uint64_t>(found - sums), whole.before + lower,
+            *found - lower};
+  }
+
+  void split(std::vector<index_t> counts, int step) {
+    index_t* const sums = counts.data();
+    for (std::size_t number = 0; number < groups_.size(); ++number) {
+      index_t* const own = sums + (number << step);
+      std::partial_sum(own, own + (std::ptrdiff_t{1} << step), own);
     }
-    parallel::throw_changed("the operand");
-  }
-
-  void split(const std::vector<index_t>& counts, int step) {
     std::vector<group> of_ranks;
     of_ranks.reserve(ranks_.size());
     for (std::size_t i = 0; i < ranks_.size(); ++i)
       of_ranks.push_back(part_with(ranks_[i], groups_[group_of_rank_[i]],
-                                   counts.data() + (group_of_rank_[i] << step), step));
+                                   sums + (group_of_rank_[i] << step), step));
     groups_ = of_ranks;
     std::sort(groups_.begin(), groups_.end(),
               [](const group& a, const group& b) { return a.leading < b.leading; });

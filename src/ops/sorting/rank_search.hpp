@@ -33,7 +33,7 @@ struct searched_ranks {
 /// Cost     one pass for types of at most 2 bytes, and two for others, unless very many elements
 ///          share their leading 16 bits with a wanted one. Then more bits are counted: at most
 ///          seven passes. Each thread holds 512 KiB of counts, and in such passes up to eight times
-///          that
+///          that, or 2 KiB for each of more than eight wanted sequences of leading bits
 /// Throws   std::bad_alloc, cancelled, io (the elements change between passes), exceptions of
 ///          `for_each_part`
 searched_ranks search_ranks(dtype type, index_t count, const std::vector<index_t>& ranks,

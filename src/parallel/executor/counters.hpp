@@ -30,6 +30,9 @@ class counters {
     add(stored_bytes_read_, stored_bytes);
   }
 
+  /// A tile was found decoded by an earlier call, or by another one that runs.
+  void tile_found() noexcept { add(tiles_found_, 1); }
+
   /// All members but `scratch_bytes_peak`, which `memory_tokens` counts.
   executor_statistics statistics() const noexcept {
     return {.passes = get(passes_),
@@ -40,7 +43,8 @@ class counters {
             .windows_dropped = get(windows_dropped_),
             .mapped_tiles = get(mapped_tiles_),
             .tiles_decoded = get(tiles_decoded_),
-            .stored_bytes_read = get(stored_bytes_read_)};
+            .stored_bytes_read = get(stored_bytes_read_),
+            .tiles_found = get(tiles_found_)};
   }
 
  private:
@@ -62,6 +66,7 @@ class counters {
   sum mapped_tiles_ = 0;
   sum tiles_decoded_ = 0;
   sum stored_bytes_read_ = 0;
+  sum tiles_found_ = 0;
 };
 
 }  // namespace shale::parallel

@@ -127,6 +127,11 @@ std::size_t executor::memory_bytes() const noexcept {
 }
 memory_pool& executor::pool() const noexcept { return *pool_; }
 
+void executor::forget_chunks() noexcept { implementation_->decoded.clear(); }
+std::size_t executor::kept_chunk_bytes() const noexcept {
+  return implementation_->decoded.held_bytes();
+}
+
 executor_statistics executor::statistics() const noexcept {
   executor_statistics result = implementation_->count.statistics();
   result.scratch_bytes_peak = implementation_->tokens.peak_bytes();

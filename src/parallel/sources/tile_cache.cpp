@@ -22,9 +22,7 @@ tensor tile_cache::get(const tile_source& source, const dims& tile) {
 
   tensor values;
   try {
-    const region box = tile_region(source.shape(), source.tile_shape(), tile);
-    values = tensor::empty(box.shape, source.dtype(), &executor_.pool());
-    load_tile(source, tile, values, executor_);
+    values = load(source, tile);
   } catch (...) {
     lock.lock();
     if (!failure_) failure_ = std::current_exception();
@@ -36,9 +34,23 @@ tensor tile_cache::get(const tile_source& source, const dims& tile) {
   lock.lock();
   at->second.values = values;
   at->second.loaded = true;
-  held_bytes_ += values.size_bytes();
+  at->second.kept = interface_of(source) != nullptr;
+  if (!at->second.kept) held_bytes_ += values.size_bytes();
   shrink();
   loaded_.notify_all();
+  return values;
+}
+
+const decoded_source* tile_cache::interface_of(const tile_source& source) const noexcept {
+  const auto found = decoded_.find(&source);
+  return found == decoded_.end() ? nullptr : found->second;
+}
+
+tensor tile_cache::load(const tile_source& source, const dims& tile) const {
+  if (const auto* const kept = interface_of(source)) return kept->decoded_tile(tile, executor_);
+  const region box = tile_region(source.shape(), source.tile_shape(), tile);
+  tensor values = tensor::empty(box.shape, source.dtype(), &executor_.pool());
+  load_tile(source, tile, values, executor_);
   return values;
 }
 
@@ -63,7 +75,7 @@ void tile_cache::shrink() {
   for (auto age = ages_.begin(); age != ages_.end() && held_bytes_ > capacity_bytes_;) {
     const auto at = entries_.find(*age);
     // One handle belongs to the cache. If there are more, a unit uses the tile.
-    if (!at->second.loaded || at->second.values.storage().use_count() > 1) {
+    if (!at->second.loaded || at->second.kept || at->second.values.storage().use_count() > 1) {
       ++age;
       continue;
     }

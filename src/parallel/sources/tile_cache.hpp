@@ -7,6 +7,8 @@
 //            evicted, the least recently used first
 //   cache.3  after a load has failed, no further load begins: the call has failed, and a load may
 //            take long
+//   cache.4  tiles that the executor keeps decoded stay here until the call ends, and do not count
+//            in the capacity: they fit in half of what the executor may keep
 #pragma once
 
 #include <condition_variable>
@@ -16,6 +18,7 @@
 #include <map>
 #include <mutex>
 
+#include "parallel/sources/decoded_source.hpp"
 #include "shale/executor.hpp"
 #include "shale/tile_source.hpp"
 
@@ -26,7 +29,12 @@ class tile_cache {
   tile_cache(std::size_t capacity_bytes, executor& on) noexcept
       : capacity_bytes_(capacity_bytes), executor_(on) {}
 
-  /// Returns a tile, row-major, and loads it if the cache does not hold it.
+  /// Takes the tiles of a source from `decoded`, its interface (to_keep_decoded). Before any `get`.
+  void keep_decoded(const tile_source& source, const decoded_source& decoded) {
+    decoded_.insert_or_assign(&source, &decoded);
+  }
+
+  /// Returns a tile, of any layout, and loads it if the cache does not hold it.
   /// Throws   the exception of the first load that failed, of this tile or another, bad_alloc
   /// Threads  any, at any time
   tensor get(const tile_source& source, const dims& tile);
@@ -48,16 +56,20 @@ class tile_cache {
   struct entry {
     tensor values = {};
     bool loaded = false;
+    bool kept = false;  // also by the executor (cache.4)
     std::list<key>::iterator age;
   };
 
   using entries = std::map<key, entry>;
 
+  const decoded_source* interface_of(const tile_source& source) const noexcept;
+  tensor load(const tile_source& source, const dims& tile) const;
   entries::iterator add(const key& wanted);
   void shrink();
 
   const std::size_t capacity_bytes_;
   executor& executor_;
+  std::map<const tile_source*, const decoded_source*> decoded_;  // of those that are kept decoded
   std::mutex mutex_;
   std::condition_variable loaded_;
   std::exception_ptr failure_;  // of the first load that failed

@@ -55,6 +55,17 @@ dims first_tile(const tiled_elements& tiles, const region& box) {
 
 }  // namespace
 
+tiled_operands::tiled_operands(std::span<const loop_operand> operands, std::size_t cache_bytes,
+                               executor& on)
+    : operands_(operands), cache_(cache_bytes, on), on_(on), last_prefetched_(operands.size()) {
+  for (const loop_operand& operand : operands) {
+    if (!operand.tiles || !operand.tiles->source) continue;
+    const tile_source& source = *operand.tiles->source;
+    if (const decoded_source* const decoded = to_keep_decoded(source, operand.tiles->seen, on))
+      cache_.keep_decoded(source, *decoded);
+  }
+}
+
 void tiled_operands::prefetch(const region& unit) {
   for (std::size_t k = 0; k < operands_.size(); ++k) {
     const tiled_elements* const tiles = operands_[k].tiles;

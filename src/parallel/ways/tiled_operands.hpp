@@ -16,9 +16,9 @@ namespace shale::parallel {
 /// Threads  any, for different units
 class tiled_operands {
  public:
-  /// Decoded tiles are kept up to `cache_bytes`.
-  tiled_operands(std::span<const loop_operand> operands, std::size_t cache_bytes, executor& on)
-      : operands_(operands), cache_(cache_bytes, on), on_(on), last_prefetched_(operands.size()) {}
+  /// Decoded tiles are kept up to `cache_bytes` until the pass ends; those of a pass that reads
+  /// small parts of few tiles are kept by the executor (to_keep_decoded).
+  tiled_operands(std::span<const loop_operand> operands, std::size_t cache_bytes, executor& on);
 
   /// Starts reading the stored bytes of the first tile that the unit needs of each source, unless
   /// the cache has the tile, or the last call asked for it. So few tiles are asked for twice, also

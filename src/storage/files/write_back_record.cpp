@@ -1,7 +1,9 @@
 #include "storage/files/write_back_record.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <type_traits>
@@ -20,6 +22,14 @@ static_assert(std::is_trivially_destructible_v<fork_safe_mutex>);
 constinit write_back_record* first_listed = nullptr;
 
 }  // namespace
+
+// The call reports a failure to write any page of the file, so it waits for the first one alone.
+int unreported_write_back_error(int descriptor) noexcept {
+  if (::sync_file_range(descriptor, 0, 1, SYNC_FILE_RANGE_WAIT_BEFORE) == 0) return 0;
+  // Some sandboxes do not have it. Writing all pages reports the same.
+  if (errno != ENOSYS) return errno;
+  return ::fdatasync(descriptor) == 0 ? 0 : errno;
+}
 
 std::shared_ptr<write_back_record> write_back_record::of(int descriptor) {
   std::shared_ptr<write_back_record> made(new write_back_record);

@@ -26,6 +26,12 @@ struct write_back_error {
   std::uint64_t bytes = 0;   ///< 0: the position is unknown
 };
 
+/// Asks the system whether it has failed to write bytes of the open file, wherever they are, to the
+/// device. It says so once to each open file description.
+/// Returns  0, or the error number
+/// Cost     one system call, which waits if the first page of the file is being written
+int unreported_write_back_error(int descriptor) noexcept;
+
 /// The write-back state for one user of a file (a writable mapping, or a container opened for
 /// writing).
 /// Threads  every member may be called from any thread

@@ -197,8 +197,17 @@ void mapped_block::throw_shorter(std::uint64_t offset, const std::string& sizes)
               {source_.place(offset), sizes, "another process truncated it while it was mapped"});
 }
 
+// The system reports an error once, so the record keeps it.
+void mapped_block::ask_for_write_back_errors() const {
+  const int failure = unreported_write_back_error(source_.descriptor);
+  if (failure == 0) return;
+  source_.write_back->report({.error_number = failure});
+  source_.write_back->throw_error(source_.path);
+}
+
 void mapped_block::check() const {
   check_mark();
+  if (source_.asks_for_write_back_errors) ask_for_write_back_errors();
   if (parts_.needed_file_bytes() != 0)
     require_mapped_bytes(file_bytes(source_.descriptor, source_.path));
 }

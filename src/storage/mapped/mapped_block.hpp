@@ -103,6 +103,7 @@ class mapped_block : public storage_block {
   void report_unwritten(const mapped_piece& unwritten, int failure) const noexcept;
   [[noreturn]] void throw_unwritten(const mapped_piece& unwritten, int failure) const;
   void check_mark() const;
+  void ask_for_write_back_errors() const;
   [[noreturn]] void throw_unpopulated(page_run pages, std::uint64_t file_offset, populate_for use,
                                       int failure) const;
 

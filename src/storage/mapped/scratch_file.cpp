@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
+#include <utility>
 
 #include "shale/error.hpp"
 #include "shale/mapped_file.hpp"
@@ -15,6 +17,8 @@
 #include "storage/files/file_space.hpp"
 #include "storage/files/file_system_kind.hpp"
 #include "storage/files/whole_path.hpp"
+#include "storage/files/write_back_record.hpp"
+#include "storage/mapped/mapped_block.hpp"
 
 namespace shale::detail {
 
@@ -47,9 +51,12 @@ std::string scratch_folder() {
 scratch_file::scratch_file(std::uint64_t bytes, const std::string& folder) : folder_(folder) {
   require_whole_path(folder);
   file_ = unnamed_file_in(folder);
-  if (!file_)
-    throw error::from_errno(code_for_errno(errno), "cannot create a temporary file", errno,
+  if (!file_) {
+    const int failure = errno;
+    throw error::from_errno(failure == ENOTDIR ? errc::not_found : code_for_errno(failure),
+                            "cannot create a temporary file", failure,
                             {fmt::format("folder {}", folder), advice});
+  }
   if (support_for(file_system_of(file_.get()), O_RDWR, access::read_write) !=
       mapping_support::mapped)
     throw error(errc::unsupported, "temporary files must lie on a local file system",
@@ -74,7 +81,7 @@ void scratch_file::write(std::span<const std::byte> bytes, std::uint64_t offset)
         ::pwrite(file_.get(), bytes.data(), std::min(bytes.size(), transfer_bytes_max),
                  static_cast<off_t>(offset));
     if (put < 0 && errno == EINTR) continue;
-    if (put < 0) throw_failed("cannot write a temporary file", errno, offset);
+    if (put <= 0) throw_failed("cannot write a temporary file", put < 0 ? errno : EIO, offset);
     bytes = bytes.subspan(static_cast<std::size_t>(put));
     offset += static_cast<std::uint64_t>(put);
   }
@@ -91,19 +98,22 @@ void scratch_file::read(std::span<std::byte> into, std::uint64_t offset) const {
   }
 }
 
-// The system reports a failure to write any page of the file to the first call that waits for a
-// page, so waiting for the first one is enough.
 void scratch_file::check() const {
-  int result;
-  do result = ::sync_file_range(file_.get(), 0, 1, SYNC_FILE_RANGE_WAIT_BEFORE);
-  while (result != 0 && errno == EINTR);
-  if (result != 0 && errno == ENOSYS) result = ::fdatasync(file_.get());
-  if (result != 0) throw_failed("a temporary file could not be written to its device", errno, 0);
+  const int failure = unreported_write_back_error(file_.get());
+  if (failure != 0) throw_failed("a temporary file could not be written to its device", failure, 0);
 }
 
 storage scratch_file::map(std::size_t bytes) const {
   check();
-  return map_file(file_.get(), {.bytes = bytes, .access = access::read_write});
+  mapping_source source;
+  source.owned = file_descriptor(::fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
+  if (!source.owned) throw_failed("cannot map a temporary file", errno, 0);
+  source.descriptor = source.owned.get();
+  source.path = folder_ + " (a temporary file)";
+  source.access = access::read_write;
+  source.asks_for_write_back_errors = true;
+  return storage_block::handle(
+      std::make_shared<mapped_block>(std::move(source), file_extent{0, bytes}, std::size_t{0}));
 }
 
 }  // namespace shale::detail

@@ -3,8 +3,8 @@
 // Invariants
 //   scratch.1  the file has no name, so its space is free again when the last descriptor and the
 //              last mapping are gone, also if the process is killed
-//   scratch.2  `check` reports every failure of the system to write bytes to the device. Callers
-//              rely on bytes that they have read only after `check`
+//   scratch.2  `check` reports every failure of the system to write bytes to the device, and so
+//              does `check` of the mapping. Callers rely on bytes that they have read only after it
 #pragma once
 
 #include <cstddef>
@@ -41,8 +41,8 @@ class scratch_file {
   /// Cost     one system call
   void check() const;
 
-  /// The first bytes of the file, mapped for reading and writing.
-  /// Throws   as `check` and `map_file`
+  /// The first bytes of the file, which were written, mapped for reading and writing.
+  /// Throws   as `check`; out_of_memory (also for lack of address space), io
   /// Lifetime the mapping may outlive this object
   storage map(std::size_t bytes) const;
 

@@ -64,9 +64,12 @@ std::shared_ptr<written_array> array_changes::create_unnamed(format::array_recor
   const auto changes = owner_.locks().changes();
   const auto state = owner_.locks().state();
   owner_.require_active();
+  // Messages about the array that is wanted do not have the free name, so it can be replaced there.
+  const std::string shown = owner_.label(record.name);
   std::uint64_t number = 1;
   do record.name = fmt::format(".new-{}", number++);
-  while (!owner_.inner()->list(record.name, {}, 1).empty());
+  while (shown.find(record.name) != shown.npos ||
+         !owner_.inner()->list(record.name, {}, 1).empty());
   return add(std::move(record));
 }
 
@@ -118,7 +121,7 @@ void array_changes::discard(const written_array& made) noexcept {
   try {
     const auto changes = owner_.locks().changes();
     const auto state = owner_.locks().state();
-    if (owner_.operations().writes().closed() || made.removed) return;
+    if (owner_.operations().chunks().closed() || made.removed) return;
     // Another object has the elements of an array that was resized meanwhile.
     if (!made.resized) return erase(made.name);
   } catch (...) {
@@ -166,7 +169,7 @@ void array_changes::move(std::string_view from, std::string_view to) {
 void array_changes::take_name(const std::shared_ptr<written_array>& made, std::string_view name) {
   const auto changes = owner_.locks().changes();
   const auto state = owner_.locks().state();
-  owner_.require_active();
+  owner_.require_chunks_active();
   made->require_there();
   owner_.written().require_shape_at_rest(made->name);
   auto tiles = writable_tiles_of(made, name);

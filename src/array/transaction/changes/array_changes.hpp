@@ -21,11 +21,13 @@ class array_changes {
   /// Throws   invalid_argument (the transaction has ended), already_exists, out_of_space, io
   std::shared_ptr<written_array> create(format::array_record record);
 
-  /// Adds an array under a free name, which it keeps until `take_name`.
+  /// Adds an array under a free name, which it keeps until `take_name` gives it the record's. It is
+  /// no part of the record's name.
   std::shared_ptr<written_array> create_unnamed(format::array_record record);
 
   /// Gives an array of `create_unnamed` its name, after the array that has the name was removed. If
-  /// that fails, both are as before, or `commit` refuses.
+  /// that fails, both are as before, or `commit` refuses. A running write has to contain this call
+  /// and that of `create_unnamed`: so a commit that begins between them waits.
   void take_name(const std::shared_ptr<written_array>& made, std::string_view name);
 
   /// Throws   invalid_argument (the transaction has ended), not_found
@@ -35,9 +37,9 @@ class array_changes {
   ///          the shape)
   void remove(std::string_view name);
 
-  /// Removes an array that `create` made and that could not be filled, under its present name. If
-  /// it was removed already, its name may be another array's: this does nothing then. If it cannot
-  /// be removed, `commit` refuses.
+  /// Removes an array that could not be filled, under its present name. If it was removed already,
+  /// its name may be another array's: this does nothing then. If it cannot be removed, `commit`
+  /// refuses. A running write has to contain this call and the one that made the array.
   void discard(const written_array& made) noexcept;
 
   /// Throws   as `remove`; invalid_argument also for the new name, already_exists

@@ -13,8 +13,10 @@
 namespace shale::arrays {
 
 shared_transaction::shared_transaction(std::shared_ptr<reader_file> readers,
+                                       std::shared_ptr<commit_pipeline> pipeline,
                                        format::transaction inner, format::generation_view base)
     : readers_(std::move(readers)),
+      pipeline_(std::move(pipeline)),
       generation_(inner.generation()),
       locks_(readers_->path()),
       inner_(std::move(inner)),

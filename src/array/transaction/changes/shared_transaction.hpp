@@ -19,6 +19,7 @@
 
 #include "array/elements/chunk_tiles.hpp"
 #include "array/transaction/state/base_generation.hpp"
+#include "array/transaction/state/commit_pipeline.hpp"
 #include "array/transaction/state/reader_file.hpp"
 #include "array/transaction/state/running_operations.hpp"
 #include "array/transaction/state/transaction_locks.hpp"
@@ -27,6 +28,7 @@
 #include "format/generations/generation_view.hpp"
 #include "format/transaction/transaction.hpp"
 #include "parallel/executor/call_scope.hpp"
+#include "parallel/executor/decoded_tiles.hpp"
 #include "shale/layout.hpp"
 #include "shale/level_entry.hpp"
 #include "shale/storage.hpp"
@@ -35,12 +37,17 @@ namespace shale::arrays {
 
 class shared_transaction : public std::enable_shared_from_this<shared_transaction> {
  public:
-  shared_transaction(std::shared_ptr<reader_file> readers, format::transaction inner,
+  /// `pipeline` has granted the transaction, and is told of its end.
+  shared_transaction(std::shared_ptr<reader_file> readers,
+                     std::shared_ptr<commit_pipeline> pipeline, format::transaction inner,
                      format::generation_view base);
   ~shared_transaction();
 
   std::uint64_t generation() const noexcept { return generation_; }
   const std::string& path() const noexcept { return readers_->path(); }
+  const std::shared_ptr<const parallel::tile_owner>& tile_owner() const noexcept {
+    return readers_->tile_owner();
+  }
   std::string label(std::string_view name) const;
 
   // ---- what handles ask for -------------------------------------------------------------------
@@ -125,6 +132,7 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   base_generation& base() noexcept { return base_; }
   written_arrays& written() noexcept { return written_; }
   reader_file& readers() noexcept { return *readers_; }
+  commit_pipeline& pipeline() noexcept { return *pipeline_; }
 
   /// Throws   invalid_argument once the transaction ends
   void require_active() const { require_open(operations_.writes()); }
@@ -139,6 +147,7 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   void require_open(const operation_gate& gate) const;
 
   const std::shared_ptr<reader_file> readers_;
+  const std::shared_ptr<commit_pipeline> pipeline_;
   const std::uint64_t generation_;
   const transaction_locks locks_;
   running_operations operations_;

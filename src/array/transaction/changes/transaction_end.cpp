@@ -39,7 +39,8 @@ void transaction_end::end_operations() noexcept {
 
 // ---- commit -----------------------------------------------------------------------------------
 
-void transaction_end::publish() {
+// Makes the mappings read-only, and computes the checksums of what was written.
+void transaction_end::finish_mappings() {
   format::transaction& inner = *owner_.inner();
   written_arrays& written = owner_.written();
   // This check comes first: bytes that the system has dropped must not be checksummed.
@@ -50,16 +51,37 @@ void transaction_end::publish() {
     if (entry.second->record.is_dense())
       with_context([&] { return fmt::format("checksum '{}'", entry.first); },
                    [&] { store_checksums(owner_, *entry.second); });
-  const auto state = owner_.locks().own_state();
-  inner.commit({.after_sync = [&] { written.check_mappings(); },
-                .before_release =
-                    [&](format::commit_outcome outcome) {
-                      if (outcome == format::commit_outcome::durable) keep_mappings();
-                      written.detach_mappings();
-                    }});
 }
 
-std::uint64_t transaction_end::commit() {
+void transaction_end::publish() {
+  finish_mappings();
+  owner_.pipeline().drain();  // one thread publishes at a time
+  written_arrays& written = owner_.written();
+  const auto state = owner_.locks().own_state();
+  owner_.inner()->commit({.after_sync = [&] { written.check_mappings(); },
+                          .before_release =
+                              [&](format::commit_outcome outcome) {
+                                if (outcome == format::commit_outcome::durable) keep_mappings();
+                                written.detach_mappings();
+                              }});
+}
+
+// A tensor that shows a mapping pins the generation, which must be published for that: this waits.
+std::shared_ptr<commit_state> transaction_end::publish_later() {
+  if (owner_.written().any_held_by_others()) {
+    auto ended = std::make_shared<commit_state>(owner_.generation());
+    publish();
+    ended->succeed();
+    return ended;
+  }
+  finish_mappings();
+  const auto state = owner_.locks().own_state();
+  return owner_.pipeline().hand_over(*owner_.inner(), owner_.written().take_mappings());
+}
+
+// Ends the transaction by `last_step`, after the writes that have begun.
+template <class LastStep>
+void transaction_end::end_by(LastStep&& last_step) {
   require_outside_of_writes(
       "commit was called from inside it, and would wait for itself: commit after it");
   auto changes = owner_.locks().changes();
@@ -69,18 +91,28 @@ std::uint64_t transaction_end::commit() {
   owner_.operations().writes().wait_for_visits();  // running writes store the rest of their chunks
   end_operations();  // single chunk operations may still run outside writes
   changes.lock();
-  return with_context([&] { return "change " + owner_.path(); },
-                      [&] {
-                        try {
-                          owner_.require_not_aborted();
-                          publish();
-                        } catch (...) {
-                          end();
-                          throw;
-                        }
-                        end();
-                        return owner_.generation();
-                      });
+  with_context([&] { return "change " + owner_.path(); },
+               [&] {
+                 try {
+                   owner_.require_not_aborted();
+                   last_step();
+                 } catch (...) {
+                   end();
+                   throw;
+                 }
+                 end();
+               });
+}
+
+std::uint64_t transaction_end::commit() {
+  end_by([&] { publish(); });
+  return owner_.generation();
+}
+
+std::shared_ptr<commit_state> transaction_end::commit_async() {
+  std::shared_ptr<commit_state> state;
+  end_by([&] { state = publish_later(); });
+  return state;
 }
 
 // change.4, once the generation is durable. A tensor of the caller may still show a mapping of this
@@ -126,6 +158,7 @@ void transaction_end::replace_by(const std::string& other) {
   changes.lock();
   try {
     owner_.require_not_aborted();
+    owner_.pipeline().drain();  // what was committed before stays with the old file
     const auto state = owner_.locks().own_state();
     owner_.written().detach_mappings();  // whether it succeeds or fails, the transaction ends
     owner_.inner()->replace_by(there);
@@ -174,8 +207,10 @@ void transaction_end::end() noexcept {
   owner_.written().clear();
   owner_.base().let_go();  // nothing reads the base generation any more
   auto& inner = owner_.inner();
-  if (inner && inner->active()) inner->abort();
+  if (!inner) return;
+  if (inner->active()) inner->abort();
   inner.reset();
+  owner_.pipeline().ended();
 }
 
 }  // namespace shale::arrays

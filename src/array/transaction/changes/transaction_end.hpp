@@ -1,5 +1,6 @@
-// Ends a transaction: commit, replace_by and abort. change.2 says which operations they wait for
-// (running_operations.hpp), change.3 and change.4 what happens to mappings (written_arrays.hpp).
+// Ends a transaction: commit, commit without waiting, replace_by and abort. change.2 says which
+// operations they wait for (running_operations.hpp), change.3 and change.4 what happens to mappings
+// (written_arrays.hpp).
 //
 // Invariants
 //   change.6  a call from inside a write (a progress sink, a tile source) never waits for that
@@ -12,9 +13,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "array/transaction/changes/shared_transaction.hpp"
+#include "array/transaction/state/commit_state.hpp"
 
 namespace shale::arrays {
 
@@ -27,6 +30,9 @@ class transaction_end {
   /// it is called from inside a write.
   std::uint64_t commit();
 
+  /// Ends as `commit` does, except that the generation may become durable later.
+  std::shared_ptr<commit_state> commit_async();
+
   /// Puts the container at the path `other` in the place of this one, and ends the transaction.
   void replace_by(const std::string& other);
 
@@ -37,7 +43,11 @@ class transaction_end {
   void require_outside_of_writes(const char* advice) const;
   void close(operation_gate& gate) noexcept;
   void end_operations() noexcept;
+  template <class LastStep>
+  void end_by(LastStep&& last_step);
+  void finish_mappings();
   void publish();
+  std::shared_ptr<commit_state> publish_later();
   void keep_mappings() noexcept;
   bool goes_on() const noexcept;
   void end() noexcept;

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <mutex>
 
 #include "format/container/container_file.hpp"
+#include "parallel/executor/decoded_tiles.hpp"
 #include "storage/system/fork_safe_mutex.hpp"
 
 namespace shale::arrays {
@@ -35,7 +37,13 @@ class reader_file {
   const std::string& path() const noexcept { return file_.path(); }
   const format::uuid& id() const noexcept { return file_.id(); }
 
+  /// What chunks belong to that executors keep decoded. Handles of arrays share it, and may outlive
+  /// this object.
+  const std::shared_ptr<const parallel::tile_owner>& tile_owner() const noexcept { return owner_; }
+
  private:
+  const std::shared_ptr<const parallel::tile_owner> owner_ =
+      std::make_shared<const parallel::tile_owner>();
   detail::fork_safe_mutex mutex_;
   format::container_file file_;
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/printable.hpp"
@@ -58,6 +59,19 @@ void written_arrays::check_mappings() const {
 void written_arrays::make_read_only() {
   for (const auto& [name, array] : arrays_)
     if (array->bytes && !array->bytes.empty()) detail::make_read_only(array->bytes);
+}
+
+bool written_arrays::any_held_by_others() const noexcept {
+  return std::any_of(arrays_.begin(), arrays_.end(), [](const auto& entry) {
+    return entry.second->is_held_by_others();
+  });
+}
+
+std::vector<storage> written_arrays::take_mappings() {
+  std::vector<storage> mapped;
+  for (const auto& [name, array] : arrays_)
+    if (array->bytes) mapped.push_back(std::exchange(array->bytes, storage()));
+  return mapped;
 }
 
 void written_arrays::detach_mappings() noexcept {

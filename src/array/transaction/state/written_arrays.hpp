@@ -13,8 +13,10 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "array/transaction/state/written_array.hpp"
+#include "shale/storage.hpp"
 
 namespace shale::arrays {
 
@@ -59,6 +61,13 @@ class written_arrays {
 
   /// change.3
   void make_read_only();
+
+  /// Whether a handle other than the transaction's own shows a mapping.
+  bool any_held_by_others() const noexcept;
+
+  /// The mappings, which nobody else holds; the arrays have none from then on.
+  /// Throws   bad_alloc
+  std::vector<storage> take_mappings();
 
   /// change.4: cuts the remaining mappings off from the file.
   void detach_mappings() noexcept;

@@ -1,0 +1,60 @@
+// Copies a chunked array, which may be larger than memory, into chunks of another shape.
+#pragma once
+
+#include <cstdint>
+
+#include "shale/array.hpp"
+#include "shale/dims.hpp"
+#include "shale/writable_array.hpp"
+
+namespace [[gnu::visibility("default")]] shale {
+
+/// How `rechunk` copies an array. Each new chunk is encoded once.
+struct rechunk_plan {
+  /// 1: blocks of new chunks are read and stored, one after the other. 2: the elements are first
+  /// written to a file without a name, in an order in which each block lies together. Then each old
+  /// chunk is decoded once.
+  int passes = 1;
+
+  /// The new chunks that are stored together: whole chunks, or a whole axis.
+  dims block_shape;
+
+  /// With two passes: the old chunks that are decoded together.
+  dims read_shape;
+
+  /// Chunks, those counted that are absent. An old chunk that lies in several blocks is decoded for
+  /// each of them, if there is one pass; fewer times if it was still kept decoded.
+  std::uint64_t chunks_decoded = 0;
+  std::uint64_t chunks_encoded = 0;
+
+  /// Bytes of elements that are written to the file without a name, and read from it.
+  std::uint64_t scratch_bytes = 0;
+};
+
+/// The plan for the executor's memory budget: one pass, if old chunks are decoded at most twice on
+/// average, and else two. Blocks take about an eighth of the budget, or one chunk.
+/// Cost     O(rank^2 * log(elements of a block)); reads no element
+/// Throws   invalid_argument (a dense array; a chunk shape of another rank, or with an extent below
+///          1), out_of_memory
+rechunk_plan plan_rechunk(const array& from, const dims& chunk_shape);
+
+/// Copies all elements of `from` into `to`, which has its shape, as the plan for the chunk shape of
+/// `to` says. They are converted to the dtype of `to`.
+///
+///    transaction change = file.begin();
+///    const array rows = file.latest().at("rows");
+///    const array_spec columns{.dtype = rows.dtype(),
+///                             .shape = rows.shape(),
+///                             .kind = array_kind::chunked,
+///                             .chunk_shape = dims{rows.shape()[0], 1}};
+///    rechunk(rows, change.create("columns", columns));
+///    change.commit();
+///
+/// Cost     as the plan says. The file without a name lies in the folder that TMPDIR names, or in
+///          /var/tmp
+/// Throws   as plan_rechunk, array::read and writable_array::write; invalid_argument also for other
+///          shapes, and if `from` is the array that is written; out_of_space and io also for the file
+///          without a name. A part of the elements may be stored then
+rechunk_plan rechunk(const array& from, const writable_array& to);
+
+}  // namespace shale

@@ -1,0 +1,237 @@
+#include "shale/rechunk.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "core/allocating.hpp"
+#include "core/grid.hpp"
+#include "core/printable.hpp"
+#include "core/saturating.hpp"
+#include "parallel/blocks/block_copy.hpp"
+#include "parallel/executor/executor_state.hpp"
+#include "shale/error.hpp"
+#include "shale/index.hpp"
+#include "shale/layout.hpp"
+#include "shale/tile_source.hpp"
+#include "storage/mapped/scratch_file.hpp"
+#include "tensor/parts.hpp"
+
+namespace shale {
+
+namespace {
+
+// The share of the budget that a block may take. A second block is held while one is rearranged,
+// and threads that code chunks take up to half of the budget.
+constexpr std::size_t blocks_in_budget = 8;
+
+// Decoding all chunks so many times takes less time than writing all elements to a file and reading
+// them again.
+constexpr std::uint64_t decodings_max = 2;
+
+std::uint64_t elements_of(const dims& shape) {
+  std::uint64_t elements = 1;
+  for (const index_t extent : shape)
+    elements = detail::saturating_mul(elements, static_cast<std::uint64_t>(extent));
+  return elements;
+}
+
+// How many pieces the borders of blocks and of tiles cut an array into. Along an axis, every border
+// makes one piece more. Borders of blocks lie at the multiples of the block's extent, and one of a
+// few of them is the border of a tile, too.
+std::uint64_t pieces_of(const dims& shape, const dims& block, const dims& tile) {
+  std::uint64_t pieces = 1;
+  for (index_t axis = 0; axis < shape.size(); ++axis) {
+    const index_t borders = ceil_div(shape[axis], block[axis]) - 1;
+    const index_t shared = borders / (tile[axis] / std::gcd(block[axis], tile[axis]));
+    const index_t along = ceil_div(shape[axis], tile[axis]) + borders - shared;
+    pieces = detail::saturating_mul(pieces, static_cast<std::uint64_t>(along));
+  }
+  return pieces;
+}
+
+std::uint64_t tiles_of(const dims& shape, const dims& tile) {
+  return elements_of(detail::grid_of(shape, tile));
+}
+
+// The first multiple of `unit` and `tile` after `extent`, or `length` if that comes first.
+index_t next_common_border(index_t extent, index_t unit, index_t tile, index_t length) {
+  const index_t common = checked_mul(unit, tile / std::gcd(unit, tile)).value_or(length);
+  return common >= length ? length : (extent / common + 1) * common;
+}
+
+// Blocks of whole units that cut tiles into few pieces. One unit grows along any axis, as long as
+// there is room and the pieces do not become more: to twice its extent, to the next border that
+// units and tiles have in common, or to the whole axis.
+dims grown_block(const dims& shape, const dims& unit, const dims& tile,
+                 std::uint64_t elements_max) {
+  dims block = unit;
+  for (index_t axis = 0; axis < shape.size(); ++axis)
+    block[axis] = std::min(unit[axis], shape[axis]);
+  for (;;) {
+    std::optional<dims> best;
+    for (index_t axis = 0; axis < shape.size(); ++axis) {
+      const index_t border = next_common_border(block[axis], unit[axis], tile[axis], shape[axis]);
+      for (const index_t extent : {2 * block[axis], border, shape[axis]}) {
+        dims larger = block;
+        larger[axis] = std::min(extent, shape[axis]);
+        if (larger[axis] <= block[axis] || elements_of(larger) > elements_max) continue;
+        const std::uint64_t least = pieces_of(shape, best ? *best : block, tile);
+        if (pieces_of(shape, larger, tile) <= least) best = larger;
+      }
+    }
+    if (!best) return block;
+    block = *best;
+  }
+}
+
+rechunk_plan plan_for(const array& from, const dims& chunk_shape, const executor& on) {
+  const dims& shape = from.shape();
+  if (from.kind() == array_kind::dense)
+    throw error(errc::invalid_argument, "a dense array has no chunks",
+                {detail::in_quotes(from.name())});
+  bool fits = chunk_shape.size() == shape.size();
+  for (const index_t extent : chunk_shape) fits = fits && extent > 0;
+  if (!fits)
+    throw error(errc::invalid_argument, "the chunk shape does not fit the array",
+                {"got " + to_string(chunk_shape) + " for shape " + to_string(shape)});
+  rechunk_plan plan{.block_shape = chunk_shape, .read_shape = {}};
+  if (from.size() == 0) return plan;
+  const std::uint64_t elements_max =
+      on.memory_bytes() / blocks_in_budget / item_bytes(from.dtype());
+  const dims& old_chunk = from.chunk_shape();
+  const std::uint64_t old_chunks = tiles_of(shape, old_chunk);
+  plan.block_shape = grown_block(shape, chunk_shape, old_chunk, elements_max);
+  plan.chunks_decoded = pieces_of(shape, plan.block_shape, old_chunk);
+  plan.chunks_encoded = tiles_of(shape, chunk_shape);
+  if (plan.chunks_decoded <= detail::saturating_mul(decodings_max, old_chunks)) return plan;
+  plan.passes = 2;
+  plan.read_shape = grown_block(shape, old_chunk, plan.block_shape, elements_max);
+  plan.chunks_decoded = old_chunks;
+  plan.scratch_bytes = from.size_bytes();
+  return plan;
+}
+
+// A copy that is in progress.
+class copying {
+ public:
+  copying(const array& from, const writable_array& to, const rechunk_plan& plan, executor& on)
+      : from_(from), to_(to), plan_(plan), on_(on), shape_(from.shape()) {}
+
+  void in_one_pass() const {
+    for_each_box(plan_.block_shape,
+                 [&](const region& block, index_t) { to_.write(block, from_.read(block)); });
+  }
+
+  // The file holds the blocks one after the other. A block consists of its pieces in the order in
+  // which the first pass reads them.
+  void in_two_passes() const {
+    const std::vector<std::uint64_t> begins = places_of_blocks();
+    std::vector<std::uint64_t> ends = begins;
+    detail::scratch_file scratch(plan_.scratch_bytes);
+    for_each_box(plan_.read_shape, [&](const region& box, index_t) {
+      const tensor values = from_.read(box);
+      for_each_piece(box, plan_.block_shape, [&](const region& common, index_t block) {
+        const tensor piece = tensor::empty(common.shape, from_.dtype(), &on_.pool());
+        parallel::copy_elements_here(piece, detail::narrowed(values, common, box.start));
+        std::uint64_t& end = ends[static_cast<std::size_t>(block)];
+        scratch.write({piece.data(), piece.size_bytes()}, end);
+        end += piece.size_bytes();
+      });
+    });
+    for_each_box(plan_.block_shape, [&](const region& block, index_t number) {
+      const tensor values = gathered(scratch, block, begins[static_cast<std::size_t>(number)]);
+      scratch.check();
+      to_.write(block, values);
+    });
+  }
+
+ private:
+  // Calls `visit(box, number)` for all boxes of that shape.
+  template <class Visit>
+  void for_each_box(const dims& box_shape, Visit visit) const {
+    const dims grid = detail::grid_of(shape_, box_shape);
+    for (index_t number = 0; number < element_count(grid); ++number)
+      visit(tile_region(shape_, box_shape, detail::unravel(number, grid)), number);
+  }
+
+  // Calls `visit(common part, number)` for the boxes that share elements with `whole`.
+  template <class Visit>
+  void for_each_piece(const region& whole, const dims& box_shape, Visit visit) const {
+    const dims grid = detail::grid_of(shape_, box_shape);
+    const detail::tile_range touched = detail::tiles_under(whole, box_shape);
+    for (index_t n = 0; n < touched.size(); ++n) {
+      const dims index = touched.at(n);
+      visit(detail::intersection(tile_region(shape_, box_shape, index), whole),
+            detail::ravel(index, grid));
+    }
+  }
+
+  std::vector<std::uint64_t> places_of_blocks() const {
+    std::vector<std::uint64_t> places;
+    std::uint64_t next = 0;
+    for_each_box(plan_.block_shape, [&](const region& block, index_t) {
+      places.push_back(next);
+      next += elements_of(block.shape) * item_bytes(from_.dtype());
+    });
+    return places;
+  }
+
+  tensor gathered(const detail::scratch_file& scratch, const region& block,
+                  std::uint64_t place) const {
+    const tensor values = tensor::empty(block.shape, from_.dtype(), &on_.pool());
+    const storage bytes = storage::allocate(values.size_bytes(), &on_.pool());
+    scratch.read({bytes.data(), bytes.size_bytes()}, place);
+    index_t first = 0;  // element of the next piece
+    for_each_piece(block, plan_.read_shape, [&](const region& common, index_t) {
+      const layout rows(common.shape);
+      const tensor piece(bytes, from_.dtype(), layout(common.shape, rows.strides(), first));
+      parallel::copy_elements_here(detail::narrowed(values, common, block.start), piece);
+      first += piece.size();
+    });
+    return values;
+  }
+
+  const array& from_;
+  const writable_array& to_;
+  const rechunk_plan& plan_;
+  executor& on_;
+  const dims& shape_;
+};
+
+}  // namespace
+
+rechunk_plan plan_rechunk(const array& from, const dims& chunk_shape) {
+  return detail::reporting([&] { return "plan the copy of " + detail::in_quotes(from.name()); },
+                           [&] { return plan_for(from, chunk_shape, executor::current()); });
+}
+
+rechunk_plan rechunk(const array& from, const writable_array& to) {
+  return detail::reporting(
+      [&] { return "rechunk " + detail::in_quotes(from.name()); },
+      [&] {
+        executor& on = executor::current();
+        if (!(from.shape() == to.shape()) || to.kind() == array_kind::dense)
+          throw error(errc::invalid_argument, "the target is no chunked array of the same shape",
+                      {detail::in_quotes(to.name()) + " has shape " + to_string(to.shape()) +
+                       ", wanted " + to_string(from.shape())});
+        const rechunk_plan plan = plan_for(from, to.chunk_shape(), on);
+        if (from.tiles()->identity() == to.tiles()->identity())
+          throw error(errc::invalid_argument, "an array cannot be copied onto itself",
+                      {"read it from the generation before: container::latest"});
+        if (from.size() == 0) return plan;
+        const std::size_t block_bytes = static_cast<std::size_t>(
+            std::max(elements_of(plan.block_shape),
+                     plan.passes == 2 ? elements_of(plan.read_shape) : std::uint64_t{0}) *
+            item_bytes(from.dtype()));
+        const parallel::held_tokens held(parallel::state_of(on).tokens,
+                                         static_cast<std::size_t>(plan.passes) * block_bytes);
+        const copying work(from, to, plan, on);
+        if (plan.passes == 2) work.in_two_passes();
+        else work.in_one_pass();
+        return plan;
+      });
+}
+
+}  // namespace shale

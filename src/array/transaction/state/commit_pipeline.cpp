@@ -1,0 +1,142 @@
+#include "array/transaction/state/commit_pipeline.hpp"
+
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "format/transaction/commit.hpp"
+#include "storage/system/blocked_signals.hpp"
+
+namespace shale::arrays {
+
+// ---- the state of one commit ------------------------------------------------------------------
+
+void commit_state::wait() const {
+  for (outcome now = now_; now == outcome::under_way; now = now_) {
+    if (!owner_.is_this_one())
+      throw error(errc::invalid_argument, "the commit is another process's",
+                  {"this process was forked from it: open the container to see its generations"});
+    now_.wait(now);
+  }
+  if (durable()) return;
+  if (why_) throw error(*why_);  // a copy: threads may add to theirs
+  throw error(errc::io, "the commit failed for an unknown reason");
+}
+
+void commit_state::fail(const error* why) noexcept {
+  if (why != nullptr) why_.emplace(*why);
+  end(outcome::failed);
+}
+
+// ---- beginning and ending ---------------------------------------------------------------------
+
+commit_pipeline::permission commit_pipeline::reserve() {
+  const std::lock_guard lock(mutex_);
+  if (active_) return {};
+  if (chain_ != nullptr &&
+      (chain_failed_ || chain_->is_awaited() || chain_->unpublished() >= format::unpublished_max))
+    return {};
+  active_ = true;
+  return {true, chain_};
+}
+
+void commit_pipeline::ended() noexcept {
+  const std::lock_guard lock(mutex_);
+  active_ = false;
+  if (!publishing_) end_chain();
+}
+
+// The caller holds the lock. Nothing is left to publish, and no transaction is active.
+void commit_pipeline::end_chain() noexcept {
+  if (chain_ != nullptr) chain_->end();
+  chain_.reset();
+  chain_failed_ = false;
+}
+
+// The lock is held meanwhile, so a thread that publishes finds both the generation and its state, or
+// neither.
+std::shared_ptr<commit_state> commit_pipeline::hand_over(format::transaction& inner,
+                                                         std::vector<storage> mapped) {
+  const auto state = std::make_shared<commit_state>(inner.generation());
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back({state, std::move(mapped)});
+    try {
+      inner.commit_unpublished();
+    } catch (...) {
+      waiting_.pop_back();
+      throw;
+    }
+    chain_ = inner.writer_owner();
+    if (publishing_) return state;
+    publishing_ = true;
+  }
+  try {
+    const detail::blocked_signals blocked;
+    std::thread([self = shared_from_this()] { self->publish_all(); }).detach();
+  } catch (...) {
+    publish_all();  // without a thread, this one waits
+  }
+  return state;
+}
+
+// ---- publishing -------------------------------------------------------------------------------
+
+// The writer that has something to publish. If there is none, the thread that publishes ends.
+std::shared_ptr<format::writer> commit_pipeline::next_to_publish() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!waiting_.empty()) return chain_;
+  if (!active_) end_chain();
+  publishing_ = false;
+  publishing_.notify_all();
+  return nullptr;
+}
+
+void commit_pipeline::publish_all() noexcept {
+  while (const auto chain = next_to_publish()) publish_some(*chain);
+}
+
+void commit_pipeline::publish_some(format::writer& chain) noexcept {
+  try {
+    const std::uint64_t durable =
+        chain.publish_written([&](std::uint64_t generation) { check_mapped(generation); });
+    while (const auto done = take_first(durable)) done->state->succeed();
+  } catch (const error& failed) {
+    fail_all(&failed);
+  } catch (...) {
+    fail_all(nullptr);
+  }
+}
+
+// Throws   io: a mapping through which one of these generations was written has lost bytes
+void commit_pipeline::check_mapped(std::uint64_t generation) {
+  std::vector<storage> mapped;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const waiting_commit& each : waiting_)
+      if (each.state->generation() <= generation)
+        mapped.insert(mapped.end(), each.mapped.begin(), each.mapped.end());
+  }
+  for (const storage& bytes : mapped) bytes.check();
+}
+
+// The first commit that waits, if its generation is not above `last`. Allocates nothing.
+std::optional<commit_pipeline::waiting_commit> commit_pipeline::take_first(
+    std::uint64_t last) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (waiting_.empty() || waiting_.front().state->generation() > last) return std::nullopt;
+  std::optional<waiting_commit> first(std::move(waiting_.front()));
+  waiting_.pop_front();
+  return first;
+}
+
+// pipeline.2: later generations contain the one that failed.
+void commit_pipeline::fail_all(const error* why) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    chain_failed_ = true;
+  }
+  while (const auto failed = take_first(UINT64_MAX)) failed->state->fail(why);
+}
+
+}  // namespace shale::arrays

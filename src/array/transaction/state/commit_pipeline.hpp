@@ -1,0 +1,78 @@
+// Publishes the generations that transactions of this process leave behind when they are committed
+// without waiting (docs/decisions/0184, 0185, 0186), and says which kind of transaction may begin.
+//
+// Invariants
+//   pipeline.1  one transaction of the container object is active at a time, from `reserve` to
+//               `ended`
+//   pipeline.2  states end in the order of their generations. A state is durable only if all before
+//               it are; if one fails, all after it fail
+//   pipeline.3  one thread publishes at a time. It lives while there is something to publish
+//   pipeline.4  the writer lock is released once no transaction is active and nothing is left to
+//               publish. Nobody begins on it while another process waits for it
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "array/transaction/state/commit_state.hpp"
+#include "format/transaction/transaction.hpp"
+#include "format/transaction/writer.hpp"
+#include "shale/storage.hpp"
+#include "storage/system/fork_handlers.hpp"
+#include "storage/system/fork_safe_mutex.hpp"
+
+namespace shale::arrays {
+
+/// Threads  every member may be called from any thread of the process that made it
+class commit_pipeline : public std::enable_shared_from_this<commit_pipeline> {
+ public:
+  /// A forked child makes an object of its own: the threads of this one do not exist there.
+  bool is_of_this_process() const noexcept { return owner_.is_this_one(); }
+
+  /// How a transaction may begin.
+  struct permission {
+    bool granted = false;                          ///< if not: ask again later
+    std::shared_ptr<format::writer> on_written{};  ///< begin on this writer's base; null: anew
+  };
+
+  /// Grants the next transaction. The caller calls `ended` when it has ended, or could not begin.
+  permission reserve();
+  void ended() noexcept;
+
+  /// Ends the transaction, without publishing it, and sees to it that it is published. `mapped` are
+  /// mappings through which it was written, which nobody else holds: their marks are checked after
+  /// the sync.
+  /// Throws   as format::transaction::commit_unpublished: nothing was handed over then
+  std::shared_ptr<commit_state> hand_over(format::transaction& inner, std::vector<storage> mapped);
+
+  /// Returns when nothing is being published. Called by an active transaction, so nothing follows.
+  void drain() const noexcept { publishing_.wait(true); }
+
+ private:
+  struct waiting_commit {
+    std::shared_ptr<commit_state> state;
+    std::vector<storage> mapped;
+  };
+
+  std::shared_ptr<format::writer> next_to_publish() noexcept;
+  void publish_all() noexcept;
+  void publish_some(format::writer& chain) noexcept;
+  void check_mapped(std::uint64_t generation);
+  std::optional<waiting_commit> take_first(std::uint64_t last) noexcept;
+  void fail_all(const error* why) noexcept;
+  void end_chain() noexcept;
+
+  const detail::owning_process owner_{};
+  detail::fork_safe_mutex mutex_;          // guards the members below
+  bool active_ = false;                    // a transaction is
+  std::shared_ptr<format::writer> chain_;  // set while a generation may not be published yet
+  bool chain_failed_ = false;
+  std::deque<waiting_commit> waiting_;    // in order
+  std::atomic<bool> publishing_ = false;  // changed under `mutex_`; `drain` waits for it
+};
+
+}  // namespace shale::arrays

@@ -1,0 +1,165 @@
+#include "parallel/executor/decoded_tiles.hpp"
+
+#include <mutex>
+
+namespace shale::parallel {
+
+namespace {
+
+// The share of the budget that tiles may take while no call needs it.
+constexpr std::size_t share_of_budget = 8;
+
+std::atomic<std::uint64_t> owners = 0;
+
+// All objects of this process, so that owners find their tiles. The lock is taken before that of any
+// of them.
+constinit detail::fork_safe_mutex list_mutex;
+decoded_tiles* first_in_list = nullptr;
+
+std::size_t bytes_kept_by(const tensor& tile) noexcept { return tile.storage().size_bytes(); }
+
+}  // namespace
+
+tile_owner::tile_owner() noexcept : number_(owners.fetch_add(1, std::memory_order_relaxed) + 1) {}
+
+tile_owner::~tile_owner() {
+  decoded_tiles::dropped_entries dropped;
+  const std::lock_guard lock(list_mutex);
+  for (decoded_tiles* each = first_in_list; each != nullptr; each = each->next_)
+    each->drop_owner(number_, dropped);
+}
+
+decoded_tiles::decoded_tiles(memory_tokens& tokens) noexcept
+    : tokens_(tokens), capacity_bytes_(tokens.budget_bytes() / share_of_budget) {
+  const std::lock_guard lock(list_mutex);
+  next_ = first_in_list;
+  first_in_list = this;
+}
+
+decoded_tiles::~decoded_tiles() {
+  {
+    const std::lock_guard lock(list_mutex);
+    decoded_tiles** link = &first_in_list;
+    while (*link != this) link = &(*link)->next_;
+    *link = next_;
+  }
+  clear();
+}
+
+std::size_t decoded_tiles::held_bytes() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return held_bytes_;
+}
+
+void decoded_tiles::clear() noexcept {
+  dropped_entries dropped;
+  const std::lock_guard lock(mutex_);
+  while (!entries_.empty()) drop(entries_.begin(), dropped);
+}
+
+void decoded_tiles::load_state::end(step how) noexcept {
+  now.store(how, std::memory_order_release);
+  now.notify_all();
+}
+
+decoded_tiles::turn decoded_tiles::begin(const stored_tile& wanted) {
+  std::shared_ptr<load_state> other;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(wanted);
+    if (found == entries_.end()) return {.running = add(wanted)};
+    entry& known = found->second;
+    if (known.values) {
+      ages_.splice(ages_.end(), ages_, known.age);
+      return {.values = known.values};
+    }
+    if (known.running->process != detail::fork_generation()) {  // decoded.5
+      known.running = std::make_shared<load_state>();
+      return {.running = known.running};
+    }
+    other = known.running;
+  }
+  other->now.wait(load_state::step::running, std::memory_order_acquire);
+  return {.values = other->values};  // nothing if it has failed
+}
+
+// Enters a tile that the calling thread is about to load. An entry without an age would stay for
+// ever, so the age comes first, and goes if there is no memory for the entry.
+std::shared_ptr<decoded_tiles::load_state> decoded_tiles::add(const stored_tile& wanted) {
+  auto running = std::make_shared<load_state>();
+  const auto age = ages_.insert(ages_.end(), nullptr);
+  try {
+    const auto at = entries_.emplace(wanted, entry{.running = running, .age = age}).first;
+    *age = &at->first;
+  } catch (...) {
+    ages_.erase(age);
+    throw;
+  }
+  return running;
+}
+
+// If the entry is gone, the owner is gone, or the tiles were cleared: the tile is not kept then.
+void decoded_tiles::finish(const stored_tile& wanted, load_state& running,
+                           const tensor& values) noexcept {
+  {
+    dropped_entries dropped;
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(wanted);
+    if (found != entries_.end() && found->second.running.get() == &running) {
+      const std::size_t bytes = bytes_kept_by(values);
+      if (make_room(bytes, dropped)) {
+        tokens_.take(bytes);
+        held_bytes_ += bytes;
+        found->second.values = values;
+        found->second.running = nullptr;
+      } else {
+        drop(found, dropped);
+      }
+    }
+  }
+  running.values = values;
+  running.end(load_state::step::loaded);
+}
+
+void decoded_tiles::give_up(const stored_tile& wanted, load_state& running) noexcept {
+  {
+    dropped_entries dropped;
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(wanted);
+    if (found != entries_.end() && found->second.running.get() == &running) drop(found, dropped);
+  }
+  running.end(load_state::step::failed);
+}
+
+// Drops loaded tiles until one of that size has room (decoded.3). Returns whether it has.
+bool decoded_tiles::make_room(std::size_t bytes, dropped_entries& dropped) noexcept {
+  if (bytes > capacity_bytes_ || bytes > tokens_.left_bytes() + held_bytes_) return false;
+  const auto has_room = [&] {
+    return held_bytes_ <= capacity_bytes_ - bytes && tokens_.left_bytes() >= bytes;
+  };
+  for (auto age = ages_.begin(); age != ages_.end() && !has_room();) {
+    const auto at = entries_.find(**age);
+    ++age;
+    if (at->second.values) drop(at, dropped);
+  }
+  return has_room();
+}
+
+void decoded_tiles::drop(entries::iterator at, dropped_entries& dropped) noexcept {
+  if (at->second.values) {
+    const std::size_t bytes = bytes_kept_by(*at->second.values);
+    held_bytes_ -= bytes;
+    tokens_.give(bytes);
+  }
+  ages_.erase(at->second.age);
+  dropped.insert(entries_.extract(at));
+}
+
+void decoded_tiles::drop_owner(std::uint64_t owner, dropped_entries& dropped) noexcept {
+  const std::lock_guard lock(mutex_);
+  auto at = entries_.begin();
+  while (at != entries_.end() && at->first.owner < owner) ++at;
+  while (at != entries_.end() && at->first.owner == owner) drop(at++, dropped);
+}
+
+}  // namespace shale::parallel

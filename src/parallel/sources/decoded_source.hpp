@@ -1,0 +1,36 @@
+// Sources whose tiles an executor keeps decoded from one call to the next, and the choice of the
+// calls that keep them.
+#pragma once
+
+#include "parallel/sources/axis_map.hpp"
+#include "shale/executor.hpp"
+#include "shale/tile_source.hpp"
+
+namespace shale::parallel {
+
+/// A second base class of such a source.
+class decoded_source {
+ public:
+  /// Whether tiles may be kept: the source reads bytes that do not change.
+  virtual bool keeps_tiles() const noexcept = 0;
+
+  /// Returns a tile, of any layout, that nobody may change. It is kept by the executor, if there is
+  /// room. The tile is counted in the executor's statistics.
+  /// Throws   as tile_source::load
+  /// Threads  any
+  virtual tensor decoded_tile(const dims& tile, executor& on) const = 0;
+
+ protected:
+  ~decoded_source() = default;
+};
+
+/// The interface of a source whose tiles a call should keep, or null. It should if it reads them in
+/// part, so that later calls may need other parts, and if all tiles that it touches fit in half of
+/// what the executor may keep. A call that reads whole tiles, or many of them, would only replace
+/// others, and use memory that is not in the processor's caches.
+/// `seen` is the view of the source that the call reads.
+/// Cost     O(rank)
+const decoded_source* to_keep_decoded(const tile_source& source, const axis_map& seen,
+                                      const executor& on) noexcept;
+
+}  // namespace shale::parallel

@@ -1,0 +1,232 @@
+// Tests the thread that publishes, step by step, on recorded files: it stops where a test holds it.
+#include "array/transaction/state/commit_pipeline.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "format/container/container_file.hpp"
+#include "format/os/locks.hpp"
+#include "shale/mapped_file.hpp"
+#include "support/bounded.hpp"
+#include "support/failures.hpp"
+#include "support/recording_file_system.hpp"
+#include "support/scratch_directory.hpp"
+
+namespace shale::arrays {
+namespace {
+
+using test::code_of;
+
+constexpr std::chrono::milliseconds at_once{0};
+const std::string path = "/box/pipeline.shale";
+
+// Stops another thread until the test lets it go on. Only one of the two runs at a time.
+class gate {
+ public:
+  void stop() {
+    std::unique_lock lock(mutex_);
+    stopped_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return !stopped_; });
+  }
+  void wait_until_stopped() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return stopped_; });
+  }
+  void let() {
+    const std::lock_guard lock(mutex_);
+    stopped_ = false;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopped_ = false;
+};
+
+class CommitPipeline : public testing::Test {
+ protected:
+  // The thread that publishes stops before its first call, and, if `stops_again_`, before the first
+  // call of the second generation that it publishes: after waiters are woken, the name is looked up
+  // once.
+  void SetUp() override {
+    const auto test_thread = std::this_thread::get_id();
+    const std::size_t wakes = files_.wakes().size();
+    files_.before_each_call = [this, test_thread, wakes] {
+      if (std::this_thread::get_id() == test_thread) return;
+      if (calls_++ == 0) return gate_.stop();
+      if (stops_again_ && files_.wakes().size() == wakes + 1 && ++calls_after_wake_ == 2)
+        gate_.stop();
+    };
+  }
+
+  // The thread has ended when this returns, except for what touches no file.
+  void TearDown() override {
+    pipeline_->drain();
+    files_.before_each_call = nullptr;
+  }
+
+  // A transaction that is committed without waiting.
+  std::shared_ptr<commit_state> commit(std::vector<storage> mapped = {}) {
+    const commit_pipeline::permission may = pipeline_->reserve();
+    EXPECT_TRUE(may.granted);
+    std::shared_ptr<commit_state> state;
+    {
+      format::transaction change =
+          may.on_written ? format::begin_on_written(may.on_written) : container_.begin(at_once);
+      state = pipeline_->hand_over(change, std::move(mapped));
+    }
+    pipeline_->ended();
+    return state;
+  }
+
+  const test::hang_alarm limit_;
+  test::recording_file_system files_;
+  format::container_file container_ =
+      format::container_file::create(files_, path, {.id = format::uuid{}});
+  std::shared_ptr<commit_pipeline> pipeline_ = std::make_shared<commit_pipeline>();
+  gate gate_;
+  bool stops_again_ = false;
+  int calls_ = 0;             // of the thread that publishes
+  int calls_after_wake_ = 0;  // since its first generation was announced
+};
+
+// pipeline.2
+TEST_F(CommitPipeline, SaysDurableOnlyWhatWasPublished) {
+  const auto first = commit();
+  gate_.wait_until_stopped();
+  const auto second = commit();
+  const auto third = commit();
+  EXPECT_EQ(first->generation(), 2u);
+  EXPECT_EQ(third->generation(), 4u);
+  EXPECT_FALSE(first->durable());
+  stops_again_ = true;
+  gate_.let();
+  first->wait();
+  gate_.wait_until_stopped();
+  EXPECT_TRUE(first->durable());
+  EXPECT_FALSE(second->durable());
+  EXPECT_FALSE(third->durable());
+  EXPECT_EQ(container_.latest().generation(), 2u);
+  gate_.let();
+  second->wait();
+  third->wait();
+  pipeline_->drain();
+  EXPECT_EQ(container_.latest().generation(), 4u);
+}
+
+// pipeline.2
+TEST_F(CommitPipeline, AFailureFailsAllThatFollow) {
+  const auto first = commit();
+  gate_.wait_until_stopped();
+  const auto second = commit();
+  const auto third = commit();
+  files_.fail_sync(0);
+  gate_.let();
+  for (const auto& state : {first, second, third}) {
+    EXPECT_EQ(code_of([&] { state->wait(); }), errc::io);
+    EXPECT_FALSE(state->durable());
+  }
+  pipeline_->drain();
+  files_.fail_sync(1'000'000);
+  EXPECT_TRUE(container_.poisoned());
+  const auto may = pipeline_->reserve();
+  EXPECT_TRUE(may.granted);
+  EXPECT_EQ(may.on_written, nullptr);
+  EXPECT_EQ(code_of([&] { container_.begin(at_once); }), errc::io);
+  pipeline_->ended();
+  format::container_file other =
+      format::container_file::open(files_, path, format::open_access::write);
+  EXPECT_EQ(other.begin(at_once).generation(), 2u);  // the writer lock is free
+}
+
+// A mapping of the transaction has lost bytes when the data is synced.
+TEST_F(CommitPipeline, MappingsAreCheckedBeforeTheSuperblock) {
+  const test::scratch_directory directory;
+  const std::string name = directory / "mapped";
+  const storage mapped = create_file(name, 8192);
+  std::filesystem::resize_file(name, 0);
+  const auto state = commit({mapped});
+  gate_.wait_until_stopped();
+  gate_.let();
+  EXPECT_EQ(code_of([&] { state->wait(); }), errc::io);
+  pipeline_->drain();
+  EXPECT_FALSE(container_.poisoned());
+  EXPECT_EQ(container_.latest().generation(), 1u);
+  EXPECT_EQ(container_.begin(at_once).generation(), 2u);
+}
+
+// pipeline.1
+TEST_F(CommitPipeline, GrantsOneTransactionAtATime) {
+  EXPECT_TRUE(pipeline_->reserve().granted);
+  EXPECT_FALSE(pipeline_->reserve().granted);
+  pipeline_->ended();
+  EXPECT_TRUE(pipeline_->reserve().granted);
+  pipeline_->ended();
+}
+
+// pipeline.3, pipeline.4
+TEST_F(CommitPipeline, EndsTheChainForAWriterThatWaits) {
+  const auto state = commit();
+  gate_.wait_until_stopped();
+  std::unique_ptr<format::open_file> waiting;
+  ASSERT_GE(files_.open(path, format::open_access::write, waiting), 0);
+  ASSERT_GE(waiting->try_lock(format::queue_lock, format::lock_mode::exclusive), 0);
+  EXPECT_FALSE(pipeline_->reserve().granted);
+  gate_.let();
+  state->wait();
+  pipeline_->drain();
+  const auto may = pipeline_->reserve();
+  EXPECT_TRUE(may.granted);
+  EXPECT_EQ(may.on_written, nullptr);
+  pipeline_->ended();
+  EXPECT_GE(waiting->try_lock(format::writer_lock, format::lock_mode::exclusive), 0);
+}
+
+// pipeline.4
+TEST_F(CommitPipeline, KeepsTheLockForATransactionThatGoesOn) {
+  const auto state = commit();
+  gate_.wait_until_stopped();
+  const auto may = pipeline_->reserve();
+  ASSERT_NE(may.on_written, nullptr);
+  {
+    const format::transaction going_on = format::begin_on_written(may.on_written);
+    gate_.let();
+    state->wait();
+    pipeline_->drain();
+    format::container_file other =
+        format::container_file::open(files_, path, format::open_access::write);
+    EXPECT_EQ(code_of([&] { other.begin(at_once); }), errc::busy);
+  }
+  pipeline_->ended();
+  EXPECT_EQ(container_.begin(at_once).generation(), 3u);
+}
+
+TEST_F(CommitPipeline, ForgetsATransactionThatCannotBeHandedOver) {
+  ASSERT_TRUE(pipeline_->reserve().granted);
+  {
+    format::transaction change = container_.begin(at_once);
+    change.refuse_commit();
+    EXPECT_EQ(code_of([&] { pipeline_->hand_over(change, {}); }), errc::io);
+  }
+  pipeline_->ended();
+  const auto state = commit();
+  gate_.wait_until_stopped();
+  gate_.let();
+  state->wait();
+  EXPECT_EQ(state->generation(), 2u);
+}
+
+}  // namespace
+}  // namespace shale::arrays

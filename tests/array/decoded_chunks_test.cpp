@@ -1,0 +1,272 @@
+// Tests how often reads of parts of chunked arrays decode their chunks, and that what is kept decoded
+// is what each generation stores.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "array/test_support.hpp"
+#include "shale/container.hpp"
+#include "shale/evaluate.hpp"
+#include "shale/executor.hpp"
+#include "shale/functions.hpp"
+#include "shale/ops.hpp"
+#include "shale/stored_chunk.hpp"
+
+namespace shale {
+namespace {
+
+using test::code_of;
+using test::counting;
+using test::number_at;
+
+// The array "x" has 4 x 3 chunks of 1 KiB.
+class DecodedChunks : public test::fresh_container {
+ protected:
+  static constexpr index_t rows = 64;
+  static constexpr index_t columns = 48;
+  static constexpr index_t extent = 16;
+  static constexpr std::size_t chunk_bytes = 16 * 16 * sizeof(int);
+
+  DecodedChunks() { write_new("x", spec(), counting({rows, columns}, dtype::int32)); }
+
+  static array_spec spec() {
+    return {.dtype = dtype::int32,
+            .shape = {rows, columns},
+            .kind = array_kind::chunked,
+            .chunk_shape = dims{extent, extent}};
+  }
+
+  static int expected(index_t row, index_t column) { return number_at(row * columns + column); }
+
+  static int read_element(const array& stored, index_t row, index_t column) {
+    return stored.read({{row, column}, {1, 1}}).elements<const int>()[0];
+  }
+
+  // Reads one element of each chunk, and returns how many of them are not as expected.
+  static int read_each_chunk(const array& stored) {
+    int wrong = 0;
+    for (index_t row = 3; row < rows; row += extent)
+      for (index_t column = 5; column < columns; column += extent)
+        wrong += read_element(stored, row, column) != expected(row, column) ? 1 : 0;
+    return wrong;
+  }
+
+  static std::uint64_t decoded(const executor& on) { return on.statistics().tiles_decoded; }
+};
+
+TEST_F(DecodedChunks, SingleElementsDecodeTheirChunkOnce) {
+  executor on({.threads = 2, .memory_bytes = std::size_t{1} << 20});
+  const executor::scope within(on);
+  for (index_t row = 16; row < 26; ++row)
+    for (index_t column = 32; column < 42; ++column)
+      ASSERT_EQ(read_element(at("x"), row, column), expected(row, column));
+  const executor_statistics did = on.statistics();
+  EXPECT_EQ(did.tiles_decoded, 1U);
+  EXPECT_EQ(did.tiles_found, 99U);
+  EXPECT_EQ(did.bytes_read, chunk_bytes);
+  EXPECT_EQ(did.stored_bytes_read, at("x").read_stored_chunk({1, 2}).size());
+  EXPECT_EQ(on.kept_chunk_bytes(), chunk_bytes);
+}
+
+TEST_F(DecodedChunks, ExpressionsAndReadsFindWhatEachOtherHasDecoded) {
+  executor on({.threads = 2, .memory_bytes = std::size_t{1} << 20});
+  const executor::scope within(on);
+  const array stored = at("x");
+  EXPECT_EQ(stored.read_at({20, 40}).elements<const int>()[0], expected(20, 40));
+  EXPECT_EQ(stored.read_at({21, slice{33, 40, 3}}).elements<const int>()[1], expected(21, 36));
+  EXPECT_EQ(eval(expr(stored).index({17, 47}) + 1).elements<const int>()[0], expected(17, 47) + 1);
+  EXPECT_EQ(read_element(stored, 31, 32), expected(31, 32));
+  EXPECT_EQ(decoded(on), 1U);
+  EXPECT_EQ(on.statistics().tiles_found, 3U);
+}
+
+// decoded.1
+TEST_F(DecodedChunks, AreDecodedOnceByAllThreads) {
+  executor on({.threads = 2, .memory_bytes = std::size_t{1} << 20});
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (unsigned seed = 0; seed < 4; ++seed)
+    threads.emplace_back([&, seed] {
+      const executor::scope within(on);
+      const array stored = at("x");
+      std::mt19937 random(seed);
+      wrong += read_each_chunk(stored);
+      for (int turn = 0; turn < 200; ++turn) {
+        const auto row = static_cast<index_t>(random() % rows);
+        const auto column = static_cast<index_t>(random() % columns);
+        wrong += read_element(stored, row, column) != expected(row, column) ? 1 : 0;
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(decoded(on), 12U);
+  EXPECT_EQ(on.statistics().tiles_found, 4U * (12 + 200) - 12);
+}
+
+TEST_F(DecodedChunks, GenerationsShareTheChunksThatTheyHaveInCommon) {
+  executor on({.threads = 2, .memory_bytes = std::size_t{1} << 20});
+  const array before = at("x");
+  {
+    const executor::scope within(on);
+    EXPECT_EQ(read_each_chunk(before), 0);
+  }
+  transaction change = file_.begin();
+  change.update("x").write({{16, 16}, {16, 16}}, tensor::full({16, 16}, -1, dtype::int32));
+  change.rename("x", "y");
+  change.commit();
+
+  const executor::scope within(on);
+  const array after = at("y");
+  EXPECT_EQ(decoded(on), 12U);
+  EXPECT_EQ(read_element(after, 20, 20), -1);
+  EXPECT_EQ(decoded(on), 13U);
+  EXPECT_EQ(read_each_chunk(after), 1);
+  EXPECT_EQ(read_each_chunk(before), 0);
+  EXPECT_EQ(decoded(on), 13U);
+}
+
+TEST_F(DecodedChunks, WholeChunksAreNotKept) {
+  executor on({.threads = 2, .memory_bytes = std::size_t{1} << 20});
+  const executor::scope within(on);
+  const array stored = at("x");
+  stored.read();
+  stored.read({{16, 0}, {32, 48}});
+  eval(sum(expr(stored)));
+  EXPECT_EQ(on.kept_chunk_bytes(), 0U);
+  EXPECT_EQ(decoded(on), 12U + 6 + 12);
+}
+
+TEST_F(DecodedChunks, CallsThatTouchManyKeepNone) {
+  executor on({.threads = 2, .memory_bytes = std::size_t{64} << 10});  // room for 8 chunks
+  const executor::scope within(on);
+  const array stored = at("x");
+  const tensor values = counting({rows, columns}, dtype::int32);
+  EXPECT_TRUE(
+      equal_bits(stored.read({{1, 1}, {62, 46}}), values.narrow(0, 1, 62).narrow(1, 1, 46)));
+  EXPECT_TRUE(equal_bits(stored.read_at({slice{1, 60, 17}, slice{}}),
+                         values.sliced(0, {.start = 1, .stop = 60, .step = 17})));
+  EXPECT_EQ(on.kept_chunk_bytes(), 0U);
+  stored.read({{1, 1}, {30, 30}});
+  EXPECT_EQ(on.kept_chunk_bytes(), 4 * chunk_bytes);
+  EXPECT_EQ(read_each_chunk(stored), 0);
+  EXPECT_EQ(on.kept_chunk_bytes(), 8 * chunk_bytes);
+}
+
+// decoded.2
+TEST_F(DecodedChunks, DamagedOnesAreReportedEachTime) {
+  executor on({.threads = 2, .memory_bytes = std::size_t{1} << 20});
+  const executor::scope within(on);
+  const array stored = at("x");
+  const std::uint64_t place = stored.stored_chunks(dims{0, 0}, 1).at(0).offset;  // of chunk (0, 1)
+  test::flip_byte(path_, place);
+  for (int turn = 0; turn < 2; ++turn) {
+    const std::string text = test::text_of([&] { read_element(stored, 2, 17); });
+    EXPECT_NE(text.find("read chunk (0, 1) of 'x'"), std::string::npos) << text;
+    EXPECT_NE(text.find("[corrupt]"), std::string::npos) << text;
+    EXPECT_EQ(code_of([&] { stored.read_at({2, 17}); }), errc::corrupt);
+  }
+  EXPECT_EQ(on.kept_chunk_bytes(), 0U);
+  test::flip_byte(path_, place);
+  EXPECT_EQ(read_element(stored, 2, 17), expected(2, 17));
+  EXPECT_EQ(decoded(on), 1U);
+}
+
+TEST_F(DecodedChunks, AbsentOnesReadAsTheFillValue) {
+  array_spec sparse = spec();
+  sparse.fill_value = 7;
+  transaction change = file_.begin();
+  change.create("sparse", sparse);
+  change.commit();
+  executor on({.threads = 2, .memory_bytes = std::size_t{1} << 20});
+  const executor::scope within(on);
+  const array stored = at("sparse");
+  const tensor part = stored.read({{10, 10}, {20, 20}});
+  EXPECT_TRUE(equal_bits(part, tensor::full({20, 20}, 7, dtype::int32)));
+  EXPECT_EQ(stored.read_at({63, 47}).elements<const int>()[0], 7);
+  EXPECT_EQ(on.kept_chunk_bytes(), 0U);
+}
+
+TEST_F(DecodedChunks, ShapesThatGrowAndShrinkReadTheirOwnElements) {
+  executor on({.threads = 2, .memory_bytes = std::size_t{1} << 20});
+  const executor::scope within(on);
+  const auto resized = [&](const dims& shape) {
+    transaction change = file_.begin();
+    change.resize("x", shape);
+    change.commit();
+    return at("x");
+  };
+  const array cut = resized({60, 40});
+  EXPECT_EQ(read_element(cut, 59, 39), expected(59, 39));
+  const std::uint64_t until_cut = decoded(on);
+  const array grown = resized({64, 48});
+  EXPECT_EQ(read_element(grown, 59, 39), expected(59, 39));
+  EXPECT_EQ(read_element(grown, 59, 40), 0);
+  EXPECT_EQ(grown.read_at({60, 39}).elements<const int>()[0], 0);
+  EXPECT_EQ(decoded(on), until_cut) << "the chunk is the same";
+  EXPECT_EQ(read_element(resized({50, 35}), 49, 34), expected(49, 34));
+  EXPECT_EQ(read_element(resized({64, 48}), 59, 39), 0);
+  EXPECT_EQ(read_element(cut, 59, 39), expected(59, 39));
+}
+
+// decoded.4
+TEST_F(DecodedChunks, GoWithTheLastHandleOfTheirContainer) {
+  executor on({.threads = 2, .memory_bytes = std::size_t{1} << 20});
+  const executor::scope within(on);
+  std::optional<array> last;
+  {
+    const container second = container::open(path_, open_mode::read);
+    last = second.latest().at("x");
+    read_element(*last, 0, 0);
+    read_element(at("x"), 0, 0);
+  }
+  EXPECT_EQ(on.kept_chunk_bytes(), 2 * chunk_bytes) << "each container has its own";
+  read_element(*last, 1, 1);
+  EXPECT_EQ(decoded(on), 2U);
+  last.reset();
+  EXPECT_EQ(on.kept_chunk_bytes(), chunk_bytes);
+  on.forget_chunks();
+  EXPECT_EQ(on.kept_chunk_bytes(), 0U);
+  EXPECT_EQ(read_element(at("x"), 0, 0), expected(0, 0));
+  EXPECT_EQ(decoded(on), 3U);
+}
+
+// Reads of old and new generations, beside commits, with room for few chunks.
+TEST_F(DecodedChunks, HistoriesReadWhatEachGenerationStores) {
+  executor on({.threads = 2, .memory_bytes = std::size_t{48} << 10});  // room for 6 chunks
+  const executor::scope within(on);
+  std::mt19937 random(17);
+  const auto below = [&](index_t n) { return static_cast<index_t>(random()) % n; };
+  std::vector<std::pair<array, tensor>> generations;
+  generations.emplace_back(at("x"), counting({rows, columns}, dtype::int32));
+  for (int turn = 0; turn < 400; ++turn) {
+    const region part{{below(rows), below(columns)}, {1, 1}};
+    region box = part;
+    box.shape = {1 + below(std::min<index_t>(20, rows - part.start[0])),
+                 1 + below(std::min<index_t>(20, columns - part.start[1]))};
+    const auto& [stored, values] = generations[random() % generations.size()];
+    const region& chosen = turn % 2 == 0 ? part : box;
+    const tensor wanted = values.narrow(0, chosen.start[0], chosen.shape[0])
+                              .narrow(1, chosen.start[1], chosen.shape[1]);
+    ASSERT_TRUE(equal_bits(stored.read(chosen), wanted)) << turn;
+    ASSERT_LE(on.kept_chunk_bytes(), 6 * chunk_bytes);
+    if (turn % 20 != 19) continue;
+    const tensor next = generations.back().second.clone();
+    fill(next.narrow(0, box.start[0], box.shape[0]).narrow(1, box.start[1], box.shape[1]), turn);
+    transaction change = file_.begin();
+    change.update("x").write(expr(next));
+    change.commit();
+    generations.emplace_back(at("x"), next);
+    if (generations.size() > 4) generations.erase(generations.begin());
+  }
+  EXPECT_GT(on.statistics().tiles_found, 0U);
+}
+
+}  // namespace
+}  // namespace shale

@@ -1,0 +1,189 @@
+// Tests copies into chunks of other shapes: the elements, and how often chunks are decoded. The
+// expected numbers are counted element by element, or by hand.
+#include "shale/rechunk.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "array/test_support.hpp"
+#include "shale/container.hpp"
+#include "shale/executor.hpp"
+
+namespace shale {
+namespace {
+
+using test::code_of;
+using test::counting;
+using test::findings_of;
+
+class Rechunk : public test::fresh_container {
+ protected:
+  static array_spec spec(const dims& shape, const dims& chunk) {
+    return {
+        .dtype = dtype::int32, .shape = shape, .kind = array_kind::chunked, .chunk_shape = chunk};
+  }
+
+  // Copies "a" to a new array "b" in chunks of that shape, and compares the elements.
+  rechunk_plan copied(const dims& chunk) {
+    const array from = at("a");
+    transaction change = file_.begin();
+    const rechunk_plan plan = rechunk(from, change.create("b", spec(from.shape(), chunk)));
+    change.commit();
+    EXPECT_TRUE(equal_bits(at("b").read(), counting(from.shape(), dtype::int32)));
+    transaction removal = file_.begin();
+    removal.remove("b");
+    removal.commit();
+    return plan;
+  }
+
+  void write_source(const dims& shape, const dims& chunk) {
+    write_new("a", spec(shape, chunk), counting(shape, dtype::int32));
+  }
+};
+
+// The chunks of that shape that the elements of each block lie in, counted element by element.
+std::uint64_t chunks_of_all_blocks(const dims& shape, const dims& block, const dims& chunk) {
+  std::set<std::pair<std::pair<index_t, index_t>, std::pair<index_t, index_t>>> pairs;
+  for (index_t row = 0; row < shape[0]; ++row)
+    for (index_t column = 0; column < shape[1]; ++column)
+      pairs.insert({{row / block[0], column / block[1]}, {row / chunk[0], column / chunk[1]}});
+  return pairs.size();
+}
+
+// A row of the array has 384 bytes, and so has a column. The whole array has 36 KiB.
+TEST_F(Rechunk, TakesTheFewestPassesThatTheBudgetAllows) {
+  write_source({96, 96}, {1, 96});
+  struct expectation {
+    std::size_t budget_bytes;
+    int passes;
+    dims block;
+    std::uint64_t decoded;
+  };
+  for (const auto& [budget, passes, block, decoded] :
+       {expectation{std::size_t{512} << 10, 1, {96, 96}, 96},      // everything at once
+        expectation{std::size_t{192} << 10, 1, {96, 64}, 2 * 96},  // two blocks of columns
+        expectation{std::size_t{64} << 10, 2, {96, 16}, 96}}) {    // six would decode six times
+    SCOPED_TRACE(budget);
+    executor on({.threads = 2, .memory_bytes = budget});
+    const executor::scope within(on);
+    const rechunk_plan planned = plan_rechunk(at("a"), {96, 1});
+    EXPECT_EQ(planned.passes, passes);
+    EXPECT_EQ(planned.block_shape, block);
+    EXPECT_EQ(planned.chunks_decoded, decoded);
+    EXPECT_EQ(planned.chunks_encoded, 96U);
+    EXPECT_EQ(planned.scratch_bytes, passes == 2 ? 96U * 96 * 4 : 0U);
+
+    const array from = at("a");
+    transaction change = file_.begin();
+    const std::uint64_t before = on.statistics().tiles_decoded;
+    const rechunk_plan plan = rechunk(from, change.create("b", spec({96, 96}, {96, 1})));
+    EXPECT_EQ(on.statistics().tiles_decoded - before, decoded);
+    EXPECT_EQ(plan.passes, passes);
+    EXPECT_EQ(plan.chunks_decoded, decoded);
+    EXPECT_TRUE(equal_bits(change.find("b")->read(), counting({96, 96}, dtype::int32)));
+    change.abort();
+  }
+}
+
+// Blocks of 256 elements fit: along the columns, no chunk is cut.
+TEST_F(Rechunk, BlocksGrowAlongTheChunksThatTheyWouldCut) {
+  write_source({64, 64}, {64, 1});
+  executor on({.threads = 2, .memory_bytes = std::size_t{8} << 10});
+  const executor::scope within(on);
+  const rechunk_plan plan = plan_rechunk(at("a"), {4, 4});
+  EXPECT_EQ(plan.passes, 1);
+  EXPECT_EQ(plan.block_shape, dims({64, 4}));
+  EXPECT_EQ(plan.chunks_decoded, 64U);
+}
+
+TEST_F(Rechunk, PlansCountTheChunksThatBlocksMeet) {
+  std::mt19937 random(5);
+  const auto up_to = [&](index_t n) { return static_cast<index_t>(random()) % n + 1; };
+  int two = 0;
+  for (int turn = 0; turn < 60; ++turn) {
+    const dims shape{up_to(60), up_to(60)};
+    const dims old_chunk{up_to(shape[0]), up_to(shape[1])};
+    const dims new_chunk{up_to(20), up_to(20)};
+    SCOPED_TRACE(to_string(shape) + " from " + to_string(old_chunk) + " to " +
+                 to_string(new_chunk));
+    write_source(shape, old_chunk);
+    executor on({.threads = 2, .memory_bytes = std::size_t{2} << 10});  // blocks of 64 elements
+    const executor::scope within(on);
+    const rechunk_plan planned = plan_rechunk(at("a"), new_chunk);
+    const std::uint64_t once = chunks_of_all_blocks(shape, shape, old_chunk);
+    const std::uint64_t met = chunks_of_all_blocks(shape, planned.block_shape, old_chunk);
+    EXPECT_EQ(planned.passes, met > 2 * once ? 2 : 1);
+    EXPECT_EQ(planned.chunks_decoded, planned.passes == 2 ? once : met);
+    EXPECT_EQ(planned.chunks_encoded, chunks_of_all_blocks(shape, shape, new_chunk));
+    for (index_t axis = 0; axis < 2; ++axis)
+      EXPECT_TRUE(planned.block_shape[axis] % new_chunk[axis] == 0 ||
+                  planned.block_shape[axis] == shape[axis]);
+    two += planned.passes == 2 ? 1 : 0;
+    copied(new_chunk);
+    transaction removal = file_.begin();
+    removal.remove("a");
+    removal.commit();
+    if (HasFailure()) break;
+  }
+  EXPECT_GT(two, 0);
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+TEST_F(Rechunk, ConvertsElementsAndKeepsAbsentChunksAbsent) {
+  transaction change = file_.begin();
+  change.create("a", spec({40, 40}, {1, 40})).write({{0, 0}, {3, 40}}, expr(9));
+  change.commit();
+  executor on({.threads = 2, .memory_bytes = std::size_t{8} << 10});
+  const executor::scope within(on);
+  transaction next = file_.begin();
+  array_spec wider = spec({40, 40}, {10, 10});
+  wider.dtype = dtype::float64;
+  rechunk(at("a"), next.create("b", wider));
+  next.commit();
+  const tensor read = at("b").read();
+  for (index_t row = 0; row < 40; ++row)
+    ASSERT_EQ(read.at({row, 17}), scalar(row < 3 ? 9.0 : 0.0)) << row;
+  EXPECT_EQ(at("b").stored_chunks().size(), 4U);
+}
+
+TEST_F(Rechunk, RefusesWhatHasNoChunksOrNoSuchShape) {
+  write_source({8, 8}, {4, 4});
+  transaction change = file_.begin();
+  const writable_array dense =
+      change.create("dense", {.dtype = dtype::int32, .shape = {8, 8}, .kind = array_kind::dense});
+  const writable_array shorter = change.create("shorter", spec({8, 7}, {4, 4}));
+  const array a = at("a");
+  EXPECT_EQ(code_of([&] { rechunk(a, dense); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { rechunk(a, shorter); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] {
+              rechunk(*change.find("dense"), change.create("c", spec({8, 8}, {2, 2})));
+            }),
+            errc::invalid_argument);
+  const writable_array same = change.update("a");
+  EXPECT_EQ(code_of([&] { rechunk(*change.find("a"), same); }), errc::invalid_argument);
+  for (const dims& chunk : {dims{4}, dims{4, 0}, dims{-1, 4}})
+    EXPECT_EQ(code_of([&] { plan_rechunk(a, chunk); }), errc::invalid_argument) << to_string(chunk);
+}
+
+TEST_F(Rechunk, CopiesNothingAndSingleElements) {
+  for (const dims& shape : {dims{0, 5}, dims{}}) {
+    const dims chunk = dims::filled(shape.size(), 2);
+    transaction change = file_.begin();
+    const std::string name = "x" + std::to_string(shape.size());
+    change.create(name, spec(shape, chunk)).write(expr(counting(shape, dtype::int32)));
+    change.create(name + "y", spec(shape, chunk));
+    change.commit();
+    transaction next = file_.begin();
+    EXPECT_EQ(rechunk(at(name), next.update(name + "y")).passes, 1);
+    next.commit();
+    EXPECT_TRUE(equal_bits(at(name + "y").read(), counting(shape, dtype::int32)));
+  }
+}
+
+}  // namespace
+}  // namespace shale
