@@ -53,8 +53,8 @@ rechunk_plan plan_rechunk(const array& from, const dims& chunk_shape);
 /// Cost     as the plan says. The file without a name lies in the folder that TMPDIR names, or in
 ///          /var/tmp
 /// Throws   as plan_rechunk, array::read and writable_array::write; invalid_argument also for other
-///          shapes, and if `from` is the array that is written; out_of_space and io also for the file
-///          without a name. A part of the elements may be stored then
+///          shapes, and if `from` is the array that is written; out_of_space and io also for the
+///          file without a name. A part of the elements may be stored then
 rechunk_plan rechunk(const array& from, const writable_array& to);
 
 }  // namespace shale

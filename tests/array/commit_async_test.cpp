@@ -203,8 +203,8 @@ TEST_F(CommitAsync, HandlesThatWereMovedFromThrow) {
   moved.wait();
 }
 
-// Another container takes the name before the generation is published. Whatever is built on it fails
-// too.
+// Another container takes the name before the generation is published. Whatever is built on it
+// fails too.
 TEST_F(CommitAsync, AFailureIsReportedAndStopsWhatFollows) {
   const std::string taken = directory_ / "taken.shale";
   container::create(taken);

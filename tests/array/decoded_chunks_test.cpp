@@ -1,5 +1,5 @@
-// Tests how often reads of parts of chunked arrays decode their chunks, and that what is kept decoded
-// is what each generation stores.
+// Tests how often reads of parts of chunked arrays decode their chunks, and that what is kept
+// decoded is what each generation stores.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -38,8 +38,8 @@ std::vector<attribute> new_attributes(const set_options& options) {
   return all;
 }
 
-// The file or the array; a level is an address that ends with '/'. FILE:/ is the level above all, as
-// FILE is.
+// The file or the array; a level is an address that ends with '/'. FILE:/ is the level above all,
+// as FILE is.
 bool is_level(const address& target) { return target.array.empty() || target.array.ends_with('/'); }
 
 address parse_target(const std::string& text) {

@@ -307,7 +307,7 @@ pending_commit transaction::commit_async() {
   });
 }
 
-// ---- what was committed without waiting -----------------------------------------------------------
+// ---- what was committed without waiting -------------------------------------------------------
 
 pending_commit::pending_commit(std::shared_ptr<const implementation> made) noexcept
     : implementation_(std::move(made)) {}

@@ -75,9 +75,9 @@ struct verifier::state {
 
   void find(std::string text) { report.findings.push_back({errc::corrupt, std::move(text)}); }
 
-  // Notes what uses a range, before the elements there are read. In a sound file no two things share
-  // a byte, so all of them together are no longer than the file. A hostile one could make its few
-  // bytes be read again and again: the check of its arrays ends where they exceed the file.
+  // Notes what uses a range, before the elements there are read. In a sound file no two things
+  // share a byte, so all of them together are no longer than the file. A hostile one could make its
+  // few bytes be read again and again: the check of its arrays ends where they exceed the file.
   void use(std::uint64_t offset, std::uint64_t space) {
     used.push_back({offset, offset + space});
     used_bytes += space;

@@ -11,8 +11,8 @@ constexpr std::size_t share_of_budget = 8;
 
 std::atomic<std::uint64_t> owners = 0;
 
-// All objects of this process, so that owners find their tiles. The lock is taken before that of any
-// of them.
+// All objects of this process, so that owners find their tiles. The lock is taken before that of
+// any of them.
 constinit detail::fork_safe_mutex list_mutex;
 decoded_tiles* first_in_list = nullptr;
 

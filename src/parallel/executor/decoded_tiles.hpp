@@ -1,16 +1,17 @@
 // Keeps tiles decoded from one call to the next, inside the memory budget of an executor.
 //
-// A tile is known by its stored bytes: the container and the place that they lie in, their checksum,
-// and how they are decoded. These bytes never change under that name. So a tile stays right whatever
-// is committed or removed, and generations share the tiles that they have in common.
+// A tile is known by its stored bytes: the container and the place that they lie in, their
+// checksum, and how they are decoded. These bytes never change under that name. So a tile stays
+// right whatever is committed or removed, and generations share the tiles that they have in common.
 //
 // Invariants
 //   decoded.1  a tile that is kept, or that a thread loads, is not loaded by another thread, which
 //              waits for that load
-//   decoded.2  a load that fails leaves nothing behind. Threads that have waited for it load the tile
-//              themselves, so each call reports an error of its own
-//   decoded.3  the tiles that are kept take at most `capacity_bytes`, and no more than running calls
-//              leave of the budget; the tiles that were not used for the longest time go first
+//   decoded.2  a load that fails leaves nothing behind. Threads that have waited for it load the
+//              tile themselves, so each call reports an error of its own
+//   decoded.3  the tiles that are kept take at most `capacity_bytes`, and no more than running
+//              calls leave of the budget; the tiles that were not used for the longest time go
+//              first
 //   decoded.4  when the last user of a container's chunks is gone, its tiles are gone
 //   decoded.5  no lock is held while a tile is loaded. A forked child waits for no thread of its
 //              parent: it loads the tile itself
@@ -84,8 +85,8 @@ class decoded_tiles {
     bool found = false;  ///< whether it was not `load` of this call that made it
   };
 
-  /// Returns a tile, which nobody may change: one that is kept, or else what `load()` returns, which
-  /// is kept if there is room. The bytes of its storage count.
+  /// Returns a tile, which nobody may change: one that is kept, or else what `load()` returns,
+  /// which is kept if there is room. The bytes of its storage count.
   /// Throws   exceptions of `load`, bad_alloc
   template <class Load>
   result get(const stored_tile& wanted, Load&& load) {

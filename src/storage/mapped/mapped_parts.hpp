@@ -40,7 +40,8 @@ struct mapping_source {
   /// The record for write-back errors; null: the mapping makes its own record.
   std::shared_ptr<write_back_record> write_back;
 
-  /// Whether `check` asks the system for write-back errors. For a writable file that nobody flushes.
+  /// Whether `check` asks the system for write-back errors. Set for a writable file that nobody
+  /// flushes.
   bool asks_for_write_back_errors = false;
 
   bool inherited_by_fork() const noexcept { return access != access::read_write; }

@@ -53,8 +53,8 @@ void commit_pipeline::end_chain() noexcept {
   chain_failed_ = false;
 }
 
-// The lock is held meanwhile, so a thread that publishes finds both the generation and its state, or
-// neither.
+// The lock is held meanwhile, so a thread that publishes finds both the generation and its state,
+// or neither.
 std::shared_ptr<commit_state> commit_pipeline::hand_over(format::transaction& inner,
                                                          std::vector<storage> mapped) {
   const auto state = std::make_shared<commit_state>(inner.generation());
