@@ -62,9 +62,8 @@ void written_arrays::make_read_only() {
 }
 
 bool written_arrays::any_held_by_others() const noexcept {
-  return std::any_of(arrays_.begin(), arrays_.end(), [](const auto& entry) {
-    return entry.second->is_held_by_others();
-  });
+  return std::any_of(arrays_.begin(), arrays_.end(),
+                     [](const auto& entry) { return entry.second->is_held_by_others(); });
 }
 
 std::vector<storage> written_arrays::take_mappings() {
