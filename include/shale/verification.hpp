@@ -25,7 +25,7 @@ struct unchecked_array {
 /// `unchecked` arrays, which nobody has looked at.
 struct verification {
   std::uint64_t generation = 0;
-  std::uint64_t pages = 0;  ///< pages of metadata; a long value counts as one
+  std::uint64_t pages = 0;   ///< pages of metadata; a long value counts as one
   std::uint64_t arrays = 0;  ///< also those that the file has for attributes of levels of names
   std::uint64_t chunks = 0;
   std::uint64_t data_bytes = 0;  ///< stored bytes of chunks and dense arrays

@@ -25,6 +25,7 @@
 #include "shale/tile_source.hpp"
 #include "support/element_types.hpp"
 #include "support/failures.hpp"
+#include "support/instrumented.hpp"
 #include "support/order_oracle.hpp"
 #include "support/random_tensors.hpp"
 #include "support/run_on.hpp"
@@ -82,7 +83,7 @@ TYPED_TEST_SUITE(RankSearchOfTypes, element_list);
 // search.1, search.2
 TYPED_TEST(RankSearchOfTypes, FindsRanksInAnyParts) {
   using T = TypeParam;
-  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(40); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     const index_t count = choose(1, 6000);

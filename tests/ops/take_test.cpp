@@ -232,7 +232,7 @@ TYPED_TEST(Take, AtCoordinatesFindsElementsAndSubArrays) {
 }
 
 TEST(Repeats, HaveACountForEachPosition) {
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(100); ++seed) {
     SCOPED_TRACE(seed);
     random_choices choose(seed);
     dims shape = test::random_shape(choose, {.axes_max = 4, .longest = 6});

@@ -52,21 +52,20 @@ struct values_of {
   std::vector<T> values;
 };
 
-/// The correlation at position `at` of the result of mode `full`.
+/// The correlation at position `at` of the result of mode `full`; `taps` are the coordinates of the
+/// kernel's elements.
 template <class T>
-T correlated(const values_of<T>& a, const values_of<T>& kernel, const index_list& at) {
+T correlated(const values_of<T>& a, const values_of<T>& kernel, const std::vector<index_list>& taps,
+             const index_list& at) {
   T sum{};
-  for (index_t number = 0; number < count_of(kernel.shape); ++number) {
-    const index_list tap = coordinates_of(number, kernel.shape);
-    index_list from(at.size());
+  index_list from(at.size());
+  for (std::size_t number = 0; number < taps.size(); ++number) {
     bool inside = true;
     for (std::size_t axis = 0; axis < at.size(); ++axis) {
-      from[axis] = at[axis] - (kernel.shape[axis] - 1) + tap[axis];
+      from[axis] = at[axis] - (kernel.shape[axis] - 1) + taps[number][axis];
       inside = inside && from[axis] >= 0 && from[axis] < a.shape[axis];
     }
-    if (inside)
-      add_product<T>(sum, a.values[number_of(from, a.shape)],
-                     kernel.values[static_cast<std::size_t>(number)]);
+    if (inside) add_product<T>(sum, a.values[number_of(from, a.shape)], kernel.values[number]);
   }
   return sum;
 }
@@ -85,11 +84,14 @@ std::vector<T> correlation(const tensor& of, const tensor& by, window_mode mode)
                     : mode == window_mode::same ? n
                                                 : n + k - 1);
   }
+  std::vector<index_list> taps;
+  for (index_t number = 0; number < count_of(kernel.shape); ++number)
+    taps.push_back(coordinates_of(number, kernel.shape));
   std::vector<T> result;
   for (index_t number = 0; number < count_of(shape); ++number) {
     index_list at = coordinates_of(number, shape);
     for (std::size_t axis = 0; axis < at.size(); ++axis) at[axis] += first[axis];
-    result.push_back(correlated(a, kernel, at));
+    result.push_back(correlated(a, kernel, taps, at));
   }
   return result;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
@@ -380,7 +381,9 @@ TEST_F(MappedFile, ReplacingAFileOfAnotherGroupOpensItToNobodyElse) {
        {std::pair{0640u, 0600u}, std::pair{0604u, 0600u}, std::pair{0644u, 0644u}}) {
     SCOPED_TRACE(old);
     write_pattern(path, 10);
-    ASSERT_EQ(::chown(path.c_str(), static_cast<uid_t>(-1), another), 0);
+    const int given = ::chown(path.c_str(), static_cast<uid_t>(-1), another);
+    if (given != 0 && errno == EINVAL) GTEST_SKIP() << "this user namespace has no other group";
+    ASSERT_EQ(given, 0);
     ASSERT_EQ(::chmod(path.c_str(), old), 0);
     create_file(path, 20, {.existing = existing_file::replace});
     struct stat about {};

@@ -45,6 +45,8 @@ def main():
         touched = set(changed(root, arguments.since))
         wanted = [(file, sources) for file, sources in wanted if sources & touched]
     print(f"{sum(len(sources) for _, sources in wanted)} sources in {len(wanted)} units", flush=True)
+    # The largest begin first: the commands' unit comes last in the build, and would be read alone.
+    wanted.sort(key=lambda unit: sum(path.stat().st_size for path in unit[1]), reverse=True)
 
     def read(unit):
         # Units that hold several sources include them.

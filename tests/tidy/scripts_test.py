@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The scripts that others rely on: whether script/environment lets anything of the caller through, what
-script/verdict says of a run, what script/rename moves, where mutations find a function, and whether
-scripts work from any folder."""
+script/verdict says of a run, what script/rename moves, where mutations find a function, which harnesses
+script/check fuzzes, and whether scripts work from any folder."""
 
 import argparse
 import os
@@ -270,6 +270,18 @@ class Functions(unittest.TestCase):
                 self.assertTrue(span.startswith(name) and span.endswith("}"), span)
                 self.assertIn(text, span)
                 self.assertEqual(span.count(";"), 1, span)
+
+
+class FixedFuzzing(unittest.TestCase):
+    """What script/check knows of the harnesses in tests/fuzz."""
+
+    def test_every_harness_has_a_number_of_inputs(self):
+        rules = (Scratch.source / "tests/fuzz/CMakeLists.txt").read_text()
+        script = (Scratch.source / "script/check").read_text()
+        harnesses = re.findall(r"^ *shale_add_fuzzer\((\w+) ", rules, re.M)
+        self.assertIn("npy", harnesses)
+        numbers = re.search(r"declare -A runs=\(([^)]*)\)", script)[1]
+        self.assertEqual(sorted(re.findall(r"\[(\w+)\]=\d+", numbers)), sorted(harnesses))
 
 
 class Elsewhere(Scratch):

@@ -89,6 +89,7 @@ generation_set held_generations::all() const {
 held_generations protected_generations(const slots& both, const std::vector<generation_range>& pins,
                                        const std::vector<std::uint64_t>& retained) {
   std::vector<generation_range> listed;
+  listed.reserve(retained.size());
   for (const std::uint64_t generation : retained) listed.push_back(alone(generation));
   std::vector<generation_range> published;
   for (const slot& written : both)

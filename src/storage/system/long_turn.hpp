@@ -33,7 +33,9 @@ class long_turn {
   }
 
   void unlock() noexcept {
-    holder_.store(0, std::memory_order_release);
+    // Sequentially consistent: libstdc++ makes no system call if nobody waits, and a processor may
+    // otherwise look for waiting threads before they can see the store.
+    holder_.store(0, std::memory_order_seq_cst);
     holder_.notify_one();
   }
 

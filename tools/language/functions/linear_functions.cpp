@@ -38,6 +38,7 @@ value of_triangle(arguments& from) {
 // Results of several arrays are tuples, as in svd(a)[1].
 value tuple_of(const std::vector<tensor>& parts) {
   std::vector<value> elements;
+  elements.reserve(parts.size());
   for (const tensor& part : parts) elements.emplace_back(expr(part));
   return {value::tuple(std::move(elements))};
 }
