@@ -1,8 +1,8 @@
 #include "shale/rechunk.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
-#include <optional>
 #include <vector>
 
 #include "core/allocating.hpp"
@@ -55,36 +55,88 @@ std::uint64_t tiles_of(const dims& shape, const dims& tile) {
   return elements_of(detail::grid_of(shape, tile));
 }
 
-// The first multiple of `unit` and `tile` after `extent`, or `length` if that comes first.
-index_t next_common_border(index_t extent, index_t unit, index_t tile, index_t length) {
-  const index_t common = checked_mul(unit, tile / std::gcd(unit, tile)).value_or(length);
-  return common >= length ? length : (extent / common + 1) * common;
-}
+// Looks for blocks of whole units that cut tiles into few pieces.
+class block_search {
+ public:
+  block_search(const dims& shape, const dims& unit, const dims& tile, std::uint64_t elements_max)
+      : shape_(shape), unit_(unit), tile_(tile), elements_max_(elements_max) {}
 
-// Blocks of whole units that cut tiles into few pieces. One unit grows along any axis, as long as
-// there is room and the pieces do not become more: to twice its extent, to the next border that
-// units and tiles have in common, or to the whole axis.
-dims grown_block(const dims& shape, const dims& unit, const dims& tile,
-                 std::uint64_t elements_max) {
-  dims block = unit;
-  for (index_t axis = 0; axis < shape.size(); ++axis)
-    block[axis] = std::min(unit[axis], shape[axis]);
-  for (;;) {
-    std::optional<dims> best;
-    for (index_t axis = 0; axis < shape.size(); ++axis) {
-      const index_t border = next_common_border(block[axis], unit[axis], tile[axis], shape[axis]);
-      for (const index_t extent : {2 * block[axis], border, shape[axis]}) {
-        dims larger = block;
-        larger[axis] = std::min(extent, shape[axis]);
-        if (larger[axis] <= block[axis] || elements_of(larger) > elements_max) continue;
-        const std::uint64_t least = pieces_of(shape, best ? *best : block, tile);
-        if (pieces_of(shape, larger, tile) <= least) best = larger;
+  // One step may lead into a dead end: a block that is long along one axis leaves no room along
+  // another, where the borders would be fewer. So every first step is tried, and from there on the
+  // best step each time. Of the blocks with the fewest pieces, the largest is taken.
+  dims best() const {
+    dims unit = unit_;
+    for (index_t axis = 0; axis < shape_.size(); ++axis)
+      unit[axis] = std::min(unit[axis], shape_[axis]);
+    dims found = grown(unit);
+    for_each_step(unit, [&](const dims& larger) {
+      const dims block = grown(larger);
+      if (is_better(block, found)) found = block;
+    });
+    return found;
+  }
+
+ private:
+  std::uint64_t pieces(const dims& block) const { return pieces_of(shape_, block, tile_); }
+
+  bool is_better(const dims& block, const dims& than) const {
+    const std::uint64_t fewer = pieces(block);
+    const std::uint64_t known = pieces(than);
+    return fewer < known || (fewer == known && elements_of(block) > elements_of(than));
+  }
+
+  // Grows a block along any axis, as long as there is room and the pieces do not become more.
+  dims grown(dims block) const {
+    for (;;) {
+      dims next = block;
+      for_each_step(block, [&](const dims& larger) {
+        if (pieces(larger) <= pieces(next)) next = larger;
+      });
+      if (next == block) return block;
+      block = next;
+    }
+  }
+
+  // Calls `visit` for larger blocks for which there is room. One axis has become longer: to twice
+  // its extent; to the next border that units and tiles have in common; to the last border of
+  // units, or common border, for which there is room; or to the whole axis. Short steps come first.
+  template <class Visit>
+  void for_each_step(const dims& block, Visit visit) const {
+    for (index_t axis = 0; axis < shape_.size(); ++axis) {
+      const index_t extent = block[axis];
+      const index_t length = shape_[axis];
+      const index_t unit = unit_[axis];
+      const index_t common =
+          checked_mul(unit, tile_[axis] / std::gcd(unit, tile_[axis])).value_or(length);
+      dims longer = block;
+      longer[axis] = 1;
+      const auto room = static_cast<index_t>(std::min<std::uint64_t>(
+          elements_max_ / elements_of(longer), static_cast<std::uint64_t>(length)));
+      std::array<index_t, 5> steps{multiple_after(extent, extent, length),
+                                   multiple_after(extent, common, length), room / unit * unit,
+                                   room / common * common, length};
+      std::sort(steps.begin(), steps.end());
+      const auto end = std::unique(steps.begin(), steps.end());
+      for (auto step = steps.begin(); step != end; ++step) {
+        if (*step <= extent || *step > room) continue;
+        longer[axis] = *step;
+        visit(longer);
       }
     }
-    if (!best) return block;
-    block = *best;
   }
-}
+
+  // The first multiple of `step` after `extent`, or `length` if that comes first. The comparison
+  // cannot wrap.
+  static index_t multiple_after(index_t extent, index_t step, index_t length) {
+    const index_t more = step - extent % step;
+    return more >= length - extent ? length : extent + more;
+  }
+
+  const dims& shape_;
+  const dims& unit_;
+  const dims& tile_;
+  const std::uint64_t elements_max_;
+};
 
 rechunk_plan plan_for(const array& from, const dims& chunk_shape, const executor& on) {
   const dims& shape = from.shape();
@@ -102,12 +154,12 @@ rechunk_plan plan_for(const array& from, const dims& chunk_shape, const executor
       on.memory_bytes() / blocks_in_budget / item_bytes(from.dtype());
   const dims& old_chunk = from.chunk_shape();
   const std::uint64_t old_chunks = tiles_of(shape, old_chunk);
-  plan.block_shape = grown_block(shape, chunk_shape, old_chunk, elements_max);
+  plan.block_shape = block_search(shape, chunk_shape, old_chunk, elements_max).best();
   plan.chunks_decoded = pieces_of(shape, plan.block_shape, old_chunk);
   plan.chunks_encoded = tiles_of(shape, chunk_shape);
   if (plan.chunks_decoded <= detail::saturating_mul(decodings_max, old_chunks)) return plan;
   plan.passes = 2;
-  plan.read_shape = grown_block(shape, old_chunk, plan.block_shape, elements_max);
+  plan.read_shape = block_search(shape, old_chunk, plan.block_shape, elements_max).best();
   plan.chunks_decoded = old_chunks;
   plan.scratch_bytes = from.size_bytes();
   return plan;
