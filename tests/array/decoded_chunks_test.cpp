@@ -6,6 +6,7 @@
 #include <atomic>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -130,6 +131,50 @@ TEST_F(DecodedChunks, GenerationsShareTheChunksThatTheyHaveInCommon) {
   EXPECT_EQ(read_each_chunk(after), 1);
   EXPECT_EQ(read_each_chunk(before), 0);
   EXPECT_EQ(decoded(on), 13U);
+}
+
+// Raw chunks of one shape have one length. Nobody pins the old generations, so new chunks are stored
+// where old ones were.
+TEST_F(DecodedChunks, PlacesThatAreUsedAgainAreDecodedAgain) {
+  executor on({.threads = 2, .memory_bytes = std::size_t{1} << 20});
+  const executor::scope within(on);
+  array_spec raw = spec();
+  raw.shape = {extent, extent};
+  raw.codec.compression = std::nullopt;
+  const auto all = [](int value) { return tensor::full({extent, extent}, value, dtype::int32); };
+  write_new("raw", raw, all(-1));
+  constexpr int turns = 12;
+  std::set<std::uint64_t> places;
+  for (int turn = 1; turn <= turns; ++turn) {
+    transaction change = file_.begin();
+    change.update("raw").write(expr(all(turn)));
+    change.commit();
+    const array stored = at("raw");
+    EXPECT_EQ(read_element(stored, 5, 5), turn);
+    EXPECT_EQ(stored.read_at({7, 3}).elements<const int>()[0], turn);
+    places.insert(stored.stored_chunks().at(0).offset);
+  }
+  EXPECT_LT(places.size(), std::size_t{turns}) << "no place was used again";
+  EXPECT_EQ(decoded(on), std::uint64_t{turns});
+}
+
+TEST_F(DecodedChunks, TransactionsReadTheirOwnChanges) {
+  executor on({.threads = 2, .memory_bytes = std::size_t{1} << 20});
+  const executor::scope within(on);
+  transaction change = file_.begin();
+  EXPECT_EQ(read_element(*change.find("x"), 20, 20), expected(20, 20));
+  EXPECT_EQ(on.kept_chunk_bytes(), chunk_bytes) << "nothing is changed yet";
+  const writable_array x = change.update("x");
+  for (const int value : {-1, -2, -3}) {
+    x.write({{20, 20}, {1, 1}}, tensor::full({1, 1}, value, dtype::int32));
+    const array changed = *change.find("x");
+    EXPECT_EQ(read_element(changed, 20, 20), value);
+    EXPECT_EQ(changed.read_at({20, 20}).elements<const int>()[0], value);
+    EXPECT_EQ(read_element(at("x"), 20, 20), expected(20, 20));
+  }
+  EXPECT_EQ(on.kept_chunk_bytes(), chunk_bytes) << "changed chunks are not kept";
+  change.commit();
+  EXPECT_EQ(read_element(at("x"), 20, 20), -3);
 }
 
 TEST_F(DecodedChunks, WholeChunksAreNotKept) {
