@@ -234,6 +234,45 @@ TEST_F(Rechunk, ConvertsElementsAndKeepsAbsentChunksAbsent) {
   EXPECT_EQ(at("b").stored_chunks().size(), 4U);
 }
 
+TEST_F(Rechunk, FailuresLeaveTheTransactionAsItIs) {
+  write_source({96, 96}, {1, 96});
+  executor on({.threads = 2, .memory_bytes = std::size_t{64} << 10});
+  const executor::scope within(on);
+  const array from = at("a");
+  transaction change = file_.begin();
+  const writable_array to = change.create("b", spec({96, 96}, {96, 1}));
+  on.cancel();
+  EXPECT_EQ(code_of([&] { rechunk(from, to); }), errc::cancelled);
+  on.resume();
+  EXPECT_EQ(rechunk(from, to).passes, 2);
+  EXPECT_TRUE(equal_bits(change.find("b")->read(), counting({96, 96}, dtype::int32)));
+  test::flip_byte(path_, from.stored_chunks().at(50).offset);
+  const std::string text = test::text_of([&] { rechunk(from, to); });
+  EXPECT_NE(text.find("chunk (50, 0) of 'a'"), std::string::npos) << text;
+  EXPECT_NE(text.find("[corrupt]"), std::string::npos) << text;
+  change.abort();
+  EXPECT_EQ(code_of([&] { rechunk(from, to); }), errc::invalid_argument) << "it has ended";
+  EXPECT_FALSE(file_.latest().find("b"));
+}
+
+// The containers differ, and so do the fill values: what is absent here is stored there.
+TEST_F(Rechunk, CopiesFromAnotherContainer) {
+  transaction change = file_.begin();
+  change.create("a", spec({40, 40}, {8, 8})).write({{0, 0}, {8, 40}}, expr(9));
+  change.commit();
+  container other = container::create(directory_ / "other.shale");
+  transaction there = other.begin();
+  array_spec target = spec({40, 40}, {40, 5});
+  target.fill_value = 9;
+  rechunk(at("a"), there.create("b", target));
+  there.commit();
+  const array copy = other.latest().at("b");
+  EXPECT_TRUE(equal_bits(copy.read(), at("a").read()));
+  EXPECT_EQ(copy.stored_chunks().size(), 8U);
+  EXPECT_EQ(copy.fill_value(), scalar(9));
+  EXPECT_EQ(findings_of(other), "");
+}
+
 TEST_F(Rechunk, RefusesWhatHasNoChunksOrNoSuchShape) {
   write_source({8, 8}, {4, 4});
   transaction change = file_.begin();

@@ -15,6 +15,7 @@
 
 #include "shale/error.hpp"
 #include "support/bounded.hpp"
+#include "support/child_threads.hpp"
 #include "support/failures.hpp"
 
 namespace shale::parallel {
@@ -231,6 +232,7 @@ TEST_F(DecodedTiles, AreLoadedAnewInAChildThatIsForkedMeanwhile) {
   while (!loading) std::this_thread::yield();
   const pid_t child = ::fork();
   if (child == 0) {
+    test::start_no_housekeeper();
     const test::hang_alarm limit;  // the child has no thread that would end the load
     const bool loaded = !finds(5) && finds(5);
     ::_exit(loaded ? 0 : 1);
