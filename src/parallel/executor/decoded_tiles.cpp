@@ -162,8 +162,7 @@ void decoded_tiles::drop(entries::iterator at, dropped_entries& dropped) noexcep
 
 void decoded_tiles::drop_owner(std::uint64_t owner, dropped_entries& dropped) noexcept {
   const std::lock_guard lock(mutex_);
-  auto at = entries_.begin();
-  while (at != entries_.end() && at->first.owner < owner) ++at;
+  auto at = entries_.lower_bound(stored_tile{.owner = owner});  // the first of this owner
   while (at != entries_.end() && at->first.owner == owner) drop(at++, dropped);
 }
 
