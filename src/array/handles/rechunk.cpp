@@ -11,6 +11,7 @@
 #include "core/saturating.hpp"
 #include "parallel/blocks/block_copy.hpp"
 #include "parallel/executor/executor_state.hpp"
+#include "parallel/executor/tile_loop.hpp"
 #include "shale/error.hpp"
 #include "shale/index.hpp"
 #include "shale/layout.hpp"
@@ -184,7 +185,9 @@ class copying {
     detail::scratch_file scratch(plan_.scratch_bytes);
     for_each_box(plan_.read_shape, [&](const region& box, index_t) {
       const tensor values = from_.read(box);
-      for_each_piece(box, plan_.block_shape, [&](const region& common, index_t block) {
+      // A box has one piece of each block that it meets, so no two threads change one end.
+      for_each_piece(box, plan_.block_shape, [&](const region& common, const dims& index, index_t) {
+        const index_t block = detail::ravel(index, detail::grid_of(shape_, plan_.block_shape));
         const tensor piece = tensor::empty(common.shape, from_.dtype(), &on_.pool());
         parallel::copy_elements_here(piece, detail::narrowed(values, common, box.start));
         std::uint64_t& end = ends[static_cast<std::size_t>(block)];
@@ -208,16 +211,34 @@ class copying {
       visit(tile_region(shape_, box_shape, detail::unravel(number, grid)), number);
   }
 
-  // Calls `visit(common part, number)` for the boxes that share elements with `whole`.
+  // The part that `whole` has in common with a box.
+  region piece_of(const region& whole, const dims& box_shape, const dims& index) const {
+    return detail::intersection(tile_region(shape_, box_shape, index), whole);
+  }
+
+  // Calls `visit(common part, index of the box, number)` for the boxes that share elements with
+  // `whole`, numbered in row-major order, on all threads.
   template <class Visit>
   void for_each_piece(const region& whole, const dims& box_shape, Visit visit) const {
-    const dims grid = detail::grid_of(shape_, box_shape);
     const detail::tile_range touched = detail::tiles_under(whole, box_shape);
-    for (index_t n = 0; n < touched.size(); ++n) {
-      const dims index = touched.at(n);
-      visit(detail::intersection(tile_region(shape_, box_shape, index), whole),
-            detail::ravel(index, grid));
+    parallel::parallel_for_tiles(on_, touched.size(),
+                                 [&](index_t number, int) {
+                                   const dims index = touched.at(number);
+                                   visit(piece_of(whole, box_shape, index), index, number);
+                                 },
+                                 {.counted = false});
+  }
+
+  // The elements of a block before each of its pieces.
+  std::vector<index_t> elements_before_pieces(const region& block) const {
+    const detail::tile_range touched = detail::tiles_under(block, plan_.read_shape);
+    std::vector<index_t> before;
+    index_t next = 0;
+    for (index_t number = 0; number < touched.size(); ++number) {
+      before.push_back(next);
+      next += element_count(piece_of(block, plan_.read_shape, touched.at(number)).shape);
     }
+    return before;
   }
 
   std::vector<std::uint64_t> places_of_blocks() const {
@@ -235,12 +256,13 @@ class copying {
     const tensor values = tensor::empty(block.shape, from_.dtype(), &on_.pool());
     const storage bytes = storage::allocate(values.size_bytes(), &on_.pool());
     scratch.read({bytes.data(), bytes.size_bytes()}, place);
-    index_t first = 0;  // element of the next piece
-    for_each_piece(block, plan_.read_shape, [&](const region& common, index_t) {
+    const std::vector<index_t> before = elements_before_pieces(block);
+    for_each_piece(block, plan_.read_shape, [&](const region& common, const dims&, index_t number) {
       const layout rows(common.shape);
-      const tensor piece(bytes, from_.dtype(), layout(common.shape, rows.strides(), first));
+      const tensor piece(
+          bytes, from_.dtype(),
+          layout(common.shape, rows.strides(), before[static_cast<std::size_t>(number)]));
       parallel::copy_elements_here(detail::narrowed(values, common, block.start), piece);
-      first += piece.size();
     });
     return values;
   }
