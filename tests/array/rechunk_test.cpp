@@ -176,11 +176,11 @@ TEST_F(Rechunk, PlansForAxesAndChunksOfAnyLength) {
   const executor::scope within(on);
   const rechunk_plan plan = plan_rechunk(from, {index_t{1} << 23});
   EXPECT_EQ(plan.passes, 1);
-  EXPECT_EQ(plan.block_shape, dims({index_t{1} << 23}));
+  EXPECT_EQ(plan.block_shape, dims{index_t{1} << 23});
   EXPECT_EQ(plan.chunks_decoded, std::uint64_t{1} << 39);
   EXPECT_EQ(plan.chunks_encoded, std::uint64_t{1} << 36);
   const rechunk_plan whole = plan_rechunk(from, {INT64_MAX});
-  EXPECT_EQ(whole.block_shape, dims({length}));
+  EXPECT_EQ(whole.block_shape, dims{length});
   EXPECT_EQ(whole.chunks_encoded, 1U);
 }
 
