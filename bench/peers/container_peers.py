@@ -3,9 +3,9 @@
 Usage: container_peers.py SETTINGS
 
 SETTINGS is a text of JSON: {"threads": …, "folder": …, "memory_folder": …, "kept_bytes": …, "chunks": {NAME: SHAPE}}.
-The data set NAME lies in FOLDER/NAME.npy. Stores are made in FOLDER, or in MEMORY_FOLDER where only the program is to be measured.
-Requests and answers are those of serve.py, and names of works those of bench/container. A work "NAME: …" is about a
-data set, whose stores are removed at the first work that is about another one. All peers read new arrays.
+The data set NAME lies in FOLDER/NAME.npy. Stores are made in FOLDER, or in MEMORY_FOLDER where only the program is to
+be measured. Requests and answers are those of serve.py, and names of works those of bench/container. A work "NAME: …"
+is about a data set, whose stores are removed at the first work that is about another one. All peers read new arrays.
 """
 
 import json
