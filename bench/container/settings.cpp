@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "container/data_sets.hpp"
+#include "shale/executor.hpp"
 
 namespace shale::bench {
 
@@ -26,6 +27,9 @@ amounts few() {
 
 namespace {
 
+// Executors keep decoded chunks in so many parts of their memory.
+constexpr std::size_t share_of_kept_chunks = 8;
+
 std::vector<index_t> list_of(const dims& shape) { return {shape.begin(), shape.end()}; }
 
 }  // namespace
@@ -40,6 +44,7 @@ std::string settings_of_peers(const container_settings& chosen) {
   return nlohmann::json{{"threads", chosen.threads},
                         {"folder", chosen.folder},
                         {"memory_folder", chosen.memory_folder},
+                        {"kept_bytes", executor().memory_bytes() / share_of_kept_chunks},
                         {"chunks", chunks},
                         {"rechunk", rechunk}}
       .dump();

@@ -1,5 +1,6 @@
 #include "container/works.hpp"
 
+#include "support/peer_process.hpp"
 #include "support/peers.hpp"
 #include "support/row.hpp"
 
@@ -15,6 +16,18 @@ std::string label_of(const container_work& work, const container_settings& chose
 
 void append(std::string& note, const std::string& text) {
   if (!text.empty()) note += (note.empty() ? "" : "; ") + text;
+}
+
+// A peer whose work fails in a later round is left out, with a note, and the others begin anew.
+outcome measured(std::vector<contender>& contenders, int rounds, std::string& note) {
+  for (;;) {
+    try {
+      return compete(contenders, rounds);
+    } catch (const peer_failure& failure) {
+      append(note, failure.what());
+      std::erase_if(contenders, [&](const contender& each) { return each.name == failure.peer; });
+    }
+  }
 }
 
 // The goals that can be judged: without peers, there is no fastest one.
@@ -54,8 +67,8 @@ void measure(const container_work& work, const container_settings& chosen) {
   if (!is_wanted(chosen, work.name)) return;
   std::vector<contender> contenders = {{"shale", work.shale}};
   contenders.insert(contenders.end(), work.limits.begin(), work.limits.end());
-  const std::string failures = add_peers(contenders, work.name, chosen.peers);
-  const outcome seen = compete(contenders, chosen.rounds);
+  std::string failures = add_peers(contenders, work.name, chosen.peers);
+  const outcome seen = measured(contenders, chosen.rounds, failures);
   const std::vector<std::string> peers = peers_among(contenders, chosen.peers);
   const std::vector<target> targets = judged(work, seen, peers);
 

@@ -2,10 +2,10 @@
 
 Usage: container_peers.py SETTINGS
 
-SETTINGS is a text of JSON: {"threads": …, "folder": …, "memory_folder": …, "chunks": {NAME: SHAPE}}. The data set NAME
-lies in FOLDER/NAME.npy. Stores are made in FOLDER, or in MEMORY_FOLDER where only the program is to be measured.
-Requests and answers are those of serve.py, and names of works those of bench/container. A work "NAME: …" is about a
-data set, whose stores are removed at the first work that is about another one. All peers read new arrays.
+SETTINGS is a text of JSON: {"threads": …, "folder": …, "memory_folder": …, "kept_bytes": …, "chunks": {NAME: SHAPE}}.
+The data set NAME lies in FOLDER/NAME.npy. Stores are made in FOLDER, or in MEMORY_FOLDER where only the program is to
+be measured. Requests and answers are those of serve.py, and names of works those of bench/container. A work "NAME: …"
+is about a data set, whose stores are removed at the first work that is about another one. All peers read new arrays.
 """
 
 import json
@@ -195,7 +195,8 @@ def singles(peer, store, name, count):
     if store.save is None or store.read is None:
         return None
     data = data_set(name)
-    handle = data.handle(peer, store)
+    data.handle(peer, store)
+    handle = store.open_keeping(data.path(peer), SETTINGS["kept_bytes"])
     places = [tuple(int(k) for k in place) for place in random_places(data.values, count).T]
 
     def read():

@@ -4,6 +4,7 @@ shuffle and zstd at level 1, as many threads as it is given, chunks of the shape
 A method that a library does not have is None.
 """
 
+import ctypes
 import os
 import re
 import shutil
@@ -36,10 +37,17 @@ def sync(*paths):
 
 
 def sync_all(path):
-    """Makes a store durable, with every file and folder that it consists of."""
-    if os.path.isdir(path):
-        sync(*(folder for folder, _, _ in os.walk(path)))
-    sync(*files_below(path), os.path.dirname(path))
+    """Makes a store durable, with every file and folder that it consists of. Where these are many, one call for the
+    whole file system takes less time than one for each."""
+    if not os.path.isdir(path):
+        sync(path, os.path.dirname(path))
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        if ctypes.CDLL(None, use_errno=True).syncfs(descriptor) != 0:
+            raise OSError(ctypes.get_errno(), "syncfs", path)
+    finally:
+        os.close(descriptor)
 
 
 class Store:
@@ -49,6 +57,11 @@ class Store:
     # save(path, values, chunks): a new store of these values. Nothing of it has to be durable.
     # open(path): a handle, which `read` and others take.
     # read(handle, region): a part as a NumPy array; `region` is a tuple of slices and integers.
+
+    def open_keeping(self, path, kept_bytes):
+        """A handle that keeps decoded chunks, up to so many bytes, if the library can; none are kept yet."""
+        return self.open(path)
+
     gather = None  # (handle, coordinates): elements at the columns of an integer array
     total = None  # (handle): the sum of all elements
     normalised = None  # (handle, path, chunks): stores (a - mean(a)) / std(a)
@@ -98,6 +111,10 @@ class H5py(Store):
 
     def open(self, path):
         return self.library.File(path, "r", rdcc_nbytes=4 << 20)["values"]
+
+    def open_keeping(self, path, kept_bytes):
+        slots = 100_003  # a prime number, far above that of the chunks
+        return self.library.File(path, "r", rdcc_nbytes=kept_bytes, rdcc_nslots=slots)["values"]
 
     def read(self, handle, region):
         return handle[region]
@@ -220,7 +237,7 @@ class Zarrs(Zarr):
 
 
 class TensorStore(Store):
-    """TensorStore with its driver for Zarr 3. It keeps no decoded chunk, as all others."""
+    """TensorStore with its driver for Zarr 3. It keeps decoded chunks only where that is asked for."""
 
     module_name = "tensorstore"
 
@@ -231,12 +248,15 @@ class TensorStore(Store):
     def version(self):
         return module("importlib.metadata").version("tensorstore")
 
+    def new_context(self, durable, kept_bytes):
+        return self.library.Context({
+            "data_copy_concurrency": {"limit": self.threads},
+            "file_io_concurrency": {"limit": max(4, 2 * self.threads)}, "file_io_sync": durable,
+            "cache_pool": {"total_bytes_limit": kept_bytes}})
+
     def context(self, durable):
         if durable not in self.contexts:
-            self.contexts[durable] = self.library.Context({
-                "data_copy_concurrency": {"limit": self.threads},
-                "file_io_concurrency": {"limit": max(4, 2 * self.threads)}, "file_io_sync": durable,
-                "cache_pool": {"total_bytes_limit": 0}})
+            self.contexts[durable] = self.new_context(durable, 0)
         return self.contexts[durable]
 
     def create(self, path, shape, dtype, chunks, durable=False):
@@ -255,8 +275,15 @@ class TensorStore(Store):
         self.create(path, values.shape, values.dtype, chunks).write(values).result()
 
     def open(self, path):
-        return self.library.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": path}}, open=True,
-                                 read=True, context=self.context(False)).result()
+        return self.open_in(self.context(False), path)
+
+    def open_keeping(self, path, kept_bytes):
+        return self.open_in(self.new_context(False, kept_bytes), path)
+
+    def open_in(self, context, path):
+        # What is kept stays valid, as in a snapshot of Shale: the file is not looked at again.
+        return self.library.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": path},
+                                  "recheck_cached_data": "open"}, open=True, read=True, context=context).result()
 
     def read(self, handle, region):
         return handle[region].read().result()

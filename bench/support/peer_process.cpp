@@ -65,7 +65,7 @@ std::optional<double> peer_process::seconds(const std::string& peer, const std::
   if (answer == "-") return std::nullopt;
   char* end = nullptr;
   const double seconds = std::strtod(answer.c_str(), &end);
-  if (end == answer.c_str()) throw peer_failure(peer + ", " + work + ": " + answer);
+  if (end == answer.c_str()) throw peer_failure(peer, work + ": " + answer);
   return seconds;
 }
 

@@ -12,7 +12,9 @@ namespace shale::bench {
 
 /// The work of a peer failed. The others can go on.
 struct peer_failure : std::runtime_error {
-  using std::runtime_error::runtime_error;
+  peer_failure(const std::string& name, const std::string& text)
+      : std::runtime_error(name + ", " + text), peer(name) {}
+  std::string peer;
 };
 
 /// A running program of bench/peers. It reads one request per line from its standard input, and

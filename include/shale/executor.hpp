@@ -149,7 +149,8 @@ class executor {
   /// Threads  any, at any time
   void forget_chunks() noexcept;
 
-  /// The bytes of chunks that are kept decoded at the moment.
+  /// The bytes that chunks which are kept decoded take at the moment: those of their elements, and
+  /// 1 KiB for each chunk.
   std::size_t kept_chunk_bytes() const noexcept;
 
   /// The counters. Running calls go on meanwhile, so the numbers may be of slightly different

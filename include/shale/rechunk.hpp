@@ -33,7 +33,7 @@ struct rechunk_plan {
 
 /// The plan for the executor's memory budget: one pass, if old chunks are decoded at most twice on
 /// average, and else two. Blocks take about an eighth of the budget, or one chunk.
-/// Cost     O(rank^2 * log(elements of a block)); reads no element
+/// Cost     O(rank^4 * log(elements of a block)); reads no element
 /// Throws   invalid_argument (a dense array; a chunk shape of another rank, or with an extent below
 ///          1), out_of_memory
 rechunk_plan plan_rechunk(const array& from, const dims& chunk_shape);
@@ -51,7 +51,7 @@ rechunk_plan plan_rechunk(const array& from, const dims& chunk_shape);
 ///    change.commit();
 ///
 /// Cost     as the plan says. The file without a name lies in the folder that TMPDIR names, or in
-///          /var/tmp
+///          /var/tmp. Each block is reported as passes of its own (progress_sink)
 /// Throws   as plan_rechunk, array::read and writable_array::write; invalid_argument also for other
 ///          shapes, and if `from` is the array that is written; out_of_space and io also for the
 ///          file without a name. A part of the elements may be stored then

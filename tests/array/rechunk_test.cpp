@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <random>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "array/test_support.hpp"
 #include "shale/container.hpp"
@@ -67,7 +69,7 @@ TEST_F(Rechunk, TakesTheFewestPassesThatTheBudgetAllows) {
   for (const auto& [budget, passes, block, decoded] :
        {expectation{std::size_t{512} << 10, 1, {96, 96}, 96},      // everything at once
         expectation{std::size_t{192} << 10, 1, {96, 64}, 2 * 96},  // two blocks of columns
-        expectation{std::size_t{64} << 10, 2, {96, 16}, 96}}) {    // six would decode six times
+        expectation{std::size_t{64} << 10, 2, {96, 21}, 96}}) {    // five would decode five times
     SCOPED_TRACE(budget);
     executor on({.threads = 2, .memory_bytes = budget});
     const executor::scope within(on);
@@ -99,6 +101,87 @@ TEST_F(Rechunk, BlocksGrowAlongTheChunksThatTheyWouldCut) {
   EXPECT_EQ(plan.passes, 1);
   EXPECT_EQ(plan.block_shape, dims({64, 4}));
   EXPECT_EQ(plan.chunks_decoded, 64U);
+}
+
+// The pieces that the borders of blocks and of chunks cut an axis into.
+std::uint64_t pieces_along(index_t length, index_t block, index_t chunk) {
+  std::uint64_t pieces = 1;
+  for (index_t at = 1; at < length; ++at) pieces += at % block == 0 || at % chunk == 0 ? 1U : 0U;
+  return pieces;
+}
+
+// The fewest pieces that any blocks of whole new chunks cut the old chunks into, if a block has at
+// most so many elements, or is one new chunk.
+std::uint64_t fewest_pieces(const dims& shape, const dims& new_chunk, const dims& old_chunk,
+                            index_t elements_max) {
+  std::uint64_t fewest = UINT64_MAX;
+  const auto extents = [&](index_t axis) {
+    std::vector<index_t> all;
+    for (index_t extent = new_chunk[axis]; extent < shape[axis]; extent += new_chunk[axis])
+      all.push_back(extent);
+    all.push_back(shape[axis]);
+    return all;
+  };
+  for (const index_t rows : extents(0))
+    for (const index_t columns : extents(1)) {
+      const bool is_unit = rows <= new_chunk[0] && columns <= new_chunk[1];
+      if (rows * columns > elements_max && !is_unit) continue;
+      fewest = std::min(fewest, pieces_along(shape[0], rows, old_chunk[0]) *
+                                    pieces_along(shape[1], columns, old_chunk[1]));
+    }
+  return fewest;
+}
+
+TEST_F(Rechunk, TakesTwoPassesOnlyWhereNoBlocksAllowOne) {
+  std::mt19937 random(9);
+  const auto up_to = [&](index_t n) { return static_cast<index_t>(random()) % n + 1; };
+  constexpr int turns = 400;
+  int one = 0;
+  int two = 0;
+  int fewest = 0;
+  for (int turn = 0; turn < turns; ++turn) {
+    const dims shape{up_to(50), up_to(50)};
+    const dims old_chunk{up_to(shape[0]), up_to(shape[1])};
+    const dims new_chunk{up_to(16), up_to(16)};
+    const index_t elements_max = index_t{16} << up_to(5);
+    transaction change = file_.begin();
+    change.create("a", spec(shape, old_chunk));
+    executor on({.threads = 1, .memory_bytes = static_cast<std::size_t>(elements_max) * 4 * 8});
+    const executor::scope within(on);
+    const rechunk_plan plan = plan_rechunk(*change.find("a"), new_chunk);
+    change.abort();
+    const std::uint64_t least = fewest_pieces(shape, new_chunk, old_chunk, elements_max);
+    const std::uint64_t once = chunks_of_all_blocks(shape, shape, old_chunk);
+    EXPECT_EQ(plan.passes, least > 2 * once ? 2 : 1)
+        << to_string(shape) << " from " << to_string(old_chunk) << " to " << to_string(new_chunk);
+    const bool is_fewest = chunks_of_all_blocks(shape, plan.block_shape, old_chunk) == least;
+    fewest += is_fewest ? 1 : 0;
+    (plan.passes == 1 ? one : two) += 1;
+    if (HasFailure()) break;
+  }
+  EXPECT_GT(one, turns / 8);
+  EXPECT_GT(two, turns / 8);
+  EXPECT_GT(fewest, turns - turns / 20);
+}
+
+// The longest arrays that can be created, and chunks that are longer than any array.
+TEST_F(Rechunk, PlansForAxesAndChunksOfAnyLength) {
+  const index_t length = (index_t{1} << 59) - 1;
+  array_spec bytes = spec({length}, {index_t{1} << 20});
+  bytes.dtype = dtype::int8;
+  transaction change = file_.begin();
+  change.create("a", bytes);
+  const array from = *change.find("a");
+  executor on({.threads = 1, .memory_bytes = std::size_t{64} << 20});
+  const executor::scope within(on);
+  const rechunk_plan plan = plan_rechunk(from, {index_t{1} << 23});
+  EXPECT_EQ(plan.passes, 1);
+  EXPECT_EQ(plan.block_shape, dims{index_t{1} << 23});
+  EXPECT_EQ(plan.chunks_decoded, std::uint64_t{1} << 39);
+  EXPECT_EQ(plan.chunks_encoded, std::uint64_t{1} << 36);
+  const rechunk_plan whole = plan_rechunk(from, {INT64_MAX});
+  EXPECT_EQ(whole.block_shape, dims{length});
+  EXPECT_EQ(whole.chunks_encoded, 1U);
 }
 
 TEST_F(Rechunk, PlansCountTheChunksThatBlocksMeet) {
@@ -149,6 +232,45 @@ TEST_F(Rechunk, ConvertsElementsAndKeepsAbsentChunksAbsent) {
   for (index_t row = 0; row < 40; ++row)
     ASSERT_EQ(read.at({row, 17}), scalar(row < 3 ? 9.0 : 0.0)) << row;
   EXPECT_EQ(at("b").stored_chunks().size(), 4U);
+}
+
+TEST_F(Rechunk, FailuresLeaveTheTransactionAsItIs) {
+  write_source({96, 96}, {1, 96});
+  executor on({.threads = 2, .memory_bytes = std::size_t{64} << 10});
+  const executor::scope within(on);
+  const array from = at("a");
+  transaction change = file_.begin();
+  const writable_array to = change.create("b", spec({96, 96}, {96, 1}));
+  on.cancel();
+  EXPECT_EQ(code_of([&] { rechunk(from, to); }), errc::cancelled);
+  on.resume();
+  EXPECT_EQ(rechunk(from, to).passes, 2);
+  EXPECT_TRUE(equal_bits(change.find("b")->read(), counting({96, 96}, dtype::int32)));
+  test::flip_byte(path_, from.stored_chunks().at(50).offset);
+  const std::string text = test::text_of([&] { rechunk(from, to); });
+  EXPECT_NE(text.find("chunk (50, 0) of 'a'"), std::string::npos) << text;
+  EXPECT_NE(text.find("[corrupt]"), std::string::npos) << text;
+  change.abort();
+  EXPECT_EQ(code_of([&] { rechunk(from, to); }), errc::invalid_argument) << "it has ended";
+  EXPECT_FALSE(file_.latest().find("b"));
+}
+
+// The containers differ, and so do the fill values: what is absent here is stored there.
+TEST_F(Rechunk, CopiesFromAnotherContainer) {
+  transaction change = file_.begin();
+  change.create("a", spec({40, 40}, {8, 8})).write({{0, 0}, {8, 40}}, expr(9));
+  change.commit();
+  container other = container::create(directory_ / "other.shale");
+  transaction there = other.begin();
+  array_spec target = spec({40, 40}, {40, 5});
+  target.fill_value = 9;
+  rechunk(at("a"), there.create("b", target));
+  there.commit();
+  const array copy = other.latest().at("b");
+  EXPECT_TRUE(equal_bits(copy.read(), at("a").read()));
+  EXPECT_EQ(copy.stored_chunks().size(), 8U);
+  EXPECT_EQ(copy.fill_value(), scalar(9));
+  EXPECT_EQ(findings_of(other), "");
 }
 
 TEST_F(Rechunk, RefusesWhatHasNoChunksOrNoSuchShape) {

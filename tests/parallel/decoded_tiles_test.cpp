@@ -15,6 +15,7 @@
 
 #include "shale/error.hpp"
 #include "support/bounded.hpp"
+#include "support/child_threads.hpp"
 #include "support/failures.hpp"
 
 namespace shale::parallel {
@@ -38,8 +39,9 @@ class DecodedTiles : public testing::Test {
             .checksum = 1};
   }
 
-  // Asks for a tile of that size whose bytes are its number.
-  decoded_tiles::result get(int number, std::size_t bytes = 2 * kibibyte) {
+  // Asks for a tile of that size whose bytes are its number. By default, it counts 2 KiB.
+  decoded_tiles::result get(int number,
+                            std::size_t bytes = 2 * kibibyte - decoded_tiles::bytes_beside) {
     return tiles_.get(named(owner_, number), [&] {
       ++loads_;
       return bytes_of(number, bytes);
@@ -132,6 +134,15 @@ TEST_F(DecodedTiles, TakeAtMostTheirShareAndTheOldestGoFirst) {
   EXPECT_EQ(tokens_.held_bytes(), capacity_);
 }
 
+// decoded.3
+TEST_F(DecodedTiles, OfFewBytesCountWhatTheirNamesTake) {
+  for (int number = 0; number < 100; ++number) get(number, 1);
+  EXPECT_EQ(tiles_.held_bytes(), 7 * (1 + decoded_tiles::bytes_beside));
+  EXPECT_EQ(tokens_.held_bytes(), tiles_.held_bytes());
+  tiles_.clear();
+  EXPECT_EQ(tokens_.held_bytes(), 0U);
+}
+
 TEST_F(DecodedTiles, ThatAreTooLargeReplaceNoOthers) {
   EXPECT_FALSE(finds(0));
   EXPECT_FALSE(get(9, capacity_ + 1).found);
@@ -166,7 +177,7 @@ TEST_F(DecodedTiles, GoWithTheirOwner) {
   tiles_.get(tile, load);
   others.get(tile, load);
   EXPECT_FALSE(finds(1)) << "another owner";
-  EXPECT_EQ(tokens_.held_bytes(), 4 * kibibyte);
+  EXPECT_EQ(tokens_.held_bytes(), 3 * (kibibyte + decoded_tiles::bytes_beside));
   owner.reset();
   EXPECT_EQ(tokens_.held_bytes(), 2 * kibibyte);
   EXPECT_EQ(others.held_bytes(), 0U);
@@ -191,7 +202,7 @@ TEST_F(DecodedTiles, AreForgottenOnRequestAndWithTheExecutor) {
   {
     decoded_tiles others{tokens_};
     others.get(named(owner_, 0), [] { return bytes_of(0, kibibyte); });
-    EXPECT_EQ(tokens_.held_bytes(), 3 * kibibyte);
+    EXPECT_EQ(tokens_.held_bytes(), 3 * kibibyte + decoded_tiles::bytes_beside);
   }
   EXPECT_EQ(tokens_.held_bytes(), 2 * kibibyte);
   EXPECT_TRUE(finds(0));
@@ -211,7 +222,7 @@ TEST_F(DecodedTiles, DifferByEveryPartOfTheirNames) {
   for (const bool found : {false, true})
     for (std::size_t k = 0; k < names.size(); ++k) {
       const auto value = static_cast<int>(k);
-      const auto made = tiles_.get(names[k], [&] { return bytes_of(value, kibibyte); });
+      const auto made = tiles_.get(names[k], [&] { return bytes_of(value, 1); });
       EXPECT_EQ(made.found, found) << k;
       EXPECT_EQ(first_of(made.values), value);
     }
@@ -231,6 +242,7 @@ TEST_F(DecodedTiles, AreLoadedAnewInAChildThatIsForkedMeanwhile) {
   while (!loading) std::this_thread::yield();
   const pid_t child = ::fork();
   if (child == 0) {
+    test::start_no_housekeeper();
     const test::hang_alarm limit;  // the child has no thread that would end the load
     const bool loaded = !finds(5) && finds(5);
     ::_exit(loaded ? 0 : 1);

@@ -601,6 +601,55 @@ class Containers(ShaleCase):
         self.assert_same(self.load("g.shale:a"), values)
         self.shale("verify", "g.shale")
 
+    def test_rechunk_needs_no_other_name(self):
+        np.save(self.path / "x.npy", np.arange(15, dtype=np.int32).reshape(3, 5))
+        name = "n" * 1020  # the longest name has 1,024 bytes
+        for array in (name, "a", "a.rechunked"):
+            self.shale("convert", "x.npy", f"g.shale:{array}", "--chunk", "2,2")
+        names = self.names("g.shale")
+        for array in (name, "a"):
+            self.shale("rechunk", f"g.shale:{array}", "3,1")
+            self.assertEqual(self.facts(f"g.shale:{array}", "chunk_shape"), [[3, 1]])
+        self.assertEqual(self.facts("g.shale:a.rechunked", "chunk_shape"), [[2, 2]])
+        self.assertEqual(self.names("g.shale"), names)
+
+    def test_rechunk_keeps_codec_fill_value_and_dimensions(self):
+        self.shale("create", "g.shale:holes", "--shape", "40,40", "--chunk", "8,8", "--fill", "7", "--dtype",
+                   "int16", "--codec", "delta,shuffle,zstd:3")
+        self.shale("eval", "arange(40)", "--dtype", "int16", "-o", "g.shale:holes[3]")
+        self.shale("set", "g.shale:holes", '_ARRAY_DIMENSIONS=["y", "x"]')
+        before = self.facts("g.shale:holes", "dtype", "shape", "kind", "codec", "fill_value", "attributes",
+                            "attribute_kinds")
+        values = self.load("g.shale:holes")
+        self.shale("rechunk", "g.shale:holes", "1,40")
+        self.assert_same(self.load("g.shale:holes"), values)
+        self.assertEqual(self.facts("g.shale:holes", "dtype", "shape", "kind", "codec", "fill_value", "attributes",
+                                    "attribute_kinds"), before)
+        # Only the row that was written is stored; the others are the fill value.
+        listed, = self.shale("ls", "g.shale:holes", "--chunks", "--json").json()
+        self.assertEqual([chunk["index"] for chunk in listed["stored_chunks"]], [[3, 0]])
+        self.shale("verify", "g.shale")
+
+    def test_copies_to_other_chunks_decode_each_chunk_once(self):
+        values = np.arange(512 * 512, dtype=np.int32).reshape(512, 512)
+        np.save(self.path / "x.npy", values)
+        self.shale("convert", "x.npy", "rows.shale:a", "--chunk", "1,512")
+        for target, arguments, dtype in (("columns.shale:a", ["--chunk", "512,1"], np.int32),
+                                         ("columns.shale:wide", ["--chunk", "512,1", "--as", "float64"], np.float64),
+                                         ("rows.shale:a", ["--chunk", "512,1", "-f"], np.int32)):
+            with self.subTest(target):
+                done = self.shale("convert", "rows.shale:a", target, *arguments, "--mem", "1MiB", "--json").json()
+                self.assertEqual(done["cost"]["tiles_decoded"], 512)
+                self.assertEqual(self.facts(target, "chunk_shape"), [[512, 1]])
+                self.assert_same(self.load(target), values.astype(dtype))
+        for file in ("rows.shale", "columns.shale"):
+            self.shale("verify", file)
+        # Columns become rows of two, and a part of the array is no copy of it.
+        self.shale("convert", "rows.shale:a[:, ::2]", "part.shale:a", "--chunk", "2,256", "--mem", "1MiB")
+        self.assert_same(self.load("part.shale:a"), values[:, ::2])
+        self.shale("convert", "rows.shale:a", "whole.shale:a", "--chunk", "2,512", "--mem", "1GiB")
+        self.assert_same(self.load("whole.shale:a"), values)
+
     def test_rechunk_refuses_what_does_not_fit(self):
         self.grown()
         self.shale("convert", "x.npy", "g.shale:dense", "--dense")

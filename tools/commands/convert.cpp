@@ -299,6 +299,8 @@ void add_convert(command_line& line) {
       "that the source has too.\n"
       "Chunks are chosen anew if the number of axes changes. The command names every property\n"
       "that it cannot keep.\n"
+      "A chunked array gets other chunks in the way of `shale rechunk`, perhaps through a temporary\n"
+      "file, if the memory budget does not hold the chunks that would be decoded again.\n"
       "\n"
       "Examples:\n"
       "  shale convert dem.npz survey.shale\n"

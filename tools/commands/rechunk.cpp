@@ -62,18 +62,16 @@ int show_plan(const rechunk_options& options, const address& target, const dims&
   return exit_yes;
 }
 
-// Makes the new array beside the old one, with its attributes, and gives it the name.
+// Makes the new array in the place of the old one, which is read from the generation before.
 rechunk_plan replace_array(transaction& change, const std::string& name, const dims& chunk) {
   const std::optional<array> from = change.find(name);
   if (!from) change.update(name);  // throws not_found, with names that are similar
+  plan_rechunk(*from, chunk);      // refuses what does not fit before the array is replaced
   array_spec spec = spec_of(*from);
   spec.chunk_shape = chunk;
-  const std::string beside = name + ".rechunked";
-  const rechunk_plan plan = rechunk(*from, change.create(beside, spec));
+  const rechunk_plan plan = rechunk(*from, change.create_or_replace(name, spec));
   for (const auto& [key, value] : from->attributes())
-    change.set_attribute(beside, key, std::string_view(value));
-  change.remove(name);
-  change.rename(beside, name);
+    change.set_attribute(name, key, std::string_view(value));
   return plan;
 }
 

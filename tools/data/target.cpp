@@ -11,9 +11,11 @@
 #include "data/input_files.hpp"
 #include "data/name_advice.hpp"
 #include "notation/codec_text.hpp"
+#include "shale/executor.hpp"
 #include "shale/mapped_file.hpp"
 #include "shale/npy.hpp"
 #include "shale/npz.hpp"
+#include "shale/rechunk.hpp"
 #include "shale/t7.hpp"
 #include "shale/unfinished_file.hpp"
 #include "terminal/interrupt.hpp"
@@ -185,10 +187,40 @@ written write_array(const address& target, const contents& source, const target_
   return done;
 }
 
+// The bytes of decoded chunks that the engine must keep to decode each one once, if it stores new
+// chunks of `chunk` in row-major order; 0 if every old chunk lies in one new chunk. A new chunk cuts
+// old ones along some axes. Between its neighbours along the first of these, it stores all new
+// chunks that follow along later axes, and each of them needs the old chunks under it.
+std::uint64_t bytes_to_keep(const array& from, const dims& chunk) {
+  const dims& shape = from.shape();
+  const dims& old = from.chunk_shape();
+  index_t cut = 0;
+  while (cut < shape.size() && (chunk[cut] >= shape[cut] || chunk[cut] % old[cut] == 0)) ++cut;
+  if (cut == shape.size()) return 0;
+  std::uint64_t bytes = item_bytes(from.dtype());
+  for (index_t axis = 0; axis < shape.size(); ++axis) {
+    index_t extent = shape[axis];
+    if (axis < cut) extent = std::min(extent, chunk[axis]);
+    if (axis == cut) extent = std::min(extent, (ceil_div(chunk[axis], old[axis]) + 1) * old[axis]);
+    bytes *= static_cast<std::uint64_t>(extent);
+  }
+  return bytes;
+}
+
+// The engine keeps decoded chunks in a quarter of its budget.
+bool is_better_rechunked(const array& from, const writable_array& to) {
+  if (from.kind() == array_kind::dense || to.kind() == array_kind::dense) return false;
+  return bytes_to_keep(from, to.chunk_shape()) > executor::current().memory_bytes() / 4;
+}
+
 // The transaction keeps a mapping of each dense array until it ends. Its pages leave the resident
 // memory here, so that many arrays need no more of it than one.
-void write_whole(const writable_array& made, const expr& values) {
-  made.write(values);
+void write_whole(const writable_array& made, const contents& source) {
+  if (source.from && source.from->whole && is_better_rechunked(*source.from->whole, made)) {
+    rechunk(*source.from->whole, made);
+    return;
+  }
+  made.write(source.values);
   if (made.kind() != array_kind::dense) return;
   const storage written_bytes = made.map().storage();
   written_bytes.evict({0, written_bytes.size_bytes()});
@@ -228,6 +260,7 @@ std::optional<origin> origin_of(const operand& source) {
   if (!source.stored) return std::nullopt;
   origin from{spec_of(*source.stored), source.stored->attributes()};
   if (source.location.index) from.spec = sliced(from.spec, *source.location.index);
+  else from.whole = source.stored;
   return from;
 }
 
@@ -257,7 +290,7 @@ written put_array(transaction& change, const std::string& file, const std::strin
     attributes.insert(attributes.end(), source.from->attributes.begin(),
                       source.from->attributes.end());
   write_whole(before ? change.create_or_replace(name, form.spec) : change.create(name, form.spec),
-              source.values);
+              source);
   for (const auto& [key, value] : attributes) change.set_attribute(name, key, value);
   done.stored_bytes = change.find(name)->stored_bytes();
   throw_if_interrupted();

@@ -36,6 +36,7 @@ struct target_options {
 struct origin {
   array_spec spec;
   attribute_list attributes;
+  std::optional<array> whole = std::nullopt;  ///< the array itself, unless a slice of it is copied
 };
 
 /// The properties of an array in a container, or of a slice of one; nothing for other files.
@@ -73,7 +74,8 @@ written add_computed(const std::string& file, const expr& values,
 /// Creates the array `name` of the container `file` in the transaction `change`. Its dtype, form
 /// and attributes come from the options, or else from the array that it replaces, or else from the
 /// array that `source` is a copy of. Attributes of the copied array have priority over those
-/// of the replaced array.
+/// of the replaced array. A whole chunked array whose chunks are cut by the new ones is copied by
+/// `rechunk`, if the memory budget is too small to keep all chunks decoded that are needed again.
 /// Returns  everything but the generation, which the commit determines
 /// Throws   already_exists, invalid_argument, what evaluation throws
 written put_array(transaction& change, const std::string& file, const std::string& name,

@@ -1,8 +1,8 @@
 #include "shale/rechunk.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
-#include <optional>
 #include <vector>
 
 #include "core/allocating.hpp"
@@ -11,6 +11,7 @@
 #include "core/saturating.hpp"
 #include "parallel/blocks/block_copy.hpp"
 #include "parallel/executor/executor_state.hpp"
+#include "parallel/executor/tile_loop.hpp"
 #include "shale/error.hpp"
 #include "shale/index.hpp"
 #include "shale/layout.hpp"
@@ -55,36 +56,88 @@ std::uint64_t tiles_of(const dims& shape, const dims& tile) {
   return elements_of(detail::grid_of(shape, tile));
 }
 
-// The first multiple of `unit` and `tile` after `extent`, or `length` if that comes first.
-index_t next_common_border(index_t extent, index_t unit, index_t tile, index_t length) {
-  const index_t common = checked_mul(unit, tile / std::gcd(unit, tile)).value_or(length);
-  return common >= length ? length : (extent / common + 1) * common;
-}
+// Looks for blocks of whole units that cut tiles into few pieces.
+class block_search {
+ public:
+  block_search(const dims& shape, const dims& unit, const dims& tile, std::uint64_t elements_max)
+      : shape_(shape), unit_(unit), tile_(tile), elements_max_(elements_max) {}
 
-// Blocks of whole units that cut tiles into few pieces. One unit grows along any axis, as long as
-// there is room and the pieces do not become more: to twice its extent, to the next border that
-// units and tiles have in common, or to the whole axis.
-dims grown_block(const dims& shape, const dims& unit, const dims& tile,
-                 std::uint64_t elements_max) {
-  dims block = unit;
-  for (index_t axis = 0; axis < shape.size(); ++axis)
-    block[axis] = std::min(unit[axis], shape[axis]);
-  for (;;) {
-    std::optional<dims> best;
-    for (index_t axis = 0; axis < shape.size(); ++axis) {
-      const index_t border = next_common_border(block[axis], unit[axis], tile[axis], shape[axis]);
-      for (const index_t extent : {2 * block[axis], border, shape[axis]}) {
-        dims larger = block;
-        larger[axis] = std::min(extent, shape[axis]);
-        if (larger[axis] <= block[axis] || elements_of(larger) > elements_max) continue;
-        const std::uint64_t least = pieces_of(shape, best ? *best : block, tile);
-        if (pieces_of(shape, larger, tile) <= least) best = larger;
+  // One step may lead into a dead end: a block that is long along one axis leaves no room along
+  // another, where the borders would be fewer. So every first step is tried, and from there on the
+  // best step each time. Of the blocks with the fewest pieces, the largest is taken.
+  dims best() const {
+    dims unit = unit_;
+    for (index_t axis = 0; axis < shape_.size(); ++axis)
+      unit[axis] = std::min(unit[axis], shape_[axis]);
+    dims found = grown(unit);
+    for_each_step(unit, [&](const dims& larger) {
+      const dims block = grown(larger);
+      if (is_better(block, found)) found = block;
+    });
+    return found;
+  }
+
+ private:
+  std::uint64_t pieces(const dims& block) const { return pieces_of(shape_, block, tile_); }
+
+  bool is_better(const dims& block, const dims& than) const {
+    const std::uint64_t fewer = pieces(block);
+    const std::uint64_t known = pieces(than);
+    return fewer < known || (fewer == known && elements_of(block) > elements_of(than));
+  }
+
+  // Grows a block along any axis, as long as there is room and the pieces do not become more.
+  dims grown(dims block) const {
+    for (;;) {
+      dims next = block;
+      for_each_step(block, [&](const dims& larger) {
+        if (pieces(larger) <= pieces(next)) next = larger;
+      });
+      if (next == block) return block;
+      block = next;
+    }
+  }
+
+  // Calls `visit` for larger blocks for which there is room. One axis has become longer: to twice
+  // its extent; to the next border that units and tiles have in common; to the last border of
+  // units, or common border, for which there is room; or to the whole axis. Short steps come first.
+  template <class Visit>
+  void for_each_step(const dims& block, Visit visit) const {
+    for (index_t axis = 0; axis < shape_.size(); ++axis) {
+      const index_t extent = block[axis];
+      const index_t length = shape_[axis];
+      const index_t unit = unit_[axis];
+      const index_t common =
+          checked_mul(unit, tile_[axis] / std::gcd(unit, tile_[axis])).value_or(length);
+      dims longer = block;
+      longer[axis] = 1;
+      const auto room = static_cast<index_t>(std::min<std::uint64_t>(
+          elements_max_ / elements_of(longer), static_cast<std::uint64_t>(length)));
+      std::array<index_t, 5> steps{multiple_after(extent, extent, length),
+                                   multiple_after(extent, common, length), room / unit * unit,
+                                   room / common * common, length};
+      std::sort(steps.begin(), steps.end());
+      const auto end = std::unique(steps.begin(), steps.end());
+      for (auto step = steps.begin(); step != end; ++step) {
+        if (*step <= extent || *step > room) continue;
+        longer[axis] = *step;
+        visit(longer);
       }
     }
-    if (!best) return block;
-    block = *best;
   }
-}
+
+  // The first multiple of `step` after `extent`, or `length` if that comes first. The comparison
+  // cannot wrap.
+  static index_t multiple_after(index_t extent, index_t step, index_t length) {
+    const index_t more = step - extent % step;
+    return more >= length - extent ? length : extent + more;
+  }
+
+  const dims& shape_;
+  const dims& unit_;
+  const dims& tile_;
+  const std::uint64_t elements_max_;
+};
 
 rechunk_plan plan_for(const array& from, const dims& chunk_shape, const executor& on) {
   const dims& shape = from.shape();
@@ -102,12 +155,12 @@ rechunk_plan plan_for(const array& from, const dims& chunk_shape, const executor
       on.memory_bytes() / blocks_in_budget / item_bytes(from.dtype());
   const dims& old_chunk = from.chunk_shape();
   const std::uint64_t old_chunks = tiles_of(shape, old_chunk);
-  plan.block_shape = grown_block(shape, chunk_shape, old_chunk, elements_max);
+  plan.block_shape = block_search(shape, chunk_shape, old_chunk, elements_max).best();
   plan.chunks_decoded = pieces_of(shape, plan.block_shape, old_chunk);
   plan.chunks_encoded = tiles_of(shape, chunk_shape);
   if (plan.chunks_decoded <= detail::saturating_mul(decodings_max, old_chunks)) return plan;
   plan.passes = 2;
-  plan.read_shape = grown_block(shape, old_chunk, plan.block_shape, elements_max);
+  plan.read_shape = block_search(shape, old_chunk, plan.block_shape, elements_max).best();
   plan.chunks_decoded = old_chunks;
   plan.scratch_bytes = from.size_bytes();
   return plan;
@@ -132,7 +185,9 @@ class copying {
     detail::scratch_file scratch(plan_.scratch_bytes);
     for_each_box(plan_.read_shape, [&](const region& box, index_t) {
       const tensor values = from_.read(box);
-      for_each_piece(box, plan_.block_shape, [&](const region& common, index_t block) {
+      // A box has one piece of each block that it meets, so no two threads change one end.
+      for_each_piece(box, plan_.block_shape, [&](const region& common, const dims& index, index_t) {
+        const index_t block = detail::ravel(index, detail::grid_of(shape_, plan_.block_shape));
         const tensor piece = tensor::empty(common.shape, from_.dtype(), &on_.pool());
         parallel::copy_elements_here(piece, detail::narrowed(values, common, box.start));
         std::uint64_t& end = ends[static_cast<std::size_t>(block)];
@@ -156,16 +211,34 @@ class copying {
       visit(tile_region(shape_, box_shape, detail::unravel(number, grid)), number);
   }
 
-  // Calls `visit(common part, number)` for the boxes that share elements with `whole`.
+  // The part that `whole` has in common with a box.
+  region piece_of(const region& whole, const dims& box_shape, const dims& index) const {
+    return detail::intersection(tile_region(shape_, box_shape, index), whole);
+  }
+
+  // Calls `visit(common part, index of the box, number)` for the boxes that share elements with
+  // `whole`, numbered in row-major order, on all threads.
   template <class Visit>
   void for_each_piece(const region& whole, const dims& box_shape, Visit visit) const {
-    const dims grid = detail::grid_of(shape_, box_shape);
     const detail::tile_range touched = detail::tiles_under(whole, box_shape);
-    for (index_t n = 0; n < touched.size(); ++n) {
-      const dims index = touched.at(n);
-      visit(detail::intersection(tile_region(shape_, box_shape, index), whole),
-            detail::ravel(index, grid));
+    parallel::parallel_for_tiles(on_, touched.size(),
+                                 [&](index_t number, int) {
+                                   const dims index = touched.at(number);
+                                   visit(piece_of(whole, box_shape, index), index, number);
+                                 },
+                                 {.counted = false});
+  }
+
+  // The elements of a block before each of its pieces.
+  std::vector<index_t> elements_before_pieces(const region& block) const {
+    const detail::tile_range touched = detail::tiles_under(block, plan_.read_shape);
+    std::vector<index_t> before;
+    index_t next = 0;
+    for (index_t number = 0; number < touched.size(); ++number) {
+      before.push_back(next);
+      next += element_count(piece_of(block, plan_.read_shape, touched.at(number)).shape);
     }
+    return before;
   }
 
   std::vector<std::uint64_t> places_of_blocks() const {
@@ -183,12 +256,13 @@ class copying {
     const tensor values = tensor::empty(block.shape, from_.dtype(), &on_.pool());
     const storage bytes = storage::allocate(values.size_bytes(), &on_.pool());
     scratch.read({bytes.data(), bytes.size_bytes()}, place);
-    index_t first = 0;  // element of the next piece
-    for_each_piece(block, plan_.read_shape, [&](const region& common, index_t) {
+    const std::vector<index_t> before = elements_before_pieces(block);
+    for_each_piece(block, plan_.read_shape, [&](const region& common, const dims&, index_t number) {
       const layout rows(common.shape);
-      const tensor piece(bytes, from_.dtype(), layout(common.shape, rows.strides(), first));
+      const tensor piece(
+          bytes, from_.dtype(),
+          layout(common.shape, rows.strides(), before[static_cast<std::size_t>(number)]));
       parallel::copy_elements_here(detail::narrowed(values, common, block.start), piece);
-      first += piece.size();
     });
     return values;
   }

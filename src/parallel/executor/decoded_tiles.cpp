@@ -16,7 +16,9 @@ std::atomic<std::uint64_t> owners = 0;
 constinit detail::fork_safe_mutex list_mutex;
 decoded_tiles* first_in_list = nullptr;
 
-std::size_t bytes_kept_by(const tensor& tile) noexcept { return tile.storage().size_bytes(); }
+std::size_t bytes_kept_by(const tensor& tile) noexcept {
+  return tile.storage().size_bytes() + decoded_tiles::bytes_beside;
+}
 
 }  // namespace
 
@@ -86,6 +88,9 @@ decoded_tiles::turn decoded_tiles::begin(const stored_tile& wanted) {
 // Enters a tile that the calling thread is about to load. An entry without an age would stay for
 // ever, so the age comes first, and goes if there is no memory for the entry.
 std::shared_ptr<decoded_tiles::load_state> decoded_tiles::add(const stored_tile& wanted) {
+  // The rest is left to the block of memory, the text of the form, and what the allocator adds.
+  static_assert(sizeof(entries::value_type) + sizeof(decltype(ages_)::value_type) <=
+                bytes_beside * 3 / 4);
   auto running = std::make_shared<load_state>();
   const auto age = ages_.insert(ages_.end(), nullptr);
   try {
@@ -157,8 +162,7 @@ void decoded_tiles::drop(entries::iterator at, dropped_entries& dropped) noexcep
 
 void decoded_tiles::drop_owner(std::uint64_t owner, dropped_entries& dropped) noexcept {
   const std::lock_guard lock(mutex_);
-  auto at = entries_.begin();
-  while (at != entries_.end() && at->first.owner < owner) ++at;
+  auto at = entries_.lower_bound(stored_tile{.owner = owner});  // the first of this owner
   while (at != entries_.end() && at->first.owner == owner) drop(at++, dropped);
 }
 

@@ -11,7 +11,7 @@
 //              tile themselves, so each call reports an error of its own
 //   decoded.3  the tiles that are kept take at most `capacity_bytes`, and no more than running
 //              calls leave of the budget; the tiles that were not used for the longest time go
-//              first
+//              first. What a tile takes beside its elements counts, too: tiles may be small
 //   decoded.4  when the last user of a container's chunks is gone, its tiles are gone
 //   decoded.5  no lock is held while a tile is loaded. A forked child waits for no thread of its
 //              parent: it loads the tile itself
@@ -77,6 +77,9 @@ class decoded_tiles {
   decoded_tiles(const decoded_tiles&) = delete;
   decoded_tiles& operator=(const decoded_tiles&) = delete;
 
+  /// What a kept tile takes beside its elements: its name, its layout, its place among the others.
+  static constexpr std::size_t bytes_beside = 1024;
+
   std::size_t capacity_bytes() const noexcept { return capacity_bytes_; }
   std::size_t held_bytes() const noexcept;
 
@@ -86,7 +89,7 @@ class decoded_tiles {
   };
 
   /// Returns a tile, which nobody may change: one that is kept, or else what `load()` returns,
-  /// which is kept if there is room. The bytes of its storage count.
+  /// which is kept if there is room. The bytes of its storage count, and `bytes_beside`.
   /// Throws   exceptions of `load`, bad_alloc
   template <class Load>
   result get(const stored_tile& wanted, Load&& load) {

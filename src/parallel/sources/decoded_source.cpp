@@ -42,15 +42,19 @@ const decoded_source* to_keep_decoded(const tile_source& source, const axis_map&
                                       const executor& on) noexcept {
   const auto* const decoded = dynamic_cast<const decoded_source*>(&source);
   if (decoded == nullptr || !decoded->keeps_tiles()) return nullptr;
-  std::uint64_t bytes = item_bytes(source.dtype());
+  std::uint64_t tiles = 1;
+  std::uint64_t tile_bytes = item_bytes(source.dtype());
   bool in_part = false;
   for (index_t axis = 0; axis < source.shape().size(); ++axis) {
     const touched_axis touched = touched_along(axis, source, seen);
     if (touched.tiles == 0) return nullptr;
-    bytes = detail::saturating_mul(bytes, static_cast<std::uint64_t>(touched.tiles));
-    bytes = detail::saturating_mul(bytes, static_cast<std::uint64_t>(source.tile_shape()[axis]));
+    tiles = detail::saturating_mul(tiles, static_cast<std::uint64_t>(touched.tiles));
+    tile_bytes =
+        detail::saturating_mul(tile_bytes, static_cast<std::uint64_t>(source.tile_shape()[axis]));
     in_part |= touched.in_part;
   }
+  detail::add_saturating(tile_bytes, decoded_tiles::bytes_beside);
+  const std::uint64_t bytes = detail::saturating_mul(tiles, tile_bytes);
   const bool fits = bytes <= state_of(on).decoded.capacity_bytes() / 2;
   return in_part && fits ? decoded : nullptr;
 }
