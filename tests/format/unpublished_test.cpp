@@ -440,6 +440,29 @@ TEST(Unpublished, ACommitPublishesWhatWasBefore) {
   EXPECT_EQ(observe(made.container.latest()), made.told.back());
 }
 
+// A copy of what readers see may lack generations that are published before it takes the name.
+TEST(Unpublished, ACopyThatMayLackCommitsTakesNoName) {
+  const std::string other = "/box/other.shale";
+  recording_file_system files;
+  container_file::create(files, other, {.id = uuid{}});
+  chain made(files);
+  made.add();
+  {
+    transaction hold = made.begin();
+    EXPECT_EQ(made.container.latest().generation(), 1u);  // what the caller would copy
+    made.publish();
+    EXPECT_EQ(code_of([&] { hold.replace_by(other); }), errc::busy);
+  }
+  EXPECT_EQ(made.container.latest().generation(), 2u);
+  {
+    transaction hold = made.begin();
+    EXPECT_EQ(made.container.latest().generation(), 2u);
+    EXPECT_EQ(code_of([&] { hold.replace_by(other); }), errc{});
+  }
+  made.end();
+  EXPECT_EQ(container_file::open(files, path, open_access::read).latest().generation(), 1u);
+}
+
 // `end` after a commit must leave the live page alone: it may have another writer's mark.
 TEST(Unpublished, TheEndAfterACommitTouchesNothing) {
   recording_file_system files;

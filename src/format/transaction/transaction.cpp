@@ -31,6 +31,7 @@ struct transaction::parts {
       : owner(std::move(from)),
         held_writer(*owner),
         generation(held_writer.base().generation + 1),
+        on_unpublished(held_writer.unpublished() != 0),
         reader(held_writer.file().reader(held_writer.base().end_of_file)),
         root(held_writer.base().generation == 0 ? root_fields{}
                                                 : reader.load_root(held_writer.base())),
@@ -50,6 +51,7 @@ struct transaction::parts {
   const std::shared_ptr<writer> owner;
   writer& held_writer;
   const std::uint64_t generation;
+  const bool on_unpublished;  // no superblock described the base when the transaction began
   page_reader reader;
   root_fields root;
   generation_space space;
@@ -351,6 +353,11 @@ std::uint64_t transaction::commit_unpublished() {
 
 void transaction::replace_by(const std::string& other) {
   require_active();
+  // `other` is a copy of a generation that readers saw, perhaps of one before the base.
+  if (parts_->on_unpublished)
+    throw error(errc::busy, "earlier commits were not durable when the transaction began",
+                {"file " + parts_->held_writer.file().path,
+                 "a copy of the newest snapshot may lack them: wait for them, and begin again"});
   auto not_durable = parts_->held_writer.give_name_to(other);
   parts_->active = false;
   if (not_durable) throw *std::move(not_durable);
