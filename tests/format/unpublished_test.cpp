@@ -391,6 +391,34 @@ TEST(Unpublished, ABaseIsPinnedWhileSomebodyReadsIt) {
   EXPECT_EQ(observe(*base), made.told[2]);
 }
 
+// commit.8: a transaction has handed out an array of a base that nobody can publish any more.
+TEST(Unpublished, ALostBaseKeepsItsBytesWhileSomebodyReadsIt) {
+  recording_file_system files;
+  chain made(files);
+  run(made, 0b1u, 1);
+  {
+    transaction change = made.begin();
+    made.told.push_back(made.told.back());
+    test::storyteller(change, made.told.back()).dense("large", 200'000, 1);
+    change.commit_unpublished();
+  }
+  std::optional<generation_view> base;
+  {
+    const transaction change = made.begin();
+    base = change.pin_base();
+  }
+  const auto lose = [](std::uint64_t) { throw error(errc::io, "a mapping failed"); };
+  EXPECT_EQ(code_of([&] { made.held->publish_written(lose); }), errc::io);
+  made.end();
+  EXPECT_EQ(base->generation(), 3u);
+  EXPECT_EQ(observe(*base), made.told[2]);
+  EXPECT_EQ(code_of([&] { made.container.begin(at_once); }), errc::io);
+  EXPECT_EQ(observe(*base), made.told[2]);
+  base.reset();
+  EXPECT_EQ(made.container.begin(at_once).generation(), 3u);
+  EXPECT_EQ(files.now().at(path).size(), made.container.latest().end_of_file());
+}
+
 // ---- transactions of other kinds in between -----------------------------------------------------
 
 TEST(Unpublished, AnAbortLeavesTheGenerationsBefore) {

@@ -174,7 +174,7 @@ void writer::release() noexcept {
     }
     if (holds_its_bytes()) {
       erase_mark(*file_->data);
-      give_back_tail(0);
+      if (!is_lost_base_read()) give_back_tail(0);
     }
   }
   lock_.reset();
@@ -288,6 +288,19 @@ std::uint64_t writer::unpublished() const noexcept {
 bool writer::is_awaited() const noexcept {
   found_lock ignored;
   return uninterrupted([&] { return lock_->find_lock({queue_lock, queue_lock}, ignored); }) != 0;
+}
+
+// Whether somebody may read a base that was never published. Its bytes may end after those of both
+// superblocks.
+bool writer::is_lost_base_read() const noexcept {
+  if (unpublished() == 0) return false;
+  const std::uint64_t newest = base_.generation - unpublished();
+  try {
+    const pin_scan held = scan_pins(*lock_, file_->path);
+    return held.foreign || (!held.pins.empty() && held.pins.back().last > newest);
+  } catch (...) {
+    return true;  // unknown
+  }
 }
 
 void writer::end() noexcept {

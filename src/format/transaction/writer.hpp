@@ -131,8 +131,8 @@ class writer {
   /// Whether another writer waits for the writer lock.
   bool is_awaited() const noexcept;
 
-  /// After the last transaction: gives back the file's tail, and releases the writer lock.
-  /// Generations that are not published are lost.
+  /// After the last transaction: gives back the file's tail, unless somebody reads a base that was
+  /// not published, and releases the writer lock. Generations that are not published are lost.
   void end() noexcept;
 
  private:
@@ -140,6 +140,7 @@ class writer {
   void note_published(const superblock& next);
   superblock choose_written();
   void note_failure(const error* failed) noexcept;
+  bool is_lost_base_read() const noexcept;
   void give_back_tail(std::uint64_t end) noexcept;
   std::optional<error> replaced(const char* outcome) const;
   std::optional<error> overwritten() const;
