@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <random>
 #include <string>
@@ -613,6 +614,19 @@ TEST(Unpublished, AnExceptionBetweenSyncAndSuperblockStopsAllThatFollows) {
   made.end();
   EXPECT_FALSE(made.container.poisoned());
   EXPECT_EQ(observe(made.container.latest()), made.told[1]);
+  EXPECT_EQ(made.container.begin(at_once).generation(), 3u);
+}
+
+TEST(Unpublished, PublishingReportsThatMemoryIsExhausted) {
+  recording_file_system files;
+  chain made(files);
+  run(made, 0b01u, 2);
+  transaction going_on = made.begin();
+  const auto lose = [](std::uint64_t) { throw std::bad_alloc(); };
+  EXPECT_EQ(code_of([&] { made.held->publish_written(lose); }), errc::out_of_memory);
+  EXPECT_EQ(code_of([&] { going_on.commit_unpublished(); }), errc::out_of_memory);
+  EXPECT_EQ(code_of([&] { made.begin(); }), errc::out_of_memory);
+  made.end();
   EXPECT_EQ(made.container.begin(at_once).generation(), 3u);
 }
 

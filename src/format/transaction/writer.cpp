@@ -7,6 +7,7 @@
 #include <chrono>
 #include <mutex>
 
+#include "core/allocating.hpp"
 #include "format/bytes/file_layout.hpp"
 #include "format/generations/replaced_file.hpp"
 #include "format/os/file_io.hpp"
@@ -241,10 +242,12 @@ void writer::adopt_written() {
   if (chosen != 0) pins_.pins.push_back({chosen, chosen});
 }
 
-// From here on the generation is protected, even if a later one is handed over.
+// From here on the generation is protected, even if a later one is handed over. Nothing is chosen if
+// it is published.
 superblock writer::choose_written() {
   const std::lock_guard lock(mutex_);
-  chosen_ = base_.generation;
+  const auto newest = newest_slot(both_);
+  if (!newest || both_[*newest].fields->generation != base_.generation) chosen_ = base_.generation;
   return base_;
 }
 
@@ -257,19 +260,20 @@ void writer::note_failure(const error* failed) noexcept {
 }
 
 std::uint64_t writer::publish_written(const std::function<void(std::uint64_t)>& after_sync) {
-  if (unpublished() == 0) return base_.generation;
   check_written();
   const superblock next = choose_written();
+  if (chosen_ == 0) return next.generation;
   try {
-    return with_context([&] { return fmt::format("commit generation {}", next.generation); },
-                        [&] {
-                          sync_data();
-                          if (after_sync) after_sync(next.generation);
-                          publish(next);
-                          announce_beside_mark(*file_->data, next.generation);
-                          if (auto gone = replaced(lost_with_its_file)) throw *std::move(gone);
-                          return next.generation;
-                        });
+    return shale::detail::reporting(
+        [&] { return fmt::format("commit generation {}", next.generation); },
+        [&] {
+          sync_data();
+          if (after_sync) after_sync(next.generation);
+          publish(next);
+          announce_beside_mark(*file_->data, next.generation);
+          if (auto gone = replaced(lost_with_its_file)) throw *std::move(gone);
+          return next.generation;
+        });
   } catch (const error& failed) {
     note_failure(&failed);
     throw;
