@@ -545,6 +545,26 @@ TEST_F(LateMapping, IsDetachedBeforeAReplacementReleasesTheLock) {
   EXPECT_EQ(attached, 0);
 }
 
+class AsyncCommit : public BetweenCalls {};
+
+// It may write many pages of metadata.
+TEST_F(AsyncCommit, IsNotWaitedForByForks) {
+  const test::hang_alarm limit;
+  container file = container::create(path_);
+  transaction change = file.begin();
+  change.create("a", {.dtype = dtype::float32, .shape = {100}, .kind = array_kind::chunked})
+      .write(expr(3));
+  bool forked = false;
+  watch_after(0, [&](std::string_view call) {
+    if (call == "pwrite" && !forked) forked = test::forks_elsewhere();
+  });
+  const pending_commit pending = change.commit_async();
+  stop_watching();
+  EXPECT_TRUE(forked);
+  pending.wait();
+  EXPECT_EQ(file.latest().at("a").read().at({99}), scalar(3));
+}
+
 class KeptMapping : public BetweenCalls {
  protected:
   // A tensor of a new array, with elements.

@@ -192,6 +192,23 @@ TEST(Unpublished, PublishingNothingWritesNothing) {
   EXPECT_EQ(files.calls(), calls);
 }
 
+TEST(Unpublished, AGenerationIsWrittenBeforeItIsHandedOver) {
+  recording_file_system files;
+  chain made(files);
+  made.add();
+  transaction change = made.begin();
+  EXPECT_EQ(code_of([&] { change.hand_over(); }), errc::invalid_argument);
+  change.write_unpublished();
+  EXPECT_TRUE(change.active());
+  made.publish();
+  EXPECT_EQ(made.container.latest().generation(), 2u);
+  const std::uint64_t calls = files.calls();
+  change.hand_over();
+  EXPECT_EQ(files.calls(), calls) << "forks wait for the lock that is held then";
+  EXPECT_FALSE(change.active());
+  EXPECT_EQ(made.held->publish_written(), 3u);
+}
+
 // The space of generations that were skipped is used again: the file does not grow with them.
 TEST(Unpublished, SkippedGenerationsTakeNoSpace) {
   const auto size_after = [](int generations) {

@@ -53,16 +53,18 @@ void commit_pipeline::end_chain() noexcept {
   chain_failed_ = false;
 }
 
-// The lock is held meanwhile, so a thread that publishes finds both the generation and its state, or
+// The generation is written without the lock: that may take long, and forks wait for the lock. It is
+// handed over under the lock, so a thread that publishes finds both the generation and its state, or
 // neither.
 std::shared_ptr<commit_state> commit_pipeline::hand_over(format::transaction& inner,
                                                          std::vector<storage> mapped) {
   const auto state = std::make_shared<commit_state>(inner.generation());
+  inner.write_unpublished();
   {
     const std::lock_guard lock(mutex_);
     waiting_.push_back({state, std::move(mapped)});
     try {
-      inner.commit_unpublished();
+      inner.hand_over();
     } catch (...) {
       waiting_.pop_back();
       throw;

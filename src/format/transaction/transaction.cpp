@@ -57,6 +57,7 @@ struct transaction::parts {
   generation_space space;
   changed_arrays arrays;
   bool active = true;
+  std::optional<superblock> written{};  // by write_unpublished
 
   // The first data write that failed, on any thread.
   mutable std::mutex failure_lock{};
@@ -329,26 +330,48 @@ std::uint64_t transaction::commit(const commit_steps& during) {
   return self.generation;
 }
 
-// commit.10
-std::uint64_t transaction::commit_unpublished() {
-  require_active();
-  parts& self = *parts_;
-  self.require_whole();
+// Runs a step of commit_unpublished. If it fails, the transaction is aborted.
+template <class Step>
+void transaction::or_abort(Step&& step) {
   try {
-    self.held_writer.check_written();
-    const superblock next = self.write_generation();
-    self.held_writer.make_size_durable(next.end_of_file);
-    self.held_writer.hand_over(next);
-    self.active = false;
+    step();
   } catch (error& failed) {
     abort();
-    failed.add_context(fmt::format("commit generation {}", self.generation));
+    failed.add_context(fmt::format("commit generation {}", parts_->generation));
     throw;
   } catch (...) {
     abort();
     throw;
   }
-  return self.generation;
+}
+
+// commit.10
+void transaction::write_unpublished() {
+  require_active();
+  parts& self = *parts_;
+  self.require_whole();
+  or_abort([&] {
+    self.held_writer.check_written();
+    const superblock next = self.write_generation();
+    self.held_writer.make_size_durable(next.end_of_file);
+    self.written = next;
+  });
+}
+
+void transaction::hand_over() {
+  require_active();
+  parts& self = *parts_;
+  if (!self.written)
+    throw error(errc::invalid_argument, "the generation is not written yet",
+                {"file " + self.held_writer.file().path});
+  or_abort([&] { self.held_writer.hand_over(*self.written); });
+  self.active = false;
+}
+
+std::uint64_t transaction::commit_unpublished() {
+  write_unpublished();
+  hand_over();
+  return parts_->generation;
 }
 
 void transaction::replace_by(const std::string& other) {
