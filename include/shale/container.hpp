@@ -255,8 +255,9 @@ class transaction {
   /// the library makes the generations durable and visible, in order, as many as possible with each
   /// pair of syncs. All guarantees are those of `commit`, from the moment when the result says that
   /// the transaction is durable. If that fails, all later transactions that began with these
-  /// changes fail, too. While a tensor of writable_array::map is held, this waits as `commit` does.
-  /// A program that ends before the result is durable may lose these changes and all later ones.
+  /// changes fail, too, and this container begins no more: open it anew. While a tensor of
+  /// writable_array::map is held, this waits as `commit` does. A program that ends before the
+  /// result is durable may lose these changes and all later ones.
   /// Cost     reads written dense arrays for their checksums, in parallel; writes metadata; no
   ///          sync, also not in the next `begin`
   /// Throws   as commit, except for failed syncs, which the result reports; also the error of an
@@ -344,7 +345,7 @@ class container {
   ///          waiting are under way
   /// Throws   as latest; busy (the time is over), access_denied (a mode that only reads),
   ///          unsupported (on a network file system), out_of_space, io (also if an earlier sync of
-  ///          this container failed)
+  ///          this container, or a commit_async, failed)
   transaction begin(timeout limit = wait_default);
 
   /// Waits until there is a generation with a number above `seen`, up to `limit`. Returns the

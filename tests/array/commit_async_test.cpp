@@ -22,6 +22,7 @@ namespace {
 
 using test::code_of;
 using test::findings_of;
+using test::text_of;
 
 class CommitAsync : public test::fresh_container {
  protected:
@@ -217,6 +218,27 @@ TEST_F(CommitAsync, AFailureIsReportedAndStopsWhatFollows) {
   EXPECT_FALSE(pending.durable());
   EXPECT_EQ(code_of([&] { add("c", 3); }), errc::io);
   EXPECT_TRUE(container::open(path_).latest().names().empty());
+}
+
+// A copy of the container takes the name before the generation is published. Later transactions
+// would change the copy, and be durable although one before them is lost.
+TEST_F(CommitAsync, NothingIsDurableAfterAFailure) {
+  const std::string copy = directory_ / "copy.shale";
+  std::filesystem::copy_file(path_, copy);
+  transaction change = file_.begin();
+  change.create("a", small(array_kind::chunked)).write(expr(1));
+  std::filesystem::rename(copy, path_);
+  const pending_commit lost = change.commit_async();
+  const std::string why = text_of([&] { lost.wait(); });
+  EXPECT_NE(why.find("the file was replaced"), std::string::npos) << why;
+  for (int i = 0; i < 2; ++i) {
+    const std::string refused = text_of([&] { add("b", 2); });
+    EXPECT_NE(refused.find("the file was replaced"), std::string::npos) << refused;
+    EXPECT_NE(refused.find("open the container anew"), std::string::npos) << refused;
+  }
+  file_ = container::open(path_, open_mode::write);
+  add("b", 2).wait();
+  EXPECT_EQ(file_.latest().names(), std::vector<std::string>{"b"});
 }
 
 // A child has no thread that publishes, and may write the container by itself.

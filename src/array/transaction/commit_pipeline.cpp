@@ -1,5 +1,7 @@
 #include "array/transaction/commit_pipeline.hpp"
 
+#include <fmt/format.h>
+
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -32,12 +34,22 @@ void commit_state::fail(const error* why) noexcept {
 
 commit_pipeline::permission commit_pipeline::reserve() {
   const std::lock_guard lock(mutex_);
+  if (has_failed_) throw refusal();
   if (active_) return {};
   if (chain_ != nullptr &&
-      (chain_failed_ || chain_->is_awaited() || chain_->unpublished() >= format::unpublished_max))
+      (chain_->is_awaited() || chain_->unpublished() >= format::unpublished_max))
     return {};
   active_ = true;
   return {true, chain_};
+}
+
+// pipeline.5. The caller holds the lock.
+error commit_pipeline::refusal() const {
+  error refused(
+      errc::io, "a commit before this one failed",
+      {"file " + path_, "a later one would be durable without it: open the container anew"});
+  if (failure_) refused.add_detail(fmt::format("it was: {}", failure_->message()));
+  return refused;
 }
 
 void commit_pipeline::ended() noexcept {
@@ -50,7 +62,6 @@ void commit_pipeline::ended() noexcept {
 void commit_pipeline::end_chain() noexcept {
   if (chain_ != nullptr) chain_->end();
   chain_.reset();
-  chain_failed_ = false;
 }
 
 // The generation is written without the lock: that may take long, and forks wait for the lock. It is
@@ -132,11 +143,13 @@ std::optional<commit_pipeline::waiting_commit> commit_pipeline::take_first(
   return first;
 }
 
-// pipeline.2: later generations contain the one that failed.
+// pipeline.2: later generations contain the one that failed. pipeline.5: nobody may have waited for
+// it, so the next transaction reports it.
 void commit_pipeline::fail_all(const error* why) noexcept {
   {
     const std::lock_guard lock(mutex_);
-    chain_failed_ = true;
+    if (!has_failed_ && why != nullptr) failure_.emplace(*why);
+    has_failed_ = true;
   }
   while (const auto failed = take_first(UINT64_MAX)) failed->state->fail(why);
 }

@@ -90,7 +90,7 @@ void writer::check_written() const {
   const std::lock_guard lock(mutex_);
   if (!has_failed_) return;
   error refused(failure_ ? failure_->code() : errc::io, "a commit before this one failed",
-                {"file " + file_->path, "this transaction began with its changes: begin again"});
+                {"file " + file_->path, "this transaction began with its changes"});
   if (failure_) refused.add_detail(fmt::format("it was: {}", failure_->message()));
   throw refused;
 }
