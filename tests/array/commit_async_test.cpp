@@ -1,8 +1,6 @@
 // Tests commits that do not wait: their order, what the next transaction begins with, threads, and
 // what happens to the writer lock.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -239,33 +237,6 @@ TEST_F(CommitAsync, NothingIsDurableAfterAFailure) {
   file_ = container::open(path_, open_mode::write);
   add("b", 2).wait();
   EXPECT_EQ(file_.latest().names(), std::vector<std::string>{"b"});
-}
-
-// A child has no thread that publishes, and may write the container by itself.
-TEST_F(CommitAsync, AForkedChildWritesByItself) {
-  const pending_commit before = add("a", 1);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    int status = 1;
-    try {
-      transaction change = file_.begin();
-      change.create("b", small(array_kind::chunked));
-      change.commit_async().wait();
-      status = file_.latest().find("a") ? 0 : 2;
-    } catch (const error&) {
-      status = 3;
-    }
-    ::_exit(status);
-  }
-  ASSERT_GT(child, 0);
-  before.wait();
-  int status = -1;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0);
-  add("c", 3).wait();
-  EXPECT_EQ(file_.latest().names(), (std::vector<std::string>{"a", "b", "c"}));
-  EXPECT_EQ(findings_of(file_), "");
 }
 
 }  // namespace

@@ -1,24 +1,30 @@
 // Makes every call to the operating system and every allocation fail in turn, while containers are
 // created, changed and read. There is a clear error or none, nothing leaks, and the file holds the
 // old generation or the new one.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "array/array_history.hpp"
 #include "array/test_support.hpp"
 #include "format/container/container_file.hpp"
 #include "storage/pool/pools/housekeeper.hpp"
 #include "support/bounded.hpp"
+#include "support/child_threads.hpp"
 #include "support/failing_calls.hpp"
 #include "support/fork_elsewhere.hpp"
 #include "support/long_run.hpp"
@@ -89,8 +95,24 @@ class FailingCalls : public testing::Test {
     }
     transaction change = file->begin();
     test::tell_step(step, change);
-    change.commit();
+    if (without_waiting_) run_without_waiting(*file, change);
+    else change.commit();
     reported = true;
+  }
+
+  // Commits a step, and a generation on it that leaves its arrays as they are, without waiting.
+  void run_without_waiting(container& file, transaction& step) {
+    pending_ = step.commit_async();
+    transaction later = file.begin();
+    later.set_level_attribute("", "note", "later");
+    later.commit_async().wait();
+    if (!pending_->durable()) throw std::logic_error("durable before what it is built on");
+  }
+
+  // Returns when nothing is being published any more.
+  void wait_for_pending() {
+    if (pending_) static_cast<void>(outcome_of([&] { pending_->wait(); }));
+    pending_.reset();
   }
 
   // The file must hold the content from before or after the step; from after it if success was
@@ -103,9 +125,11 @@ class FailingCalls : public testing::Test {
     const snapshot now = file.latest();
     const int last = std::min(step, test::array_steps);
     const auto generation = static_cast<int>(now.generation());
-    ASSERT_TRUE(generation == last + 1 || (generation == last && step > 0 && !reported))
+    const int after = last + (without_waiting_ ? 2 : 1);
+    ASSERT_TRUE(generation == after ||
+                (generation >= last && generation < after && step > 0 && !reported))
         << generation;
-    ASSERT_EQ(held_by(now), held_after(generation - 1));
+    ASSERT_EQ(held_by(now), held_after(std::min(generation - 1, last)));
     ASSERT_EQ(test::findings_of(file), "");
   }
 
@@ -134,7 +158,9 @@ class FailingCalls : public testing::Test {
   template <class Allowed>
   void fail_each(failing how, int number, Allowed allowed) {
     int failures = 0;
-    for (int step = 0; step <= reading; ++step) {
+    const int first_step = without_waiting_ ? 1 : 0;
+    const int last_step = without_waiting_ ? test::array_steps : reading;
+    for (int step = first_step; step <= last_step; ++step) {
       for (std::uint64_t call = 0;; ++call) {
         SCOPED_TRACE("step " + std::to_string(step) + ", call " + std::to_string(call));
         prepare(step);
@@ -148,6 +174,7 @@ class FailingCalls : public testing::Test {
           went = outcome_of([&] { run(step, file, reported); });
           test::stop_failing();
           failed = test::failed_call();
+          wait_for_pending();
           failures += went.code.has_value();
           ASSERT_TRUE(allowed(went, failed)) << failed << ": " << went.text;
           if (how != failing::partially && (failed == "fdatasync" || failed == "fsync")) {
@@ -165,12 +192,20 @@ class FailingCalls : public testing::Test {
                 << failed << ": " << went.text;
           }
         }
+        if (without_waiting_) wait_until([&] { return open_descriptors() == descriptors; });
         ASSERT_EQ(open_descriptors(), descriptors) << failed;
         ASSERT_EQ(mappings_of(path_), 0u) << failed;
         if (failed.empty()) break;  // the step has no more calls
       }
     }
     failures_ = failures;
+  }
+
+  // For what another thread does soon, after it has told of the end.
+  template <class Condition>
+  static void wait_until(Condition done) {
+    const test::hang_alarm limit;
+    while (!done()) std::this_thread::yield();
   }
 
   // An error of a call on the file names the file.
@@ -184,6 +219,8 @@ class FailingCalls : public testing::Test {
   const std::string path_ = directory_ / "failing.shale";
   std::vector<std::string> file_bytes_;  // after each step
   int failures_ = 0;
+  bool without_waiting_ = false;           // how the transactions are committed
+  std::optional<pending_commit> pending_;  // that of the step
 };
 
 TEST_F(FailingCalls, WithAnIoErrorOnce) {
@@ -300,6 +337,77 @@ TEST_F(FailingCalls, OfOperatorNewLeaveWholeContainers) {
     return !went.code || went.code == errc::out_of_memory;
   });
   EXPECT_GT(failures_, 20);
+}
+
+// The same for commits that do not wait: calls of the thread that publishes fail, too.
+class FailingAsyncCalls : public FailingCalls {
+ protected:
+  FailingAsyncCalls() { without_waiting_ = true; }
+
+  // The second transaction may find that the first one cannot be published.
+  static bool tells_of_a_failure(const outcome& went) {
+    return went.text.find("a commit before this one failed") != std::string::npos;
+  }
+};
+
+TEST_F(FailingAsyncCalls, WithAnIoErrorOnce) {
+  fail_each(failing::once, EIO, [&](const outcome& went, const std::string& failed) {
+    return !went.code || (went.code == errc::io && names_file(went)) || failed == "mmap";
+  });
+  EXPECT_GT(failures_, 50);
+}
+
+TEST_F(FailingAsyncCalls, WithoutSpaceEverAfter) {
+  fail_each(failing::ever_after, ENOSPC, [&](const outcome& went, const std::string&) {
+    return !went.code || names_file(went) || went.code == errc::out_of_memory;
+  });
+  EXPECT_GT(failures_, 50);
+}
+
+TEST_F(FailingAsyncCalls, WithoutMemoryOnce) {
+  fail_each(failing::once, ENOMEM, [&](const outcome& went, const std::string& failed) {
+    return !went.code || went.code == errc::out_of_memory || tells_of_a_failure(went) ||
+           failed == "fdatasync" || failed == "fstat" || failed == "getrandom";
+  });
+  EXPECT_GT(failures_, 20);
+}
+
+TEST_F(FailingAsyncCalls, WithAnInterruptionOnceGoWell) {
+  fail_each(failing::once, EINTR, [&](const outcome& went, const std::string& failed) {
+    for (const char* const repeated : {"pread", "pwrite", "open", "fallocate", "posix_fallocate"})
+      if (failed == repeated) return !went.code.has_value();
+    return !went.code || went.code == errc::io || failed == "mmap";
+  });
+}
+
+TEST_F(FailingAsyncCalls, WithAShortTransferOnceGoWell) {
+  fail_each(failing::partially, 0,
+            [&](const outcome& went, const std::string&) { return !went.code; });
+}
+
+TEST_F(FailingAsyncCalls, OfOperatorNewLeaveWholeContainers) {
+  fail_each(failing::allocation, 0, [](const outcome& went, const std::string&) {
+    return !went.code || went.code == errc::out_of_memory || tells_of_a_failure(went);
+  });
+  EXPECT_GT(failures_, 20);
+}
+
+// Kills the process before every call, of all of its threads.
+TEST_F(FailingAsyncCalls, ThatAreTheLastLeaveGenerationsInOrder) {
+  const std::uint64_t stride = run_long() ? 1 : 5;
+  for (int step = 1; step <= test::array_steps; ++step) {
+    bool done = false;
+    for (std::uint64_t call = static_cast<std::uint64_t>(step); !done; call += stride) {
+      SCOPED_TRACE("step " + std::to_string(step) + ", call " + std::to_string(call));
+      prepare(step);
+      test::child_process writer(
+          SHALE_DYING_PEER, {path_, std::to_string(step), std::to_string(call), "without waiting"});
+      done = writer.read_line() == "done";
+      const int status = writer.wait();
+      ASSERT_TRUE(status == -SIGKILL || (done && status == 0)) << status;
+      ASSERT_NO_FATAL_FAILURE(expect_old_or_new(step, done));
+    }
+  }
 }
 
 // A commit after an earlier error is refused, or gives a sound generation.
@@ -545,7 +653,161 @@ TEST_F(LateMapping, IsDetachedBeforeAReplacementReleasesTheLock) {
   EXPECT_EQ(attached, 0);
 }
 
-class AsyncCommit : public BetweenCalls {};
+class AsyncCommit : public BetweenCalls {
+ protected:
+  ~AsyncCommit() override { let_publish(); }
+
+  static inline std::atomic<bool> overlaps_ = false;  // another thread has synced meanwhile
+
+  // The thread that publishes stops before its next sync.
+  static void hold_publisher() {
+    overlaps_ = false;
+    held_ = hold::asked;
+    test::run_before_calls([](const char* call) {
+      if (std::this_thread::get_id() == caller_ || std::string_view(call) != "fdatasync") return;
+      hold now = hold::asked;
+      if (!held_.compare_exchange_strong(now, hold::stopped)) {
+        overlaps_ = overlaps_ || now == hold::stopped;
+        return;
+      }
+      held_.notify_all();
+      held_.wait(hold::stopped);
+    });
+  }
+
+  static void wait_until_held() { held_.wait(hold::asked); }
+
+  static void let_publish() {
+    held_ = hold::no;
+    held_.notify_all();
+  }
+
+  // Commits an empty array without waiting.
+  static pending_commit add(container& file, const std::string& name) {
+    transaction change = file.begin();
+    change.create(name, {.dtype = dtype::int32, .shape = {6}, .kind = array_kind::chunked});
+    return change.commit_async();
+  }
+
+  // The work of a child that is forked while a commit of its parent is under way. It tells through
+  // `says` when the parent may publish. Returns a number for each thing that may go wrong.
+  static int write_beside(container& file, const pending_commit& of_parent, int says) {
+    if (test::code_of([&] { of_parent.wait(); }) != errc::invalid_argument) return 2;
+    if (of_parent.durable()) return 3;
+    if (test::code_of([&] { file.begin(no_wait); }) != errc::busy) return 4;
+    if (::write(says, "x", 1) != 1) return 5;
+    transaction change = file.begin({10'000});
+    if (!change.find("a")) return 6;
+    change.create("b", {.dtype = dtype::int32, .shape = {6}, .kind = array_kind::chunked});
+    if (test::children_start_threads) change.commit_async().wait();
+    else change.commit();
+    return file.latest().find("b") ? 0 : 7;
+  }
+
+ private:
+  enum class hold : std::uint32_t { no, asked, stopped };
+  static inline std::atomic<hold> held_ = hold::no;
+};
+
+// pipeline.3: a commit that waits publishes by itself, after what was committed before.
+TEST_F(AsyncCommit, IsPublishedBeforeACommitThatWaits) {
+  const test::hang_alarm limit;
+  container file = container::create(path_);
+  hold_publisher();
+  const pending_commit pending = add(file, "a");
+  wait_until_held();
+  std::atomic<bool> commits = false;
+  std::thread committer([&] {
+    transaction change = file.begin();
+    change.create("d", {.dtype = dtype::int32, .shape = {6}}).write(expr(2));
+    commits = true;
+    commits.notify_all();
+    change.commit();
+    EXPECT_TRUE(pending.durable());
+  });
+  commits.wait(false);
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(container::open(path_).latest().names().empty());
+  EXPECT_FALSE(overlaps_);
+  let_publish();
+  committer.join();
+  EXPECT_EQ(file.latest().generation(), 3u);
+  EXPECT_EQ(file.latest().at("d").read().at({5}), scalar(2));
+  EXPECT_EQ(test::findings_of(file), "");
+}
+
+// pipeline.4: the child has no thread that publishes for its parent, and no lock of it.
+TEST_F(AsyncCommit, LeavesAForkedChildToWriteByItself) {
+  const test::hang_alarm limit;
+  container file = container::create(path_);
+  hold_publisher();
+  const pending_commit pending = add(file, "a");
+  wait_until_held();
+  int told[2];
+  ASSERT_EQ(::pipe2(told, O_CLOEXEC), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    test::start_no_housekeeper();
+    const test::hang_alarm limit_of_child;
+    int status = 1;
+    try {
+      status = write_beside(file, pending, told[1]);
+    } catch (const error&) {
+    }
+    ::_exit(status);
+  }
+  ASSERT_GT(child, 0);
+  ::close(told[1]);
+  char byte = 0;
+  EXPECT_EQ(::read(told[0], &byte, 1), 1);
+  ::close(told[0]);
+  let_publish();
+  pending.wait();
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << WEXITSTATUS(status);
+  add(file, "c").wait();
+  EXPECT_EQ(file.latest().names(), (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(test::findings_of(file), "");
+}
+
+// The caller copies what readers see before the commit is published.
+TEST_F(AsyncCommit, IsNotLostByAReplacement) {
+  const test::hang_alarm limit;
+  const std::string copy = directory_ / "copy.shale";
+  container::create(copy);
+  container file = container::create(path_);
+  hold_publisher();
+  const pending_commit pending = add(file, "a");
+  wait_until_held();
+  transaction change = file.begin();
+  EXPECT_TRUE(file.latest().names().empty());
+  let_publish();
+  EXPECT_EQ(test::code_of([&] { change.replace_by(copy); }), errc::busy);
+  EXPECT_TRUE(pending.durable());
+  EXPECT_TRUE(container::open(path_).latest().find("a"));
+  file.begin().replace_by(copy);
+  EXPECT_FALSE(container::open(path_).latest().find("a"));
+}
+
+// A thread that waits for the next transaction finds that the one before cannot be published.
+TEST_F(AsyncCommit, StopsATransactionThatGoesOnWhenItFails) {
+  const test::hang_alarm limit;
+  container file = container::create(path_);
+  hold_publisher();
+  const pending_commit pending = add(file, "a");
+  wait_until_held();
+  transaction change = file.begin();
+  EXPECT_TRUE(change.find("a"));
+  test::refuse_calls("fdatasync", EIO);
+  let_publish();
+  EXPECT_EQ(test::code_of([&] { pending.wait(); }), errc::io);
+  test::refuse_calls(nullptr);
+  EXPECT_EQ(test::code_of([&] { change.commit(); }), errc::io);
+  EXPECT_EQ(test::code_of([&] { file.begin(); }), errc::io);
+  container again = container::open(path_, open_mode::write);
+  EXPECT_EQ(again.begin().generation(), 2u);
+  EXPECT_TRUE(again.latest().names().empty());
+}
 
 // It may write many pages of metadata.
 TEST_F(AsyncCommit, IsNotWaitedForByForks) {
