@@ -252,6 +252,19 @@ int commit(const words& w) {
   return 0;
 }
 
+// leave PATH LEVEL COUNT: commits arrays of a level without waiting, and ends the process at once. The
+// container is destroyed with the static objects.
+int leave(const words& w) {
+  static container file = container::open(w[0], open_mode::write);
+  for (int i = 0; i < std::stoi(w[2]); ++i) {
+    transaction change = file.begin();
+    change.create(w[1] + "/" + std::to_string(i), small_spec(i)).write(expr(i));
+    change.commit_async();
+  }
+  say("left");
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -268,6 +281,7 @@ int main(int argc, char** argv) {
     if (command == "map") return map(arguments);
     if (command == "snapshots") return snapshots(arguments);
     if (command == "commit") return commit(arguments);
+    if (command == "leave") return leave(arguments);
   } catch (const error& failure) {
     std::fprintf(stderr, "array_peer %s: %s\n", command.c_str(), failure.what());
     say(std::string("error ") + std::string(name(failure.code())));

@@ -189,6 +189,23 @@ TEST_F(AsyncWriters, TakeTurnsWithOtherProcesses) {
   ASSERT_NO_FATAL_FAILURE(expect_in_order());
 }
 
+// A thread publishes while the process ends.
+TEST_F(Processes, AnAsyncWriterThatEndsLeavesGenerationsInOrder) {
+  for (int round = 0; round < test::repeats(20); ++round) {
+    const std::string level = "round" + std::to_string(round);
+    array_peer writer({"leave", path_, level, "6"});
+    EXPECT_EQ(writer.read_line(), "left");
+    EXPECT_EQ(writer.wait(), 0);
+    const snapshot now = file_.latest();
+    const std::vector<std::string> names = now.names(level + "/");
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      EXPECT_EQ(names[i], level + "/" + std::to_string(i));
+      EXPECT_EQ(now.at(names[i]).read().at({2}), scalar(static_cast<int>(i)));
+    }
+  }
+  EXPECT_EQ(findings_of(file_), "");
+}
+
 TEST_F(Processes, AWriterWaitsForTheOther) {
   write("a", 1);
   std::optional<transaction> first = file_.begin();
