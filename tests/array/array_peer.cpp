@@ -228,9 +228,9 @@ int snapshots(const words& w) {
   return 0;
 }
 
-// commit PATH THREADS: threads commit without waiting until the process is killed. Each transaction of
-// thread i adds 1 to all elements of the array "ti", and stores its generation in all elements of
-// "number". Prints the generation of every third transaction of a thread once it is durable.
+// commit PATH THREADS: threads commit without waiting until the process is killed. Each transaction
+// of thread i adds 1 to all elements of the array "ti", and stores its generation in all elements
+// of "number". Prints the generation of every third transaction of a thread once it is durable.
 int commit(const words& w) {
   container file = container::open(w[0], open_mode::write);
   std::mutex saying;
@@ -252,8 +252,8 @@ int commit(const words& w) {
   return 0;
 }
 
-// leave PATH LEVEL COUNT: commits arrays of a level without waiting, and ends the process at once. The
-// container is destroyed with the static objects.
+// leave PATH LEVEL COUNT: commits arrays of a level without waiting, and ends the process at once.
+// The container is destroyed with the static objects.
 int leave(const words& w) {
   static container file = container::open(w[0], open_mode::write);
   for (int i = 0; i < std::stoi(w[2]); ++i) {

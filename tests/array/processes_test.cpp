@@ -110,7 +110,8 @@ TEST_F(Processes, AKilledWriterLeavesTheOldGenerationAndNoLock) {
   EXPECT_EQ(findings_of(file_), "");
 }
 
-// Transactions of array_peer's `commit`. Each adds 1 to one of the arrays, and stores its generation.
+// Transactions of array_peer's `commit`. Each adds 1 to one of the arrays, and stores its
+// generation.
 class AsyncWriters : public test::fresh_container {
  protected:
   static constexpr int threads = 3;

@@ -64,9 +64,9 @@ void commit_pipeline::end_chain() noexcept {
   chain_.reset();
 }
 
-// The generation is written without the lock: that may take long, and forks wait for the lock. It is
-// handed over under the lock, so a thread that publishes finds both the generation and its state, or
-// neither.
+// The generation is written without the lock: that may take long, and forks wait for the lock. It
+// is handed over under the lock, so a thread that publishes finds both the generation and its state,
+// or neither.
 std::shared_ptr<commit_state> commit_pipeline::hand_over(format::transaction& inner,
                                                          std::vector<storage> mapped) {
   const auto state = std::make_shared<commit_state>(inner.generation());

@@ -9,8 +9,8 @@
 //   pipeline.3  one thread publishes at a time. It lives while there is something to publish
 //   pipeline.4  the writer lock is released once no transaction is active and nothing is left to
 //               publish. Nobody begins on it while another process waits for it
-//   pipeline.5  if a generation cannot be published, no transaction begins any more: it would become
-//               durable although one before it is not
+//   pipeline.5  if a generation cannot be published, no transaction begins any more: it would
+//               become durable although one before it is not
 #pragma once
 
 #include <atomic>

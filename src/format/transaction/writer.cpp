@@ -242,8 +242,8 @@ void writer::adopt_written() {
   if (chosen != 0) pins_.pins.push_back({chosen, chosen});
 }
 
-// From here on the generation is protected, even if a later one is handed over. Nothing is chosen if
-// it is published.
+// From here on the generation is protected, even if a later one is handed over. Nothing is chosen
+// if it is published.
 superblock writer::choose_written() {
   const std::lock_guard lock(mutex_);
   const auto newest = newest_slot(both_);

@@ -122,8 +122,8 @@ class writer {
   /// `after_sync` is called with the generation between the sync of the data and the write of the
   /// superblock; if it throws, publishing fails.
   /// Returns  the generation that is durable now
-  /// Throws   as publish and announce_and_release; out_of_memory; exceptions of `after_sync`, except
-  ///          that a std::bad_alloc becomes out_of_memory too
+  /// Throws   as publish and announce_and_release; out_of_memory; exceptions of `after_sync`,
+  ///          except that a std::bad_alloc becomes out_of_memory too
   std::uint64_t publish_written(const std::function<void(std::uint64_t)>& after_sync = {});
 
   /// How far the base is ahead of the newest generation that was published.
