@@ -47,7 +47,8 @@ commit_pipeline::permission commit_pipeline::reserve() {
 error commit_pipeline::refusal() const {
   error refused(
       errc::io, "a commit before this one failed",
-      {"file " + path_, "a later one would be durable without it: open the container anew"});
+      {"file " + path_,
+       "a later one would be durable without it: open the container anew, and look what it holds"});
   if (failure_) refused.add_detail(fmt::format("it was: {}", failure_->message()));
   return refused;
 }
