@@ -57,7 +57,7 @@ struct transaction::parts {
   generation_space space;
   changed_arrays arrays;
   bool active = true;
-  std::optional<superblock> written{};  // by write_unpublished
+  std::optional<superblock> unpublished{};  // written, to be handed over
 
   // The first data write that failed, on any thread.
   mutable std::mutex failure_lock{};
@@ -354,17 +354,17 @@ void transaction::write_unpublished() {
     self.held_writer.check_written();
     const superblock next = self.write_generation();
     self.held_writer.make_size_durable(next.end_of_file);
-    self.written = next;
+    self.unpublished = next;
   });
 }
 
 void transaction::hand_over() {
   require_active();
   parts& self = *parts_;
-  if (!self.written)
+  if (!self.unpublished)
     throw error(errc::invalid_argument, "the generation is not written yet",
                 {"file " + self.held_writer.file().path});
-  or_abort([&] { self.held_writer.hand_over(*self.written); });
+  or_abort([&] { self.held_writer.hand_over(*self.unpublished); });
   self.active = false;
 }
 
