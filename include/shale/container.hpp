@@ -92,7 +92,7 @@ class container {
   ///          waiting are under way
   /// Throws   as latest; busy (the time is over), access_denied (a mode that only reads),
   ///          unsupported (on a network file system), out_of_space, io (also if an earlier sync of
-  ///          this container failed)
+  ///          this container, or a commit_async, failed)
   transaction begin(timeout limit = wait_default);
 
   /// Waits until there is a generation with a number above `seen`, up to `limit`. Returns the

@@ -206,8 +206,9 @@ class transaction {
   /// the library makes the generations durable and visible, in order, as many as possible with each
   /// pair of syncs. All guarantees are those of `commit`, from the moment when the result says that
   /// the transaction is durable. If that fails, all later transactions that began with these
-  /// changes fail, too. While a tensor of writable_array::map is held, this waits as `commit` does.
-  /// A program that ends before the result is durable may lose these changes and all later ones.
+  /// changes fail, too, and this container begins no more: open it anew. While a tensor of
+  /// writable_array::map is held, this waits as `commit` does. A program that ends before the
+  /// result is durable may lose these changes and all later ones.
   /// Cost     reads written dense arrays for their checksums, in parallel; writes metadata; no
   ///          sync, also not in the next `begin`
   /// Throws   as commit, except for failed syncs, which the result reports; also the error of an
@@ -217,16 +218,17 @@ class transaction {
   /// Ends the transaction without changes. Then the container at the path `other`, on the same file
   /// system, takes the name of this container. If `other` is a link, the container that it leads to
   /// is renamed, and the link stays. Nobody can commit meanwhile, so a copy of the newest snapshot
-  /// that was made during the transaction is complete. All bytes of `other` are made durable before
-  /// it takes the name, even if it is a copy that nobody has synced. Waits for writes that have
-  /// begun, as `commit` does.
+  /// that was made during the transaction is complete: that is why commits without waiting must be
+  /// durable before the transaction begins. All bytes of `other` are made durable before it takes
+  /// the name, even if it is a copy that nobody has synced. Waits for writes that have begun, as
+  /// `commit` does.
   /// Cost     two syncs: of `other`, with all bytes that are not durable yet, and of the folder
   /// Throws   invalid_argument (the container itself; a call from inside one of its own writes),
-  ///          not_found, busy (another transaction writes `other`), corrupt, unsupported (a later
-  ///          format), io (also if another file has the name by now), out_of_space. The old file
-  ///          keeps its name, unless only the sync of the folder failed after the rename (io). If
-  ///          the sync of `other` failed (io, out_of_space), make that file anew: its bytes may be
-  ///          lost
+  ///          not_found, busy (another transaction writes `other`; or this one began with commits
+  ///          that were not durable yet), corrupt, unsupported (a later format), io (also if
+  ///          another file has the name by now), out_of_space. The old file keeps its name, unless
+  ///          only the sync of the folder failed after the rename (io). If the sync of `other`
+  ///          failed (io, out_of_space), make that file anew: its bytes may be lost
   /// Lifetime open snapshots keep the old file. Handles to it throw `io`: open the name again
   void replace_by(const std::string& other);
 

@@ -8,7 +8,9 @@
 #include <cstring>
 #include <fstream>
 #include <iostream>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "shale/container.hpp"
@@ -226,6 +228,43 @@ int snapshots(const words& w) {
   return 0;
 }
 
+// commit PATH THREADS: threads commit without waiting until the process is killed. Each transaction
+// of thread i adds 1 to all elements of the array "ti", and stores its generation in all elements
+// of "number". Prints the generation of every third transaction of a thread once it is durable.
+int commit(const words& w) {
+  container file = container::open(w[0], open_mode::write);
+  std::mutex saying;
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < std::stoi(w[1]); ++t)
+    threads.emplace_back([&file, &saying, mine = "t" + std::to_string(t)] {
+      for (int i = 1;; ++i) {
+        transaction change = file.begin();
+        const tensor held = change.find(mine)->read();
+        change.update(mine).write(expr(held.elements<const std::int64_t>().front() + 1));
+        change.update("number").write(expr(static_cast<std::int64_t>(change.generation())));
+        const pending_commit pending = change.commit_async();
+        if (i % 3 != 0) continue;
+        pending.wait();
+        const std::lock_guard lock(saying);
+        say(std::to_string(pending.generation()));
+      }
+    });
+  return 0;
+}
+
+// leave PATH LEVEL COUNT: commits arrays of a level without waiting, and ends the process at once.
+// The container is destroyed with the static objects.
+int leave(const words& w) {
+  static container file = container::open(w[0], open_mode::write);
+  for (int i = 0; i < std::stoi(w[2]); ++i) {
+    transaction change = file.begin();
+    change.create(w[1] + "/" + std::to_string(i), small_spec(i)).write(expr(i));
+    change.commit_async();
+  }
+  say("left");
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -241,6 +280,8 @@ int main(int argc, char** argv) {
     if (command == "many") return many(arguments);
     if (command == "map") return map(arguments);
     if (command == "snapshots") return snapshots(arguments);
+    if (command == "commit") return commit(arguments);
+    if (command == "leave") return leave(arguments);
   } catch (const error& failure) {
     std::fprintf(stderr, "array_peer %s: %s\n", command.c_str(), failure.what());
     say(std::string("error ") + std::string(name(failure.code())));

@@ -1,21 +1,28 @@
 // Lets other processes and threads act between two calls that a container makes to the operating
 // system: files are truncated, copied over or renamed, and other writers commit.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "array/test_support.hpp"
 #include "format/container/container_file.hpp"
+#include "storage/pool/pools/housekeeper.hpp"
 #include "support/bounded.hpp"
+#include "support/child_threads.hpp"
 #include "support/failing_calls.hpp"
 #include "support/fork_elsewhere.hpp"
 #include "support/scratch_directory.hpp"
@@ -135,6 +142,180 @@ TEST_F(LateMapping, IsDetachedBeforeAReplacementReleasesTheLock) {
   stop_watching();
   EXPECT_EQ(renamed, 1);
   EXPECT_EQ(attached, 0);
+}
+
+class AsyncCommit : public BetweenCalls {
+ protected:
+  ~AsyncCommit() override { let_publish(); }
+
+  static inline std::atomic<bool> overlaps_ = false;  // another thread has synced meanwhile
+
+  // The thread that publishes stops before its next sync.
+  static void hold_publisher() {
+    overlaps_ = false;
+    held_ = hold::asked;
+    test::run_before_calls([](const char* call) {
+      if (std::this_thread::get_id() == caller_ || std::string_view(call) != "fdatasync") return;
+      hold now = hold::asked;
+      if (!held_.compare_exchange_strong(now, hold::stopped)) {
+        overlaps_ = overlaps_ || now == hold::stopped;
+        return;
+      }
+      held_.notify_all();
+      held_.wait(hold::stopped);
+    });
+  }
+
+  static void wait_until_held() { held_.wait(hold::asked); }
+
+  static void let_publish() {
+    held_ = hold::no;
+    held_.notify_all();
+  }
+
+  // Commits an empty array without waiting.
+  static pending_commit add(container& file, const std::string& name) {
+    transaction change = file.begin();
+    change.create(name, {.dtype = dtype::int32, .shape = {6}, .kind = array_kind::chunked});
+    return change.commit_async();
+  }
+
+  // The work of a child that is forked while a commit of its parent is under way. It tells through
+  // `says` when the parent may publish. Returns a number for each thing that may go wrong.
+  static int write_beside(container& file, const pending_commit& of_parent, int says) {
+    if (test::code_of([&] { of_parent.wait(); }) != errc::invalid_argument) return 2;
+    if (of_parent.durable()) return 3;
+    if (test::code_of([&] { file.begin(no_wait); }) != errc::busy) return 4;
+    if (::write(says, "x", 1) != 1) return 5;
+    transaction change = file.begin({10'000});
+    if (!change.find("a")) return 6;
+    change.create("b", {.dtype = dtype::int32, .shape = {6}, .kind = array_kind::chunked});
+    if (test::children_start_threads) change.commit_async().wait();
+    else change.commit();
+    return file.latest().find("b") ? 0 : 7;
+  }
+
+ private:
+  enum class hold : std::uint32_t { no, asked, stopped };
+  static inline std::atomic<hold> held_ = hold::no;
+};
+
+// pipeline.3: a commit that waits publishes by itself, after what was committed before.
+TEST_F(AsyncCommit, IsPublishedBeforeACommitThatWaits) {
+  const test::hang_alarm limit;
+  container file = container::create(path_);
+  hold_publisher();
+  const pending_commit pending = add(file, "a");
+  wait_until_held();
+  std::atomic<bool> commits = false;
+  std::thread committer([&] {
+    transaction change = file.begin();
+    change.create("d", {.dtype = dtype::int32, .shape = {6}}).write(expr(2));
+    commits = true;
+    commits.notify_all();
+    change.commit();
+    EXPECT_TRUE(pending.durable());
+  });
+  commits.wait(false);
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(container::open(path_).latest().names().empty());
+  EXPECT_FALSE(overlaps_);
+  let_publish();
+  committer.join();
+  EXPECT_EQ(file.latest().generation(), 3u);
+  EXPECT_EQ(file.latest().at("d").read().at({5}), scalar(2));
+  EXPECT_EQ(test::findings_of(file), "");
+}
+
+// pipeline.4: the child has no thread that publishes for its parent, and no lock of it.
+TEST_F(AsyncCommit, LeavesAForkedChildToWriteByItself) {
+  const test::hang_alarm limit;
+  container file = container::create(path_);
+  hold_publisher();
+  const pending_commit pending = add(file, "a");
+  wait_until_held();
+  int told[2];
+  ASSERT_EQ(::pipe2(told, O_CLOEXEC), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    test::start_no_housekeeper();
+    const test::hang_alarm limit_of_child;
+    int status = 1;
+    try {
+      status = write_beside(file, pending, told[1]);
+    } catch (const error&) {
+    }
+    ::_exit(status);
+  }
+  ASSERT_GT(child, 0);
+  ::close(told[1]);
+  char byte = 0;
+  EXPECT_EQ(::read(told[0], &byte, 1), 1);
+  ::close(told[0]);
+  let_publish();
+  pending.wait();
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << WEXITSTATUS(status);
+  add(file, "c").wait();
+  EXPECT_EQ(file.latest().names(), (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(test::findings_of(file), "");
+}
+
+// The caller copies what readers see before the commit is published.
+TEST_F(AsyncCommit, IsNotLostByAReplacement) {
+  const test::hang_alarm limit;
+  const std::string copy = directory_ / "copy.shale";
+  container::create(copy);
+  container file = container::create(path_);
+  hold_publisher();
+  const pending_commit pending = add(file, "a");
+  wait_until_held();
+  transaction change = file.begin();
+  EXPECT_TRUE(file.latest().names().empty());
+  let_publish();
+  EXPECT_EQ(test::code_of([&] { change.replace_by(copy); }), errc::busy);
+  EXPECT_TRUE(pending.durable());
+  EXPECT_TRUE(container::open(path_).latest().find("a"));
+  file.begin().replace_by(copy);
+  EXPECT_FALSE(container::open(path_).latest().find("a"));
+}
+
+// A thread that waits for the next transaction finds that the one before cannot be published.
+TEST_F(AsyncCommit, StopsATransactionThatGoesOnWhenItFails) {
+  const test::hang_alarm limit;
+  container file = container::create(path_);
+  hold_publisher();
+  const pending_commit pending = add(file, "a");
+  wait_until_held();
+  transaction change = file.begin();
+  EXPECT_TRUE(change.find("a"));
+  test::refuse_calls("fdatasync", EIO);
+  let_publish();
+  EXPECT_EQ(test::code_of([&] { pending.wait(); }), errc::io);
+  test::refuse_calls(nullptr);
+  EXPECT_EQ(test::code_of([&] { change.commit(); }), errc::io);
+  EXPECT_EQ(test::code_of([&] { file.begin(); }), errc::io);
+  container again = container::open(path_, open_mode::write);
+  EXPECT_EQ(again.begin().generation(), 2u);
+  EXPECT_TRUE(again.latest().names().empty());
+}
+
+// It may write many pages of metadata.
+TEST_F(AsyncCommit, IsNotWaitedForByForks) {
+  const test::hang_alarm limit;
+  container file = container::create(path_);
+  transaction change = file.begin();
+  change.create("a", {.dtype = dtype::float32, .shape = {100}, .kind = array_kind::chunked})
+      .write(expr(3));
+  bool forked = false;
+  watch_after(0, [&](std::string_view call) {
+    if (call == "pwrite" && !forked) forked = test::forks_elsewhere();
+  });
+  const pending_commit pending = change.commit_async();
+  stop_watching();
+  EXPECT_TRUE(forked);
+  pending.wait();
+  EXPECT_EQ(file.latest().at("a").read().at({99}), scalar(3));
 }
 
 class KeptMapping : public BetweenCalls {

@@ -1,24 +1,30 @@
 // Tests the thread that publishes, step by step, on recorded files: it stops where a test holds it.
+// At the end it runs freely beside several threads, and every crash is tried.
 #include "array/transaction/state/commit_pipeline.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <random>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "format/after_crash.hpp"
 #include "format/container/container_file.hpp"
 #include "format/os/locks.hpp"
+#include "format/small_history.hpp"
 #include "shale/mapped_file.hpp"
 #include "support/bounded.hpp"
 #include "support/failures.hpp"
+#include "support/instrumented.hpp"
 #include "support/recording_file_system.hpp"
 #include "support/scratch_directory.hpp"
 
@@ -95,7 +101,7 @@ class CommitPipeline : public testing::Test {
   test::recording_file_system files_;
   format::container_file container_ =
       format::container_file::create(files_, path, {.id = format::uuid{}});
-  std::shared_ptr<commit_pipeline> pipeline_ = std::make_shared<commit_pipeline>();
+  std::shared_ptr<commit_pipeline> pipeline_ = std::make_shared<commit_pipeline>(path);
   gate gate_;
   bool stops_again_ = false;
   int calls_ = 0;             // of the thread that publishes
@@ -126,7 +132,7 @@ TEST_F(CommitPipeline, SaysDurableOnlyWhatWasPublished) {
   EXPECT_EQ(container_.latest().generation(), 4u);
 }
 
-// pipeline.2
+// pipeline.2, pipeline.5
 TEST_F(CommitPipeline, AFailureFailsAllThatFollow) {
   const auto first = commit();
   gate_.wait_until_stopped();
@@ -141,11 +147,8 @@ TEST_F(CommitPipeline, AFailureFailsAllThatFollow) {
   pipeline_->drain();
   files_.fail_sync(1'000'000);
   EXPECT_TRUE(container_.poisoned());
-  const auto may = pipeline_->reserve();
-  EXPECT_TRUE(may.granted);
-  EXPECT_EQ(may.on_written, nullptr);
+  EXPECT_EQ(code_of([&] { pipeline_->reserve(); }), errc::io);
   EXPECT_EQ(code_of([&] { container_.begin(at_once); }), errc::io);
-  pipeline_->ended();
   format::container_file other =
       format::container_file::open(files_, path, format::open_access::write);
   EXPECT_EQ(other.begin(at_once).generation(), 2u);  // the writer lock is free
@@ -164,6 +167,7 @@ TEST_F(CommitPipeline, MappingsAreCheckedBeforeTheSuperblock) {
   pipeline_->drain();
   EXPECT_FALSE(container_.poisoned());
   EXPECT_EQ(container_.latest().generation(), 1u);
+  EXPECT_EQ(code_of([&] { pipeline_->reserve(); }), errc::io);
   EXPECT_EQ(container_.begin(at_once).generation(), 2u);
 }
 
@@ -226,6 +230,112 @@ TEST_F(CommitPipeline, ForgetsATransactionThatCannotBeHandedOver) {
   gate_.let();
   state->wait();
   EXPECT_EQ(state->generation(), 2u);
+}
+
+// ---- crashes ------------------------------------------------------------------------------------
+
+// Threads that commit without waiting, with an oracle of the content of each generation.
+class committers {
+ public:
+  explicit committers(test::recording_file_system& files)
+      : files_(files),
+        container_(format::container_file::create(files, path, {.id = format::uuid{}})) {}
+
+  // A commit that was reported to be durable, and the number of recorded changes at that time.
+  struct report {
+    std::uint64_t generation = 0;
+    std::size_t changes = 0;
+  };
+
+  // Commits `count` times. Waits for the commits whose bits are set, and for the last one.
+  void run(int count, unsigned waits) {
+    std::shared_ptr<commit_state> last;
+    for (int i = 0; i < count; ++i) {
+      last = commit();
+      if (((waits >> i) & 1u) != 0 || i == count - 1) wait_for(*last);
+    }
+  }
+
+  // Returns when no thread uses the files any more.
+  void end() { pipeline_->drain(); }
+
+  const std::vector<test::plain_state>& told() const noexcept { return told_; }
+
+  // The last generation that was reported before that many changes.
+  std::uint64_t reported_by(std::size_t changes) const {
+    std::uint64_t last = 1;
+    for (const report& each : reports_)
+      if (each.changes <= changes) last = std::max(last, each.generation);
+    return last;
+  }
+
+ private:
+  // The transaction that is granted has `told_` for itself.
+  std::shared_ptr<commit_state> commit() {
+    commit_pipeline::permission may = pipeline_->reserve();
+    for (; !may.granted; may = pipeline_->reserve()) std::this_thread::yield();
+    std::shared_ptr<commit_state> state;
+    {
+      format::transaction change =
+          may.on_written ? format::begin_on_written(may.on_written) : container_.begin(at_once);
+      test::plain_state next = told_.back();
+      test::tell(static_cast<int>(told_.size() - 1) % test::history_steps, {change, next});
+      told_.push_back(next);
+      state = pipeline_->hand_over(change, {});
+    }
+    pipeline_->ended();
+    return state;
+  }
+
+  void wait_for(const commit_state& state) {
+    state.wait();
+    const std::size_t changes = files_.changes();
+    const std::lock_guard lock(reporting_);
+    reports_.push_back({state.generation(), changes});
+  }
+
+  test::recording_file_system& files_;
+  format::container_file container_;
+  std::shared_ptr<commit_pipeline> pipeline_ = std::make_shared<commit_pipeline>(path);
+  std::vector<test::plain_state> told_{{}};  // of each generation, from the first
+  std::mutex reporting_;
+  std::vector<report> reports_;
+};
+
+// A reader sees all transactions up to one that is not before the last one that was reported.
+void expect_whole(const committers& made, std::size_t count,
+                  const test::recording_file_system::image& image) {
+  const test::sighting seen = test::look(image, path);
+  ASSERT_GE(seen.generation, made.reported_by(count)) << "after " << count << " changes";
+  ASSERT_LE(seen.generation, made.told().size());
+  ASSERT_EQ(seen.state, made.told()[seen.generation - 1]) << "after " << count << " changes";
+}
+
+// pipeline.2
+TEST(AsyncCrashes, LeaveGenerationsThatAreWholeAndInOrder) {
+  std::mt19937_64 random(20261);
+  test::recording_file_system files;
+  files.used_by_threads = true;
+  committers made(files);
+  const std::size_t first = files.changes();
+  {
+    const test::hang_alarm limit;
+    std::vector<std::jthread> threads;
+    for (const unsigned waits : {0b0000'0000u, 0b0010'0100u, 0b0101'0101u})
+      threads.emplace_back([&made, waits] { made.run(8, waits); });
+  }
+  made.end();  // the thread that publishes may still release the lock
+  ASSERT_EQ(made.told().size(), 25u);
+  test::recording_file_system::replay crash(files);
+  do {
+    if (crash.count() < first || test::is_left_out(random)) continue;
+    expect_whole(made, crash.count(), crash.after_kill());
+    expect_whole(made, crash.count(), crash.after_power_cut(nullptr));
+    for (int sample = 0; sample < 2; ++sample)
+      expect_whole(made, crash.count(), crash.after_power_cut(&random));
+    if (testing::Test::HasFatalFailure()) return;
+  } while (crash.next());
+  EXPECT_EQ(test::look(files.after_power_cut(nullptr), path).generation, 25u);
 }
 
 }  // namespace

@@ -308,5 +308,38 @@ TEST_F(FailingArrayMemory, CommitsAreWholeOrNothing) {
   });
 }
 
+// The same for commits that do not wait. The thread that publishes allocates, too.
+TEST_F(FailingArrayMemory, AsyncCommitsAreWholeOrNothing) {
+  const tensor wanted = values();
+  std::uint64_t committed = container::open(path_).latest().generation();
+  int made = 0;
+  expect_errors_only("commit_async", [&] {
+    std::optional<container> file;
+    std::optional<transaction> change;
+    {
+      const enough_memory now;
+      file = container::open(path_, open_mode::write);
+      change = file->begin();
+      change->update("dense").write(wanted);
+      change->update("chunked").write(wanted);
+      change->create("new" + std::to_string(made), chunked_).write(wanted);
+      change->create("other" + std::to_string(made++), dense_).write(wanted);
+    }
+    try {
+      const pending_commit pending = change->commit_async();
+      EXPECT_EQ(pending.generation(), committed + 1);
+      pending.wait();
+      committed = pending.generation();
+    } catch (...) {
+      const enough_memory enough;
+      change.reset();
+      const container other = container::open(path_);
+      EXPECT_EQ(other.latest().generation(), committed);
+      EXPECT_TRUE(other.verify().findings.empty());
+      throw;
+    }
+  });
+}
+
 }  // namespace
 }  // namespace shale

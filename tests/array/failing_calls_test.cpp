@@ -6,11 +6,15 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "array/array_history.hpp"
 #include "array/test_support.hpp"
@@ -85,8 +89,24 @@ class FailingCalls : public testing::Test {
     }
     transaction change = file->begin();
     test::tell_step(step, change);
-    change.commit();
+    if (without_waiting_) run_without_waiting(*file, change);
+    else change.commit();
     reported = true;
+  }
+
+  // Commits a step, and a generation on it that leaves its arrays as they are, without waiting.
+  void run_without_waiting(container& file, transaction& step) {
+    pending_ = step.commit_async();
+    transaction later = file.begin();
+    later.set_level_attribute("", "note", "later");
+    later.commit_async().wait();
+    if (!pending_->durable()) throw std::logic_error("durable before what it is built on");
+  }
+
+  // Returns when nothing is being published any more.
+  void wait_for_pending() {
+    if (pending_) static_cast<void>(outcome_of([&] { pending_->wait(); }));
+    pending_.reset();
   }
 
   // The file must hold the content from before or after the step; from after it if success was
@@ -99,9 +119,11 @@ class FailingCalls : public testing::Test {
     const snapshot now = file.latest();
     const int last = std::min(step, test::array_steps);
     const auto generation = static_cast<int>(now.generation());
-    ASSERT_TRUE(generation == last + 1 || (generation == last && step > 0 && !reported))
+    const int after = last + (without_waiting_ ? 2 : 1);
+    ASSERT_TRUE(generation == after ||
+                (generation >= last && generation < after && step > 0 && !reported))
         << generation;
-    ASSERT_EQ(held_by(now), held_after(generation - 1));
+    ASSERT_EQ(held_by(now), held_after(std::min(generation - 1, last)));
     ASSERT_EQ(test::findings_of(file), "");
   }
 
@@ -130,7 +152,9 @@ class FailingCalls : public testing::Test {
   template <class Allowed>
   void fail_each(failing how, int number, Allowed allowed) {
     int failures = 0;
-    for (int step = 0; step <= reading; ++step) {
+    const int first_step = without_waiting_ ? 1 : 0;
+    const int last_step = without_waiting_ ? test::array_steps : reading;
+    for (int step = first_step; step <= last_step; ++step) {
       for (std::uint64_t call = 0;; ++call) {
         SCOPED_TRACE("step " + std::to_string(step) + ", call " + std::to_string(call));
         prepare(step);
@@ -144,6 +168,7 @@ class FailingCalls : public testing::Test {
           went = outcome_of([&] { run(step, file, reported); });
           test::stop_failing();
           failed = test::failed_call();
+          wait_for_pending();
           failures += went.code.has_value();
           ASSERT_TRUE(allowed(went, failed)) << failed << ": " << went.text;
           if (how != failing::partially && (failed == "fdatasync" || failed == "fsync")) {
@@ -161,12 +186,20 @@ class FailingCalls : public testing::Test {
                 << failed << ": " << went.text;
           }
         }
+        if (without_waiting_) wait_until([&] { return open_descriptors() == descriptors; });
         ASSERT_EQ(open_descriptors(), descriptors) << failed;
         ASSERT_EQ(mappings_of(path_), 0u) << failed;
         if (failed.empty()) break;  // the step has no more calls
       }
     }
     failures_ = failures;
+  }
+
+  // For what another thread does soon, after it has told of the end.
+  template <class Condition>
+  static void wait_until(Condition done) {
+    const test::hang_alarm limit;
+    while (!done()) std::this_thread::yield();
   }
 
   // An error of a call on the file names the file.
@@ -180,6 +213,8 @@ class FailingCalls : public testing::Test {
   const std::string path_ = directory_ / "failing.shale";
   std::vector<std::string> file_bytes_;  // after each step
   int failures_ = 0;
+  bool without_waiting_ = false;           // how the transactions are committed
+  std::optional<pending_commit> pending_;  // that of the step
 };
 
 TEST_F(FailingCalls, WithAnIoErrorOnce) {
@@ -296,6 +331,77 @@ TEST_F(FailingCalls, OfOperatorNewLeaveWholeContainers) {
     return !went.code || went.code == errc::out_of_memory;
   });
   EXPECT_GT(failures_, 20);
+}
+
+// The same for commits that do not wait: calls of the thread that publishes fail, too.
+class FailingAsyncCalls : public FailingCalls {
+ protected:
+  FailingAsyncCalls() { without_waiting_ = true; }
+
+  // The second transaction may find that the first one cannot be published.
+  static bool tells_of_a_failure(const outcome& went) {
+    return went.text.find("a commit before this one failed") != std::string::npos;
+  }
+};
+
+TEST_F(FailingAsyncCalls, WithAnIoErrorOnce) {
+  fail_each(failing::once, EIO, [&](const outcome& went, const std::string& failed) {
+    return !went.code || (went.code == errc::io && names_file(went)) || failed == "mmap";
+  });
+  EXPECT_GT(failures_, 50);
+}
+
+TEST_F(FailingAsyncCalls, WithoutSpaceEverAfter) {
+  fail_each(failing::ever_after, ENOSPC, [&](const outcome& went, const std::string&) {
+    return !went.code || names_file(went) || went.code == errc::out_of_memory;
+  });
+  EXPECT_GT(failures_, 50);
+}
+
+TEST_F(FailingAsyncCalls, WithoutMemoryOnce) {
+  fail_each(failing::once, ENOMEM, [&](const outcome& went, const std::string& failed) {
+    return !went.code || went.code == errc::out_of_memory || tells_of_a_failure(went) ||
+           failed == "fdatasync" || failed == "fstat" || failed == "getrandom";
+  });
+  EXPECT_GT(failures_, 20);
+}
+
+TEST_F(FailingAsyncCalls, WithAnInterruptionOnceGoWell) {
+  fail_each(failing::once, EINTR, [&](const outcome& went, const std::string& failed) {
+    for (const char* const repeated : {"pread", "pwrite", "open", "fallocate", "posix_fallocate"})
+      if (failed == repeated) return !went.code.has_value();
+    return !went.code || went.code == errc::io || failed == "mmap";
+  });
+}
+
+TEST_F(FailingAsyncCalls, WithAShortTransferOnceGoWell) {
+  fail_each(failing::partially, 0,
+            [&](const outcome& went, const std::string&) { return !went.code; });
+}
+
+TEST_F(FailingAsyncCalls, OfOperatorNewLeaveWholeContainers) {
+  fail_each(failing::allocation, 0, [](const outcome& went, const std::string&) {
+    return !went.code || went.code == errc::out_of_memory || tells_of_a_failure(went);
+  });
+  EXPECT_GT(failures_, 20);
+}
+
+// Kills the process before every call, of all of its threads.
+TEST_F(FailingAsyncCalls, ThatAreTheLastLeaveGenerationsInOrder) {
+  const std::uint64_t stride = run_long() ? 1 : 5;
+  for (int step = 1; step <= test::array_steps; ++step) {
+    bool done = false;
+    for (std::uint64_t call = static_cast<std::uint64_t>(step); !done; call += stride) {
+      SCOPED_TRACE("step " + std::to_string(step) + ", call " + std::to_string(call));
+      prepare(step);
+      test::child_process writer(
+          SHALE_DYING_PEER, {path_, std::to_string(step), std::to_string(call), "without waiting"});
+      done = writer.read_line() == "done";
+      const int status = writer.wait();
+      ASSERT_TRUE(status == -SIGKILL || (done && status == 0)) << status;
+      ASSERT_NO_FATAL_FAILURE(expect_old_or_new(step, done));
+    }
+  }
 }
 
 // A commit after an earlier error is refused, or gives a sound generation.

@@ -5,8 +5,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
 #include "array/test_support.hpp"
 #include "shale/container.hpp"
+#include "support/bounded.hpp"
 #include "support/child_threads.hpp"
 #include "support/instrumented.hpp"
 
@@ -98,6 +107,103 @@ TEST_F(Processes, AKilledWriterLeavesTheOldGenerationAndNoLock) {
   write("a", 3);
   EXPECT_EQ(file_.latest().generation(), 3u);
   EXPECT_EQ(file_.latest().at("a").map().at({599, 699}), scalar(3.0));
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+// Transactions of array_peer's `commit`. Each adds 1 to one of the arrays, and stores its
+// generation.
+class AsyncWriters : public test::fresh_container {
+ protected:
+  static constexpr int threads = 3;
+
+  AsyncWriters() {
+    transaction change = file_.begin();
+    for (int t = 0; t < threads; ++t)
+      change.create("t" + std::to_string(t), of(t)).write(expr(std::int64_t{0}));
+    change.create("number", of(0)).write(expr(std::int64_t{2}));
+    change.commit();
+  }
+
+  static array_spec of(int number) {
+    return {.dtype = dtype::int64,
+            .shape = {3000},
+            .kind = number % 2 == 0 ? array_kind::dense : array_kind::chunked};
+  }
+
+  static std::int64_t value_of_all(const array& stored) {
+    const tensor read = stored.read();
+    const auto values = read.elements<const std::int64_t>();
+    for (const std::int64_t value : values) EXPECT_EQ(value, values.front()) << stored.name();
+    return values.front();
+  }
+
+  // The newest generation holds all transactions up to it, and is not older than the last report.
+  void expect_in_order() {
+    const snapshot now = file_.latest();
+    const auto generation = static_cast<std::int64_t>(now.generation());
+    ASSERT_GE(generation, reported_);
+    reported_ = generation;
+    EXPECT_EQ(value_of_all(now.at("number")), generation);
+    std::int64_t sum = 0;
+    for (int t = 0; t < threads; ++t) sum += value_of_all(now.at("t" + std::to_string(t)));
+    EXPECT_EQ(sum, generation - 2);
+    EXPECT_EQ(findings_of(file_), "");
+  }
+
+  void hear(array_peer& writer) {
+    const test::hang_alarm limit;
+    const std::string line = writer.read_line();
+    ASSERT_NE(line, "") << "the writer has ended";
+    reported_ = std::max<std::int64_t>(reported_, std::stol(line));
+  }
+
+  std::int64_t reported_ = 2;
+};
+
+TEST_F(AsyncWriters, ThatAreKilledLeaveGenerationsInOrder) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < test::repeats(24); ++round) {
+    array_peer writer({"commit", path_, std::to_string(threads)});
+    for (std::uint64_t lines = random() % 6 + 1; lines > 0; --lines)
+      ASSERT_NO_FATAL_FAILURE(hear(writer));
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
+    writer.kill();
+    writer.wait();
+    ASSERT_NO_FATAL_FAILURE(expect_in_order());
+  }
+}
+
+// The writer lock goes from one process to the other, although neither ever stops committing.
+TEST_F(AsyncWriters, TakeTurnsWithOtherProcesses) {
+  array_peer first({"commit", path_, std::to_string(threads)});
+  array_peer second({"commit", path_, std::to_string(threads)});
+  for (int i = 0; i < 6; ++i) {
+    ASSERT_NO_FATAL_FAILURE(hear(first));
+    ASSERT_NO_FATAL_FAILURE(hear(second));
+  }
+  first.kill();
+  second.kill();
+  first.wait();
+  second.wait();
+  ASSERT_NO_FATAL_FAILURE(expect_in_order());
+}
+
+// A thread publishes while the process ends.
+TEST_F(Processes, AnAsyncWriterThatEndsLeavesGenerationsInOrder) {
+  for (int round = 0; round < test::repeats(20); ++round) {
+    const std::string level = "round" + std::to_string(round);
+    array_peer writer({"leave", path_, level, "6"});
+    EXPECT_EQ(writer.read_line(), "left");
+    EXPECT_EQ(writer.wait(), 0);
+    const snapshot now = file_.latest();
+    const std::vector<std::string> names = now.names(level + "/");
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      EXPECT_EQ(names[i], level + "/" + std::to_string(i));
+      EXPECT_EQ(now.at(names[i]).read().at({2}), scalar(static_cast<int>(i)));
+    }
+  }
   EXPECT_EQ(findings_of(file_), "");
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <random>
 #include <string>
@@ -189,6 +190,23 @@ TEST(Unpublished, PublishingNothingWritesNothing) {
   const std::uint64_t calls = files.calls();
   EXPECT_EQ(made.held->publish_written(), 2u);
   EXPECT_EQ(files.calls(), calls);
+}
+
+TEST(Unpublished, AGenerationIsWrittenBeforeItIsHandedOver) {
+  recording_file_system files;
+  chain made(files);
+  made.add();
+  transaction change = made.begin();
+  EXPECT_EQ(code_of([&] { change.hand_over(); }), errc::invalid_argument);
+  change.write_unpublished();
+  EXPECT_TRUE(change.active());
+  made.publish();
+  EXPECT_EQ(made.container.latest().generation(), 2u);
+  const std::uint64_t calls = files.calls();
+  change.hand_over();
+  EXPECT_EQ(files.calls(), calls) << "forks wait for the lock that is held then";
+  EXPECT_FALSE(change.active());
+  EXPECT_EQ(made.held->publish_written(), 3u);
 }
 
 // The space of generations that were skipped is used again: the file does not grow with them.
@@ -391,6 +409,34 @@ TEST(Unpublished, ABaseIsPinnedWhileSomebodyReadsIt) {
   EXPECT_EQ(observe(*base), made.told[2]);
 }
 
+// commit.8: a transaction has handed out an array of a base that nobody can publish any more.
+TEST(Unpublished, ALostBaseKeepsItsBytesWhileSomebodyReadsIt) {
+  recording_file_system files;
+  chain made(files);
+  run(made, 0b1u, 1);
+  {
+    transaction change = made.begin();
+    made.told.push_back(made.told.back());
+    test::storyteller(change, made.told.back()).dense("large", 200'000, 1);
+    change.commit_unpublished();
+  }
+  std::optional<generation_view> base;
+  {
+    const transaction change = made.begin();
+    base = change.pin_base();
+  }
+  const auto lose = [](std::uint64_t) { throw error(errc::io, "a mapping failed"); };
+  EXPECT_EQ(code_of([&] { made.held->publish_written(lose); }), errc::io);
+  made.end();
+  EXPECT_EQ(base->generation(), 3u);
+  EXPECT_EQ(observe(*base), made.told[2]);
+  EXPECT_EQ(code_of([&] { made.container.begin(at_once); }), errc::io);
+  EXPECT_EQ(observe(*base), made.told[2]);
+  base.reset();
+  EXPECT_EQ(made.container.begin(at_once).generation(), 3u);
+  EXPECT_EQ(files.now().at(path).size(), made.container.latest().end_of_file());
+}
+
 // ---- transactions of other kinds in between -----------------------------------------------------
 
 TEST(Unpublished, AnAbortLeavesTheGenerationsBefore) {
@@ -438,6 +484,29 @@ TEST(Unpublished, ACommitPublishesWhatWasBefore) {
   made.add();
   made.publish();
   EXPECT_EQ(observe(made.container.latest()), made.told.back());
+}
+
+// A copy of what readers see may lack generations that are published before it takes the name.
+TEST(Unpublished, ACopyThatMayLackCommitsTakesNoName) {
+  const std::string other = "/box/other.shale";
+  recording_file_system files;
+  container_file::create(files, other, {.id = uuid{}});
+  chain made(files);
+  made.add();
+  {
+    transaction hold = made.begin();
+    EXPECT_EQ(made.container.latest().generation(), 1u);  // what the caller would copy
+    made.publish();
+    EXPECT_EQ(code_of([&] { hold.replace_by(other); }), errc::busy);
+  }
+  EXPECT_EQ(made.container.latest().generation(), 2u);
+  {
+    transaction hold = made.begin();
+    EXPECT_EQ(made.container.latest().generation(), 2u);
+    EXPECT_EQ(code_of([&] { hold.replace_by(other); }), errc{});
+  }
+  made.end();
+  EXPECT_EQ(container_file::open(files, path, open_access::read).latest().generation(), 1u);
 }
 
 // `end` after a commit must leave the live page alone: it may have another writer's mark.
@@ -562,6 +631,19 @@ TEST(Unpublished, AnExceptionBetweenSyncAndSuperblockStopsAllThatFollows) {
   made.end();
   EXPECT_FALSE(made.container.poisoned());
   EXPECT_EQ(observe(made.container.latest()), made.told[1]);
+  EXPECT_EQ(made.container.begin(at_once).generation(), 3u);
+}
+
+TEST(Unpublished, PublishingReportsThatMemoryIsExhausted) {
+  recording_file_system files;
+  chain made(files);
+  run(made, 0b01u, 2);
+  transaction going_on = made.begin();
+  const auto lose = [](std::uint64_t) { throw std::bad_alloc(); };
+  EXPECT_EQ(code_of([&] { made.held->publish_written(lose); }), errc::out_of_memory);
+  EXPECT_EQ(code_of([&] { going_on.commit_unpublished(); }), errc::out_of_memory);
+  EXPECT_EQ(code_of([&] { made.begin(); }), errc::out_of_memory);
+  made.end();
   EXPECT_EQ(made.container.begin(at_once).generation(), 3u);
 }
 

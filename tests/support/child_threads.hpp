@@ -15,4 +15,11 @@ inline void start_no_housekeeper() noexcept {
 #endif
 }
 
+/// Whether a forked child of a process with several threads may start threads.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool children_start_threads = false;
+#else
+inline constexpr bool children_start_threads = true;
+#endif
+
 }  // namespace shale::test

@@ -248,11 +248,13 @@ class recorded_file final : public open_file {
   }
 
   ~recorded_file() override {
+    const auto entered = in_.enter();
     --in_.open_files_;
     std::erase_if(node_->locks, [this](const held_lock& lock) { return lock.owner == this; });
   }
 
   os_result pread(bytes_span into, std::uint64_t offset) noexcept override {
+    const auto entered = in_.enter();
     if (const auto failed = in_.begin_call("pread")) return *failed;
     take_over_stores();
     if (offset >= node_->bytes.size()) return 0;
@@ -263,6 +265,7 @@ class recorded_file final : public open_file {
   }
 
   os_result pwrite(bytes_view source, std::uint64_t offset) noexcept override {
+    const auto entered = in_.enter();
     if (access_ != open_access::write) return -EBADF;
     if (const auto failed = in_.begin_call("pwrite")) return *failed;
     if (in_.is_partial() && source.size() > 1) source = source.first(source.size() / 2);
@@ -271,12 +274,14 @@ class recorded_file final : public open_file {
   }
 
   os_result allocate(std::uint64_t offset, std::uint64_t bytes) noexcept override {
+    const auto entered = in_.enter();
     if (const auto failed = in_.begin_call("allocate")) return *failed;
     if (node_->bytes.size() < offset + bytes) resize(offset + bytes);
     return 0;
   }
 
   os_result punch(std::uint64_t offset, std::uint64_t bytes) noexcept override {
+    const auto entered = in_.enter();
     if (const auto failed = in_.begin_call("punch")) return *failed;
     const std::uint64_t end = std::min<std::uint64_t>(offset + bytes, node_->bytes.size());
     if (offset < end) change_bytes(offset, recording_file_system::content(end - offset));
@@ -284,6 +289,7 @@ class recorded_file final : public open_file {
   }
 
   os_result sync_data() noexcept override {
+    const auto entered = in_.enter();
     auto failed = in_.begin_call("sync");
     take_over_stores();
     if (in_.good_syncs_ && (*in_.good_syncs_)-- == 0) failed = -EIO;
@@ -301,27 +307,32 @@ class recorded_file final : public open_file {
   }
 
   void drop_cached(std::uint64_t offset, std::uint64_t bytes) noexcept override {
+    const auto entered = in_.enter();
     in_.record({change::forget, node_->number, offset, {}, {}, {}, bytes});
   }
 
   os_result truncate(std::uint64_t bytes) noexcept override {
+    const auto entered = in_.enter();
     if (const auto failed = in_.begin_call("truncate")) return *failed;
     resize(bytes);
     return 0;
   }
 
   os_result size() noexcept override {
+    const auto entered = in_.enter();
     if (const auto failed = in_.begin_call("size")) return *failed;
     return static_cast<os_result>(node_->bytes.size());
   }
 
   os_result identify(file_identity& identity) noexcept override {
+    const auto entered = in_.enter();
     if (const auto failed = in_.begin_call("identify")) return *failed;
     identity = {1, node_->number};
     return 0;
   }
 
   os_result try_lock(std::uint64_t byte, lock_mode mode) noexcept override {
+    const auto entered = in_.enter();
     if (mode == lock_mode::exclusive && access_ != open_access::write) return -EBADF;
     if (const auto failed = in_.begin_call("try_lock")) return *failed;
     if (!in_.honours_locks) return 0;
@@ -341,6 +352,7 @@ class recorded_file final : public open_file {
   }
 
   os_result find_lock(lock_range within, found_lock& found) noexcept override {
+    const auto entered = in_.enter();
     if (const auto failed = in_.begin_call("find_lock")) return *failed;
     for (const found_lock& lock : node_->foreign_locks) {
       if (lock.range.last < within.first || lock.range.first > within.last) continue;
@@ -357,6 +369,7 @@ class recorded_file final : public open_file {
   }
 
   os_result open_again(std::unique_ptr<open_file>& again) noexcept override {
+    const auto entered = in_.enter();
     if (const auto failed = in_.begin_call("open_again")) return *failed;
     if (in_.open_files_ >= in_.open_files_max) return -EMFILE;
     again = std::make_unique<recorded_file>(in_, node_, open_access::read);
@@ -366,20 +379,24 @@ class recorded_file final : public open_file {
   bool is_remote() const noexcept override { return in_.remote; }
 
   void wait_word(std::uint64_t, std::uint32_t, std::chrono::milliseconds) noexcept override {
+    const auto entered = in_.enter();
     (void)in_.begin_call("wait_word", false);
   }
   void wake_word(std::uint64_t) noexcept override {
+    const auto entered = in_.enter();
     (void)in_.begin_call("wake_word", false);
     in_.wakes_.push_back(in_.changes());
   }
 
   void note_mapped_write(std::uint64_t offset, std::uint64_t bytes) noexcept override {
+    const auto entered = in_.enter();
     const std::uint64_t first = offset / page_bytes * page_bytes;
     std::uint64_t& end = node_->noted[first];
     end = std::max(end, (offset + bytes + page_bytes - 1) / page_bytes * page_bytes);
   }
 
   int descriptor() const noexcept override {
+    const auto entered = in_.enter();
     if (node_->mapped < 0) {
       node_->mapped = ::memfd_create("recorded", MFD_CLOEXEC);
       (void)!::ftruncate(node_->mapped, static_cast<off_t>(node_->bytes.size()));
@@ -496,6 +513,7 @@ std::shared_ptr<recording_file_system::inode> recording_file_system::find(
 
 os_result recording_file_system::open(const std::string& path, open_access access,
                                       std::unique_ptr<open_file>& opened) noexcept {
+  const auto entered = enter();
   if (const auto failed = begin_call("open")) return *failed;
   if (open_files_ >= open_files_max) return -EMFILE;
   auto found = find(path);
@@ -506,6 +524,7 @@ os_result recording_file_system::open(const std::string& path, open_access acces
 
 os_result recording_file_system::create_unnamed(const std::string&, unsigned,
                                                 std::unique_ptr<open_file>& created) noexcept {
+  const auto entered = enter();
   if (const auto failed = begin_call("create_unnamed")) return *failed;
   auto made = std::make_shared<inode>();
   made->number = inodes_.size() + 1;
@@ -515,6 +534,7 @@ os_result recording_file_system::create_unnamed(const std::string&, unsigned,
 }
 
 os_result recording_file_system::link(open_file& file, const std::string& path) noexcept {
+  const auto entered = enter();
   if (const auto failed = begin_call("link")) return *failed;
   if (find(path)) return -EEXIST;
   const auto& node = static_cast<recorded_file&>(file).node();
@@ -524,6 +544,7 @@ os_result recording_file_system::link(open_file& file, const std::string& path) 
 }
 
 os_result recording_file_system::rename(const std::string& from, const std::string& to) noexcept {
+  const auto entered = enter();
   if (const auto failed = begin_call("rename")) return *failed;
   auto moved = find(from);
   if (!moved) return -ENOENT;
@@ -534,6 +555,7 @@ os_result recording_file_system::rename(const std::string& from, const std::stri
 }
 
 os_result recording_file_system::remove(const std::string& path) noexcept {
+  const auto entered = enter();
   if (const auto failed = begin_call("remove")) return *failed;
   if (names_.erase(path) == 0) return -ENOENT;
   record({change::remove, 0, 0, {}, path, {}});
@@ -541,6 +563,7 @@ os_result recording_file_system::remove(const std::string& path) noexcept {
 }
 
 os_result recording_file_system::sync_directory_of(const std::string&) noexcept {
+  const auto entered = enter();
   if (const auto failed = begin_call("sync_directory")) return *failed;
   record({change::sync_names, 0, 0, {}, {}, {}});
   return 0;
@@ -548,6 +571,7 @@ os_result recording_file_system::sync_directory_of(const std::string&) noexcept 
 
 os_result recording_file_system::identify(const std::string& path,
                                           file_identity& identity) noexcept {
+  const auto entered = enter();
   if (const auto failed = begin_call("identify_name")) return *failed;
   const auto found = find(path);
   if (!found) return -ENOENT;
@@ -556,6 +580,7 @@ os_result recording_file_system::identify(const std::string& path,
 }
 
 void recording_file_system::pause(std::chrono::milliseconds) noexcept {
+  const auto entered = enter();
   (void)begin_call("pause", false);
 }
 

@@ -20,6 +20,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <random>
 #include <string>
@@ -83,6 +84,9 @@ class recording_file_system final : public format::file_system {
   /// Like this, but before every call; for callers that pass turns between threads.
   std::function<void()> before_each_call;
 
+  /// Whether several threads use the files at the same time. Then hooks must not wait for a thread.
+  bool used_by_threads = false;
+
   /// Whether locks of one description exclude others; if not, every lock is granted.
   bool honours_locks = true;
 
@@ -105,7 +109,10 @@ class recording_file_system final : public format::file_system {
   // ---- images after a crash --------------------------------------------------------------------
 
   /// The number of recorded changes; a crash may come after any number of them.
-  std::size_t changes() const noexcept { return log_.size(); }
+  std::size_t changes() const noexcept {
+    const auto entered = enter();
+    return log_.size();
+  }
 
   /// The states of the device after 0, 1, 2, … changes.
   class replay {
@@ -189,6 +196,10 @@ class recording_file_system final : public format::file_system {
  private:
   friend class recorded_file;
 
+  // One call after the other, where several threads make them.
+  std::unique_lock<std::recursive_mutex> enter() const {
+    return used_by_threads ? std::unique_lock(calling_) : std::unique_lock<std::recursive_mutex>();
+  }
   std::optional<format::os_result> begin_call(const char* name, bool can_fail = true);
   bool is_partial() const noexcept { return partial_now_; }
   void record(event&& happened);
@@ -209,6 +220,7 @@ class recording_file_system final : public format::file_system {
   bool partial_now_ = false;
   bool inside_hook_ = false;
   std::string failed_call_;
+  mutable std::recursive_mutex calling_;
 };
 
 }  // namespace shale::test

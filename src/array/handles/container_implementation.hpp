@@ -29,7 +29,8 @@ struct container::implementation {
     parallel::single_turn turn;  // held by the thread that begins a transaction
     format::container_file file;
     // Replaced in a forked child, under the `mutex` of the container.
-    std::shared_ptr<arrays::commit_pipeline> pipeline = std::make_shared<arrays::commit_pipeline>();
+    std::shared_ptr<arrays::commit_pipeline> pipeline =
+        std::make_shared<arrays::commit_pipeline>(file.path());
   };
 
   std::string path;

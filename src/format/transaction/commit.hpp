@@ -49,7 +49,9 @@
 //   commit.8  A generation's file ends where its predecessor's does, or further on. So all bytes
 //             that any reader holds, or may come to hold, end before the larger end of the two
 //             valid superblocks. A writer truncates no further. So readers need no lock against
-//             truncation, and never wait for a writer, even one that is stopped in the middle.
+//             truncation, and never wait for a writer, even one that is stopped in the middle. A
+//             base that was never published may end further on: while it is pinned, its writer
+//             does not truncate, and other writers refuse to begin (commit.1).
 //   commit.9  The name must lead to the transaction's file before the superblock is written, and
 //             still when it is durable; otherwise nobody who opens the name finds the generation.
 //             Header and superblocks must be those that the transaction began with, and the live

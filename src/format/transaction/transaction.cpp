@@ -31,6 +31,7 @@ struct transaction::parts {
       : owner(std::move(from)),
         held_writer(*owner),
         generation(held_writer.base().generation + 1),
+        on_unpublished(held_writer.unpublished() != 0),
         reader(held_writer.file().reader(held_writer.base().end_of_file)),
         root(held_writer.base().generation == 0 ? root_fields{}
                                                 : reader.load_root(held_writer.base())),
@@ -50,11 +51,13 @@ struct transaction::parts {
   const std::shared_ptr<writer> owner;
   writer& held_writer;
   const std::uint64_t generation;
+  const bool on_unpublished;  // no superblock described the base when the transaction began
   page_reader reader;
   root_fields root;
   generation_space space;
   changed_arrays arrays;
   bool active = true;
+  std::optional<superblock> unpublished{};  // written, to be handed over
 
   // The first data write that failed, on any thread.
   mutable std::mutex failure_lock{};
@@ -327,30 +330,57 @@ std::uint64_t transaction::commit(const commit_steps& during) {
   return self.generation;
 }
 
-// commit.10
-std::uint64_t transaction::commit_unpublished() {
-  require_active();
-  parts& self = *parts_;
-  self.require_whole();
+// Runs a step of commit_unpublished. If it fails, the transaction is aborted.
+template <class Step>
+void transaction::or_abort(Step&& step) {
   try {
-    self.held_writer.check_written();
-    const superblock next = self.write_generation();
-    self.held_writer.make_size_durable(next.end_of_file);
-    self.held_writer.hand_over(next);
-    self.active = false;
+    step();
   } catch (error& failed) {
     abort();
-    failed.add_context(fmt::format("commit generation {}", self.generation));
+    failed.add_context(fmt::format("commit generation {}", parts_->generation));
     throw;
   } catch (...) {
     abort();
     throw;
   }
-  return self.generation;
+}
+
+// commit.10
+void transaction::write_unpublished() {
+  require_active();
+  parts& self = *parts_;
+  self.require_whole();
+  or_abort([&] {
+    self.held_writer.check_written();
+    const superblock next = self.write_generation();
+    self.held_writer.make_size_durable(next.end_of_file);
+    self.unpublished = next;
+  });
+}
+
+void transaction::hand_over() {
+  require_active();
+  parts& self = *parts_;
+  if (!self.unpublished)
+    throw error(errc::invalid_argument, "the generation is not written yet",
+                {"file " + self.held_writer.file().path});
+  or_abort([&] { self.held_writer.hand_over(*self.unpublished); });
+  self.active = false;
+}
+
+std::uint64_t transaction::commit_unpublished() {
+  write_unpublished();
+  hand_over();
+  return parts_->generation;
 }
 
 void transaction::replace_by(const std::string& other) {
   require_active();
+  // `other` is a copy of a generation that readers saw, perhaps of one before the base.
+  if (parts_->on_unpublished)
+    throw error(errc::busy, "earlier commits were not durable when the transaction began",
+                {"file " + parts_->held_writer.file().path,
+                 "a copy of the newest snapshot may lack them: wait for them, and begin again"});
   auto not_durable = parts_->held_writer.give_name_to(other);
   parts_->active = false;
   if (not_durable) throw *std::move(not_durable);

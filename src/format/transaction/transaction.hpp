@@ -207,13 +207,19 @@ class transaction {
   ///          published
   std::uint64_t commit_unpublished();
 
+  /// The two steps of commit_unpublished, for a caller that holds a lock during the second one,
+  /// which calls the system only if it fails. Nothing but `abort` may come between them.
+  /// Throws   as commit_unpublished; invalid_argument (hand_over without the first step)
+  void write_unpublished();
+  void hand_over();
+
   /// Ends the transaction without a commit, and gives the container's name to the file at `other`
   /// (an absolute path in the same file system). That file must be a sound container that nobody
-  /// writes to. This transaction has held the writer lock from its beginning, so `other` lacks no
-  /// commit. All its bytes are made durable first.
-  /// Throws   invalid_argument (the same file), busy, corrupt, not_found, unsupported, io,
-  ///          out_of_space. After an io error of the directory's sync the file has the name, but a
-  ///          power cut may undo that
+  /// writes to. This transaction has held the writer lock from its beginning, and began with a
+  /// published generation, so `other` lacks no commit. All its bytes are made durable first.
+  /// Throws   invalid_argument (the same file), busy (also if the base was not published when the
+  ///          transaction began), corrupt, not_found, unsupported, io, out_of_space. After an io
+  ///          error of the directory's sync the file has the name, but a power cut may undo that
   void replace_by(const std::string& other);
 
   /// Ends the transaction without a commit.
@@ -228,6 +234,8 @@ class transaction {
 
   void require_active() const;
   void require_consistent() const;
+  template <class Step>
+  void or_abort(Step&& step);
 
   std::unique_ptr<parts> parts_;
 };

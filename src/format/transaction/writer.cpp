@@ -7,6 +7,7 @@
 #include <chrono>
 #include <mutex>
 
+#include "core/allocating.hpp"
 #include "format/bytes/file_layout.hpp"
 #include "format/generations/replaced_file.hpp"
 #include "format/os/file_io.hpp"
@@ -89,7 +90,7 @@ void writer::check_written() const {
   const std::lock_guard lock(mutex_);
   if (!has_failed_) return;
   error refused(failure_ ? failure_->code() : errc::io, "a commit before this one failed",
-                {"file " + file_->path, "this transaction began with its changes: begin again"});
+                {"file " + file_->path, "this transaction began with its changes"});
   if (failure_) refused.add_detail(fmt::format("it was: {}", failure_->message()));
   throw refused;
 }
@@ -174,7 +175,7 @@ void writer::release() noexcept {
     }
     if (holds_its_bytes()) {
       erase_mark(*file_->data);
-      give_back_tail(0);
+      if (!is_lost_base_read()) give_back_tail(0);
     }
   }
   lock_.reset();
@@ -241,10 +242,12 @@ void writer::adopt_written() {
   if (chosen != 0) pins_.pins.push_back({chosen, chosen});
 }
 
-// From here on the generation is protected, even if a later one is handed over.
+// From here on the generation is protected, even if a later one is handed over. Nothing is chosen
+// if it is published.
 superblock writer::choose_written() {
   const std::lock_guard lock(mutex_);
-  chosen_ = base_.generation;
+  const auto newest = newest_slot(both_);
+  if (!newest || both_[*newest].fields->generation != base_.generation) chosen_ = base_.generation;
   return base_;
 }
 
@@ -257,19 +260,20 @@ void writer::note_failure(const error* failed) noexcept {
 }
 
 std::uint64_t writer::publish_written(const std::function<void(std::uint64_t)>& after_sync) {
-  if (unpublished() == 0) return base_.generation;
   check_written();
   const superblock next = choose_written();
+  if (chosen_ == 0) return next.generation;
   try {
-    return with_context([&] { return fmt::format("commit generation {}", next.generation); },
-                        [&] {
-                          sync_data();
-                          if (after_sync) after_sync(next.generation);
-                          publish(next);
-                          announce_beside_mark(*file_->data, next.generation);
-                          if (auto gone = replaced(lost_with_its_file)) throw *std::move(gone);
-                          return next.generation;
-                        });
+    return shale::detail::reporting(
+        [&] { return fmt::format("commit generation {}", next.generation); },
+        [&] {
+          sync_data();
+          if (after_sync) after_sync(next.generation);
+          publish(next);
+          announce_beside_mark(*file_->data, next.generation);
+          if (auto gone = replaced(lost_with_its_file)) throw *std::move(gone);
+          return next.generation;
+        });
   } catch (const error& failed) {
     note_failure(&failed);
     throw;
@@ -288,6 +292,19 @@ std::uint64_t writer::unpublished() const noexcept {
 bool writer::is_awaited() const noexcept {
   found_lock ignored;
   return uninterrupted([&] { return lock_->find_lock({queue_lock, queue_lock}, ignored); }) != 0;
+}
+
+// Whether somebody may read a base that was never published. Its bytes may end after those of both
+// superblocks.
+bool writer::is_lost_base_read() const noexcept {
+  if (unpublished() == 0) return false;
+  const std::uint64_t newest = base_.generation - unpublished();
+  try {
+    const pin_scan held = scan_pins(*lock_, file_->path);
+    return held.foreign || (!held.pins.empty() && held.pins.back().last > newest);
+  } catch (...) {
+    return true;  // unknown
+  }
 }
 
 void writer::end() noexcept {

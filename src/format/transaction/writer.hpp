@@ -122,7 +122,8 @@ class writer {
   /// `after_sync` is called with the generation between the sync of the data and the write of the
   /// superblock; if it throws, publishing fails.
   /// Returns  the generation that is durable now
-  /// Throws   as publish and announce_and_release; exceptions of `after_sync`
+  /// Throws   as publish and announce_and_release; out_of_memory; exceptions of `after_sync`,
+  ///          except that a std::bad_alloc becomes out_of_memory too
   std::uint64_t publish_written(const std::function<void(std::uint64_t)>& after_sync = {});
 
   /// How far the base is ahead of the newest generation that was published.
@@ -131,8 +132,8 @@ class writer {
   /// Whether another writer waits for the writer lock.
   bool is_awaited() const noexcept;
 
-  /// After the last transaction: gives back the file's tail, and releases the writer lock.
-  /// Generations that are not published are lost.
+  /// After the last transaction: gives back the file's tail, unless somebody reads a base that was
+  /// not published, and releases the writer lock. Generations that are not published are lost.
   void end() noexcept;
 
  private:
@@ -140,6 +141,7 @@ class writer {
   void note_published(const superblock& next);
   superblock choose_written();
   void note_failure(const error* failed) noexcept;
+  bool is_lost_base_read() const noexcept;
   void give_back_tail(std::uint64_t end) noexcept;
   std::optional<error> replaced(const char* outcome) const;
   std::optional<error> overwritten() const;

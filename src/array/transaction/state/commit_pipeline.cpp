@@ -1,5 +1,7 @@
 #include "array/transaction/state/commit_pipeline.hpp"
 
+#include <fmt/format.h>
+
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -32,12 +34,23 @@ void commit_state::fail(const error* why) noexcept {
 
 commit_pipeline::permission commit_pipeline::reserve() {
   const std::lock_guard lock(mutex_);
+  if (has_failed_) throw refusal();
   if (active_) return {};
   if (chain_ != nullptr &&
-      (chain_failed_ || chain_->is_awaited() || chain_->unpublished() >= format::unpublished_max))
+      (chain_->is_awaited() || chain_->unpublished() >= format::unpublished_max))
     return {};
   active_ = true;
   return {true, chain_};
+}
+
+// pipeline.5. The caller holds the lock.
+error commit_pipeline::refusal() const {
+  error refused(
+      errc::io, "a commit before this one failed",
+      {"file " + path_,
+       "a later one would be durable without it: open the container anew, and look what it holds"});
+  if (failure_) refused.add_detail(fmt::format("it was: {}", failure_->message()));
+  return refused;
 }
 
 void commit_pipeline::ended() noexcept {
@@ -50,19 +63,20 @@ void commit_pipeline::ended() noexcept {
 void commit_pipeline::end_chain() noexcept {
   if (chain_ != nullptr) chain_->end();
   chain_.reset();
-  chain_failed_ = false;
 }
 
-// The lock is held meanwhile, so a thread that publishes finds both the generation and its state,
-// or neither.
+// The generation is written without the lock: that may take long, and forks wait for the lock. It
+// is handed over under the lock, so a thread that publishes finds both the generation and its
+// state, or neither.
 std::shared_ptr<commit_state> commit_pipeline::hand_over(format::transaction& inner,
                                                          std::vector<storage> mapped) {
   const auto state = std::make_shared<commit_state>(inner.generation());
+  inner.write_unpublished();
   {
     const std::lock_guard lock(mutex_);
     waiting_.push_back({state, std::move(mapped)});
     try {
-      inner.commit_unpublished();
+      inner.hand_over();
     } catch (...) {
       waiting_.pop_back();
       throw;
@@ -130,11 +144,13 @@ std::optional<commit_pipeline::waiting_commit> commit_pipeline::take_first(
   return first;
 }
 
-// pipeline.2: later generations contain the one that failed.
+// pipeline.2: later generations contain the one that failed. pipeline.5: nobody may have waited for
+// it, so the next transaction reports it.
 void commit_pipeline::fail_all(const error* why) noexcept {
   {
     const std::lock_guard lock(mutex_);
-    chain_failed_ = true;
+    if (!has_failed_ && why != nullptr) failure_.emplace(*why);
+    has_failed_ = true;
   }
   while (const auto failed = take_first(UINT64_MAX)) failed->state->fail(why);
 }

@@ -9,6 +9,8 @@
 //   pipeline.3  one thread publishes at a time. It lives while there is something to publish
 //   pipeline.4  the writer lock is released once no transaction is active and nothing is left to
 //               publish. Nobody begins on it while another process waits for it
+//   pipeline.5  if a generation cannot be published, no transaction begins any more: it would
+//               become durable although one before it is not
 #pragma once
 
 #include <atomic>
@@ -16,11 +18,14 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "array/transaction/state/commit_state.hpp"
 #include "format/transaction/transaction.hpp"
 #include "format/transaction/writer.hpp"
+#include "shale/error.hpp"
 #include "shale/storage.hpp"
 #include "storage/system/fork_handlers.hpp"
 #include "storage/system/fork_safe_mutex.hpp"
@@ -30,6 +35,8 @@ namespace shale::arrays {
 /// Threads  every member may be called from any thread of the process that made it
 class commit_pipeline : public std::enable_shared_from_this<commit_pipeline> {
  public:
+  explicit commit_pipeline(std::string path) : path_(std::move(path)) {}
+
   /// A forked child makes an object of its own: the threads of this one do not exist there.
   bool is_of_this_process() const noexcept { return owner_.is_this_one(); }
 
@@ -40,6 +47,7 @@ class commit_pipeline : public std::enable_shared_from_this<commit_pipeline> {
   };
 
   /// Grants the next transaction. The caller calls `ended` when it has ended, or could not begin.
+  /// Throws   io: a generation could not be published
   permission reserve();
   void ended() noexcept;
 
@@ -65,14 +73,17 @@ class commit_pipeline : public std::enable_shared_from_this<commit_pipeline> {
   std::optional<waiting_commit> take_first(std::uint64_t last) noexcept;
   void fail_all(const error* why) noexcept;
   void end_chain() noexcept;
+  error refusal() const;
 
+  const std::string path_;  // for messages
   const detail::owning_process owner_{};
   detail::fork_safe_mutex mutex_;          // guards the members below
   bool active_ = false;                    // a transaction is
   std::shared_ptr<format::writer> chain_;  // set while a generation may not be published yet
-  bool chain_failed_ = false;
-  std::deque<waiting_commit> waiting_;    // in order
-  std::atomic<bool> publishing_ = false;  // changed under `mutex_`; `drain` waits for it
+  std::deque<waiting_commit> waiting_;     // in order
+  bool has_failed_ = false;                // publishing has
+  std::optional<error> failure_;           // if it was an error of Shale's
+  std::atomic<bool> publishing_ = false;   // changed under `mutex_`; `drain` waits for it
 };
 
 }  // namespace shale::arrays
