@@ -22,7 +22,7 @@ class unused_section {
   unused_section(const tree& map_tree, std::uint64_t end_of_file,
                  generation_set protected_generations);
 
-  free_ranges& free() noexcept { return free_; }
+  free_ranges& free_space() noexcept { return free_; }
 
   /// Adds a range that generations from `born` on, and before `freed`, use. It is joined with freed
   /// ranges of the same life that touch it.
