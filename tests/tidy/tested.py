@@ -54,7 +54,7 @@ THROUGH = {
     "src/format/generations": {
         "generation_view": ("tests/format/container_file_test.cpp", "what latest returns"),
         "replaced_file": ("tests/format/names_test.cpp", "names that lead to other files"),
-        "retained_generations": ("tests/format/crash_test.cpp", "space that is retained"),
+        "retained_generations": ("tests/format/container_file_test.cpp", "space that is retained"),
         "shared_file": ("tests/format/names_test.cpp", "files that a container's name leads to"),
     },
     "src/format/os": {
