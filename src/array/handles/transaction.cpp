@@ -29,7 +29,7 @@ transaction::implementation& transaction::begun() const {
   return detail::held(implementation_, "transaction");
 }
 
-std::uint64_t transaction::generation() const { return begun().state->generation(); }
+std::uint64_t transaction::generation() const { return begun().state->generation; }
 
 writable_array transaction::create(std::string_view name, const array_spec& spec) {
   const auto& state = begun().state;
@@ -185,7 +185,7 @@ std::optional<array> transaction::find(std::string_view name) const {
       [&]() -> std::optional<array> {
         auto found = state->find(name);
         if (!found) return std::nullopt;
-        return array(std::make_shared<array::implementation>(*state, std::move(*found)));
+        return array(std::make_shared<array::implementation>(state, std::move(*found)));
       });
 }
 
@@ -300,7 +300,7 @@ void transaction::replace_by(const std::string& other) {
 }
 
 void transaction::abort() noexcept {
-  if (implementation_ != nullptr) implementation_->state->abort();
+  if (implementation_ != nullptr) arrays::transaction_end(*implementation_->state).abort();
 }
 
 }  // namespace shale

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string_view>
 
-#include "array/transaction/changes/shared_transaction.hpp"
+#include "array/transaction/state/transaction_state.hpp"
 #include "format/catalog/array_record.hpp"
 
 namespace shale::arrays {
@@ -15,7 +15,7 @@ namespace shale::arrays {
 /// Threads  any; calls that change the catalog take turns
 class array_changes {
  public:
-  explicit array_changes(shared_transaction& owner) noexcept : owner_(owner) {}
+  explicit array_changes(transaction_state& owner) noexcept : owner_(owner) {}
 
   /// Adds an array, and reserves its space on the device.
   /// Throws   invalid_argument (the transaction has ended), already_exists, out_of_space, io
@@ -24,8 +24,9 @@ class array_changes {
   /// Adds an array under a free name, which it keeps until `take_name`.
   std::shared_ptr<written_array> create_unnamed(format::array_record record);
 
-  /// Gives an array of `create_unnamed` its name, after the array that has the name was removed. If
-  /// that fails, both are as before, or `commit` refuses.
+  /// Gives an array of `create_unnamed` its name. If another array has the name, that one is removed
+  /// first. If this fails, both are as before, or `commit` refuses.
+  /// Throws   as `rename`
   void take_name(const std::shared_ptr<written_array>& made, std::string_view name);
 
   /// Throws   invalid_argument (the transaction has ended), not_found
@@ -56,7 +57,7 @@ class array_changes {
   void give_back(const format::dense_layout& unused) noexcept;
   void give_back_copies(const written_array& array) noexcept;
 
-  shared_transaction& owner_;
+  transaction_state& owner_;
 };
 
 }  // namespace shale::arrays

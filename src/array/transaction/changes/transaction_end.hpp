@@ -14,14 +14,14 @@
 #include <cstdint>
 #include <string>
 
-#include "array/transaction/changes/shared_transaction.hpp"
+#include "array/transaction/state/transaction_state.hpp"
 
 namespace shale::arrays {
 
 /// Threads  any; one of them ends the transaction
 class transaction_end {
  public:
-  explicit transaction_end(shared_transaction& owner) noexcept : owner_(owner) {}
+  explicit transaction_end(transaction_state& owner) noexcept : owner_(owner) {}
 
   /// The generation that is published. Whether it throws or not, the transaction has ended, unless
   /// it is called from inside a write.
@@ -42,7 +42,7 @@ class transaction_end {
   bool goes_on() const noexcept;
   void end() noexcept;
 
-  shared_transaction& owner_;
+  transaction_state& owner_;
 };
 
 }  // namespace shale::arrays
