@@ -24,11 +24,12 @@ class array_changes {
   /// Adds an array under a free name, which it keeps until `take_name`.
   std::shared_ptr<written_array> create_unnamed(format::array_record record);
 
-  /// Gives an array of `create_unnamed` its name. If another array has the name, that one is removed
-  /// first. If this fails, both are as before, or `commit` refuses.
+  /// Gives an array of `create_unnamed` its name. If another array has the name, that one is
+  /// removed first. If this fails, both are as before, or `commit` refuses.
   /// Throws   as `rename`
   void take_name(const std::shared_ptr<written_array>& made, std::string_view name);
 
+  /// The array of that name as this transaction writes it. The first call enters it.
   /// Throws   invalid_argument (the transaction has ended), not_found
   std::shared_ptr<written_array> update(std::string_view name);
 

@@ -23,11 +23,13 @@ class transaction_end {
  public:
   explicit transaction_end(transaction_state& owner) noexcept : owner_(owner) {}
 
-  /// The generation that is published. Whether it throws or not, the transaction has ended, unless
-  /// it is called from inside a write.
+  /// Publishes all changes, and returns the number of their generation. The transaction has ended
+  /// then, even if this throws, unless it is called from inside a write.
+  /// Throws   as shale::transaction::commit
   std::uint64_t commit();
 
   /// Puts the container at the path `other` in the place of this one, and ends the transaction.
+  /// Throws   as shale::transaction::replace_by
   void replace_by(const std::string& other);
 
   /// Does nothing if the transaction has ended. A forked child only ends its pin of the base.
