@@ -82,7 +82,8 @@ class attribute_value {
   explicit attribute_value(const std::vector<double>& values);
 
   /// A list of texts.
-  /// Throws   invalid_argument (one of them is not UTF-8; more than 2^19 or 64 MiB of them)
+  /// Throws   invalid_argument (one of them is not UTF-8; more than 2^19 of them; more than 64 MiB
+  ///          in all)
   explicit attribute_value(const std::vector<std::string>& values);
 
   /// JSON as text, for values that no other kind can hold.

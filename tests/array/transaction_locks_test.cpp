@@ -18,16 +18,16 @@ using test::code_of;
 TEST(TransactionLocks, AreRefusedInAForkedChild) {
   const transaction_locks locks("survey.shale");
   EXPECT_TRUE(locks.are_of_this_process());
-  const auto changes = locks.changes();
-  const auto state = locks.state();
+  const auto changes = locks.lock_changes();
+  const auto state = locks.lock_state();
   const pid_t child = ::fork();
   if (child == 0) {
     test::start_no_housekeeper();
     const test::hang_alarm limit;
     const bool refused =
         !locks.are_of_this_process() &&
-        code_of([&] { static_cast<void>(locks.changes()); }) == errc::invalid_argument &&
-        code_of([&] { static_cast<void>(locks.state()); }) == errc::invalid_argument;
+        code_of([&] { static_cast<void>(locks.lock_changes()); }) == errc::invalid_argument &&
+        code_of([&] { static_cast<void>(locks.lock_state()); }) == errc::invalid_argument;
     ::_exit(refused ? 0 : 1);
   }
   int status = -1;

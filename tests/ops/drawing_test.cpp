@@ -20,6 +20,7 @@
 #include "shale/functions.hpp"
 #include "shale/ops.hpp"
 #include "shale/random.hpp"
+#include "support/chi_square.hpp"
 #include "support/failures.hpp"
 #include "support/philox_oracle.hpp"
 #include "support/random_tensors.hpp"

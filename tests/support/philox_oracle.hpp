@@ -1,13 +1,8 @@
-// The words that random numbers are made of, by Philox4x32-10 written as in its paper, and a test
-// of how often values occur.
+// The words that random numbers are made of, by Philox4x32-10 written as in its paper.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <array>
-#include <cmath>
 #include <cstdint>
-#include <map>
 #include <vector>
 
 namespace shale::test {
@@ -46,23 +41,6 @@ inline std::uint32_t word(std::uint64_t seed, std::uint64_t position) {
 inline std::uint64_t long_word(std::uint64_t seed, std::uint64_t position) {
   const auto words = words_of(seed, position, 2);
   return std::uint64_t{words[1]} << 32 | words[0];
-}
-
-/// How many deviations chi-square lies above what is expected.
-/// Source   E. B. Wilson, M. M. Hilferty, The distribution of chi-square, PNAS 17 (1931)
-inline double surprise(const std::map<std::int64_t, double>& expected,
-                       const std::vector<std::int64_t>& values) {
-  std::map<std::int64_t, double> seen;
-  for (const std::int64_t value : values) ++seen[value];
-  double sum = 0;
-  for (const auto& [value, probability] : expected) {
-    const double wanted = probability * static_cast<double>(values.size());
-    sum += (seen[value] - wanted) * (seen[value] - wanted) / wanted;
-  }
-  EXPECT_EQ(seen.size(), expected.size());
-  const auto freedom = static_cast<double>(expected.size()) - 1;
-  const double variance = 2 / (9 * freedom);
-  return (std::cbrt(sum / freedom) - (1 - variance)) / std::sqrt(variance);
 }
 
 }  // namespace shale::test

@@ -21,20 +21,24 @@ THROUGH = {
         "dense_sums": ("tests/array/dense_sums_test.cpp", "comparing while reading"),
         "prefetch": ("tests/array/chunked_array_test.cpp", "expressions over chunks"),
     },
+    "src/array/transaction": {
+        "shared_transaction": ("tests/array/transaction_test.cpp", "arrays and elements as changed so far"),
+    },
     "src/array/transaction/changes": {
         "array_changes": ("tests/array/transaction_test.cpp", "arrays that come, go and change names"),
         "attribute_changes": ("tests/array/level_attributes_test.cpp", "attributes of arrays and levels"),
+        "catalog_lookup": ("tests/array/transaction_test.cpp", "names that there are not"),
         "commit_sums": ("tests/array/dense_parts_test.cpp", "checksums of what changed"),
         "dense_resize": ("tests/array/dense_growth_test.cpp", "every resize of a dense array"),
+        "running_write": ("tests/array/concurrency_test.cpp", "writes that a commit or an abort meets"),
         "shape_change": ("tests/array/growth_test.cpp", "every resize and append"),
-        "shared_transaction": ("tests/array/transaction_test.cpp", "every call of transaction"),
         "staged_chunks": ("tests/array/growth_test.cpp", "chunks that a resize cuts through"),
-        "stored_records": ("tests/array/transaction_test.cpp", "names that there are not"),
         "transaction_chunks": ("tests/array/chunked_array_test.cpp", "chunks of transactions"),
         "transaction_end": ("tests/array/concurrency_test.cpp", "commits and aborts during writes"),
     },
     "src/array/transaction/state": {
         "base_generation": ("tests/array/forked_child_test.cpp", "pins of children"),
+        "transaction_state": ("tests/array/transaction_test.cpp", "every call of transaction"),
         "written_array": ("tests/array/dense_array_test.cpp", "tensors that outlive commits"),
     },
     "src/format/bytes": {
@@ -54,7 +58,7 @@ THROUGH = {
     "src/format/generations": {
         "generation_view": ("tests/format/container_file_test.cpp", "what latest returns"),
         "replaced_file": ("tests/format/names_test.cpp", "names that lead to other files"),
-        "retained_generations": ("tests/format/crash_test.cpp", "space that is retained"),
+        "retained_generations": ("tests/format/container_file_test.cpp", "space that is retained"),
         "shared_file": ("tests/format/names_test.cpp", "files that a container's name leads to"),
     },
     "src/format/os": {

@@ -71,20 +71,20 @@ array::implementation::implementation(std::string file, format::array_record fou
         std::move(owner));
 }
 
-array::implementation::implementation(arrays::shared_transaction& owner,
+array::implementation::implementation(const std::shared_ptr<arrays::shared_transaction>& owner,
                                       arrays::shared_transaction::found_array found)
-    : path(owner.path()), record(std::move(found.record)) {
+    : path(owner->path()), record(std::move(found.record)) {
   if (!found.written) {
     view = std::move(found.base);
     if (!record.is_dense())
       tiles = std::make_shared<arrays::chunk_tiles>(
           label(), record, std::make_shared<arrays::generation_chunks>(*view, record),
-          owner.tile_owner());
+          owner->tile_owner());
   } else if (record.is_dense()) {
-    writer = owner.shared_from_this();
+    writer = owner;
     written = std::move(found.written);
   } else {
-    tiles = owner.read_only_tiles_of(found.written);
+    tiles = owner->read_only_tiles_of(found.written);
   }
 }
 

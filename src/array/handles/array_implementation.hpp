@@ -7,7 +7,7 @@
 
 #include "array/elements/chunk_tiles.hpp"
 #include "array/elements/dense_sums.hpp"
-#include "array/transaction/changes/shared_transaction.hpp"
+#include "array/transaction/shared_transaction.hpp"
 #include "format/generations/generation_view.hpp"
 #include "parallel/sources/axis_map.hpp"
 #include "shale/array.hpp"
@@ -24,7 +24,8 @@ struct array::implementation {
                  std::shared_ptr<const parallel::tile_owner> owner);
 
   /// An array as a transaction found it.
-  implementation(arrays::shared_transaction& owner, arrays::shared_transaction::found_array found);
+  implementation(const std::shared_ptr<arrays::shared_transaction>& owner,
+                 arrays::shared_transaction::found_array found);
 
   std::string path;
   format::array_record record;

@@ -8,7 +8,8 @@
 #include <string_view>
 #include <utility>
 
-#include "array/transaction/changes/shared_transaction.hpp"
+#include "array/transaction/changes/transaction_end.hpp"
+#include "array/transaction/shared_transaction.hpp"
 #include "array/transaction/state/commit_pipeline.hpp"
 #include "array/transaction/state/commit_state.hpp"
 #include "array/transaction/state/reader_file.hpp"
@@ -71,7 +72,7 @@ struct snapshot::implementation {
 struct transaction::implementation {
   explicit implementation(std::shared_ptr<arrays::shared_transaction> begun)
       : state(std::move(begun)) {}
-  ~implementation() { state->abort(); }
+  ~implementation() { arrays::transaction_end(*state).abort(); }
   implementation(const implementation&) = delete;
   implementation& operator=(const implementation&) = delete;
 

@@ -8,6 +8,7 @@
 #include "array/specification/specification.hpp"
 #include "array/transaction/changes/array_changes.hpp"
 #include "array/transaction/changes/attribute_changes.hpp"
+#include "array/transaction/changes/running_write.hpp"
 #include "array/transaction/changes/shape_change.hpp"
 #include "array/transaction/changes/transaction_end.hpp"
 #include "core/allocating.hpp"
@@ -29,7 +30,7 @@ transaction::implementation& transaction::begun() const {
   return detail::held(implementation_, "transaction");
 }
 
-std::uint64_t transaction::generation() const { return begun().state->generation(); }
+std::uint64_t transaction::generation() const { return begun().state->generation; }
 
 writable_array transaction::create(std::string_view name, const array_spec& spec) {
   const auto& state = begun().state;
@@ -60,7 +61,7 @@ array_spec spec_of(const expr& values, const array_form& form) {
 writable_array transaction::create(std::string_view name, const expr& values,
                                    const array_form& form) {
   const auto state = begun().state;
-  const auto running = state->begin_write();
+  const arrays::running_write running(*state);
   const writable_array made = create(name, spec_of(values, form));
   try {
     made.write(values);
@@ -77,7 +78,7 @@ writable_array transaction::create(std::string_view name, const expr& values,
 template <class Fill>
 writable_array transaction::replace(std::string_view name, const array_spec& spec, Fill&& fill) {
   const auto state = begun().state;
-  const auto running = state->begin_write();
+  const arrays::running_write running(*state);
   const auto frame = [&] { return fmt::format("create or replace {}", state->label(name)); };
   std::shared_ptr<writable_array::implementation> made;
   std::string shown;
@@ -189,7 +190,7 @@ std::optional<array> transaction::find(std::string_view name) const {
       [&]() -> std::optional<array> {
         auto found = state->find(name);
         if (!found) return std::nullopt;
-        return array(std::make_shared<array::implementation>(*state, std::move(*found)));
+        return array(std::make_shared<array::implementation>(state, std::move(*found)));
       });
 }
 
@@ -332,7 +333,7 @@ void transaction::replace_by(const std::string& other) {
 }
 
 void transaction::abort() noexcept {
-  if (implementation_ != nullptr) implementation_->state->abort();
+  if (implementation_ != nullptr) arrays::transaction_end(*implementation_->state).abort();
 }
 
 }  // namespace shale

@@ -4,6 +4,7 @@
 #include "array/elements/part_write.hpp"
 #include "array/handles/array_implementation.hpp"
 #include "array/transaction/changes/dense_resize.hpp"
+#include "array/transaction/changes/running_write.hpp"
 #include "core/allocating.hpp"
 #include "core/held.hpp"
 #include "parallel/executor/executor_state.hpp"
@@ -121,7 +122,7 @@ void writable_array::write(const region& part, const tensor& values) const {
   const auto& self = state();
   detail::reporting([&] { return self.frame("write " + to_string(part) + " of"); },
                     [&] {
-                      const auto running = self.owner->begin_write();
+                      const arrays::running_write running(*self.owner);
                       self.require_writable();
                       require_inside(part, shape());
                       const tensor fitted =
@@ -145,7 +146,7 @@ void writable_array::write(const expr& values) const {
   const auto& self = state();
   with_context([&] { return self.frame("write"); },
                [&] {
-                 const auto running = self.owner->begin_write();
+                 const arrays::running_write running(*self.owner);
                  self.require_writable();
                  self.write(parallel::axis_map::identity(shape()), values);
                  self.owner->require_not_aborted();
@@ -156,7 +157,7 @@ void writable_array::write(const region& part, const expr& values) const {
   const auto& self = state();
   with_context([&] { return self.frame("write " + to_string(part) + " of"); },
                [&] {
-                 const auto running = self.owner->begin_write();
+                 const arrays::running_write running(*self.owner);
                  self.require_writable();
                  require_inside(part, shape());
                  self.write(detail::narrowed(parallel::axis_map::identity(shape()), part), values);
@@ -168,7 +169,7 @@ void writable_array::write_at(std::span<const index_entry> entries, const expr& 
   const auto& self = state();
   with_context([&] { return self.frame("write a part of"); },
                [&] {
-                 const auto running = self.owner->begin_write();
+                 const arrays::running_write running(*self.owner);
                  self.require_writable();
                  self.write(parallel::axis_map::identity(shape()).index(entries), values);
                  self.owner->require_not_aborted();

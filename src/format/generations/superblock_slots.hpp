@@ -21,8 +21,8 @@ struct slot {
 
 using slots = std::array<slot, 2>;
 
-/// How often a reader starts over because a writer was faster. After that it reports the file as
-/// broken. It starts over only if a whole commit has come between.
+/// The most times that a reader starts over because a writer was faster. Then it reports the file
+/// as broken. A reader starts over only if a whole commit has come between two of its reads.
 inline constexpr int reader_rounds_max = 1000;
 
 /// Reads both slots. Throws io.

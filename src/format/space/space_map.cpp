@@ -45,7 +45,7 @@ space_map::space_map(tree& map_tree, std::uint64_t generation, std::uint64_t end
 
 // Takes new space at the end of the file. Free space that ends there becomes part of it.
 extent space_map::grow(std::uint64_t bytes, std::uint64_t alignment) {
-  return grow_from(unused_.free().beginning_of(end_).value_or(end_), bytes, alignment);
+  return grow_from(unused_.free_space().beginning_of(end_).value_or(end_), bytes, alignment);
 }
 
 // Takes new space from `tail` on, behind which the file has only free space. The end of the file
@@ -56,8 +56,8 @@ extent space_map::grow_from(std::uint64_t tail, std::uint64_t bytes, std::uint64
     throw error(errc::out_of_space, "the container would be too large",
                 {fmt::format("{} bytes from byte {} on, at most {} are possible", bytes, first,
                              file_bytes_max)});
-  if (first < end_) unused_.free().take(first, end_);
-  else unused_.free().add(end_, first);
+  if (first < end_) unused_.free_space().take(first, end_);
+  else unused_.free_space().add(end_, first);
   end_ = first + bytes;
   fresh_.unite(first, end_);
   return {first, bytes};
@@ -65,9 +65,9 @@ extent space_map::grow_from(std::uint64_t tail, std::uint64_t bytes, std::uint64
 
 // Takes free space, or grows the file. The caller enters the space in `allocated_`.
 extent space_map::take(std::uint64_t space, std::uint64_t alignment) {
-  const auto first = unused_.free().find(space, alignment);
+  const auto first = unused_.free_space().find(space, alignment);
   if (!first) return grow(space, alignment);
-  unused_.free().take(*first, *first + space);
+  unused_.free_space().take(*first, *first + space);
   fresh_.unite(*first, *first + space);
   return {*first, space};
 }
@@ -88,19 +88,19 @@ extent space_map::allocate_chunk(std::uint64_t stored_bytes) {
   if (chunks_end_ - chunks_at_ < space) {
     const std::uint64_t missing = page_space(space - (chunks_end_ - chunks_at_));
     const std::uint64_t pages = page_space(space);
-    if (!unused_.free().find(pages, page_bytes) && chunks_end_ == end_ && chunks_at_ != 0 &&
+    if (!unused_.free_space().find(pages, page_bytes) && chunks_end_ == end_ && chunks_at_ != 0 &&
         end_ <= file_bytes_max - missing) {
       end_ += missing;
       chunks_end_ = end_;
       fresh_.unite(end_ - missing, end_);
     } else {
       close_chunks();
-      if (const auto first = unused_.free().find(pages, page_bytes)) {
-        const auto range = std::prev(unused_.free().ranges().upper_bound(*first));
+      if (const auto first = unused_.free_space().find(pages, page_bytes)) {
+        const auto range = std::prev(unused_.free_space().ranges().upper_bound(*first));
         const std::uint64_t most = *first + std::max(pages, stretch_bytes_max);
         chunks_at_ = *first;
         chunks_end_ = std::min(range->second / page_bytes * page_bytes, most);
-        unused_.free().take(chunks_at_, chunks_end_);
+        unused_.free_space().take(chunks_at_, chunks_end_);
         fresh_.unite(chunks_at_, chunks_end_);
       } else {
         const extent fresh = grow(pages, page_bytes);
@@ -116,7 +116,7 @@ extent space_map::allocate_chunk(std::uint64_t stored_bytes) {
 }
 
 void space_map::close_chunks() {
-  unused_.free().add(chunks_at_, chunks_end_);
+  unused_.free_space().add(chunks_at_, chunks_end_);
   chunks_at_ = chunks_end_ = 0;
 }
 
@@ -127,14 +127,14 @@ std::vector<std::uint64_t> space_map::allocate_pages(std::size_t count) {
     for (; first < end; first += page_bytes) pages.push_back(first);
   };
   std::uint64_t missing = count * page_bytes;
-  const bool together = unused_.free().find(missing, page_bytes).has_value();
+  const bool together = unused_.free_space().find(missing, page_bytes).has_value();
   // One contiguous run is best for the map and for reading. If no run is long enough, pieces are
   // used, but only if the free space is much larger than the request: else the file grows.
-  if (!together && unused_.free().page_total() >= 4 * missing) {
+  if (!together && unused_.free_space().page_total() >= 4 * missing) {
     while (missing > 0) {
-      const auto [first, end] = *unused_.free().largest();
+      const auto [first, end] = *unused_.free_space().largest();
       const std::uint64_t stop = std::min(end, first + missing);
-      unused_.free().take(first, stop);
+      unused_.free_space().take(first, stop);
       fresh_.unite(first, stop);
       use(first, stop);
       missing -= stop - first;
@@ -150,7 +150,7 @@ void space_map::release(std::uint64_t offset, std::uint64_t bytes) {
   const std::uint64_t end = offset + bytes;
   if (allocated_.contains(offset, end)) {  // space.4
     allocated_.subtract(offset, end);
-    unused_.free().add(offset, end);
+    unused_.free_space().add(offset, end);
     return;
   }
   if (allocated_.overlaps(offset, end) || released_.overlaps(offset, end))
@@ -160,7 +160,7 @@ void space_map::release(std::uint64_t offset, std::uint64_t bytes) {
 
 void space_map::withdraw(const extent& got, std::uint64_t end_before) {
   release(got.offset, got.bytes);
-  if (end_before < end_) unused_.free().take(end_before, end_);
+  if (end_before < end_) unused_.free_space().take(end_before, end_);
   end_ = end_before;
 }
 

@@ -22,10 +22,10 @@ class unused_section {
   unused_section(const tree& map_tree, std::uint64_t end_of_file,
                  generation_set protected_generations);
 
-  free_ranges& free() noexcept { return free_; }
+  free_ranges& free_space() noexcept { return free_; }
 
-  /// Adds a range that generations from `born` on, and before `freed`, use. It is joined with freed
-  /// ranges of the same life that touch it.
+  /// Adds a range that is used by the generations from `born` to the one before `freed`. It is
+  /// joined with freed ranges of the same life that touch it.
   void add_freed(std::uint64_t first, std::uint64_t end, std::uint64_t born, std::uint64_t freed);
 
   /// Makes the tree agree with the free and freed ranges, at all offsets that have changed since

@@ -32,7 +32,8 @@ class writer_lock_wait {
 
   /// Opens the file that has the name now, and takes its writer lock. The caller calls it again if
   /// the name leads to another file by then; the time of earlier calls counts.
-  /// Throws   busy (not within the time-out), not_found, access_denied, io
+  /// Throws   busy (not within the time-out; os/locks.hpp makes the message), not_found,
+  ///          access_denied, io
   turn take();
 
  private:

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "parallel/pass/copy.hpp"
@@ -15,7 +16,8 @@ namespace shale::ops {
 
 class gathered_inputs {
  public:
-  /// `written` are the outputs of the pass that lie in memory. Both must outlive this object.
+  /// `written` are the outputs of the pass that lie in memory. `written` and `on` must outlive this
+  /// object.
   gathered_inputs(const std::vector<tensor>& written, executor& on)
       : written_(written), executor_(on) {}
 

@@ -7,9 +7,9 @@
 
 namespace shale::ops {
 
-/// Whether the computation of `value` reads elements of the tile source with that identity. A read
-/// does not count if it is of the very place, among `written`, at which its result is stored. Reads
-/// of stages do not count either, because stages are computed before.
+/// Whether the computation of `value` reads elements of the tile source with that identity at other
+/// places than those where their results are stored. `written` maps each element of `value` to the
+/// place where it is stored. Reads of stages do not count, because stages are computed before.
 bool reads_elsewhere(const detail::node_ref& value, const void* identity,
                      const parallel::axis_map& written);
 bool reads_elsewhere(const expr& value, const void* identity, const parallel::axis_map& written);

@@ -1,8 +1,8 @@
 // Sorts the rows of a matrix, or the indices of their elements.
 //
 // Invariants
-//   sort.1  a row's result depends on its elements alone: threads sort pieces of it, and a merge
-//           makes of them the only sorted sequence of its keys, or of its pairs of key and index
+//   sort.1  a row's result depends on its elements alone. Threads sort pieces of the row, and the
+//           pieces are merged: keys, or pairs of key and index, have only one sorted sequence
 //   sort.2  all pairs of a row have different indices, so any correct sort puts them in the stable
 //           order
 //   sort.3  keys lose the payloads of NaN and the signs of zeros; these are stored again in the

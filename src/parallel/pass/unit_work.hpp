@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "parallel/executor/worker_scratch.hpp"
+#include "parallel/pass/pass_bytes.hpp"
 #include "parallel/pass/unit.hpp"
-#include "parallel/pass/unit_bytes.hpp"
 #include "parallel/pass/unit_states.hpp"
 #include "parallel/stores/store_choice.hpp"
 #include "parallel/ways/way.hpp"
@@ -48,7 +48,7 @@ class unit_work {
   const pass_options& options_;
   const unit_body body_;
   const dims shape_;  // the pass's index space
-  unit_bytes bytes_;
+  pass_bytes bytes_;
   store_choice stores_;
   worker_scratch scratch_;
   worker_scratch nontemporal_buffers_;

@@ -60,4 +60,7 @@ class findings {
 /// "4.0 MiB of 64 MiB", "none of 64 MiB", "all of 64 MiB".
 std::string share_of(std::uint64_t part_bytes, std::uint64_t whole_bytes);
 
+/// The part of a limit that is left; 0 if more is used.
+std::uint64_t remainder_of(std::uint64_t limit, std::uint64_t used) noexcept;
+
 }  // namespace shale::tools

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "array/specification/new_names.hpp"
-#include "array/transaction/changes/stored_records.hpp"
+#include "array/transaction/changes/catalog_lookup.hpp"
 #include "array/transaction/changes/transaction_chunks.hpp"
 #include "shale/error.hpp"
 
@@ -25,15 +25,15 @@ std::shared_ptr<chunk_tiles> array_changes::writable_tiles_of(
 
 void array_changes::enlist(const std::shared_ptr<written_array>& array) {
   std::shared_ptr<chunk_tiles> tiles = writable_tiles_of(array, array->name);
-  owner_.written().put(array);
+  owner_.written.put(array);
   array->tiles = std::move(tiles);
 }
 
 std::shared_ptr<written_array> array_changes::create(format::array_record record) {
-  const auto changes = owner_.locks().changes();
-  const auto state = owner_.locks().state();
+  const auto changes = owner_.locks.lock_changes();
+  const auto state = owner_.locks.lock_state();
   owner_.require_active();
-  if (owner_.inner()->find(record.name))
+  if (owner_.inner->find(record.name))
     throw error(errc::already_exists, fmt::format("'{}' exists", record.name),
                 {fmt::format("in {}", owner_.path()), "remove it first, or update it"});
   require_free_path(owner_, record.name, {});
@@ -47,13 +47,13 @@ std::shared_ptr<written_array> array_changes::add(format::array_record record) {
   try {
     if (made.is_dense()) {
       const std::uint64_t bytes = format::array_bytes(made);
-      if (bytes > 0) made.dense().extents.push_back(owner_.inner()->allocate(bytes));
+      if (bytes > 0) made.dense().extents.push_back(owner_.inner->allocate(bytes));
     }
     enlist(array);
-    owner_.inner()->put(made);
+    owner_.inner->put(made);
   } catch (...) {
     array->tiles.reset();  // the tiles and the transaction own each other
-    owner_.written().erase(array->name);
+    owner_.written.erase(array->name);
     if (made.is_dense()) give_back(made.dense());
     throw;
   }
@@ -61,23 +61,22 @@ std::shared_ptr<written_array> array_changes::add(format::array_record record) {
 }
 
 std::shared_ptr<written_array> array_changes::create_unnamed(format::array_record record) {
-  const auto changes = owner_.locks().changes();
-  const auto state = owner_.locks().state();
+  const auto changes = owner_.locks.lock_changes();
+  const auto state = owner_.locks.lock_state();
   owner_.require_active();
   // Messages about the array that is wanted do not have the free name, so it can be replaced there.
   const std::string shown = owner_.label(record.name);
   std::uint64_t number = 1;
   do record.name = fmt::format(".new-{}", number++);
-  while (shown.find(record.name) != shown.npos ||
-         !owner_.inner()->list(record.name, {}, 1).empty());
+  while (shown.find(record.name) != shown.npos || !owner_.inner->list(record.name, {}, 1).empty());
   return add(std::move(record));
 }
 
 std::shared_ptr<written_array> array_changes::update(std::string_view name) {
-  const auto changes = owner_.locks().changes();
-  const auto state = owner_.locks().state();
+  const auto changes = owner_.locks.lock_changes();
+  const auto state = owner_.locks.lock_state();
   owner_.require_active();
-  if (auto known = owner_.written().find(name)) return known;
+  if (auto known = owner_.written.find(name)) return known;
   auto array = array_of_base(existing_record(owner_, name));
   enlist(array);
   return array;
@@ -88,7 +87,7 @@ std::shared_ptr<written_array> array_changes::update(std::string_view name) {
 void array_changes::give_back(const format::dense_layout& unused) noexcept {
   for (const auto& extent : unused.extents) {
     try {
-      owner_.inner()->release(extent);
+      owner_.inner->release(extent);
     } catch (...) {
       // It belongs to an array of the catalog. If that is this one, the transaction can only be
       // aborted.
@@ -103,15 +102,15 @@ void array_changes::give_back_copies(const written_array& array) noexcept {
   if (!array.shared) return;
   try {
     for (const format::extent& piece : array.shared->units.new_extents())
-      owner_.inner()->release_within(piece);
+      owner_.inner->release_within(piece);
   } catch (...) {
     // Commit gives back what no record names.
   }
 }
 
 void array_changes::remove(std::string_view name) {
-  const auto changes = owner_.locks().changes();
-  const auto state = owner_.locks().state();
+  const auto changes = owner_.locks.lock_changes();
+  const auto state = owner_.locks.lock_state();
   owner_.require_active();
   static_cast<void>(existing_record(owner_, name));
   erase(name);
@@ -119,9 +118,9 @@ void array_changes::remove(std::string_view name) {
 
 void array_changes::discard(const written_array& made) noexcept {
   try {
-    const auto changes = owner_.locks().changes();
-    const auto state = owner_.locks().state();
-    if (owner_.operations().chunks().closed() || made.removed) return;
+    const auto changes = owner_.locks.lock_changes();
+    const auto state = owner_.locks.lock_state();
+    if (owner_.operations.chunks().closed() || made.removed) return;
     // Another object has the elements of an array that was resized meanwhile.
     if (!made.resized) return erase(made.name);
   } catch (...) {
@@ -132,55 +131,55 @@ void array_changes::discard(const written_array& made) noexcept {
 
 // The caller holds both locks.
 void array_changes::erase(std::string_view name) {
-  owner_.written().require_shape_at_rest(name);
+  owner_.written.require_shape_at_rest(name);
   // The catalog comes first: it alone can fail. If it fails half-way, the transaction refuses every
   // other use of its space, and the mapping stays. Otherwise the array's space is free from here
   // on, but nothing else gets it before the mapping is detached, because that needs the state lock.
-  if (!owner_.inner()->erase(name)) throw_no_array(owner_, name);
-  if (const auto known = owner_.written().find(name)) {
+  if (!owner_.inner->erase(name)) throw_no_array(owner_, name);
+  if (const auto known = owner_.written.find(name)) {
     known->removed = true;
     known->detach_from_file();
     known->tiles.reset();  // the tiles and the transaction own each other
     give_back_copies(*known);
-    owner_.written().erase(name);
+    owner_.written.erase(name);
   }
 }
 
 // ---- names ------------------------------------------------------------------------------------
 
 void array_changes::rename(std::string_view from, std::string_view to) {
-  const auto changes = owner_.locks().changes();
-  const auto state = owner_.locks().state();
+  const auto changes = owner_.locks.lock_changes();
+  const auto state = owner_.locks.lock_state();
   owner_.require_active();
   require_new_name(to);
   static_cast<void>(existing_record(owner_, from));
-  owner_.written().require_shape_at_rest(from);
-  if (!owner_.inner()->find(to)) require_free_path(owner_, to, from);
+  owner_.written.require_shape_at_rest(from);
+  if (!owner_.inner->find(to)) require_free_path(owner_, to, from);
   move(from, to);
 }
 
 // The caller holds both locks.
 void array_changes::move(std::string_view from, std::string_view to) {
   std::string key(to), name(to);  // nothing that can fail comes after the catalog
-  owner_.inner()->rename(from, to);
-  owner_.written().rename(from, std::move(key), std::move(name));
+  owner_.inner->rename(from, to);
+  owner_.written.rename(from, std::move(key), std::move(name));
 }
 
 void array_changes::take_name(const std::shared_ptr<written_array>& made, std::string_view name) {
-  const auto changes = owner_.locks().changes();
-  const auto state = owner_.locks().state();
+  const auto changes = owner_.locks.lock_changes();
+  const auto state = owner_.locks.lock_state();
   owner_.require_chunks_active();
   made->require_there();
-  owner_.written().require_shape_at_rest(made->name);
+  owner_.written.require_shape_at_rest(made->name);
   auto tiles = writable_tiles_of(made, name);
   std::string known_as(name);
-  const bool replaces = owner_.inner()->find(name).has_value();
+  const bool replaces = owner_.inner->find(name).has_value();
   if (!replaces) require_free_path(owner_, name, {});
   if (replaces) erase(name);
   try {
     move(std::string(made->name), name);
   } catch (...) {
-    if (replaces) owner_.inner()->refuse_commit();  // nobody can bring the old array back
+    if (replaces) owner_.inner->refuse_commit();  // nobody can bring the old array back
     throw;
   }
   made->tiles = std::move(tiles);

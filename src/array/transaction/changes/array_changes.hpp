@@ -7,7 +7,7 @@
 #include <memory>
 #include <string_view>
 
-#include "array/transaction/changes/shared_transaction.hpp"
+#include "array/transaction/state/transaction_state.hpp"
 #include "format/catalog/array_record.hpp"
 
 namespace shale::arrays {
@@ -15,7 +15,7 @@ namespace shale::arrays {
 /// Threads  any; calls that change the catalog take turns
 class array_changes {
  public:
-  explicit array_changes(shared_transaction& owner) noexcept : owner_(owner) {}
+  explicit array_changes(transaction_state& owner) noexcept : owner_(owner) {}
 
   /// Adds an array, and reserves its space on the device.
   /// Throws   invalid_argument (the transaction has ended), already_exists, out_of_space, io
@@ -28,8 +28,10 @@ class array_changes {
   /// Gives an array of `create_unnamed` its name, after the array that has the name was removed. If
   /// that fails, both are as before, or `commit` refuses. A running write has to contain this call
   /// and that of `create_unnamed`: so a commit that begins between them waits.
+  /// Throws   as `rename`
   void take_name(const std::shared_ptr<written_array>& made, std::string_view name);
 
+  /// The array of that name as this transaction writes it. The first call enters it.
   /// Throws   invalid_argument (the transaction has ended), not_found
   std::shared_ptr<written_array> update(std::string_view name);
 
@@ -58,7 +60,7 @@ class array_changes {
   void give_back(const format::dense_layout& unused) noexcept;
   void give_back_copies(const written_array& array) noexcept;
 
-  shared_transaction& owner_;
+  transaction_state& owner_;
 };
 
 }  // namespace shale::arrays

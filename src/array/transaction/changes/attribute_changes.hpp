@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "array/transaction/changes/shared_transaction.hpp"
+#include "array/transaction/state/transaction_state.hpp"
 #include "format/catalog/array_record.hpp"
 
 namespace shale::arrays {
@@ -17,7 +17,7 @@ namespace shale::arrays {
 ///          the attributes of the level)
 class attribute_changes {
  public:
-  explicit attribute_changes(shared_transaction& owner) noexcept : owner_(owner) {}
+  explicit attribute_changes(transaction_state& owner) noexcept : owner_(owner) {}
 
   void set(std::string_view array, std::string_view key, std::string_view value);
   void remove(std::string_view array, std::string_view key);
@@ -33,7 +33,7 @@ class attribute_changes {
   std::optional<format::array_record> level_record(const std::string& name) const;
   void erase(format::array_record& record, std::string_view key) const;
 
-  shared_transaction& owner_;
+  transaction_state& owner_;
 };
 
 }  // namespace shale::arrays

@@ -12,13 +12,13 @@
 
 namespace shale::arrays {
 
-void store_checksums(shared_transaction& in, written_array& array) {
+void store_checksums(transaction_state& owner, written_array& array) {
   if (array.shared && array.shared->unchanged()) return;
   std::vector<format::byte_interval> ranges;
   if (array.shared) ranges = array.shared->units.new_parts();
-  unit_copies(in, array).join();
-  format::transaction& inner = *in.inner();
-  auto state = in.locks().state();
+  unit_copies(owner, array).join();
+  format::transaction& inner = *owner.inner;
+  auto state = owner.locks.lock_own_state();
   auto record = inner.find(array.name);
   if (!record) throw error(errc::not_found, fmt::format("no array '{}'", array.name));
   record->dense().extents = array.record.dense().extents;

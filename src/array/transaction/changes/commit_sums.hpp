@@ -2,7 +2,7 @@
 // of their own.
 #pragma once
 
-#include "array/transaction/changes/shared_transaction.hpp"
+#include "array/transaction/state/transaction_state.hpp"
 #include "array/transaction/state/written_array.hpp"
 
 namespace shale::arrays {
@@ -11,6 +11,6 @@ namespace shale::arrays {
 /// it was. Nobody writes the array any more.
 /// Cost     reads the bytes that are new, in parallel
 /// Throws   io, cancelled, out_of_space, not_found (the catalog has no such array)
-void store_checksums(shared_transaction& in, written_array& array);
+void store_checksums(transaction_state& owner, written_array& array);
 
 }  // namespace shale::arrays

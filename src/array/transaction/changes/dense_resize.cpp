@@ -28,9 +28,9 @@ std::uint64_t bytes_of(const format::array_record& record, const dims& shape) {
 
 // ---- writers ----------------------------------------------------------------------------------
 
-dense_writer::dense_writer(shared_transaction& owner, written_array& array, purpose of)
+dense_writer::dense_writer(transaction_state& owner, written_array& array, purpose of)
     : owner_(owner), array_(array) {
-  const auto state = owner.locks().state();
+  const auto state = owner.locks.lock_state();
   owner.require_active();
   array.require_there();
   ++array.writers;
@@ -39,14 +39,14 @@ dense_writer::dense_writer(shared_transaction& owner, written_array& array, purp
 
 dense_writer::~dense_writer() {
   // In a forked child, another thread of the parent may hold the lock for ever.
-  if (!owner_.locks().are_of_this_process()) return;
-  const auto state = owner_.locks().own_state();
+  if (!owner_.locks.are_of_this_process()) return;
+  const auto state = owner_.locks.lock_own_state();
   --array_.writers;
   std::erase_if(array_.windows, [](const storage& window) { return window.use_count() == 1; });
 }
 
 // The caller holds the state lock.
-void dense_resize::close(shared_transaction& owner, written_array& array) {
+void dense_resize::close(transaction_state& owner, written_array& array) {
   if (array.writers > 0 || (array.shared && !array.shared->in_work.empty()))
     throw error(errc::busy, "another call writes the array",
                 {owner.label(array.name), "the shape of a dense array changes when nobody does"});
@@ -55,7 +55,7 @@ void dense_resize::close(shared_transaction& owner, written_array& array) {
 
 // ---- the change -------------------------------------------------------------------------------
 
-dense_resize::dense_resize(shared_transaction& owner, written_array& array, const dims& shape)
+dense_resize::dense_resize(transaction_state& owner, written_array& array, const dims& shape)
     : owner_(owner),
       array_(array),
       shape_(shape),
@@ -68,14 +68,14 @@ dense_resize::dense_resize(shared_transaction& owner, written_array& array, cons
 }
 
 void dense_resize::allocate(std::uint64_t bytes) {
-  const auto state = owner_.locks().state();
-  fresh_ = owner_.inner()->allocate(bytes);
-  owner_.inner()->prepare_mapped_write(fresh_);
+  const auto state = owner_.locks.lock_state();
+  fresh_ = owner_.inner->allocate(bytes);
+  owner_.inner->prepare_mapped_write(fresh_);
 }
 
 void dense_resize::give_back() noexcept {
   try {
-    if (fresh_.bytes != 0) owner_.inner()->release(fresh_);
+    if (fresh_.bytes != 0) owner_.inner->release(fresh_);
   } catch (...) {
     // Commit gives back what no record names.
   }
@@ -85,7 +85,7 @@ void dense_resize::prepare() {
   if (bytes_before_ == 0 || bytes_after_ == 0) return allocate(bytes_after_);
   if (array_.shared && !sums_)
     sums_ = std::make_shared<const std::vector<std::uint64_t>>(
-        owner_.base().view()->dense_checksums(array_.record));
+        owner_.base.view()->dense_checksums(array_.record));
   const bool in_place = same_rows_ && (!array_.shared || array_.shared->can_be_cut) &&
                         can_be_cut(array_.record.dense());
   if (!in_place) return copy_all();
@@ -119,7 +119,7 @@ void dense_resize::copy_unit(std::uint64_t read_end) {
   const bool is_shared = array_.shared && !array_.shared->units.is_new(kept_);
   static const std::vector<std::uint64_t> none;
   const moved_bytes moved[] = {{{kept_, read_end}, fresh_}};
-  format::transaction& in = *owner_.inner();
+  format::transaction& in = *owner_.inner;
   copy_dense(
       dense_places(array_.record.dense().extents), is_shared ? *sums_ : none, label_, moved,
       [&](std::uint64_t offset, format::bytes_span into) { in.read(offset, into); },
@@ -137,7 +137,7 @@ void dense_resize::compare_all() const {
   std::vector<moved_bytes> compared;
   for (const auto& range : array_.shared->units.old_parts({0, bytes_before_}))
     compared.push_back({range, {}});
-  format::transaction& in = *owner_.inner();
+  format::transaction& in = *owner_.inner;
   copy_dense(
       dense_places(array_.record.dense().extents), *sums_, label_, compared,
       [&](std::uint64_t offset, format::bytes_span into) { in.read(offset, into); },
@@ -145,7 +145,7 @@ void dense_resize::compare_all() const {
 }
 
 void dense_resize::copy_all() {
-  format::transaction& in = *owner_.inner();
+  format::transaction& in = *owner_.inner;
   const dims& before = array_.record.shape;
   kept_ = 0;
   allocate(bytes_after_);

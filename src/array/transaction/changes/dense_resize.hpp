@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "array/elements/dense_bytes.hpp"
-#include "array/transaction/changes/shared_transaction.hpp"
+#include "array/transaction/state/transaction_state.hpp"
 #include "shale/dims.hpp"
 
 namespace shale::arrays {
@@ -25,24 +25,24 @@ class [[nodiscard]] dense_writer {
   enum class purpose : std::uint8_t { write, append };
 
   /// Throws   invalid_argument (the transaction has ended, the array was resized), not_found
-  dense_writer(shared_transaction& owner, written_array& array, purpose of = purpose::write);
+  dense_writer(transaction_state& owner, written_array& array, purpose of = purpose::write);
   ~dense_writer();
   dense_writer(const dense_writer&) = delete;
   dense_writer& operator=(const dense_writer&) = delete;
 
  private:
-  shared_transaction& owner_;
+  transaction_state& owner_;
   written_array& array_;
 };
 
 class dense_resize {
  public:
   /// `array` is the array in its present shape. The caller holds the state lock.
-  dense_resize(shared_transaction& owner, written_array& array, const dims& shape);
+  dense_resize(transaction_state& owner, written_array& array, const dims& shape);
 
   /// Refuses further writes of the array.
   /// Throws   busy (another call writes it)
-  static void close(shared_transaction& owner, written_array& array);
+  static void close(transaction_state& owner, written_array& array);
 
   /// Copies what has to be copied, and allocates what is new. The array is closed.
   /// Throws   corrupt, out_of_space, io, cancelled: nothing has changed then
@@ -63,7 +63,7 @@ class dense_resize {
   void copy_all();
   void copy_unit(std::uint64_t read_end);
 
-  shared_transaction& owner_;
+  transaction_state& owner_;
   written_array& array_;
   const dims shape_;
   const std::uint64_t bytes_before_;

@@ -6,9 +6,9 @@
 
 #include "array/specification/specification.hpp"
 #include "array/transaction/changes/array_changes.hpp"
+#include "array/transaction/changes/catalog_lookup.hpp"
 #include "array/transaction/changes/dense_resize.hpp"
 #include "array/transaction/changes/staged_chunks.hpp"
-#include "array/transaction/changes/stored_records.hpp"
 #include "format/chunks/chunk_numbers.hpp"
 #include "shale/error.hpp"
 #include "shale/layout.hpp"
@@ -46,28 +46,28 @@ dims longer_shape(const dims& shape, const dims& added, index_t axis) {
 
 }  // namespace
 
-std::shared_ptr<written_array> resize_array(shared_transaction& in, std::string_view name,
+std::shared_ptr<written_array> resize_array(transaction_state& owner, std::string_view name,
                                             const dims& shape) {
-  const auto changes = in.locks().changes();
-  return shape_change(in, name).set(shape);
+  const auto changes = owner.locks.lock_changes();
+  return shape_change(owner, name).set(shape);
 }
 
-shape_change::shape_change(shared_transaction& owner, std::string_view name) : owner_(owner) {
-  const auto state = owner.locks().state();
+shape_change::shape_change(transaction_state& owner, std::string_view name) : owner_(owner) {
+  const auto state = owner.locks.lock_state();
   owner.require_active();
-  owner.written().require_shape_at_rest(name);
+  owner.written.require_shape_at_rest(name);
   auto record = existing_record(owner, name);
   if (record.shape.empty())
     throw error(errc::invalid_argument, "an array of rank 0 has no axis that could grow");
   before_ = std::move(record);
-  owner.written().begin_shape_change(before_.name);
+  owner.written.begin_shape_change(before_.name);
 }
 
 shape_change::~shape_change() {
   // In a forked child, another thread of the parent may hold the lock for ever.
-  if (!owner_.locks().are_of_this_process()) return;
-  const auto state = owner_.locks().own_state();
-  owner_.written().end_shape_change(before_.name);
+  if (!owner_.locks.are_of_this_process()) return;
+  const auto state = owner_.locks.lock_own_state();
+  owner_.written.end_shape_change(before_.name);
   for (const auto& old : superseded_) old->readable = false;
   if (pending_) old_->detach_from_file();  // the transaction ends, and knows the new object alone
 }
@@ -82,10 +82,10 @@ void shape_change::require_shape(const dims& shape) const {
 
 void shape_change::begin_dense(const dims& shape) {
   {
-    const auto state = owner_.locks().state();
-    const auto known = owner_.written().find(before_.name);
+    const auto state = owner_.locks.lock_state();
+    const auto known = owner_.written.find(before_.name);
     is_new_ = known == nullptr;
-    old_ = is_new_ ? array_of_base(*owner_.inner()->find(before_.name)) : known;
+    old_ = is_new_ ? array_of_base(*owner_.inner->find(before_.name)) : known;
     superseded_.reserve(superseded_.size() + 1);
     made_.reset();
     change_.emplace(owner_, *old_, shape);
@@ -96,9 +96,9 @@ void shape_change::begin_dense(const dims& shape) {
   }
   try {
     change_->prepare();
-    const auto state = owner_.locks().state();
+    const auto state = owner_.locks.lock_state();
     owner_.require_chunks_active();
-    made_ = change_->made(*owner_.inner()->find(before_.name));
+    made_ = change_->made(*owner_.inner->find(before_.name));
     array_changes(owner_).enlist(made_);
   } catch (...) {
     restore_dense();
@@ -107,31 +107,31 @@ void shape_change::begin_dense(const dims& shape) {
 }
 
 void shape_change::publish_dense() {
-  const auto state = owner_.locks().state();
+  const auto state = owner_.locks.lock_state();
   owner_.require_chunks_active();
   if (old_->bytes) old_->bytes.check();  // nobody else remembers what it lost
-  auto stored = *owner_.inner()->find(before_.name);
+  auto stored = *owner_.inner->find(before_.name);
   if (old_->shared && old_->shared->units.has_new_bytes()) {
     // Copied units become the array's, so that the next record can keep a part of them.
     stored.dense().extents = old_->record.dense().extents;
-    owner_.inner()->put(stored);
+    owner_.inner->put(stored);
   }
   made_->settle();
   stored.shape = made_->record.shape;
   stored.dense() = made_->record.dense();
-  owner_.inner()->put(stored);  // nothing that can fail comes after it
+  owner_.inner->put(stored);  // nothing that can fail comes after it
   superseded_.push_back(old_);
   old_->detach_from_file();
   pending_ = false;
 }
 
 bool shape_change::restore_dense() noexcept {
-  if (!owner_.locks().are_of_this_process()) return true;
-  const auto state = owner_.locks().own_state();
+  if (!owner_.locks.are_of_this_process()) return true;
+  const auto state = owner_.locks.lock_own_state();
   if (made_ && made_->was_written) return false;
   if (made_) {
-    if (is_new_) owner_.written().erase(before_.name);
-    else owner_.written().replace(before_.name, old_);
+    if (is_new_) owner_.written.erase(before_.name);
+    else owner_.written.replace(before_.name, old_);
     made_->resized = true;
     made_->readable = false;
     made_->detach_from_file();
@@ -183,10 +183,10 @@ std::shared_ptr<written_array> shape_change::set(const dims& shape) {
   std::shared_ptr<written_array> old;
   format::array_record now;
   {
-    const auto state = owner_.locks().state();
-    now = *owner_.inner()->find(before_.name);
-    cut = owner_.inner()->chunks_cut_by(before_.name, shape);
-    old = owner_.written().find(before_.name);
+    const auto state = owner_.locks.lock_state();
+    now = *owner_.inner->find(before_.name);
+    cut = owner_.inner->chunks_cut_by(before_.name, shape);
+    old = owner_.written.find(before_.name);
     if (old) superseded_.push_back(old);
     if (old) old->resized = true;
   }
@@ -198,7 +198,7 @@ std::shared_ptr<written_array> shape_change::set(const dims& shape) {
       chunk_tiles(owner_.label(before_.name), kept, staged)
           .store_again(cut.across, executor::current());
     }
-    const auto state = owner_.locks().state();
+    const auto state = owner_.locks.lock_state();
     owner_.require_chunks_active();
     now.shape = shape;
     now.chunked().grid_capacity =
@@ -206,7 +206,7 @@ std::shared_ptr<written_array> shape_change::set(const dims& shape) {
     made = std::make_shared<written_array>(std::move(now));
     array_changes(owner_).enlist(made);
     // The catalog comes last: nothing that can fail comes after it.
-    owner_.inner()->resize(before_.name, shape, staged->sorted());
+    owner_.inner->resize(before_.name, shape, staged->sorted());
     if (old) {
       old->tiles.reset();  // the tiles and the transaction own each other
       // The old handles would look for chunks by their old numbers.
@@ -216,10 +216,10 @@ std::shared_ptr<written_array> shape_change::set(const dims& shape) {
     }
     return made;
   } catch (...) {
-    const auto state = owner_.locks().own_state();
+    const auto state = owner_.locks.lock_own_state();
     if (made) made->tiles.reset();
-    if (old) owner_.written().replace(before_.name, old);
-    else owner_.written().erase(before_.name);
+    if (old) owner_.written.replace(before_.name, old);
+    else owner_.written.erase(before_.name);
     staged->give_back();
     if (old) superseded_.pop_back();
     if (old) old->resized = false;
@@ -229,10 +229,10 @@ std::shared_ptr<written_array> shape_change::set(const dims& shape) {
 
 // ---- an append --------------------------------------------------------------------------------
 
-running_append::running_append(shared_transaction& owner, std::string_view name, const dims& added,
+running_append::running_append(transaction_state& owner, std::string_view name, const dims& added,
                                index_t axis)
     : owner_(owner) {
-  auto changes = owner.locks().changes();
+  auto changes = owner.locks.lock_changes();
   // A commit closes the transaction while it holds that lock, so it waits for this write or refuses
   // it.
   running_.emplace(owner);
@@ -264,7 +264,7 @@ void running_append::finish() {
 
 // If the transaction ends anyway, there is nothing to undo.
 running_append::~running_append() {
-  if (!finished_ && !owner_.operations().abort_asked()) {
+  if (!finished_ && !owner_.operations.abort_asked()) {
     try {
       change_->undo();
     } catch (...) {

@@ -18,7 +18,8 @@
 #include <vector>
 
 #include "array/transaction/changes/dense_resize.hpp"
-#include "array/transaction/changes/shared_transaction.hpp"
+#include "array/transaction/changes/running_write.hpp"
+#include "array/transaction/state/transaction_state.hpp"
 #include "shale/dims.hpp"
 #include "shale/region.hpp"
 
@@ -30,7 +31,7 @@ class shape_change {
   /// The caller holds the transaction's lock `changes`.
   /// Throws   invalid_argument (the transaction has ended; an array of rank 0), not_found, busy
   ///          (another call changes the shape)
-  shape_change(shared_transaction& owner, std::string_view name);
+  shape_change(transaction_state& owner, std::string_view name);
   ~shape_change();
   shape_change(const shape_change&) = delete;
   shape_change& operator=(const shape_change&) = delete;
@@ -65,7 +66,7 @@ class shape_change {
   void publish_dense();
   bool restore_dense() noexcept;
 
-  shared_transaction& owner_;
+  transaction_state& owner_;
   format::array_record before_;
   std::vector<std::shared_ptr<written_array>> superseded_;
 
@@ -79,7 +80,7 @@ class shape_change {
 
 /// Gives an array another shape; earlier handles to it end (change.7).
 /// Throws   as `shape_change`
-std::shared_ptr<written_array> resize_array(shared_transaction& in, std::string_view name,
+std::shared_ptr<written_array> resize_array(transaction_state& owner, std::string_view name,
                                             const dims& shape);
 
 /// An append while it runs. It counts as a running write of the transaction.
@@ -87,7 +88,7 @@ class running_append {
  public:
   /// Makes the array longer along `axis`, by the extent of `added` there.
   /// Throws   as shape_change; invalid_argument also for an axis or extents that do not fit
-  running_append(shared_transaction& owner, std::string_view name, const dims& added, index_t axis);
+  running_append(transaction_state& owner, std::string_view name, const dims& added, index_t axis);
 
   /// Undoes the append unless it is finished.
   ~running_append();
@@ -106,8 +107,8 @@ class running_append {
  private:
   void begin(std::string_view name, const dims& added, index_t axis);
 
-  shared_transaction& owner_;
-  std::optional<shared_transaction::running_write> running_;
+  transaction_state& owner_;
+  std::optional<running_write> running_;
   std::optional<shape_change> change_;
   std::shared_ptr<written_array> array_;
   region part_;

@@ -10,13 +10,13 @@
 
 namespace shale::arrays {
 
-class shared_transaction;
+struct transaction_state;
 
 /// Chunks are read as the array holds them. The entries of stored chunks are collected, so that the
 /// index can change in one step, or not at all.
 class staged_chunks final : public chunk_store {
  public:
-  staged_chunks(shared_transaction& owner, std::string name)
+  staged_chunks(transaction_state& owner, std::string name)
       : owner_(owner), name_(std::move(name)) {}
 
   std::optional<format::chunk_entry> find(std::uint64_t number) const override;
@@ -33,7 +33,7 @@ class staged_chunks final : public chunk_store {
   void give_back() noexcept;
 
  private:
-  shared_transaction& owner_;
+  transaction_state& owner_;
   std::string name_;
   std::mutex mutex_;
   std::vector<format::numbered_chunk> collected_;

@@ -8,13 +8,13 @@
 
 namespace shale::arrays {
 
-class shared_transaction;
+struct transaction_state;
 
 /// Each read looks the chunk up again, so that readers see the transaction's latest change
 /// (docs/decisions/0043).
 class transaction_chunks final : public chunk_store {
  public:
-  transaction_chunks(std::shared_ptr<shared_transaction> owner,
+  transaction_chunks(std::shared_ptr<transaction_state> owner,
                      std::shared_ptr<const written_array> array, bool writable)
       : owner_(std::move(owner)), array_(std::move(array)), writable_(writable) {}
 
@@ -30,7 +30,7 @@ class transaction_chunks final : public chunk_store {
  private:
   void require_chunks() const;
 
-  std::shared_ptr<shared_transaction> owner_;
+  std::shared_ptr<transaction_state> owner_;
   std::shared_ptr<const written_array> array_;
   bool writable_;
   chunk_claims claims_;

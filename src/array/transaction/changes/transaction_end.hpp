@@ -16,24 +16,26 @@
 #include <memory>
 #include <string>
 
-#include "array/transaction/changes/shared_transaction.hpp"
 #include "array/transaction/state/commit_state.hpp"
+#include "array/transaction/state/transaction_state.hpp"
 
 namespace shale::arrays {
 
 /// Threads  any; one of them ends the transaction
 class transaction_end {
  public:
-  explicit transaction_end(shared_transaction& owner) noexcept : owner_(owner) {}
+  explicit transaction_end(transaction_state& owner) noexcept : owner_(owner) {}
 
-  /// The generation that is published. Whether it throws or not, the transaction has ended, unless
-  /// it is called from inside a write.
+  /// Publishes all changes, and returns the number of their generation. The transaction has ended
+  /// then, even if this throws, unless it is called from inside a write.
+  /// Throws   as shale::transaction::commit
   std::uint64_t commit();
 
   /// Ends as `commit` does, except that the generation may become durable later.
   std::shared_ptr<commit_state> commit_async();
 
   /// Puts the container at the path `other` in the place of this one, and ends the transaction.
+  /// Throws   as shale::transaction::replace_by
   void replace_by(const std::string& other);
 
   /// Does nothing if the transaction has ended. A forked child only ends its pin of the base.
@@ -52,7 +54,7 @@ class transaction_end {
   bool goes_on() const noexcept;
   void end() noexcept;
 
-  shared_transaction& owner_;
+  transaction_state& owner_;
 };
 
 }  // namespace shale::arrays

@@ -16,7 +16,7 @@ void unit_copies::require(const byte_interval& units) {
   try {
     fill(moved);
   } catch (...) {
-    const auto state = owner_.locks().own_state();
+    const auto state = owner_.locks.lock_own_state();
     give_back(moved);
     end_work(moved);
     throw;
@@ -26,7 +26,7 @@ void unit_copies::require(const byte_interval& units) {
 // Allocates space for the units that nobody has copied, and marks them as in work. Returns nothing
 // if there are none.
 std::vector<moved_bytes> unit_copies::claim(const byte_interval& units) {
-  auto state = owner_.locks().state();
+  auto state = owner_.locks.lock_state();
   for (;;) {
     owner_.require_active();
     array_.require_there();
@@ -62,8 +62,8 @@ std::vector<moved_bytes> unit_copies::allocate(const std::vector<byte_interval>&
   moved.reserve(ranges.size());
   try {
     for (const byte_interval& range : ranges) {
-      moved.push_back({range, owner_.inner()->allocate(range.end - range.first)});
-      owner_.inner()->prepare_mapped_write(moved.back().to);
+      moved.push_back({range, owner_.inner->allocate(range.end - range.first)});
+      owner_.inner->prepare_mapped_write(moved.back().to);
     }
   } catch (...) {
     give_back(moved);
@@ -76,7 +76,7 @@ std::vector<moved_bytes> unit_copies::allocate(const std::vector<byte_interval>&
 void unit_copies::give_back(const std::vector<moved_bytes>& unused) noexcept {
   for (const auto& unit : unused) {
     try {
-      owner_.inner()->release(unit.to);
+      owner_.inner->release(unit.to);
     } catch (...) {
       // Commit gives back what no record names.
     }
@@ -97,7 +97,7 @@ void unit_copies::end_work(const std::vector<moved_bytes>& moved) noexcept {
 void unit_copies::copy(const dense_places& places, const std::string& label,
                        const std::vector<std::uint64_t>& sums,
                        const std::vector<moved_bytes>& moved) {
-  format::transaction& in = *owner_.inner();
+  format::transaction& in = *owner_.inner;
   copy_dense(
       places, sums, label, moved,
       [&](std::uint64_t offset, format::bytes_span into) { in.read(offset, into); },
@@ -109,7 +109,7 @@ void unit_copies::copy(const dense_places& places, const std::string& label,
 // what the units cost, however many extents the array has.
 void unit_copies::fill(const std::vector<moved_bytes>& moved) {
   const byte_interval range{moved.front().range.first, moved.back().range.end};
-  auto state = owner_.locks().state();
+  auto state = owner_.locks.lock_state();
   const std::vector<format::extent> pieces = array_.shared->units.pieces(range);
   const std::string label = owner_.label(array_.name);
   auto sums = array_.shared->sums;
@@ -118,7 +118,7 @@ void unit_copies::fill(const std::vector<moved_bytes>& moved) {
   state.unlock();
   if (base)
     sums = std::make_shared<const std::vector<std::uint64_t>>(
-        owner_.base().view()->dense_checksums(*base));
+        owner_.base.view()->dense_checksums(*base));
   copy(dense_places(pieces, range.first), label, *sums, moved);
   state.lock();
   array_.shared->units.move(moved);
@@ -128,23 +128,23 @@ void unit_copies::fill(const std::vector<moved_bytes>& moved) {
 }
 
 storage unit_copies::window(const byte_interval& units) {
-  const auto state = owner_.locks().state();
+  const auto state = owner_.locks.lock_state();
   owner_.require_active();
   array_.require_there();
   array_.windows.reserve(array_.windows.size() + 1);
   auto kept = std::make_shared<kept_by_mapping>();
-  kept->file = owner_.inner()->descriptor_owner();
-  array_.windows.push_back(map_pieces(owner_.inner()->descriptor(),
+  kept->file = owner_.inner->descriptor_owner();
+  array_.windows.push_back(map_pieces(owner_.inner->descriptor(),
                                       array_.shared->units.pieces(units),
                                       {.access = access::read_write,
                                        .path = owner_.path(),
                                        .keep_alive = std::move(kept),
-                                       .write_back = owner_.inner()->write_back()}));
+                                       .write_back = owner_.inner->write_back()}));
   return array_.windows.back();
 }
 
 void unit_copies::join() {
-  auto state = owner_.locks().state();
+  auto state = owner_.locks.lock_state();
   array_.settle();
   if (array_.is_held_by_others()) return;
   std::vector<format::extent>& extents = array_.record.dense().extents;

@@ -15,7 +15,7 @@
 
 #include "array/elements/copied_units.hpp"
 #include "array/elements/unit_table.hpp"
-#include "array/transaction/changes/shared_transaction.hpp"
+#include "array/transaction/state/transaction_state.hpp"
 #include "shale/layout.hpp"
 
 namespace shale::arrays {
@@ -27,7 +27,7 @@ inline std::size_t dense_extents_max = 4096;
 /// Threads  any; the caller is inside a running write, so that the transaction does not end
 class unit_copies {
  public:
-  unit_copies(shared_transaction& owner, written_array& array) noexcept
+  unit_copies(transaction_state& owner, written_array& array) noexcept
       : owner_(owner), array_(array) {}
 
   /// Copies those units that are not copied yet, and waits for those that other threads copy.
@@ -58,7 +58,7 @@ class unit_copies {
   void copy(const dense_places& places, const std::string& label,
             const std::vector<std::uint64_t>& sums, const std::vector<moved_bytes>& moved);
 
-  shared_transaction& owner_;
+  transaction_state& owner_;
   written_array& array_;
 };
 

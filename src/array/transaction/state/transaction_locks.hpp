@@ -24,16 +24,18 @@ class transaction_locks {
   /// Serialises calls that add, remove or rename arrays, and the end of the transaction. No thread
   /// waits for writes while it holds this lock.
   /// Throws   invalid_argument in a forked child
-  std::unique_lock<std::mutex> changes() const { return lock(changes_); }
+  std::unique_lock<std::mutex> lock_changes() const { return lock(changes_); }
 
   /// Guards the format's transaction, the written arrays and the members of these, and the base
   /// generation.
   /// Throws   invalid_argument in a forked child
-  std::unique_lock<std::mutex> state() const { return lock(state_); }
+  std::unique_lock<std::mutex> lock_state() const { return lock(state_); }
 
   /// The same locks for calls that cannot throw. The caller has asked `are_of_this_process`.
-  std::unique_lock<std::mutex> own_changes() const noexcept { return std::unique_lock(changes_); }
-  std::unique_lock<std::mutex> own_state() const noexcept { return std::unique_lock(state_); }
+  std::unique_lock<std::mutex> lock_own_changes() const noexcept {
+    return std::unique_lock(changes_);
+  }
+  std::unique_lock<std::mutex> lock_own_state() const noexcept { return std::unique_lock(state_); }
 
  private:
   std::unique_lock<std::mutex> lock(std::mutex& mutex) const;

@@ -41,15 +41,15 @@ class written_arrays {
   /// Does nothing if there is none of that name.
   void erase(std::string_view name) noexcept;
 
-  /// Ends all arrays.
+  /// Lets go of all arrays, and separates them from their tiles.
   void clear() noexcept;
 
   /// All of them, as pairs of name and array, in byte order of the names.
   auto begin() const noexcept { return arrays_.begin(); }
   auto end() const noexcept { return arrays_.end(); }
 
-  /// A call changes the shape of an array between these two (change.7). There may be no written
-  /// array of that name yet.
+  /// Between these two, a call changes the shape of the array of that name (change.7). The array
+  /// need not have been entered here.
   void begin_shape_change(const std::string& name) { changing_shape_.insert(name); }
   void end_shape_change(const std::string& name) noexcept { changing_shape_.erase(name); }
 

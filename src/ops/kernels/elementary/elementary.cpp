@@ -192,7 +192,8 @@ inline Vector unless_infinite(Vector x, Vector result, Wider wider) {
   return result;
 }
 
-void fill_more_double(kernel_table& table) {
+// The functions of float64 that the baseline, too, has from SLEEF.
+void fill_double_in_all_units(kernel_table& table) {
   using V = doubles::vector;
   set_vector<doubles>(table, operation::hyperbolic_sine, [](V x) {
     const auto vectors = [](V y) { return SHALE_SLEEF_DOUBLE(sinh)(y); };
@@ -292,52 +293,35 @@ inline doubles::vector power(doubles::vector x, doubles::vector y) {
   return result;
 }
 
-void fill_more_float(kernel_table& table) {
+// Exponentials, logarithms, powers, roots and the error function.
+void fill_float_powers(kernel_table& table) {
   using V = floats::vector;
+  set_vector<floats>(table, operation::exponential, [](V x) { return exponential(x); });
   set_vector<floats>(table, operation::exponential_2,
                      [](V x) { return SHALE_SLEEF_FLOAT(exp2)(x); });
   set_vector<floats>(table, operation::exponential_minus_1, [](V x) {
     return unless_infinite(x, SHALE_SLEEF_FLOAT(expm1)(x), [](double y) { return expm1(y); });
   });
-  set_vector<floats>(table, operation::logarithm_of_1_plus, [](V x) {
-    return unless_infinite(x, SHALE_SLEEF_FLOAT(log1p)(x), [](double y) { return log1p(y); });
-  });
-  set_vector<floats>(table, operation::area_sine, [](V x) {
-    return unless_tiny(x, tiny_float, unless_infinite(x, SHALE_SLEEF_FLOAT(asinh)(x), [](double y) {
-                         return asinh(y);
-                       }));
-  });
-  set_vector<floats>(table, operation::area_cosine, [](V x) {
-    return unless_infinite(x, SHALE_SLEEF_FLOAT(acosh)(x), [](double y) { return acosh(y); });
-  });
-  set_vector<floats>(table, operation::area_tangent,
-                     [](V x) { return unless_tiny(x, tiny_float, SHALE_SLEEF_FLOAT(atanh)(x)); });
-  set_vector<floats>(table, operation::cube_root, [](V x) { return SHALE_SLEEF_FLOAT(cbrt)(x); });
-  set_vector<floats>(table, operation::error_function, [](V x) {
-    return error_unless_tiny(x, tiny_float, SHALE_SLEEF_FLOAT(erf)(x));
-  });
-  set_vectors<floats>(table, operation::power,
-                      [](V x, V y) { return SHALE_SLEEF_FLOAT(pow)(x, y); });
-  set_vectors<floats>(table, operation::atan2,
-                      [](V y, V x) { return SHALE_SLEEF_FLOAT(atan2)(y, x); });
-  set_vectors<floats>(table, operation::hypotenuse,
-                      [](V x, V y) { return SHALE_SLEEF_FLOAT_HYPOT(x, y); });
-}
-
-void fill_float(kernel_table& table) {
-  using V = floats::vector;
-  set_vector<floats>(table, operation::exponential, [](V x) { return exponential(x); });
   set_vector<floats>(table, operation::logarithm, [](V x) {
     return logarithm(x, [](V y) { return SHALE_SLEEF_FLOAT(log)(y); });
   });
   set_vector<floats>(table, operation::logarithm_2, [](V x) { return SHALE_SLEEF_FLOAT(log2)(x); });
-  set_vector<floats>(table, operation::arc_sine, [](V x) { return SHALE_SLEEF_FLOAT(asin)(x); });
-  set_vector<floats>(table, operation::arc_cosine, [](V x) { return SHALE_SLEEF_FLOAT(acos)(x); });
-  set_vector<floats>(table, operation::arc_tangent, [](V x) { return SHALE_SLEEF_FLOAT(atan)(x); });
   set_vector<floats>(table, operation::logarithm_10,
                      [](V x) { return SHALE_SLEEF_FLOAT(log10)(x); });
-  set_vector<floats>(table, operation::hyperbolic_tangent,
-                     [](V x) { return hyperbolic_tangent(x); });
+  set_vector<floats>(table, operation::logarithm_of_1_plus, [](V x) {
+    return unless_infinite(x, SHALE_SLEEF_FLOAT(log1p)(x), [](double y) { return log1p(y); });
+  });
+  set_vectors<floats>(table, operation::power,
+                      [](V x, V y) { return SHALE_SLEEF_FLOAT(pow)(x, y); });
+  set_vector<floats>(table, operation::cube_root, [](V x) { return SHALE_SLEEF_FLOAT(cbrt)(x); });
+  set_vector<floats>(table, operation::error_function, [](V x) {
+    return error_unless_tiny(x, tiny_float, SHALE_SLEEF_FLOAT(erf)(x));
+  });
+}
+
+// Functions of angles and of the sides of triangles.
+void fill_float_angles(kernel_table& table) {
+  using V = floats::vector;
   set_vector<floats>(table, operation::sine, [](V x) {
     return sine_or_cosine<false>(
         x, [](V y) { return of_angle(y, [](V z) { return SHALE_SLEEF_FLOAT(sin)(z); }); });
@@ -349,6 +333,17 @@ void fill_float(kernel_table& table) {
   set_vector<floats>(table, operation::tangent, [](V x) {
     return unless_tiny(x, tiny_float, of_angle(x, [](V y) { return SHALE_SLEEF_FLOAT(tan)(y); }));
   });
+  set_vector<floats>(table, operation::arc_sine, [](V x) { return SHALE_SLEEF_FLOAT(asin)(x); });
+  set_vector<floats>(table, operation::arc_cosine, [](V x) { return SHALE_SLEEF_FLOAT(acos)(x); });
+  set_vector<floats>(table, operation::arc_tangent, [](V x) { return SHALE_SLEEF_FLOAT(atan)(x); });
+  set_vectors<floats>(table, operation::atan2,
+                      [](V y, V x) { return SHALE_SLEEF_FLOAT(atan2)(y, x); });
+  set_vectors<floats>(table, operation::hypotenuse,
+                      [](V x, V y) { return SHALE_SLEEF_FLOAT_HYPOT(x, y); });
+}
+
+void fill_float_hyperbolic(kernel_table& table) {
+  using V = floats::vector;
   set_vector<floats>(table, operation::hyperbolic_sine, [](V x) {
     const auto vectors = [](V y) { return SHALE_SLEEF_FLOAT(sinh)(y); };
     const auto ends = [](float z) { return static_cast<float>(sinh(static_cast<double>(z))); };
@@ -359,7 +354,24 @@ void fill_float(kernel_table& table) {
         x, 88.0f, [](V y) { return SHALE_SLEEF_FLOAT(cosh)(y); },
         [](float y) { return static_cast<float>(cosh(static_cast<double>(y))); });
   });
-  fill_more_float(table);
+  set_vector<floats>(table, operation::hyperbolic_tangent,
+                     [](V x) { return hyperbolic_tangent(x); });
+  set_vector<floats>(table, operation::area_sine, [](V x) {
+    return unless_tiny(x, tiny_float, unless_infinite(x, SHALE_SLEEF_FLOAT(asinh)(x), [](double y) {
+                         return asinh(y);
+                       }));
+  });
+  set_vector<floats>(table, operation::area_cosine, [](V x) {
+    return unless_infinite(x, SHALE_SLEEF_FLOAT(acosh)(x), [](double y) { return acosh(y); });
+  });
+  set_vector<floats>(table, operation::area_tangent,
+                     [](V x) { return unless_tiny(x, tiny_float, SHALE_SLEEF_FLOAT(atanh)(x)); });
+}
+
+void fill_float(kernel_table& table) {
+  fill_float_powers(table);
+  fill_float_angles(table);
+  fill_float_hyperbolic(table);
 }
 
 void fill_double(kernel_table& table) {
@@ -387,7 +399,7 @@ void fill_double(kernel_table& table) {
                        [](V y, V x) { return SHALE_SLEEF_DOUBLE(atan2)(y, x); });
   set_vectors<doubles>(table, operation::hypotenuse,
                        [](V x, V y) { return SHALE_SLEEF_DOUBLE_HYPOT(x, y); });
-  fill_more_double(table);
+  fill_double_in_all_units(table);
 }
 
 #else
@@ -484,7 +496,7 @@ void fill_double(kernel_table& table) {
   set_binary<T>(table, operation::hypotenuse, [](T a, T b) { return length(a, b); });
   set_unary<T>(table, operation::logarithm_of_gamma, [](T a) { return logarithm_of_gamma(a); });
 #if defined(SHALE_X86_KERNELS)
-  fill_more_double(table);
+  fill_double_in_all_units(table);
 #else
   // These are within 3 ulp only, because every wider type is far slower here.
   set_unary<T>(table, operation::logarithm_10, [](T a) { return log10(a); });

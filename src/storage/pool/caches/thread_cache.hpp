@@ -106,7 +106,7 @@ class thread_cache {
     return fullest;
   }
 
-  /// Passes the blocks that were not used since the last call of this function to `give_back`: the
+  /// Passes to `give_back` the blocks that were not used since the last call of this function: the
   /// large block, and all blocks of unused classes.
   template <class GiveBack>
   void drop_unused(const GiveBack& give_back) noexcept {

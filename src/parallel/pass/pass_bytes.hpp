@@ -1,4 +1,5 @@
-// Counts the bytes that the units of a pass read and write, so that statistics grow while it runs.
+// Counts the bytes that a pass reads and writes, unit by unit, so that statistics grow while it
+// runs.
 #pragma once
 
 #include <atomic>
@@ -13,9 +14,9 @@ namespace shale::parallel {
 /// Distributes the bytes that a pass reads to its units. A unit counts a share in proportion to its
 /// elements; the shares of all units sum exactly to `bytes`.
 /// Threads  any, at any time
-class shared_bytes {
+class byte_shares {
  public:
-  shared_bytes(std::uint64_t bytes, index_t elements) noexcept
+  byte_shares(std::uint64_t bytes, index_t elements) noexcept
       : bytes_(bytes), elements_(static_cast<std::uint64_t>(elements)) {}
 
   /// The share of a unit with that number of elements.
@@ -39,11 +40,11 @@ class shared_bytes {
 };
 
 /// Threads  any, at any time
-class unit_bytes {
+class pass_bytes {
  public:
   /// A pass over `elements` positions reads `read_bytes` in all, and writes `written_bytes` at each
   /// position.
-  unit_bytes(counters& count, std::uint64_t read_bytes, std::size_t written_bytes,
+  pass_bytes(counters& count, std::uint64_t read_bytes, std::size_t written_bytes,
              index_t elements) noexcept
       : count_(count), read_(read_bytes, elements), written_bytes_(written_bytes) {}
 
@@ -59,7 +60,7 @@ class unit_bytes {
 
  private:
   counters& count_;
-  shared_bytes read_;
+  byte_shares read_;
   const std::size_t written_bytes_;
 };
 

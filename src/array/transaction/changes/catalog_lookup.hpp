@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "array/transaction/changes/shared_transaction.hpp"
+#include "array/transaction/state/transaction_state.hpp"
 #include "format/catalog/array_record.hpp"
 
 namespace shale::arrays {
@@ -11,14 +11,14 @@ namespace shale::arrays {
 /// The record of an array. The caller holds the state lock.
 /// Throws   not_found, with names that are similar. Records of the attributes of a level are no
 ///          arrays
-format::array_record existing_record(shared_transaction& in, std::string_view name);
+format::array_record existing_record(transaction_state& owner, std::string_view name);
 
 /// The error of `existing_record`. The caller holds the state lock.
-[[noreturn]] void throw_no_array(shared_transaction& in, std::string_view name);
+[[noreturn]] void throw_no_array(transaction_state& owner, std::string_view name);
 
 /// Checks that an array can have the name beside the others, as `require_free_path` of
 /// new_names.hpp does. The caller holds both locks.
 /// Throws   already_exists naming the array and the level
-void require_free_path(shared_transaction& in, std::string_view name, std::string_view given_up);
+void require_free_path(transaction_state& owner, std::string_view name, std::string_view given_up);
 
 }  // namespace shale::arrays
