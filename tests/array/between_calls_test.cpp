@@ -318,6 +318,30 @@ TEST_F(AsyncCommit, IsNotWaitedForByForks) {
   EXPECT_EQ(file.latest().at("a").read().at({99}), scalar(3));
 }
 
+// Many commits may wait for a slow device.
+TEST_F(AsyncCommit, KeepsNoElementsResident) {
+  const test::hang_alarm limit;
+  const auto resident = [] {
+    return test::status_bytes("RssFile") + test::status_bytes("RssShmem");
+  };
+  container file = container::create(path_);
+  hold_publisher();
+  add(file, "a");
+  wait_until_held();
+  constexpr index_t count = 32 << 20;
+  const std::size_t before = resident();
+  transaction change = file.begin();
+  const writable_array made = change.create("d", {.dtype = dtype::uint8, .shape = {count}});
+  made.write(expr(1));
+  made.map().storage().populate({0, count});
+  EXPECT_GT(resident(), before + count / 2);
+  const pending_commit pending = change.commit_async();
+  EXPECT_LT(resident(), before + count / 2);
+  let_publish();
+  pending.wait();
+  EXPECT_EQ(file.latest().at("d").read().at({count - 1}), scalar(1));
+}
+
 class KeptMapping : public BetweenCalls {
  protected:
   // A tensor of a new array, with elements.

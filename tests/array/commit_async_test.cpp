@@ -179,11 +179,25 @@ TEST_F(CommitAsync, LetsOthersWriteOnceItIsDurable) {
   container other = container::open(path_, open_mode::write);
   for (int i = 0; i < 3; ++i) {
     add("a" + std::to_string(i), i).wait();
-    transaction change = other.begin();
+    transaction change = other.begin(no_wait);
     change.create("b" + std::to_string(i), small(array_kind::chunked));
     change.commit();
   }
   EXPECT_EQ(file_.latest().names().size(), 6u);
+}
+
+// A copy that was made by commits without waiting is free once the last one is durable.
+TEST_F(CommitAsync, LetsACopyTakeANameOnceItIsDurable) {
+  const std::string path = directory_ / "copy.shale";
+  for (int i = 0; i < 3; ++i) {
+    container copy = container::create(path);
+    transaction change = copy.begin();
+    change.create("a", small(array_kind::chunked)).write(expr(i));
+    change.commit_async().wait();
+    container old = container::open(path_, open_mode::write);
+    old.begin().replace_by(path);
+    EXPECT_EQ(first_of(container::open(path_).latest(), "a"), scalar(i));
+  }
 }
 
 TEST_F(CommitAsync, GoesOnAfterTheContainerIsClosed) {

@@ -84,7 +84,7 @@ class CommitPipeline : public testing::Test {
   }
 
   // A transaction that is committed without waiting.
-  std::shared_ptr<commit_state> commit(std::vector<storage> mapped = {}) {
+  std::shared_ptr<commit_state> commit(commit_pipeline::written_mappings mapped = {}) {
     const commit_pipeline::permission may = pipeline_->reserve();
     EXPECT_TRUE(may.granted);
     std::shared_ptr<commit_state> state;
@@ -119,13 +119,13 @@ TEST_F(CommitPipeline, SaysDurableOnlyWhatWasPublished) {
   EXPECT_FALSE(first->durable());
   stops_again_ = true;
   gate_.let();
-  first->wait();
   gate_.wait_until_stopped();
   EXPECT_TRUE(first->durable());
   EXPECT_FALSE(second->durable());
   EXPECT_FALSE(third->durable());
   EXPECT_EQ(container_.latest().generation(), 2u);
   gate_.let();
+  first->wait();
   second->wait();
   third->wait();
   pipeline_->drain();
@@ -160,7 +160,7 @@ TEST_F(CommitPipeline, MappingsAreCheckedBeforeTheSuperblock) {
   const std::string name = directory / "mapped";
   const storage mapped = create_file(name, 8192);
   std::filesystem::resize_file(name, 0);
-  const auto state = commit({mapped});
+  const auto state = commit({{mapped}, 1});
   gate_.wait_until_stopped();
   gate_.let();
   EXPECT_EQ(code_of([&] { state->wait(); }), errc::io);
@@ -215,6 +215,37 @@ TEST_F(CommitPipeline, KeepsTheLockForATransactionThatGoesOn) {
   }
   pipeline_->ended();
   EXPECT_EQ(container_.begin(at_once).generation(), 3u);
+}
+
+// pipeline.4: whoever waits for the commit may begin with another object of the same file.
+TEST_F(CommitPipeline, ReleasesTheLockBeforeItSaysDurable) {
+  const auto state = commit();
+  gate_.wait_until_stopped();
+  stops_again_ = true;
+  gate_.let();
+  gate_.wait_until_stopped();  // it is about to release the lock
+  EXPECT_FALSE(state->durable());
+  gate_.let();
+  state->wait();
+  format::container_file other =
+      format::container_file::open(files_, path, format::open_access::write);
+  EXPECT_EQ(other.begin(at_once).generation(), 3u);
+}
+
+// pipeline.6
+TEST_F(CommitPipeline, GrantsNothingWhileManyMappingsWait) {
+  const auto first = commit({{}, commit_pipeline::mapped_extents_max - 1});
+  gate_.wait_until_stopped();
+  const auto second = commit({{}, 1});
+  EXPECT_FALSE(pipeline_->reserve().granted);
+  stops_again_ = true;
+  gate_.let();
+  gate_.wait_until_stopped();  // it is about to publish the second one
+  EXPECT_TRUE(first->durable());
+  EXPECT_TRUE(pipeline_->reserve().granted);
+  pipeline_->ended();
+  gate_.let();
+  second->wait();
 }
 
 TEST_F(CommitPipeline, ForgetsATransactionThatCannotBeHandedOver) {

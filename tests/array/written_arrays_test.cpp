@@ -81,8 +81,14 @@ TEST(WrittenArrays, GiveUpMappingsThatNobodyElseHolds) {
   written_arrays written;
   for (const char* name : {"a", "b", "c"}) written.put(array_named(name));
   EXPECT_FALSE(written.any_held_by_others());
+  written.find("a")->record.dense().extents = {{4096, 4}, {12288, 4}};
+  written.find("b")->record.dense().extents = {{20480, 2}};
+  written.find("c")->record.dense().extents = {{28672, 16}};
+  EXPECT_EQ(written.mapped_extents(), 0u);
   written.find("a")->bytes = storage::allocate(8);
+  EXPECT_EQ(written.mapped_extents(), 2u);
   written.find("c")->bytes = storage::allocate(16);
+  EXPECT_EQ(written.mapped_extents(), 3u);
   EXPECT_FALSE(written.any_held_by_others());
   {
     const storage held = written.find("c")->bytes;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "array/transaction/changes/commit_sums.hpp"
 #include "parallel/executor/call_scope.hpp"
@@ -66,6 +67,7 @@ void transaction_end::publish() {
 }
 
 // A tensor that shows a mapping pins the generation, which must be published for that: this waits.
+// The other mappings stay until then, so their pages leave the resident memory: there may be many.
 std::shared_ptr<commit_state> transaction_end::publish_later() {
   if (owner_.written.any_held_by_others()) {
     auto ended = std::make_shared<commit_state>(owner_.generation);
@@ -75,7 +77,11 @@ std::shared_ptr<commit_state> transaction_end::publish_later() {
   }
   finish_mappings();
   const auto state = owner_.locks.lock_own_state();
-  return owner_.pipeline->hand_over(*owner_.inner, owner_.written.take_mappings());
+  commit_pipeline::written_mappings mapped;
+  mapped.extents = owner_.written.mapped_extents();
+  mapped.each = owner_.written.take_mappings();
+  for (const storage& bytes : mapped.each) bytes.evict({0, bytes.size_bytes()});
+  return owner_.pipeline->hand_over(*owner_.inner, std::move(mapped));
 }
 
 // Ends the transaction by `last_step`, after the writes that have begun.

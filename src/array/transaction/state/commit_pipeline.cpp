@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -36,6 +38,7 @@ commit_pipeline::permission commit_pipeline::reserve() {
   const std::lock_guard lock(mutex_);
   if (has_failed_) throw refusal();
   if (active_) return {};
+  if (mapped_extents_ >= mapped_extents_max) return {};
   if (chain_ != nullptr &&
       (chain_->is_awaited() || chain_->unpublished() >= format::unpublished_max))
     return {};
@@ -56,7 +59,7 @@ error commit_pipeline::refusal() const {
 void commit_pipeline::ended() noexcept {
   const std::lock_guard lock(mutex_);
   active_ = false;
-  if (!publishing_) end_chain();
+  if (waiting_.empty()) end_chain();
 }
 
 // The caller holds the lock. Nothing is left to publish, and no transaction is active.
@@ -69,7 +72,7 @@ void commit_pipeline::end_chain() noexcept {
 // is handed over under the lock, so a thread that publishes finds both the generation and its
 // state, or neither.
 std::shared_ptr<commit_state> commit_pipeline::hand_over(format::transaction& inner,
-                                                         std::vector<storage> mapped) {
+                                                         written_mappings mapped) {
   const auto state = std::make_shared<commit_state>(inner.generation());
   inner.write_unpublished();
   {
@@ -81,6 +84,7 @@ std::shared_ptr<commit_state> commit_pipeline::hand_over(format::transaction& in
       waiting_.pop_back();
       throw;
     }
+    mapped_extents_ += waiting_.back().mapped.extents;
     chain_ = inner.writer_owner();
     if (publishing_) return state;
     publishing_ = true;
@@ -100,7 +104,6 @@ std::shared_ptr<commit_state> commit_pipeline::hand_over(format::transaction& in
 std::shared_ptr<format::writer> commit_pipeline::next_to_publish() noexcept {
   const std::lock_guard lock(mutex_);
   if (!waiting_.empty()) return chain_;
-  if (!active_) end_chain();
   publishing_ = false;
   publishing_.notify_all();
   return nullptr;
@@ -114,7 +117,7 @@ void commit_pipeline::publish_some(format::writer& chain) noexcept {
   try {
     const std::uint64_t durable =
         chain.publish_written([&](std::uint64_t generation) { check_mapped(generation); });
-    while (const auto done = take_first(durable)) done->state->succeed();
+    for (const waiting_commit& done : take_ended(durable)) done.state->succeed();
   } catch (const error& failed) {
     fail_all(&failed);
   } catch (...) {
@@ -127,21 +130,38 @@ void commit_pipeline::check_mapped(std::uint64_t generation) {
   std::vector<storage> mapped;
   {
     const std::lock_guard lock(mutex_);
-    for (const waiting_commit& each : waiting_)
-      if (each.state->generation() <= generation)
-        mapped.insert(mapped.end(), each.mapped.begin(), each.mapped.end());
+    for (const waiting_commit& known : waiting_)
+      if (known.state->generation() <= generation)
+        mapped.insert(mapped.end(), known.mapped.each.begin(), known.mapped.each.end());
   }
   for (const storage& bytes : mapped) bytes.check();
 }
 
-// The first commit that waits, if its generation is not above `last`. Allocates nothing.
-std::optional<commit_pipeline::waiting_commit> commit_pipeline::take_first(
-    std::uint64_t last) noexcept {
+// Lets go of the mappings of the commits whose generations are not above `last`. Nothing is
+// unmapped under the lock.
+void commit_pipeline::let_go_of_mappings(std::uint64_t last) noexcept {
+  for (auto commit = waiting_.end();;) {
+    written_mappings unmapped;
+    const std::lock_guard lock(mutex_);
+    commit = commit == waiting_.end() ? waiting_.begin() : std::next(commit);
+    if (commit == waiting_.end() || commit->state->generation() > last) return;
+    std::swap(unmapped, commit->mapped);
+    mapped_extents_ -= unmapped.extents;
+  }
+}
+
+// Takes the commits whose generations are not above `last`. pipeline.4: if nobody goes on, nothing
+// of them is left then, neither a mapping nor the lock. Allocates nothing.
+commit_pipeline::commits commit_pipeline::take_ended(std::uint64_t last) noexcept {
+  let_go_of_mappings(last);
+  commits ended;
   const std::lock_guard lock(mutex_);
-  if (waiting_.empty() || waiting_.front().state->generation() > last) return std::nullopt;
-  std::optional<waiting_commit> first(std::move(waiting_.front()));
-  waiting_.pop_front();
-  return first;
+  const auto next = std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& commit) {
+    return commit.state->generation() > last;
+  });
+  ended.splice(ended.end(), waiting_, waiting_.begin(), next);
+  if (!active_ && waiting_.empty()) end_chain();
+  return ended;
 }
 
 // pipeline.2: later generations contain the one that failed. pipeline.5: nobody may have waited for
@@ -152,7 +172,7 @@ void commit_pipeline::fail_all(const error* why) noexcept {
     if (!has_failed_ && why != nullptr) failure_.emplace(*why);
     has_failed_ = true;
   }
-  while (const auto failed = take_first(UINT64_MAX)) failed->state->fail(why);
+  for (const waiting_commit& failed : take_ended(UINT64_MAX)) failed.state->fail(why);
 }
 
 }  // namespace shale::arrays

@@ -8,14 +8,18 @@
 //               it are; if one fails, all after it fail
 //   pipeline.3  one thread publishes at a time. It lives while there is something to publish
 //   pipeline.4  the writer lock is released once no transaction is active and nothing is left to
-//               publish. Nobody begins on it while another process waits for it
+//               publish, and before the last state ends: whoever has waited finds the file free.
+//               Nobody begins on the lock while another process waits for it
 //   pipeline.5  if a generation cannot be published, no transaction begins any more: it would
 //               become durable although one before it is not
+//   pipeline.6  no transaction begins while commits that wait hold `mapped_extents_max` mappings or
+//               more: the number of a process's mappings is limited (65,530 by default)
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,11 +55,17 @@ class commit_pipeline : public std::enable_shared_from_this<commit_pipeline> {
   permission reserve();
   void ended() noexcept;
 
-  /// Ends the transaction, without publishing it, and sees to it that it is published. `mapped` are
-  /// mappings through which it was written, which nobody else holds: their marks are checked after
-  /// the sync.
+  /// Mappings through which a transaction was written, and which nobody else holds.
+  struct written_mappings {
+    std::vector<storage> each{};
+    std::size_t extents = 0;  ///< of all of them: each may take an entry in the system's table
+  };
+  static constexpr std::size_t mapped_extents_max = 4096;
+
+  /// Ends the transaction, without publishing it, and sees to it that it is published. The marks of
+  /// `mapped` are checked after the sync.
   /// Throws   as format::transaction::commit_unpublished: nothing was handed over then
-  std::shared_ptr<commit_state> hand_over(format::transaction& inner, std::vector<storage> mapped);
+  std::shared_ptr<commit_state> hand_over(format::transaction& inner, written_mappings mapped);
 
   /// Returns when nothing is being published. Called by an active transaction, so nothing follows.
   void drain() const noexcept { publishing_.wait(true); }
@@ -63,14 +73,16 @@ class commit_pipeline : public std::enable_shared_from_this<commit_pipeline> {
  private:
   struct waiting_commit {
     std::shared_ptr<commit_state> state;
-    std::vector<storage> mapped;
+    written_mappings mapped;
   };
+  using commits = std::list<waiting_commit>;
 
   std::shared_ptr<format::writer> next_to_publish() noexcept;
   void publish_all() noexcept;
   void publish_some(format::writer& chain) noexcept;
   void check_mapped(std::uint64_t generation);
-  std::optional<waiting_commit> take_first(std::uint64_t last) noexcept;
+  void let_go_of_mappings(std::uint64_t last) noexcept;
+  commits take_ended(std::uint64_t last) noexcept;
   void fail_all(const error* why) noexcept;
   void end_chain() noexcept;
   error refusal() const;
@@ -80,7 +92,8 @@ class commit_pipeline : public std::enable_shared_from_this<commit_pipeline> {
   detail::fork_safe_mutex mutex_;          // guards the members below
   bool active_ = false;                    // a transaction is
   std::shared_ptr<format::writer> chain_;  // set while a generation may not be published yet
-  std::deque<waiting_commit> waiting_;     // in order
+  commits waiting_;                        // in order
+  std::size_t mapped_extents_ = 0;         // of the commits that wait
   bool has_failed_ = false;                // publishing has
   std::optional<error> failure_;           // if it was an error of Shale's
   std::atomic<bool> publishing_ = false;   // changed under `mutex_`; `drain` waits for it

@@ -8,6 +8,7 @@
 //             held: no other writer can use the bytes before
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <set>
@@ -64,6 +65,9 @@ class written_arrays {
 
   /// Whether a handle other than the transaction's own shows a mapping.
   bool any_held_by_others() const noexcept;
+
+  /// The extents that mappings show: each may take an entry in the system's table of mappings.
+  std::size_t mapped_extents() const noexcept;
 
   /// The mappings, which nobody else holds; the arrays have none from then on.
   /// Throws   bad_alloc
