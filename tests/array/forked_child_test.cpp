@@ -112,6 +112,27 @@ TEST_F(ForkedChild, LeavesATransactionAloneThatAnotherThreadEnds) {
   EXPECT_EQ(findings_of(file_), "");
 }
 
+// A copy of the container takes the name before the parent's commit is published. What a child
+// commits to the copy would be durable without it.
+TEST_F(ForkedChild, BeginsNothingAfterACommitOfItsParentThatFailed) {
+  const std::string copy = directory_ / "copy.shale";
+  std::filesystem::copy_file(path_, copy);
+  transaction change = file_.begin();
+  change.create("a", {.dtype = dtype::int32, .shape = {6}, .kind = array_kind::chunked});
+  std::filesystem::rename(copy, path_);
+  const pending_commit lost = change.commit_async();
+  EXPECT_EQ(test::code_of([&] { lost.wait(); }), errc::io);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    test::start_no_housekeeper();
+    const test::hang_alarm limit;
+    ::_exit(test::code_of([&] { file_.begin(); }) == errc::io ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
 // The child destroys its handles, and lives on.
 TEST_F(ForkedChild, PinsNoGenerationForATransactionOfItsParent) {
   {

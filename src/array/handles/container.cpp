@@ -124,7 +124,7 @@ std::shared_ptr<arrays::shared_transaction> container::implementation::begin(
     const std::lock_guard lock(mutex);
     to = writer;
     if (to && !to->pipeline->is_of_this_process())
-      to->pipeline = std::make_shared<arrays::commit_pipeline>(path);
+      to->pipeline = arrays::commit_pipeline::of_child(*to->pipeline);
     if (to) pipeline = to->pipeline;
   }
   if (!to)

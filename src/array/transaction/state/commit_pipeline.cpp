@@ -34,6 +34,14 @@ void commit_state::fail(const error* why) noexcept {
 
 // ---- beginning and ending ---------------------------------------------------------------------
 
+// No other thread of the child uses the parent's object. Its lock is left alone: in a child that
+// was made without the handlers of fork, it may be taken for ever.
+std::shared_ptr<commit_pipeline> commit_pipeline::of_child(const commit_pipeline& parents) {
+  auto made = std::make_shared<commit_pipeline>(parents.path_);
+  made->has_failed_ = parents.has_failed_;
+  return made;
+}
+
 commit_pipeline::permission commit_pipeline::reserve() {
   const std::lock_guard lock(mutex_);
   if (has_failed_) throw refusal();

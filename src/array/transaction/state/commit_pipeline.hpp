@@ -44,6 +44,10 @@ class commit_pipeline : public std::enable_shared_from_this<commit_pipeline> {
   /// A forked child makes an object of its own: the threads of this one do not exist there.
   bool is_of_this_process() const noexcept { return owner_.is_this_one(); }
 
+  /// The object of a forked child. Of its parent's, it knows whether a generation could not be
+  /// published (pipeline.5).
+  static std::shared_ptr<commit_pipeline> of_child(const commit_pipeline& parents);
+
   /// How a transaction may begin.
   struct permission {
     bool granted = false;                          ///< if not: ask again later
