@@ -205,6 +205,39 @@ TEST_F(DecodedChunks, CallsThatTouchManyKeepNone) {
   EXPECT_EQ(on.kept_chunk_bytes(), 8 * kept_bytes);
 }
 
+// cache.4: a call holds the chunks that it keeps until it ends. The row alone would be kept.
+TEST_F(DecodedChunks, OfAnArrayThatIsReadWholeAsWellAreNotKept) {
+  executor on({.threads = 2, .memory_bytes = std::size_t{128} << 10});  // room for 8 chunks
+  const executor::scope within(on);
+  const array stored = at("x");
+  const expr all(stored);
+  const expr row = all.narrow(0, 5, 1);
+  const tensor before = eval(row - all);
+  const tensor after = eval(all - row);
+  EXPECT_EQ(on.kept_chunk_bytes(), 0U);
+  for (index_t i = 0; i < rows; ++i)
+    for (index_t j = 0; j < columns; ++j) {
+      const int wanted = expected(i, j) - expected(5, j);
+      ASSERT_EQ(after.at({i, j}), scalar(wanted)) << i << ", " << j;
+      ASSERT_EQ(before.at({i, j}), scalar(-wanted)) << i << ", " << j;
+    }
+  eval(row + 1);
+  EXPECT_EQ(on.kept_chunk_bytes(), 3 * kept_bytes);
+}
+
+// cache.4
+TEST_F(DecodedChunks, OfManyArraysOfOneCallAreKeptWhileTheyFitTogether) {
+  constexpr int count = 6;
+  executor on({.threads = 2, .memory_bytes = std::size_t{128} << 10});  // room for 8 chunks
+  for (int k = 0; k < count; ++k)
+    write_new("y" + std::to_string(k), spec(), tensor::full({rows, columns}, k + 1, dtype::int32));
+  const executor::scope within(on);
+  expr total = expr(0);
+  for (int k = 0; k < count; ++k) total = total + expr(at("y" + std::to_string(k))).index({1, 2});
+  EXPECT_EQ(eval(total).item(), scalar(1 + 2 + 3 + 4 + 5 + 6));
+  EXPECT_EQ(on.kept_chunk_bytes(), 4 * kept_bytes);
+}
+
 // decoded.2
 TEST_F(DecodedChunks, DamagedOnesAreReportedEachTime) {
   executor on({.threads = 2, .memory_bytes = std::size_t{1} << 20});

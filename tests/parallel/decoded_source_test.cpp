@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <map>
 #include <random>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/grid.hpp"
 #include "shale/index.hpp"
@@ -69,6 +71,29 @@ axis_map random_view(std::mt19937& random, const dims& shape) {
   return view;
 }
 
+// What a view touches, counted element by element.
+struct touched {
+  std::uint64_t bytes = 0;  // of its tiles; what is kept of one beside its elements counts 1 KiB
+  bool in_part = false;
+};
+
+touched touched_by(const axis_map& view, const dims& shape, const dims& tile) {
+  const std::set<position> shown = shown_by(view);
+  std::set<position> tiles;
+  for (const auto& [row, column] : shown) tiles.emplace(row / tile[0], column / tile[1]);
+  std::uint64_t elements = 0;  // of these tiles
+  for (const auto& [row, column] : tiles)
+    elements +=
+        static_cast<std::uint64_t>(element_count(tile_region(shape, tile, {row, column}).shape));
+  return {tiles.size() * (static_cast<std::uint64_t>(element_count(tile)) + 1024),
+          shown.size() < elements};
+}
+
+constexpr std::uint64_t room = 4400;
+
+// Has room for twice that many bytes, so that one call may keep that many.
+executor with_room() { return executor({.threads = 1, .memory_bytes = std::size_t{8} * 2 * room}); }
+
 // cache.4
 TEST(DecodedSource, KeepsTilesOfCallsThatReadPartsOfFew) {
   std::mt19937 random(11);
@@ -81,20 +106,9 @@ TEST(DecodedSource, KeepsTilesOfCallsThatReadPartsOfFew) {
     const dims tile{up_to(9), up_to(9)};
     const unloaded source(shape, tile, true);
     const axis_map view = random_view(random, shape);
-    const std::set<position> shown = shown_by(view);
-    std::set<position> tiles;
-    for (const auto& [row, column] : shown) tiles.emplace(row / tile[0], column / tile[1]);
-    std::uint64_t elements = 0;  // of these tiles
-    for (const auto& [row, column] : tiles)
-      elements +=
-          static_cast<std::uint64_t>(element_count(tile_region(shape, tile, {row, column}).shape));
-    // What is kept of a tile beside its elements counts 1 KiB.
-    const std::uint64_t bytes =
-        tiles.size() * (static_cast<std::uint64_t>(element_count(tile)) + 1024);
-    const bool in_part = shown.size() < elements;
-    executor on(
-        {.threads = 1, .memory_bytes = std::size_t{8} * 2 * 4400});  // room for twice 4400 bytes
-    const bool fits = bytes <= 4400;
+    const auto [bytes, in_part] = touched_by(view, shape, tile);
+    const executor on = with_room();
+    const bool fits = bytes <= room;
     EXPECT_EQ(to_keep_decoded(source, view, on) != nullptr, in_part && fits)
         << "shape " << to_string(shape) << ", tile " << to_string(tile) << ", view "
         << to_string(view.shape) << " from " << to_string(view.base);
@@ -104,6 +118,44 @@ TEST(DecodedSource, KeepsTilesOfCallsThatReadPartsOfFew) {
   EXPECT_GT(kept, 100);
   EXPECT_GT(many, 100);
   EXPECT_GT(whole, 100);
+}
+
+// cache.4
+TEST(DecodedSource, KeepsTilesOfSeveralViewsIfTheyFitTogether) {
+  std::mt19937 random(12);
+  const auto up_to = [&](index_t n) { return static_cast<index_t>(random()) % n + 1; };
+  const executor on = with_room();
+  int counts[3] = {};  // of calls, by the sources that are kept
+  for (int turn = 0; turn < 2000; ++turn) {
+    const unloaded sources[] = {{{up_to(20), up_to(20)}, {up_to(9), up_to(9)}, true},
+                                {{up_to(20), up_to(20)}, {up_to(9), up_to(9)}, true}};
+    std::vector<axis_map> maps;
+    std::vector<viewed_source> views;
+    std::vector<const tile_source*> order;  // in which the views name them
+    std::map<const tile_source*, touched> sums;
+    maps.reserve(4);
+    for (index_t count = up_to(4); count > 0; --count) {
+      const unloaded& source = sources[up_to(2) - 1];
+      maps.push_back(random_view(random, source.shape()));
+      views.push_back({&source, &maps.back()});
+      if (sums.count(&source) == 0) order.push_back(&source);
+      const touched more = touched_by(maps.back(), source.shape(), source.tile_shape());
+      sums[&source].bytes += more.bytes;
+      sums[&source].in_part |= more.in_part;
+    }
+    std::vector<const tile_source*> wanted;
+    std::uint64_t left = room;
+    for (const tile_source* source : order) {
+      if (!sums[source].in_part || sums[source].bytes > left) continue;
+      left -= sums[source].bytes;
+      wanted.push_back(source);
+    }
+    std::vector<const tile_source*> kept;
+    for (const kept_source& each : sources_to_keep(views, on)) kept.push_back(each.source);
+    ASSERT_EQ(kept, wanted) << "turn " << turn;
+    ++counts[kept.size()];
+  }
+  for (const int count : counts) EXPECT_GT(count, 50);
 }
 
 TEST(DecodedSource, KeepsNothingOfSourcesThatChangeAndOfEmptyViews) {

@@ -2,6 +2,9 @@
 // calls that keep them.
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "parallel/sources/axis_map.hpp"
 #include "shale/executor.hpp"
 #include "shale/tile_source.hpp"
@@ -32,5 +35,24 @@ class decoded_source {
 /// Cost     O(rank)
 const decoded_source* to_keep_decoded(const tile_source& source, const axis_map& seen,
                                       const executor& on) noexcept;
+
+/// A view of a source that a call reads. Several views may be of one source.
+struct viewed_source {
+  const tile_source* source = nullptr;
+  const axis_map* seen = nullptr;
+};
+
+/// A source whose tiles a call should keep, and its interface.
+struct kept_source {
+  const tile_source* source = nullptr;
+  const decoded_source* decoded = nullptr;
+};
+
+/// The same for a call that reads several views, and that holds the tiles of kept sources until it
+/// ends. It keeps those of a source if the tiles of all its views, together with those of sources
+/// before it that are kept, fit in half of what the executor may keep.
+/// Cost     O(views * (rank + sources))
+/// Throws   bad_alloc
+std::vector<kept_source> sources_to_keep(std::span<const viewed_source> views, const executor& on);
 
 }  // namespace shale::parallel

@@ -7,8 +7,9 @@
 //            evicted, the least recently used first
 //   cache.3  after a load has failed, no further load begins: the call has failed, and a load may
 //            take long
-//   cache.4  tiles that the executor keeps decoded stay here until the call ends, and do not count
-//            in the capacity: they fit in half of what the executor may keep
+//   cache.4  tiles of sources that the executor keeps decoded stay here until the call ends, and
+//            do not count in the capacity: all tiles that the call loads of such sources together
+//            fit in half of what the executor may keep
 #pragma once
 
 #include <condition_variable>
@@ -29,7 +30,7 @@ class tile_cache {
   tile_cache(std::size_t capacity_bytes, executor& on) noexcept
       : capacity_bytes_(capacity_bytes), executor_(on) {}
 
-  /// Takes the tiles of a source from `decoded`, its interface (to_keep_decoded). Before any `get`.
+  /// Takes the tiles of a source from `decoded`, its interface (sources_to_keep). Before any `get`.
   void keep_decoded(const tile_source& source, const decoded_source& decoded) {
     decoded_.insert_or_assign(&source, &decoded);
   }

@@ -58,12 +58,12 @@ dims first_tile(const tiled_elements& tiles, const region& box) {
 tiled_operands::tiled_operands(std::span<const loop_operand> operands, std::size_t cache_bytes,
                                executor& on)
     : operands_(operands), cache_(cache_bytes, on), on_(on), last_prefetched_(operands.size()) {
-  for (const loop_operand& operand : operands) {
-    if (!operand.tiles || !operand.tiles->source) continue;
-    const tile_source& source = *operand.tiles->source;
-    if (const decoded_source* const decoded = to_keep_decoded(source, operand.tiles->seen, on))
-      cache_.keep_decoded(source, *decoded);
-  }
+  std::vector<viewed_source> views;
+  for (const loop_operand& operand : operands)
+    if (operand.tiles && operand.tiles->source)
+      views.push_back({operand.tiles->source, &operand.tiles->seen});
+  for (const kept_source& kept : sources_to_keep(views, on))
+    cache_.keep_decoded(*kept.source, *kept.decoded);
 }
 
 void tiled_operands::prefetch(const region& unit) {

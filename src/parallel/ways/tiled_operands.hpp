@@ -17,7 +17,7 @@ namespace shale::parallel {
 class tiled_operands {
  public:
   /// Decoded tiles are kept up to `cache_bytes` until the pass ends; those of a pass that reads
-  /// small parts of few tiles are kept by the executor (to_keep_decoded).
+  /// small parts of few tiles are kept by the executor (sources_to_keep).
   tiled_operands(std::span<const loop_operand> operands, std::size_t cache_bytes, executor& on);
 
   /// Starts reading the stored bytes of the first tile that the unit needs of each source, unless
