@@ -20,7 +20,8 @@ class pending_commit {
   /// it failed.
   bool durable() const;
 
-  /// Returns once the transaction is durable.
+  /// Returns once the transaction is durable. If no later one has begun, the writer lock is free by
+  /// then.
   /// Throws   what `commit` throws if it fails after its first sync; the error of a transaction
   ///          before it, on whose changes it was built: none of its changes is in the file then,
   ///          unless the message says that its generation may exist. invalid_argument in a forked
