@@ -50,6 +50,8 @@ rechunk_plan plan_rechunk(const array& from, const dims& chunk_shape);
 ///    rechunk(rows, change.create("columns", columns));
 ///    change.commit();
 ///
+/// `to` may take the name of `from` (`create_or_replace`) if `from` is of a snapshot, or if the
+/// transaction has neither updated nor made it: otherwise its elements go with the old array.
 /// Cost     as the plan says. The file without a name lies in the folder that TMPDIR names, or in
 ///          /var/tmp. Each block is reported as passes of its own (progress_sink)
 /// Throws   as plan_rechunk, array::read and writable_array::write; invalid_argument also for other

@@ -206,9 +206,10 @@ class transaction {
   /// the library makes the generations durable and visible, in order, as many as possible with each
   /// pair of syncs. All guarantees are those of `commit`, from the moment when the result says that
   /// the transaction is durable. If that fails, all later transactions that began with these
-  /// changes fail, too, and this container begins no more: open it anew. While a tensor of
-  /// writable_array::map is held, this waits as `commit` does. A program that ends before the
-  /// result is durable may lose these changes and all later ones.
+  /// changes fail, too, and this container begins no more: open it anew. While a tensor is held
+  /// that shows the bytes of a dense array which this transaction writes (of writable_array::map,
+  /// or of an array of `find`), this waits as `commit` does. A program that ends before the result
+  /// is durable may lose these changes and all later ones.
   /// Cost     reads written dense arrays for their checksums, in parallel; writes metadata; no
   ///          sync, also not in the next `begin`
   /// Throws   as commit, except for failed syncs, which the result reports; also the error of an
