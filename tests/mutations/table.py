@@ -1901,6 +1901,12 @@ MUTATIONS = [
              "a new chunk that is stored where an old one was reads as the old one",
              ".checksum = ⟦entry->checksum⟧", "0",
              "DecodedChunks.PlacesThatAreUsedAgain*"),
+    mutation("edge-chunks-kept-whole", "array/elements/chunk_tiles.cpp", "decoded_chunk",
+             "the bits of a sum depend on whether the budget lets a chunk be kept decoded",
+             "tensor::empty(covered.shape, dtype_)",
+             "detail::narrowed(tensor::empty(layout_.chunk_shape, dtype_), "
+             "region{dims::filled(shape_.size(), 0), covered.shape})",
+             "DecodedChunks.AtTheEdge*"),
     mutation("kept-beyond-their-share", "parallel/executor/decoded_tiles.cpp", "make_room",
              "chunks that are kept decoded take any amount of memory",
              "held_bytes_ <= capacity_bytes_ - bytes", "true",

@@ -126,8 +126,10 @@ bool chunk_tiles::decode_stored(std::uint64_t number, const tensor& into) const 
   return false;
 }
 
-// The whole chunk as the executor keeps it, and its padding; nothing if the chunk is absent. Chunks
-// of a generation do not change, so nothing is looked up again.
+// The elements of the tile as the executor keeps them; nothing if the chunk is absent. Chunks of a
+// generation do not change, so nothing is looked up again. A tile at the edge of the array is kept
+// as it is cut off there: its strides decide the order in which it is folded, so they must be those
+// of a tile that is not kept.
 std::optional<tensor> chunk_tiles::decoded_chunk(const dims& tile, executor& on) const {
   auto& state = parallel::state_of(on);
   const region covered = tile_region(shape_, layout_.chunk_shape, tile);
@@ -138,19 +140,21 @@ std::optional<tensor> chunk_tiles::decoded_chunk(const dims& tile, executor& on)
     state.count.source_tile(bytes, 0);
     return std::nullopt;
   }
-  const parallel::stored_tile stored{.owner = owner_->number(),
-                                     .offset = entry->offset,
-                                     .bytes = entry->stored_bytes,
-                                     .checksum = entry->checksum,
-                                     .flags = entry->flags,
-                                     .form = form_};
+  const bool is_cut = covered.shape != layout_.chunk_shape;
+  const parallel::stored_tile stored{
+      .owner = owner_->number(),
+      .offset = entry->offset,
+      .bytes = entry->stored_bytes,
+      .checksum = entry->checksum,
+      .flags = entry->flags,
+      .form = is_cut ? form_ + " as " + to_string(covered.shape) : form_};
   auto chunk = state.decoded.get(stored, [&] {
-    const tensor whole = tensor::empty(layout_.chunk_shape, dtype_);
+    const tensor elements = tensor::empty(covered.shape, dtype_);
     const auto staged = format::codec_workspace::of_this_thread().staging(
         static_cast<std::size_t>(entry->stored_bytes));
     store_->read(*entry, staged);
-    decode(staged, entry->flags, whole);
-    return whole;
+    decode(staged, entry->flags, elements);
+    return elements;
   });
   if (chunk.found) state.count.tile_found();
   else state.count.source_tile(bytes, entry->stored_bytes);
@@ -161,11 +165,9 @@ tensor chunk_tiles::decoded_tile(const dims& tile, executor& on) const {
   require_inside(tile);
   return detail::reporting([&] { return frame("read", tile); },
                            [&] {
+                             if (const auto chunk = decoded_chunk(tile, on)) return *chunk;
                              const dims shape =
                                  tile_region(shape_, layout_.chunk_shape, tile).shape;
-                             const region inside{dims::filled(shape.size(), 0), shape};
-                             if (const auto chunk = decoded_chunk(tile, on))
-                               return detail::narrowed(*chunk, inside);
                              const tensor values = tensor::empty(shape, dtype_, &on.pool());
                              fill(values);
                              return values;

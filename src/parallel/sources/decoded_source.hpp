@@ -17,8 +17,8 @@ class decoded_source {
   /// Whether tiles may be kept: the source reads bytes that do not change.
   virtual bool keeps_tiles() const noexcept = 0;
 
-  /// Returns a tile, of any layout, that nobody may change. It is kept by the executor, if there is
-  /// room. The tile is counted in the executor's statistics.
+  /// Returns a tile, row-major as `load` fills one, that nobody may change. It is kept by the
+  /// executor, if there is room. The tile is counted in the executor's statistics.
   /// Throws   as tile_source::load
   /// Threads  any
   virtual tensor decoded_tile(const dims& tile, executor& on) const = 0;

@@ -35,7 +35,7 @@ class tile_cache {
     decoded_.insert_or_assign(&source, &decoded);
   }
 
-  /// Returns a tile, of any layout, and loads it if the cache does not hold it.
+  /// Returns a tile, row-major, and loads it if the cache does not hold it.
   /// Throws   the exception of the first load that failed, of this tile or another, bad_alloc
   /// Threads  any, at any time
   tensor get(const tile_source& source, const dims& tile);
