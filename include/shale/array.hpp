@@ -230,20 +230,27 @@ class writable_array {
   array_kind kind() const;
   const dims& chunk_shape() const;
 
-  /// The new elements of a dense array, mapped for writing. Commit makes the tensor read-only.
-  /// After an abort it no longer belongs to the file, and its storage is `failed()`.
-  /// Cost     O(1)
+  /// The new elements of a dense array, mapped for writing. Commit makes the tensor read-only, and
+  /// the tensor pins the new generation. After an abort, or if the generation could not be pinned
+  /// (the file cannot be read, no descriptor is left), it no longer belongs to the file, and its
+  /// storage is `failed()`.
+  /// Cost     O(1). The first time after `update`: a copy of the array, in parallel. To change a
+  ///          part of it, `write` costs less
   /// Throws   invalid_argument (a chunked array, the transaction has ended), out_of_memory,
-  ///          out_of_space, unsupported (the file cannot be mapped for writing), io
+  ///          out_of_space, unsupported (the file cannot be mapped for writing), io; after `update`
+  ///          also corrupt (damaged elements, naming segment and byte), cancelled
   /// Threads  the caller synchronises stores through the tensor, also with `commit`
   tensor map() const;
 
   /// Stores `values`, converted to the array's dtype and broadcast to the region's shape.
   /// Cost     one pass over the region, in parallel. Each chunk that it touches is compressed; one
-  ///          that it covers in part is read first
+  ///          that it covers in part is read first. Of a dense array that is updated, the units of
+  ///          2 MiB from the region's first element to its last are copied first, once in a
+  ///          transaction
   /// Throws   invalid_argument (outside the array, shapes that do not broadcast, the transaction
   ///          has ended); not_found (the array was removed); corrupt (a chunk that is covered in
-  ///          part is damaged); unsupported (as `map`); out_of_space; io; out_of_memory; cancelled.
+  ///          part, or a unit that is copied, is damaged); unsupported (as `map`); out_of_space;
+  ///          io; out_of_memory; cancelled.
   ///          The transaction goes on, with the elements that were stored until then. But if the
   ///          device refused bytes of a chunk (out_of_space, io), `commit` refuses, too
   /// Threads  regions that share no chunk are written in parallel

@@ -74,50 +74,58 @@ class transaction {
   /// Throws   as the other one, and as writable_array::write. Then the array does not exist
   writable_array create(std::string_view name, const expr& values, const array_form& form = {});
 
-  /// An existing array, which can then be changed. Older generations keep their elements: a dense
-  /// array is first copied to new space and compared with its checksums; of a chunked array, the
-  /// chunks that are written are stored in new space.
-  /// Cost     dense: a copy of the array, in parallel. Chunked: O(1)
-  /// Throws   as every member; not_found, with names that are similar; corrupt also for damaged
-  ///          elements, naming segment and byte; cancelled
+  /// An existing array, which can then be changed. Older generations keep their elements. Before a
+  /// part of a dense array is written, it is copied to new space, in units of 2 MiB from its first
+  /// element to its last, and compared with its checksums; generations share the other units. Of a
+  /// chunked array, the chunks that are written are stored in new space.
+  /// Cost     O(1)
+  /// Throws   as every member; not_found, with names that are similar
   writable_array update(std::string_view name);
 
-  /// Gives a chunked array another extent along any axes. Elements that the old shape did not have
-  /// read as the fill value, also where the array was longer before. (In a chunk that is stored, the
-  /// codec's bitround rounds the fill value too.) Older generations keep their shape and elements.
-  /// Arrays that this transaction's `update`, `resize` and `append` returned before, and those of
-  /// `find` after them, throw invalid_argument from then on; use the one that this returns.
-  /// Cost     O(chunks that the new shape cuts off or cuts through): those that it cuts through are
-  ///          stored again, in parallel. Growing stores no chunk. Commit stores the changed pages of
-  ///          the index. If an axis other than the first outgrows its room (a file of an older
-  ///          version; or about 2^(62 / rank) times the chunks of the first shape), the index of the
-  ///          array is stored again, which is O(chunks) entries of 44 bytes
-  /// Throws   as every member; not_found, with names that are similar; invalid_argument (a dense
-  ///          array, rank 0, another rank, an extent below 0, more than 2^59 bytes of elements);
-  ///          corrupt (a chunk that is cut through is damaged), cancelled; busy (another call
-  ///          changes the shape). The array is then as before
-  /// Threads  writes of other threads to the array throw invalid_argument at their next chunk
+  /// Gives an array another extent along any axes. Elements that the old shape did not have read as
+  /// the fill value (of a dense array: 0), also where the array was longer before. (In a chunk that
+  /// is stored, the codec's bitround rounds the fill value too.) Older generations keep their shape
+  /// and elements. Arrays that this transaction's `update`, `resize` and `append` returned before,
+  /// and those of `find` after them, throw invalid_argument from then on (those of `find`, if the
+  /// array is dense, io when they are read); use the one that this returns. Tensors that were mapped
+  /// from them are separated from the file.
+  /// Cost     chunked: O(chunks that the new shape cuts off or cuts through): those that it cuts
+  ///          through are stored again, in parallel. Growing stores no chunk. Commit stores the
+  ///          changed pages of the index. If an axis other than the first outgrows its room (a file
+  ///          of an older version; or about 2^(62 / rank) times the chunks of the first shape), the
+  ///          index of the array is stored again, which is O(chunks) entries of 44 bytes.
+  ///          Dense: along the first axis, a copy of 2 MiB at most, and space for what is new. A
+  ///          change of another axis copies the array
+  /// Throws   as every member; not_found, with names that are similar; invalid_argument (rank 0,
+  ///          another rank, an extent below 0, more than 2^59 bytes of elements); corrupt (a chunk
+  ///          that is cut through, or dense bytes that are copied, are damaged), cancelled; busy
+  ///          (another call changes the shape, or writes a dense array). The array is then as before
+  /// Threads  writes of other threads to a chunked array throw invalid_argument at their next chunk
   writable_array resize(std::string_view name, const dims& shape);
 
-  /// Makes a chunked array longer along `axis`, by the extent of `values` there, and stores them
-  /// after its elements. They are converted to the array's dtype; their other extents are those of
-  /// the array. Negative axes count from the back.
+  /// Makes an array longer along `axis`, by the extent of `values` there, and stores them after its
+  /// elements. They are converted to the array's dtype; their other extents are those of the array.
+  /// Negative axes count from the back.
   /// Cost     as `eval` of the values, and each chunk that gets new elements is stored once. Chunks
   ///          that have old elements too are read first. So an append of less than a chunk costs
-  ///          that chunk. Values with a reduction compute it twice if the old extent is no multiple
-  ///          of the chunk's. And the costs of `resize`
+  ///          that chunk, and an append to a dense array along its first axis 2 MiB at most. Values
+  ///          with a reduction compute it twice if the old extent is no multiple of the chunk's. And
+  ///          the costs of `resize`
   /// Throws   as `resize`; invalid_argument also for an axis that the array does not have, and for
   ///          values of another rank or other extents; as `eval`, and exceptions of the caller's
   ///          tile sources. The array has its old shape and elements then, or, if even that fails,
   ///          `commit` refuses. After a failed evaluation, earlier handles to the array throw too
   ///          The values may read the array itself. But if its index has to be stored again, and this
-  ///          transaction has written it before: invalid_argument. A second call then succeeds
+  ///          transaction has written it before: invalid_argument; a second call then succeeds. If it
+  ///          is dense, and this transaction has written it before: io; read a snapshot's instead
   /// Threads  appends to different arrays may run at the same time
   writable_array append(std::string_view name, const expr& values, index_t axis = 0);
 
   /// The array of that name with all changes so far, or nothing. Its elements can be read until the
   /// transaction ends. If an expression reads shifted views of the array that it is written into,
   /// it is computed as a whole into memory first; views of the array in a snapshot avoid this.
+  /// Cost     O(1). For a dense array that this transaction has written in part after `update`: a
+  ///          copy of its other parts, as writable_array::map makes it
   std::optional<array> find(std::string_view name) const;
 
   /// As snapshot::names, with all changes so far.
@@ -187,10 +195,13 @@ class transaction {
 /// Threads  every member may be called from any thread
 class container {
  public:
-  /// Makes a new file with an empty generation and opens it.
-  /// Throws   already_exists; out_of_space; invalid_argument (a mode that only reads); and as
-  ///          `open`. No file is left behind then
-  static container create(const std::string& path, open_mode mode = open_mode::write);
+  /// Makes a new file with an empty generation and opens it. The umask of the process is removed
+  /// from the permission bits.
+  /// Throws   already_exists; out_of_space; invalid_argument (a mode that only reads; permissions
+  ///          with other bits than 0777, or without 0600, which the owner needs); and as `open`. No
+  ///          file is left behind then
+  static container create(const std::string& path, open_mode mode = open_mode::write,
+                          unsigned permissions = 0644);
 
   /// Opens an existing file. The path is resolved once, to a name in a folder; later changes of the
   /// working directory or of links have no effect. If another container takes the name later, as by
@@ -242,10 +253,9 @@ class container {
   verification verify() const;
 
   /// Tells what takes the bytes of the file: the arrays of the newest generation, its metadata, older
-  /// generations that are held, and free space.
+  /// generations that are held, and free space. An array of a later version has a problem instead.
   /// Cost     reads all metadata, and no element
-  /// Throws   as latest; corrupt also for damaged metadata of any array, unsupported (an array of a
-  ///          later version)
+  /// Throws   as latest; corrupt also for damaged metadata of any array
   space_report space() const;
 
   /// Closes the file for all copies of this handle: their calls, except `path` and `uuid`, throw

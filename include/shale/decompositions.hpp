@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "shale/expr.hpp"
 #include "shale/linear_systems.hpp"
@@ -90,10 +91,12 @@ struct pivoted_cholesky_result {
   tensor rank;    ///< that of the batch, int64
 };
 
-/// It stops when no pivot left is larger than `tolerance`, an absolute number. A negative tolerance
-/// stands for n epsilon times the largest element of the diagonal.
-/// Throws   invalid_argument also for matrices that are not square
+/// The pivoted Cholesky factorization. It stops when no pivot that is left is larger than
+/// `tolerance`, an absolute number. By default that is n epsilon times the largest element of the
+/// diagonal, with the epsilon of the dtype that is computed in.
+/// Throws   invalid_argument also for matrices that are not square, and for a tolerance that is
+///          negative or NaN
 pivoted_cholesky_result pivoted_cholesky(const expr& a, triangle part = triangle::lower,
-                                         double tolerance = -1);
+                                         std::optional<double> tolerance = std::nullopt);
 
 }  // namespace shale

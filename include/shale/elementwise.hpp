@@ -97,11 +97,14 @@ expr lgamma(const expr& a);  ///< log(|gamma(a)|); infinite at 0, -1, …; not f
 /// 1 / (1 + exp(-a)), without overflow. Not for complex; integers compute as in `sqrt`.
 expr sigmoid(const expr& a);
 
-/// log(exp(a) + exp(b)), without overflow. Not for complex; integers compute as in `sqrt`.
+/// log(exp(a) + exp(b)), without overflow. Not for complex; integers compute as in `sqrt` for the
+/// promoted dtype.
 expr logaddexp(const expr& a, const expr& b);
 
-/// The point that lies between `a` (weight 0) and `b` (weight 1), and is exact there: a + weight *
-/// (b - a). The weight is real, and may be any number. Integers compute as in `sqrt`.
+/// The point that lies between `a` (weight 0) and `b` (weight 1): a + weight * (b - a). For these
+/// two weights it is `a` or `b` itself, whatever the other one is. The weight is real, and may be
+/// any number. Integers compute as in `sqrt` for the promoted dtype, which the weight takes part
+/// in.
 expr lerp(const expr& a, const expr& b, const expr& weight);
 
 /// a + value * b * c, and a + value * b / c, in one pass and rounded after each operation.
@@ -118,8 +121,8 @@ expr ceil(const expr& a);
 expr trunc(const expr& a);
 expr round(const expr& a);  ///< ties to even
 
-/// The result is bool. All integers are finite. A complex number is infinite if one of its parts is,
-/// even if the other part is NaN.
+/// The result is bool. All integers are finite. A complex number is infinite if one of its parts
+/// is, even if the other part is NaN.
 expr isnan(const expr& a);
 expr isinf(const expr& a);
 expr isfinite(const expr& a);

@@ -71,6 +71,11 @@ class error : public std::runtime_error {
   /// Adds a detail line at the end. Throws nothing either.
   error& add_detail(std::string_view line);
 
+  /// Replaces `from` by `to` wherever frames, message and details have it, as for a file that has
+  /// another name by the time the text is read. Does nothing if `from` is empty.
+  /// Throws   nothing either
+  error& replace_in_text(std::string_view from, std::string_view to);
+
  private:
   struct state;
   std::shared_ptr<state> state_;  // never changed, so that copies keep their text

@@ -45,14 +45,15 @@ void eval_into(const tensor& out, const expr& value);
 ///          broadcast)
 void eval_into(tile_source& out, const expr& value);
 
-/// The passes that an evaluation takes, and what they read and write.
+/// The passes that an evaluation takes, and what they read and write. A number of bytes or tiles is
+/// the largest one of its type if there are more, as lazy values may have.
 struct evaluation_plan {
   int passes = 0;
 
   /// Operand bytes over all passes. In a pass, a byte of a tensor counts once, even if it is
   /// broadcast or read through several views, and a tile source counts each whole tile once. A tile
-  /// that neighbours share is reloaded if the cache (a quarter of the budget) has evicted it; that
-  /// is not counted.
+  /// that neighbours share is reloaded if the cache (a quarter of what other calls have left of the
+  /// budget) has evicted it; that is not counted.
   std::uint64_t bytes_read = 0;
   std::uint64_t tiles_decoded = 0;  ///< tiles of sources, counted like their bytes
   std::uint64_t bytes_written = 0;  ///< bytes of results and of reduced intermediates

@@ -3,6 +3,13 @@
 //   for_each_lane<float, const float>(1, [](lane<float> y, lane<const float> x) { … }, y, x);
 //
 // The function is called by several threads at once, in no particular order.
+//
+// It reads elements where they lie. Those of type `const bool` must therefore be bytes of 0 or 1,
+// because reading another byte as a bool is undefined behaviour in C++. The engine writes only such
+// bytes, but foreign files and memory may hold others, which count as true elsewhere. Read these as
+// bytes: `for_each_segment<const std::uint8_t>(function, mask.view_as(dtype::uint8))`. `apply` and
+// `reduce` accept any byte, because they hand over each bool by value.
+//
 // Throws   the errors that apply.hpp lists
 #pragma once
 

@@ -5,12 +5,15 @@
 //
 // These functions evaluate at once, on the executor of the calling thread. Operands may be any
 // expressions, also tile sources and mapped files larger than the budget: if they are not tensors in
-// memory and exceed a quarter of it, they are evaluated in slabs, each once. Results are new tensors
-// in memory of the executor's pool. They have the same bits for any number of threads and any budget:
-// counts are whole numbers, and weights are added in row-major order, in float64.
+// memory and exceed a quarter of it, they are evaluated in slabs, each once. What slabs depend on
+// as a whole, such as the mean in x - mean(x), is computed once for each operand, and held
+// meanwhile. Results are new tensors in memory of the executor's pool. They have the same bits for
+// any number of threads and any budget: counts are whole numbers, and weights are added in
+// row-major order, in float64.
 // Throws   invalid_argument (shapes that do not fit, complex elements, bins or edges that make no
-//          sense), out_of_memory (also more bins than the budget has bytes for), cancelled, and as
-//          `eval`
+//          sense), out_of_memory (also more bins than the budget has bytes for), cancelled, io
+//          (another process changes an operand of bincount in shared memory while it is counted),
+//          and as `eval`
 // Threads  as `eval`
 #pragma once
 
@@ -29,8 +32,8 @@ struct value_range {
 /// What a histogram counts, beside the elements.
 struct histogram_options {
   /// The range of equal bins. Without it, the smallest and the largest element, which costs one more
-  /// read of the operand. If both are equal, the range is extended by 0.5 on each side; if there are
-  /// no elements, it is 0 to 1. Not for edges.
+  /// read of the operand. If both are equal, the range is extended by 0.5 on each side, or to the
+  /// next float64 if that is further; if there are no elements, it is 0 to 1. Not for edges.
   std::optional<value_range> range = std::nullopt;
 
   /// What each element counts, in place of 1: real numbers, with the shape of the operand.
@@ -49,7 +52,9 @@ struct binned_counts {
 /// Counts the elements in `bins` bins of equal width, as NumPy's histogram. Each bin has its lower
 /// edge, and the last one its upper edge, too. Elements outside the range and NaN are not counted.
 /// Elements and edges are compared in float64.
+/// If bins are narrower than the distance of two float64, some edges are equal.
 /// Shape    [bins]: int64, or float64 with weights or density
+/// Cost     one product for each element, or a binary search where edges are equal
 /// Throws   invalid_argument also for bins <= 0, a range that is not finite or not in order, and NaN or
 ///          infinite elements if the range is taken from them
 binned_counts histogram(const expr& x, index_t bins = 10, const histogram_options& options = {});

@@ -25,10 +25,11 @@ tensor dot(const tensor& a, const tensor& b);
 /// Shape    (…, m, n) from (…, m, k) and (…, k, n); dtype promoted. float16 and bfloat16 compute in
 ///          float32; integers wrap; bool: products are 'and', sums are 'or'
 /// Cost     O(m n k). OpenBLAS multiplies floats and complex numbers, tiles of the result in
-///          parallel. Operands whose matrices have stride 1 along one axis are read in place,
-///          others are copied first. If that exceeds half of the budget, operands are read block by
-///          block (docs/caveats.md). The result has the same bits for any number of threads on one
-///          CPU; other CPUs may round differently (docs/numerics.md)
+///          parallel. Operands whose matrices have stride 1 along one axis, and a positive one
+///          below 2^31 along the other, are read in place, others are copied first. If that exceeds
+///          half of the budget, operands are read block by block (docs/caveats.md). The result has
+///          the same bits for any number of threads on one CPU; other CPUs may round differently
+///          (docs/numerics.md)
 /// Throws   invalid_argument (rank 0, extents, dtypes that do not promote, float8), out_of_memory,
 ///          unsupported (as blas_name), cancelled, io, corrupt (a checksum)
 tensor matmul(const tensor& a, const tensor& b);

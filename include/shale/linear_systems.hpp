@@ -21,9 +21,9 @@
 //          of threads on one CPU
 // Throws   invalid_argument (fewer than two axes, a matrix that is not square, extents that do not
 //          fit, float8, a singular matrix, with a pivot that is exactly zero: the error names
-//          the first one), out_of_memory, cancelled,
-//          unsupported (more than 2^31 - 1 rows; kernels that
-//          this CPU cannot run, see blas_name in linalg.hpp), and as `eval`
+//          the first such matrix and pivot, both counted from 0), out_of_memory, cancelled,
+//          unsupported (more than 2^31 - 1 rows; kernels that this CPU cannot run, see blas_name in
+//          linalg.hpp), and as `eval`
 // Threads  as `eval`
 #pragma once
 
@@ -43,8 +43,7 @@ enum class matrix_use : std::uint8_t { as_is, transposed, conjugate_transposed }
 enum class unit_diagonal : bool { no, yes };
 
 /// x of a x = b, by an LU factorization with row exchanges. If `b` has rank 1, it is one vector for
-/// all matrices of the batch; otherwise its columns are
-/// right-hand sides.
+/// all matrices of the batch; otherwise its columns are right-hand sides.
 /// Shape    (…, n, k) from (…, n, n) and (…, n, k); (…, n) from (…, n, n) and (n)
 /// Cost     each matrix of `a` is factored once, also where it broadcasts, into memory of the pool
 tensor solve(const expr& a, const expr& b);

@@ -37,6 +37,8 @@ std::vector<tensor> nonzero(const expr& a);
 tensor argwhere(const expr& a);
 
 /// `a` with `value` where `mask` is true. It has the dtype of `a`, and all three are broadcast.
+/// Throws   invalid_argument also for a number of C++ that the dtype of `a` cannot hold, as `full`;
+///          tensors are converted as by `astype`
 expr masked_fill(const expr& a, const expr& mask, const expr& value);
 
 /// Stores the elements of `values`, in row-major order, one after the other where `mask` is true.

@@ -123,7 +123,8 @@ class npy_writer {
   npy_writer& operator=(npy_writer&&) noexcept;
 
   /// The elements of the file: a row-major tensor, which can be written and begins as zeros. If the
-  /// writer was moved from, a tensor without elements.
+  /// writer was moved from, a tensor without elements. Errors of calls that use them name the
+  /// temporary file, which is their storage's `path()`.
   const tensor& elements() const noexcept;
 
   /// Makes the elements durable and gives the file its name. Call it once.

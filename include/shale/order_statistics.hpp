@@ -14,7 +14,7 @@
 // is a tensor in memory whose elements are in row-major order with the axis as the last one.
 // Throws   invalid_argument (an axis that does not exist, or has length 0 while the result has
 //          elements; complex elements; a rank or a quantile that does not exist), out_of_memory,
-//          cancelled, and as `eval`
+//          cancelled, io (as `sort`), and as `eval`
 // Threads  as `eval`
 #pragma once
 
@@ -39,7 +39,9 @@ enum class largest : bool { no, yes };
 /// NaN counts as the largest.
 /// Shape    that of `x`, with length `k` along the axis; 0 <= k <= its length
 /// Cost     one pass. If the operand is not held in memory and exceeds a quarter of the budget, it is
-///          evaluated in slabs, each once
+///          evaluated in slabs, each once. What slabs depend on as a whole, such as a scan or a
+///          mean, is computed once, and held meanwhile. Along another axis than the last, takes the
+///          memory of two results
 ranked_elements topk(const expr& x, index_t k, index_t axis = -1, largest end = largest::yes);
 
 /// The k-th smallest element along `axis`; 1 <= k <= its length, as in PyTorch.

@@ -23,6 +23,10 @@ struct print_options {
   /// Digits after the point, 0 to 17. There are fewer if no element needs them, and more if
   /// different elements would look the same.
   int precision = 4;
+
+  /// Called at least once for every few thousand elements that are shown, or null. What it throws
+  /// ends the call.
+  void (*checkpoint)() = nullptr;
 };
 
 /// The elements in nested brackets, arranged as in NumPy, and a last line with dtype and shape. All
@@ -32,7 +36,8 @@ struct print_options {
 /// magnitude is below 0.1, or 100,000 or more, the first line is a common power of ten, provided
 /// that `precision` digits then show every element exactly.
 /// Cost     reads and formats only the elements that are shown
-/// Throws   invalid_argument (options), out_of_memory, io (a mapped file lost bytes)
+/// Throws   invalid_argument (options), out_of_memory, io (a mapped file lost bytes), exceptions of
+///          the checkpoint
 /// Threads  safe together with other reads of the elements
 std::string to_string(const tensor& values, const print_options& options = {});
 

@@ -44,6 +44,7 @@ void index_copy(const tensor& out, index_t axis, const expr& indices, const expr
 void index_add(const tensor& out, index_t axis, const expr& indices, const expr& values);
 
 /// Stores one number in the slices `indices` of `axis`.
+/// Throws   invalid_argument also for a number that the dtype of `out` cannot hold, as `full`
 void index_fill(const tensor& out, index_t axis, const expr& indices, const scalar& value);
 
 /// Stores `values`, broadcast to the shape of `indices`, where the indices count the elements of

@@ -10,8 +10,8 @@
 // expressions, and are held whole, in memory of the executor's pool unless they are contiguous
 // tensors in memory. Results are new row-major tensors in memory of the pool, and have the same bits
 // for any number of threads.
-// Throws   invalid_argument (shapes that do not fit, complex elements), out_of_memory, cancelled, and
-//          as `eval`
+// Throws   invalid_argument (shapes that do not fit, complex elements), out_of_memory, cancelled,
+//          io (as `sort`), and as `eval`
 // Threads  as `eval`
 #pragma once
 
@@ -27,7 +27,8 @@ enum class search_side : std::uint8_t { left, right };
 
 /// For each element of `values` the position in `sorted` before which it is inserted in order: the
 /// number of elements that are less (left), or that are not greater (right). They are compared in
-/// the promoted dtype. If `sorted` is not sorted, positions are not defined, but in range.
+/// the promoted dtype; an integer of C++ in the dtype of the other operand if that can hold it. If
+/// `sorted` is not sorted, positions are not defined, but in range.
 /// `sorter`, integers, gives the order of a `sorted` that is not sorted, as argsort does.
 /// Shape    that of `values`, int64; `sorted` has one axis, and `sorter` its length
 /// Cost     a binary search for each value, in parallel

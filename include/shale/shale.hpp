@@ -33,6 +33,7 @@
 #include "shale/sorting.hpp"
 #include "shale/spectra.hpp"
 #include "shale/storage.hpp"
+#include "shale/t7.hpp"
 #include "shale/tensor.hpp"
 #include "shale/tensor_products.hpp"
 #include "shale/tile_source.hpp"

@@ -82,8 +82,9 @@ struct shared_segment {
 std::vector<shared_segment> list_shared(std::string_view prefix = {});
 
 /// Removes the names of dead segments that begin with `prefix`, and returns their number. The
-/// memory is released when the last attached process detaches.
-/// Throws   access_denied, io (no descriptors left, /dev/shm), busy
+/// memory is released when the last attached process detaches. A segment that another process
+/// locks at this moment, to attach to it or to remove it, is left alone.
+/// Throws   access_denied, io (no descriptors left, /dev/shm)
 std::size_t reclaim_shared(std::string_view prefix = {});
 
 }  // namespace shale

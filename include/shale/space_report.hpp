@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "shale/error.hpp"
+
 namespace [[gnu::visibility("default")]] shale {
 
 /// The bytes that an array takes, in the whole pages or granules that it occupies.
@@ -13,6 +15,10 @@ struct array_space {
   std::string name;
   std::uint64_t data_bytes = 0;   ///< its chunks, or the extents of a dense array
   std::uint64_t index_bytes = 0;  ///< the pages of its index, or a dense array's checksums
+
+  /// Set for an array of a later version: why its bytes are not known. They are 0 here, and count
+  /// in `space_report::unknown_bytes`.
+  std::optional<error> problem = std::nullopt;
 };
 
 /// What takes the bytes of a file, as the newest generation tells it. Every byte is counted once, so
@@ -21,6 +27,7 @@ struct space_report {
   std::uint64_t generation = 0;
   std::uint64_t file_bytes = 0;
   std::vector<array_space> arrays;   ///< sorted by the bytes of their names
+  std::uint64_t unknown_bytes = 0;   ///< of the arrays that have a problem, together
   std::uint64_t metadata_bytes = 0;  ///< fixed pages, names, descriptors, attributes, space map
 
   /// Bytes that only older generations refer to, and that no writer may use: because a reader, also

@@ -21,7 +21,8 @@ expr nanmin(const expr& a, const axes_option& axes = {}, keepdims keep = keepdim
 expr nanmax(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no);
 
 /// The sum of squared distances from the mean is divided by n - correction, where n counts the
-/// elements that are not NaN. The result is NaN if that is <= 0.
+/// elements that are not NaN. The result is NaN if that is <= 0, or if one of these elements is
+/// infinite.
 expr nanvar(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no,
             double correction = 0);
 expr nanstd(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no,

@@ -7,9 +7,9 @@
 // that are tensors are read in place; any other operand, also a tile source, is first computed as a
 // whole into memory of the executor's pool and held until everything that reads it is computed.
 // Pages of mapped tensors stay resident after these functions have read them.
-// Throws   invalid_argument (shapes or axes that do not fit, indices of other dtypes),
-//          out_of_memory. An index out of range makes the evaluation throw invalid_argument; only
-//          indices that the evaluation reads are checked
+// Throws   invalid_argument (shapes or axes that do not fit, indices of other dtypes, more than
+//          2^63 - 1 elements), out_of_memory. An index out of range makes the evaluation throw
+//          invalid_argument; only indices that the evaluation reads are checked
 // Cost     a node of the expression; then each element is read by one access to the operand, and
 //          elements along a last axis without indices are copied as runs
 #pragma once

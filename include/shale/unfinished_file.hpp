@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 
@@ -24,7 +25,8 @@ class unfinished_file {
   /// is held open, so that the file is found again after the folder was renamed.
   /// Throws   already_exists (unless the target may be replaced), invalid_argument (the target is
   ///          no regular file; its name is empty, is too long or has a zero byte; `keep`),
-  ///          not_found and access_denied (the folder), out_of_memory, io
+  ///          not_found and access_denied (the folder), out_of_memory, io (also if the system does
+  ///          not tell whether there is a file)
   unfinished_file(const std::string& target, existing_file existing);
   ~unfinished_file();
   unfinished_file(unfinished_file&& other) noexcept;
@@ -36,6 +38,11 @@ class unfinished_file {
   /// The temporary path, which no other writer uses. Make and write the file there. Empty after
   /// `publish` and after a move.
   const std::string& path() const noexcept { return path_; }
+
+  /// The permission bits to make the file with, from which the umask is removed. They are 0600 if
+  /// there was a file to replace, whose own permissions follow in `publish`: until then, nobody can
+  /// open the new bytes who may not read the old ones. Otherwise they are 0666.
+  unsigned mode() const noexcept;
 
   /// While an object of this class exists, `exit_without_unfinished_files` waits in other threads.
   /// Hold one while you make a file, for a short time only. A thread may hold several at once.
@@ -51,7 +58,7 @@ class unfinished_file {
   /// Calls `body`, which makes the file at path(), inside a `creation`, and returns its result.
   /// `body` may make other files too, and wait for threads that do.
   /// Throws   invalid_argument (published, moved from, in a forked child; a null pointer or an
-  ///          empty function object), and whatever `body` throws
+  ///          empty function object), and what `body` throws, as `naming_target` does
   template <class Body>
   std::invoke_result_t<Body&> create(Body&& body) const {
     require_pending();
@@ -61,12 +68,51 @@ class unfinished_file {
       const unfinished_file& made;
       ~watch() { made.look(); }
     } watched{*this};
-    return body();
+    return naming_target(body);
   }
+
+  /// Calls `body`, which writes the file, and returns its result.
+  /// Throws   invalid_argument (a null pointer or an empty function object), and whatever `body`
+  ///          throws. An `error` names target() wherever it named path(), which is gone or renamed
+  ///          when somebody reads the text
+  template <class Body>
+  std::invoke_result_t<Body&> naming_target(Body&& body) const {
+    detail::require_callable(body);
+    try {
+      return body();
+    } catch (error& failure) {
+      failure.replace_in_text(path_, target_);
+      throw;
+    }
+  }
+
+  /// The user and the group that a file belongs to, as numbers.
+  struct owner {
+    unsigned user = 0;
+    unsigned group = 0;
+  };
+
+  /// The owners of the two files that get one name after the other.
+  struct owners {
+    owner replaced;  ///< of the file to be replaced
+    owner made;      ///< of the new file
+  };
+
+  /// Gives the file at path() the permissions, and if possible the owner and the group, that
+  /// `publish` gives it: for a file that gets its name by other means, as by
+  /// `transaction::replace_by`.
+  /// Returns  the owners, which differ where this process may not set them; nothing if there is no
+  ///          file to replace
+  /// Throws   invalid_argument (published, moved from, in a forked child; no regular file is at
+  ///          path()), not_found (nothing is there), io (another file is there, it cannot be
+  ///          opened, or the system does not tell owner and permissions of one of the files)
+  std::optional<owners> take_over_owner();
 
   /// Makes the bytes durable, gives the file the name of the target, and makes the name durable.
   /// The file gets the permissions of a file that it replaces, without set-user-ID, set-group-ID
-  /// and sticky bits, and its owner and group if this process may set them. The system reports a
+  /// and sticky bits, and its owner and group if this process may set them. If another file has
+  /// taken the target's name since this object was made, the new file gets only permissions that
+  /// both files have, and only an owner and a group that both have. The system reports a
   /// failed write only once. If the file was made in `create` or by `create_file`, `publish` finds
   /// such a failure even if a flush or another process got the report. For other files it misses a
   /// failure that was already reported to somebody else.
@@ -74,8 +120,10 @@ class unfinished_file {
   /// Throws   invalid_argument (published, moved from, in a forked child); already_exists
   ///          (with `refuse`: the target was made meanwhile); io and out_of_space, also at each
   ///          further call, if bytes are lost; not_found (nothing is at path()); access_denied; io
-  ///          if another file is at path(), or if the folder could not be synced after the rename:
-  ///          the target is there, but may be gone after a power cut
+  ///          if another file is at path(), if it cannot be opened to get the permissions, if the
+  ///          system does not tell owner and permissions of one of the files, or if the folder
+  ///          could not be synced after the rename: the target is there, but may be gone after a
+  ///          power cut
   void publish();
 
   /// As `publish`, but does not sync the file: the caller has made its bytes durable.
@@ -85,6 +133,7 @@ class unfinished_file {
  private:
   void begin(const std::string& target);
   void take_name();
+  void require_made() const;
   void require_pending() const;
   void look() const noexcept;
 

@@ -21,8 +21,8 @@
 //          between its ends, and held. Rows of `a` without gaps, of the dtype of the sums, are read
 //          in place; others are copied part by part
 // Throws   invalid_argument (other ranks, empty operands, dtypes that only store, and in mode
-//          `valid`, with two axes or more, a kernel that is longer than `a` along an axis),
-//          out_of_memory
+//          `valid`, with two axes or more, a kernel that is longer than `a` along an axis; more
+//          than 2^63 - 1 elements), out_of_memory
 #pragma once
 
 #include "shale/expr.hpp"

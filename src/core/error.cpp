@@ -113,6 +113,24 @@ error& error::add_detail(std::string_view line) {
   return *this;
 }
 
+error& error::replace_in_text(std::string_view from, std::string_view to) {
+  if (from.empty()) return *this;
+  const auto replace_in = [&](std::string& text) {
+    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+      text.replace(at, from.size(), to);
+  };
+  try {
+    auto changed = std::make_shared<state>(*state_);
+    replace_in(changed->frames);
+    replace_in(changed->message);
+    for (std::string& detail : changed->details) replace_in(detail);
+    changed->render();
+    state_ = std::move(changed);
+  } catch (const std::bad_alloc&) {
+  }
+  return *this;
+}
+
 namespace {
 
 // Copying it allocates nothing. It is never destroyed, because destructors of static objects may

@@ -101,8 +101,10 @@ npy_writer::npy_writer(const std::string& path, dtype type, const dims& shape,
         unfinished_file pending(path, options.existing);
         storage whole = [&] {
           const unfinished_file::creation making;
-          return create_file(pending.path(), header.size() + *total,
-                             {.existing = existing_file::refuse, .mode = 0666});
+          return pending.naming_target([&] {
+            return create_file(pending.path(), header.size() + *total,
+                               {.existing = existing_file::refuse, .mode = pending.mode()});
+          });
         }();
         std::memcpy(whole.data(), header.data(), header.size());
         tensor elements(whole.slice(header.size(), *total), type, row_major);
@@ -127,8 +129,10 @@ void npy_writer::finish() {
                 {"file " + state.pending.target()});
   detail::reporting([&] { return "write " + state.pending.target(); },
                     [&] {
-                      state.whole.flush();
-                      state.whole.check();
+                      state.pending.naming_target([&] {
+                        state.whole.flush();
+                        state.whole.check();
+                      });
                       state.pending.publish_durable();
                     });
 }

@@ -213,7 +213,15 @@ void require_options(const npz_write_options& options) {
                 {fmt::format("got {}, wanted 1 to 9", options.level)});
 }
 
-// Throws if a member cannot have the name, or if one of `taken` has it.
+// Whether one of `taken` is the name with ".npy", or without it. A member is looked for under its
+// name first, and then under its name with ".npy": such a pair of names would find one member.
+template <class Names>
+bool differs_by_suffix(std::string_view name, const Names& taken) {
+  if (taken.count(std::string(name) + std::string(suffix)) != 0) return true;
+  return name.ends_with(suffix) && taken.count(name.substr(0, name.size() - suffix.size())) != 0;
+}
+
+// Throws if a member cannot have the name beside those in `taken`.
 template <class Names>
 void require_name(std::string_view name, const Names& taken) {
   constexpr std::size_t longest = 65'000;  // ZIP's lengths have 16 bits
@@ -221,7 +229,9 @@ void require_name(std::string_view name, const Names& taken) {
                       : name.size() > longest        ? "it is longer than 65,000 bytes"
                       : !interop::is_utf8_name(name) ? "it is not UTF-8 without zero bytes"
                       : taken.count(name) != 0       ? "it occurs twice"
-                                                     : nullptr;
+                      : differs_by_suffix(name, taken)
+                          ? "another name differs by \".npy\" alone, and both would find one member"
+                          : nullptr;
   if (wrong)
     throw error(errc::invalid_argument, "not a name for a member",
                 {"got " + detail::in_quotes(name), wrong});

@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "shale/error.hpp"
+#include "storage/files/awaited_file.hpp"
 #include "storage/files/file_size_signal.hpp"
 
 namespace shale::interop {
@@ -21,10 +22,12 @@ output_file::output_file(const std::string& target, existing_file existing)
     : pending_(target, existing) {
   buffer_.reserve(buffer_bytes);
   const unfinished_file::creation making;
-  descriptor_ = detail::open_descriptor(pending_.path(), O_RDWR | O_CREAT | O_EXCL, 0666);
+  descriptor_ =
+      detail::open_descriptor(pending_.path(), O_RDWR | O_CREAT | O_EXCL, pending_.mode());
   if (!descriptor_)
     throw error::from_errno(code_for_errno(errno), "cannot create file", errno,
                             {"file " + pending_.target()});
+  detail::awaited_file::appeared(pending_.path(), descriptor_.get());
 }
 
 void output_file::append(std::span<const std::byte> bytes) {

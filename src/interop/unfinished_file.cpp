@@ -121,18 +121,50 @@ std::string fixed(const std::string& path) {
   return unknown ? path : absolute.string();
 }
 
-// Gives the new file the owner, group and permissions of the file that it replaces. If the process
-// may not set owner or group, the file keeps those of the process.
-void hand_on(int folder, const char* from, const char* to) noexcept {
+[[noreturn]] void throw_owner_unknown(int failure, const std::string& target) {
+  throw error::from_errno(code_for_errno(failure), "cannot tell the owner and the permissions",
+                          failure, {"file " + target});
+}
+
+// Gives the new file, which is open as `made`, the owner, group and permissions of the file that it
+// replaces. If the process may not set owner or group, the file keeps those of the process. If
+// another process has removed the old file, the new one gets the permissions that the old one had
+// at the beginning, `before`.
+//
+// A user who may write to the folder can put another file in the place of either name at any time.
+// So the new file is reached by its descriptor. Owner and group are handed on only if the file at
+// the beginning had them, and a file that has taken the old one's name opens the new one to nobody
+// who could not open the old one.
+std::optional<unfinished_file::owners> hand_on(int folder, const char* from, int made,
+                                               const std::optional<struct stat>& before,
+                                               const std::string& target) {
+  if (made < 0) return std::nullopt;  // only if there was no file at the beginning
   struct stat old {};
-  struct stat made {};
-  if (::fstatat(folder, from, &old, 0) != 0 || ::fstatat(folder, to, &made, 0) != 0) return;
-  constexpr auto same = static_cast<uid_t>(-1);
-  if (made.st_uid != old.st_uid) static_cast<void>(!::fchownat(folder, to, old.st_uid, same, 0));
-  if (made.st_gid != old.st_gid) static_cast<void>(!::fchownat(folder, to, same, old.st_gid, 0));
+  struct stat about {};
+  if (::fstat(made, &about) != 0) throw_owner_unknown(errno, target);
+  const int failure = ::fstatat(folder, from, &old, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
+  if (failure != 0 && failure != ENOENT) throw_owner_unknown(failure, target);
+  if (failure != 0 || !S_ISREG(old.st_mode)) {
+    if (before) ::fchmod(made, before->st_mode & 0777);
+    return std::nullopt;
+  }
+  const bool same_user = before && before->st_uid == old.st_uid;
+  const bool same_group = before && before->st_gid == old.st_gid;
+  // A new file may have the number of a removed one, so the owners are compared too.
+  const bool same_file =
+      same_user && same_group && before->st_dev == old.st_dev && before->st_ino == old.st_ino;
+  constexpr auto unchanged = static_cast<uid_t>(-1);
+  unfinished_file::owners result{{old.st_uid, old.st_gid}, {about.st_uid, about.st_gid}};
+  if (same_user && about.st_uid != old.st_uid && ::fchown(made, old.st_uid, unchanged) == 0)
+    result.made.user = old.st_uid;
+  if (same_group && about.st_gid != old.st_gid && ::fchown(made, unchanged, old.st_gid) == 0)
+    result.made.group = old.st_gid;
+  const mode_t first = before ? before->st_mode : about.st_mode;
+  const mode_t allowed = same_file ? old.st_mode : old.st_mode & first;
   // Set-user-ID and set-group-ID bits are not copied: they were meant for other bytes, and perhaps
   // for another owner.
-  ::fchmodat(folder, to, old.st_mode & 0777, 0);
+  ::fchmod(made, allowed & 0777);
+  return result;
 }
 
 std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -141,16 +173,19 @@ std::string last_part(const std::string& path) { return path.substr(path.rfind('
 
 // The state of an unfinished file until it is published.
 struct unfinished_file::pending {
-  pending(detail::file_descriptor opened, std::string for_place, const std::string& path)
+  pending(detail::file_descriptor opened, std::string for_place, const std::string& path,
+          const std::optional<struct stat>& replaced)
       : folder(std::move(opened)),
         place(std::move(for_place)),
         target(last_part(place)),
+        before(replaced),
         partial{folder.get(), last_part(path)},
         awaited(path) {}
 
   const detail::file_descriptor folder;
-  const std::string place;   // the target's absolute path
-  const std::string target;  // the last part of `place`
+  const std::string place;                  // the target's absolute path
+  const std::string target;                 // the last part of `place`
+  const std::optional<struct stat> before;  // the file to replace, if there was one
   name_in_folder partial;
   detail::awaited_file awaited;
 };
@@ -171,9 +206,10 @@ void unfinished_file::begin(const std::string& target) {
   target_ = detail::path_after_links(target);
   struct stat status {};
   const int failure = ::stat(target_.c_str(), &status) == 0 ? 0 : errno;
-  // The name of the partial file is cut to fit, so without this check a target name that is too
-  // long would be refused only at the end.
-  if (failure == ENAMETOOLONG)
+  // These say that there is no file, and perhaps no folder, which is checked below. After another
+  // failure there may be a file, whose permissions are unknown. A name that is too long would be
+  // refused only at the end otherwise, because the name of the partial file is cut to fit.
+  if (failure != 0 && failure != ENOENT && failure != ENOTDIR && failure != EACCES)
     throw error::from_errno(code_for_errno(failure), "cannot create file", failure,
                             {"file " + target_});
   if (failure == 0) {
@@ -195,7 +231,9 @@ void unfinished_file::begin(const std::string& target) {
     throw error::from_errno(code_for_errno(errno), "cannot open folder", errno,
                             {"directory " + folder});
   std::string path = detail::partial_path(place);
-  pending_ = std::make_shared<pending>(std::move(opened), place, path);
+  std::optional<struct stat> before;
+  if (failure == 0) before = status;
+  pending_ = std::make_shared<pending>(std::move(opened), place, path, before);
   unfinished_list& all = unfinished_list::all();
   const std::lock_guard lock(all.mutex);
   all.files.push_back(&pending_->partial);
@@ -249,6 +287,32 @@ void unfinished_file::require_pending() const {
 
 void unfinished_file::look() const noexcept { pending_->awaited.look(); }
 
+unsigned unfinished_file::mode() const noexcept {
+  return pending_ && pending_->before ? 0600 : 0666;
+}
+
+std::optional<unfinished_file::owners> unfinished_file::take_over_owner() {
+  require_pending();
+  return detail::allocating([&] {
+    require_made();
+    return existing_ == existing_file::replace
+               ? hand_on(pending_->folder.get(), pending_->target.c_str(),
+                         pending_->awaited.descriptor(), pending_->before, target_)
+               : std::nullopt;
+  });
+}
+
+// Throws unless the file that was made, and no other, is at path(), and can get the permissions of
+// the file that it replaces.
+void unfinished_file::require_made() const {
+  if (pending_->awaited.descriptor() < 0) pending_->awaited.look();
+  pending_->awaited.check(target_);
+  pending_->awaited.require_name(pending_->folder.get(), pending_->partial.name, target_);
+  if (pending_->before && pending_->awaited.descriptor() < 0)
+    throw error(errc::io, "cannot open the file to give it the permissions of the old one",
+                {"file " + target_});
+}
+
 void unfinished_file::publish() {
   require_pending();
   detail::allocating([&] { pending_->awaited.sync(target_); });
@@ -265,9 +329,9 @@ void unfinished_file::take_name() {
   const int folder = here->folder.get();
   const char* const temporary = here->partial.name.c_str();
   const char* const to = here->target.c_str();
-  here->awaited.check(target_);
-  here->awaited.require_name(folder, here->partial.name, target_);
-  if (existing_ == existing_file::replace) hand_on(folder, to, temporary);
+  require_made();
+  if (existing_ == existing_file::replace)
+    hand_on(folder, to, here->awaited.descriptor(), here->before, target_);
   const unsigned flags = existing_ == existing_file::refuse ? RENAME_NOREPLACE : 0;
   if (::renameat2(folder, temporary, folder, to, flags) != 0) {
     if (errno == EEXIST) throw_exists(target_);
@@ -282,7 +346,8 @@ void unfinished_file::take_name() {
   forget_unfinished(here->partial);
   path_.clear();
   pending_.reset();
-  detail::awaited_file::appeared(here->place);  // it may be a file of another writer
+  // It may be a file of another writer.
+  detail::awaited_file::appeared(here->place, here->awaited.descriptor());
   if (::fsync(folder) != 0)
     throw error::from_errno(errc::io, "cannot make the name durable (fsync)", errno,
                             {"file " + target_});

@@ -24,6 +24,23 @@ namespace {
 
 using complex = std::complex<double>;
 
+// Calls the user's checkpoint between elements.
+class element_counter {
+ public:
+  explicit element_counter(void (*checkpoint)()) : checkpoint_(checkpoint) {}
+
+  void operator()() {
+    constexpr int elements_between = 4096;
+    if (checkpoint_ == nullptr || ++elements_ < elements_between) return;
+    elements_ = 0;
+    checkpoint_();
+  }
+
+ private:
+  void (*checkpoint_)();
+  int elements_ = 0;
+};
+
 // ---- selection of elements ----------------------------------------------------------------------
 
 // The positions of one axis that are shown: `head` from the start and `tail` from the end.
@@ -142,15 +159,20 @@ struct float_range {
   int behind = 0;  // the largest number of digits after the decimal point
 };
 
-float_range range_of(const std::vector<double>& values, shortest_text shortest) {
+float_range range_of(const std::vector<double>& values, shortest_text shortest,
+                     element_counter& count) {
   float_range range;
   for (const double value : values)
     if (std::isfinite(value)) range.distinct.push_back(value);
-  std::sort(range.distinct.begin(), range.distinct.end());
+  std::sort(range.distinct.begin(), range.distinct.end(), [&](double one, double other) {
+    count();
+    return one < other;
+  });
   range.distinct.erase(std::unique(range.distinct.begin(), range.distinct.end()),
                        range.distinct.end());
   bool first = true;
   for (const double value : range.distinct) {
+    count();
     range.whole = range.whole && std::trunc(value) == value;
     if (value == 0) continue;
     const shortest_decimal decimal = parse_shortest(shortest(value));
@@ -164,9 +186,12 @@ float_range range_of(const std::vector<double>& values, shortest_text shortest) 
 }
 
 // The values ascend, and so do their texts, so only neighbours can have the same text.
-bool tells_apart(const float_format& format, const std::vector<double>& distinct) {
-  for (std::size_t i = 1; i < distinct.size(); ++i)
+bool tells_apart(const float_format& format, const std::vector<double>& distinct,
+                 element_counter& count) {
+  for (std::size_t i = 1; i < distinct.size(); ++i) {
+    count();
     if (format(distinct[i - 1]) == format(distinct[i])) return false;
+  }
   return true;
 }
 
@@ -174,11 +199,11 @@ bool tells_apart(const float_format& format, const std::vector<double>& distinct
 // Larger whole numbers and a wide span of magnitudes need exponents. Large or small values of one
 // magnitude get a common power of ten in front if that loses no digit. More digits are added until
 // different values look different.
-float_format choose_format(const std::vector<double>& values, shortest_text shortest,
-                           int precision) {
+float_format choose_format(const std::vector<double>& values, shortest_text shortest, int precision,
+                           element_counter& count) {
   constexpr int widest_whole = 9, widest_span = 4, highest_plain = 4, lowest_plain = -1;
   constexpr int highest_without_exponent = 15, lowest_without_exponent = -4;
-  const float_range range = range_of(values, shortest);
+  const float_range range = range_of(values, shortest, count);
   float_format format;
   if (range.whole && range.high < widest_whole) return format;
   if (range.whole || range.high - range.low > widest_span) {
@@ -191,7 +216,7 @@ float_format choose_format(const std::vector<double>& values, shortest_text shor
   }
   const int needed = format.exponent ? range.digits - 1 : range.behind + format.scale;
   format.digits = std::min(precision, needed);
-  while (format.digits < needed && !tells_apart(format, range.distinct)) ++format.digits;
+  while (format.digits < needed && !tells_apart(format, range.distinct, count)) ++format.digits;
   return format;
 }
 
@@ -201,17 +226,22 @@ std::string padded(const std::string& text, std::size_t width) {
   return std::string(width - std::min(width, text.size()), ' ') + text;
 }
 
-void pad(std::vector<std::string>& texts) {
+void pad(std::vector<std::string>& texts, element_counter& count) {
   std::size_t width = 0;
   for (const auto& text : texts) width = std::max(width, text.size());
-  for (auto& text : texts) text = padded(text, width);
+  for (auto& text : texts) {
+    count();
+    text = padded(text, width);
+  }
 }
 
 template <class T>
-std::vector<T> gather(const tensor& source, const std::vector<shown_axis>& axes) {
+std::vector<T> gather(const tensor& source, const std::vector<shown_axis>& axes,
+                      element_counter& count) {
   std::vector<T> values;
   const std::byte* base = source.storage().data();
   for_each_shown(axes, source.layout(), [&](index_t position) {
+    count();
     values.push_back(detail::load_element<T>(base + position * static_cast<index_t>(sizeof(T))));
   });
   source.storage().check();
@@ -223,49 +253,59 @@ struct texts {
   int scale = 0;
 };
 
-texts format_reals(const std::vector<double>& values, shortest_text shortest, int precision) {
-  const auto format = choose_format(values, shortest, precision);
+texts format_reals(const std::vector<double>& values, shortest_text shortest, int precision,
+                   element_counter& count) {
+  const auto format = choose_format(values, shortest, precision, count);
   texts result{{}, format.scale};
-  for (const double value : values) result.elements.push_back(format(value));
-  pad(result.elements);
+  for (const double value : values) {
+    count();
+    result.elements.push_back(format(value));
+  }
+  pad(result.elements, count);
   return result;
 }
 
-texts format_complex(const std::vector<complex>& values, shortest_text shortest, int precision) {
+texts format_complex(const std::vector<complex>& values, shortest_text shortest, int precision,
+                     element_counter& count) {
   std::vector<double> parts;
   for (const auto& value : values) parts.insert(parts.end(), {value.real(), value.imag()});
-  const auto format = choose_format(parts, shortest, precision);
+  const auto format = choose_format(parts, shortest, precision, count);
   std::vector<std::string> reals, imaginaries;
   for (const auto& value : values) {
+    count();
     reals.push_back(format(value.real()));
     const std::string text = format(value.imag());
     imaginaries.push_back(text[0] == '-' ? text : "+" + text);
   }
-  pad(reals);
-  pad(imaginaries);
+  pad(reals, count);
+  pad(imaginaries, count);
   texts result{{}, format.scale};
-  for (std::size_t i = 0; i < values.size(); ++i)
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    count();
     result.elements.push_back(reals[i] + imaginaries[i] + "j");
+  }
   return result;
 }
 
-texts format_elements(const tensor& source, const std::vector<shown_axis>& axes, int precision) {
+texts format_elements(const tensor& source, const std::vector<shown_axis>& axes, int precision,
+                      element_counter& count) {
   return visit(source.dtype(), all_types{}, [&]<class T>(std::type_identity<T>) {
-    const std::vector<T> values = gather<T>(source, axes);
+    const std::vector<T> values = gather<T>(source, axes, count);
     if constexpr (detail::is_complex<T>) {
       return format_complex({values.begin(), values.end()}, shortest<typename T::value_type>,
-                            precision);
+                            precision, count);
     } else if constexpr (std::is_integral_v<T>) {
       texts result;
       for (const T value : values) {
+        count();
         if constexpr (std::is_same_v<T, bool>)
           result.elements.emplace_back(value ? "True" : "False");
         else result.elements.push_back(std::to_string(value));
       }
-      pad(result.elements);
+      pad(result.elements, count);
       return result;
     } else {
-      return format_reals({values.begin(), values.end()}, shortest<T>, precision);
+      return format_reals({values.begin(), values.end()}, shortest<T>, precision, count);
     }
   });
 }
@@ -275,8 +315,8 @@ texts format_elements(const tensor& source, const std::vector<shown_axis>& axes,
 class bracket_writer {
  public:
   bracket_writer(const std::vector<shown_axis>& axes, const std::vector<std::string>& elements,
-                 index_t line_width)
-      : axes_(axes), elements_(elements), line_width_(line_width) {}
+                 index_t line_width, element_counter& count)
+      : axes_(axes), elements_(elements), line_width_(line_width), count_(count) {}
 
   std::string write() {
     if (axes_.empty()) return elements_.front();
@@ -310,6 +350,7 @@ class bracket_writer {
     const auto width = static_cast<std::size_t>(std::max<index_t>(line_width_, 0));
     std::size_t column = indent;
     const auto put = [&](const std::string& word) {
+      count_();
       // The closing brackets take as many columns as the opening ones.
       if (column > indent && column + 1 + word.size() + indent > width) {
         text_ += '\n' + std::string(indent, ' ');
@@ -331,6 +372,7 @@ class bracket_writer {
   const std::vector<shown_axis>& axes_;
   const std::vector<std::string>& elements_;
   const index_t line_width_;
+  element_counter& count_;
   std::size_t next_ = 0;
   std::string text_;
 };
@@ -344,9 +386,10 @@ std::string to_string(const tensor& source, const print_options& options) {
                   {fmt::format("got edge_items {} and precision {}, wanted at least 1 and 0 to 17",
                                options.edge_items, options.precision)});
     const auto axes = choose(source, options);
-    const texts shown = format_elements(source, axes, options.precision);
+    element_counter count(options.checkpoint);
+    const texts shown = format_elements(source, axes, options.precision, count);
     const std::string scale = shown.scale == 0 ? "" : fmt::format("1e{:+03} *\n", shown.scale);
-    return scale + bracket_writer(axes, shown.elements, options.line_width).write() + "\n" +
+    return scale + bracket_writer(axes, shown.elements, options.line_width, count).write() + "\n" +
            std::string(name(source.dtype())) + " " + to_string(source.shape());
   });
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/load_element.hpp"
+#include "core/saturating.hpp"
 #include "shale/error.hpp"
 #include "tensor/copy.hpp"
 #include "tensor/strided_pair.hpp"
@@ -192,9 +193,7 @@ index_t tensor::shape(index_t axis) const { return shape()[normalize_axis(axis, 
 index_t tensor::stride(index_t axis) const { return strides()[normalize_axis(axis, rank())]; }
 
 std::size_t tensor::size_bytes() const noexcept {
-  std::size_t bytes = 0;
-  const bool wraps = __builtin_mul_overflow(static_cast<std::size_t>(size()), item_bytes(), &bytes);
-  return wraps ? std::numeric_limits<std::size_t>::max() : bytes;
+  return detail::saturating_mul(static_cast<std::uint64_t>(size()), item_bytes());
 }
 
 std::byte* tensor::data() const noexcept {

@@ -276,7 +276,7 @@ TEST_F(Concurrency, UpdatesAndCommitsNeedNoThreadThatWritesChunks) {
     on_threads(3, [&](int t) {
       if (t == 0) {
         while (running < 2) std::this_thread::yield();
-        for (int i = 0; i < 8; ++i) change.update("d" + std::to_string(i));
+        for (int i = 0; i < 8; ++i) change.update("d" + std::to_string(i)).map();
         change.commit();
         return;
       }
@@ -309,7 +309,7 @@ TEST_F(Concurrency, ChangesOfArraysTakeTurns) {
     transaction change = file_.begin();
     const std::string label = std::to_string(round);
     on_threads(5, [&](int t) {
-      if (t == 0) change.update("a");
+      if (t == 0) change.update("a").map();
       if (t == 1) change.set_attribute("a", label, label);
       if (t == 2) change.remove("b");
       if (t == 3) change.create("new" + label, {.dtype = dtype::int32, .shape = shape});

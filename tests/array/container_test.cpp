@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "array/test_support.hpp"
 #include "shale/snapshot.hpp"
@@ -52,6 +53,23 @@ TEST_F(Container, StartsEmptyAndSound) {
 TEST_F(Container, IsNotCreatedOverAnother) {
   container::create(path_);
   EXPECT_EQ(code_of([&] { container::create(path_); }), errc::already_exists);
+}
+
+TEST_F(Container, HasThePermissionsThatItIsCreatedWith) {
+  const mode_t before = ::umask(022);
+  for (const auto& [wanted, given] : {std::pair(0600u, 0600u), {0660u, 0640u}, {0777u, 0755u}}) {
+    container::create(path_, open_mode::write, wanted);
+    struct stat status {};
+    ASSERT_EQ(::stat(path_.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777, given);
+    ASSERT_EQ(::unlink(path_.c_str()), 0);
+  }
+  ::umask(before);
+  for (const unsigned wrong : {0444u, 0200u, 01600u, 010600u}) {
+    EXPECT_EQ(code_of([&] { container::create(path_, open_mode::write, wrong); }),
+              errc::invalid_argument);
+    EXPECT_NE(::access(path_.c_str(), F_OK), 0);
+  }
 }
 
 TEST_F(Container, KeepsItsUuid) {

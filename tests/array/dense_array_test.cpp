@@ -341,12 +341,12 @@ TEST_F(DenseArray, DamageIsFoundByVerifyAndByReading) {
   EXPECT_TRUE(equal_bits(stored.read({{2, 0}, {1, 1 << 18}}), values.narrow(0, 2, 1)));
 }
 
-TEST_F(DenseArray, UpdateRefusesDamagedArrays) {
+TEST_F(DenseArray, UpdatesRefuseDamagedArrays) {
   write("dem", test::seeded({3, 1 << 18}, 2));
   const std::uint64_t at_byte = *at("dem").map().storage().file_offset() + (2u << 20) + 4711;
   test::flip_byte(path_, at_byte);
   transaction change = file_.begin();
-  const std::string text = text_of([&] { change.update("dem"); });
+  const std::string text = text_of([&] { change.update("dem").map(); });
   EXPECT_NE(text.find("[corrupt]"), std::string::npos) << text;
   EXPECT_NE(text.find("segment 2 of 'dem' in " + path_), std::string::npos) << text;
   EXPECT_NE(text.find(std::to_string(at_byte - 4711)), std::string::npos) << text;

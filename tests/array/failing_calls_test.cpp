@@ -10,6 +10,7 @@
 #include <functional>
 #include <optional>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "array/array_history.hpp"
@@ -461,6 +462,206 @@ TEST_F(LostMapping, DuringTheSyncIsNotCommitted) {
   EXPECT_EQ(test::code_of([&] { change.commit(); }), errc::io);
   EXPECT_FALSE(file.latest().find("a"));
   EXPECT_EQ(test::findings_of(file), "");
+}
+
+// Runs a function of the test between the calls of a container.
+class BetweenCalls : public testing::Test {
+ protected:
+  BetweenCalls() { caller_ = std::this_thread::get_id(); }
+  ~BetweenCalls() override { stop_watching(); }
+
+  // `body` gets the name of each call of this thread that comes after that many more syncs, before
+  // the call is made. Its own calls do not count.
+  static void watch_after(int syncs, std::function<void(std::string_view call)> body) {
+    syncs_ = syncs;
+    body_ = std::move(body);
+    test::run_before_calls([](const char* call) {
+      if (std::this_thread::get_id() != caller_ || std::exchange(inside_, true)) return;
+      if (syncs_ == 0) body_(call);
+      else if (std::string_view(call) == "fdatasync") --syncs_;
+      inside_ = false;
+    });
+  }
+
+  static void stop_watching() {
+    test::run_before_calls(nullptr);
+    test::refuse_calls(nullptr);
+  }
+
+  static inline std::thread::id caller_;
+  static inline int syncs_ = 0;
+  static inline bool inside_ = false;
+  static inline std::function<void(std::string_view)> body_;
+  test::scratch_directory directory_;
+  const std::string path_ = directory_ / "watched.shale";
+};
+
+constexpr int syncs_of_begin = 1;
+constexpr int syncs_of_commit = 2;
+
+// change.4: whoever has the writer lock next may use the space of a transaction that has ended.
+class LateMapping : public BetweenCalls {
+ protected:
+  static tensor mapped_in(transaction& change) {
+    return change.create("a", {.dtype = dtype::float32, .shape = {1 << 20}}).map();
+  }
+};
+
+TEST_F(LateMapping, IsDetachedBeforeAFailedCommitReleasesTheLock) {
+  container file = container::create(path_);
+  transaction change = file.begin();
+  const tensor mapped = mapped_in(change);
+  int releases = 0, attached = 0;
+  watch_after(1, [&](std::string_view call) {
+    if (call != "fcntl" && call != "ftruncate") return;
+    ++releases;
+    attached += !mapped.storage().failed();
+  });
+  test::refuse_calls("fdatasync", EIO);
+  const errc code = test::code_of([&] { change.commit(); });
+  stop_watching();
+  EXPECT_EQ(code, errc::io);
+  EXPECT_GT(releases, 0);
+  EXPECT_EQ(attached, 0);
+}
+
+TEST_F(LateMapping, IsDetachedBeforeAReplacementReleasesTheLock) {
+  const std::string other = directory_ / "other.shale";
+  container::create(other);
+  container file = container::create(path_);
+  transaction change = file.begin();
+  const tensor mapped = mapped_in(change);
+  int renamed = 0, attached = 0;
+  watch_after(0, [&](std::string_view call) {
+    if (call != "renameat") return;
+    ++renamed;
+    attached += !mapped.storage().failed();
+  });
+  change.replace_by(other);
+  stop_watching();
+  EXPECT_EQ(renamed, 1);
+  EXPECT_EQ(attached, 0);
+}
+
+class KeptMapping : public BetweenCalls {
+ protected:
+  // A tensor of a new array, with elements.
+  tensor filled(transaction& change) const {
+    const writable_array made = change.create("a", {.dtype = dtype::float32, .shape = {5000}});
+    made.write(values_);
+    return made.map();
+  }
+
+  const tensor values_ = test::counting({5000}, dtype::float32);
+};
+
+// change.4: another writer waits for its turn, and changes the array.
+TEST_F(KeptMapping, SurvivesTheNextWriter) {
+  container file = container::create(path_);
+  container other = container::open(path_, open_mode::write);
+  int commits = 0;
+  const auto change_array = [&] {
+    return test::code_of([&] {
+      transaction next = other.begin(no_wait);
+      next.update("a").write(expr(-1 - commits));
+      next.commit();
+      ++commits;
+    });
+  };
+  transaction change = file.begin();
+  const tensor mapped = filled(change);
+  int attempts = 0;
+  watch_after(syncs_of_commit, [&](std::string_view call) {
+    if (call != "fstatat" || commits > 0) return;
+    ++attempts;
+    const errc code = change_array();
+    EXPECT_TRUE(code == errc{} || code == errc::busy);
+  });
+  change.commit();
+  stop_watching();
+  EXPECT_GT(attempts, 0);
+  // Without the pin, these would use the space of the mapping again.
+  while (commits < 5) ASSERT_EQ(change_array(), errc{});
+  EXPECT_FALSE(mapped.storage().failed());
+  EXPECT_TRUE(equal_bits(mapped, values_));
+  EXPECT_EQ(test::findings_of(file), "");
+}
+
+// The commit is durable by then, so it succeeds all the same.
+TEST_F(KeptMapping, IsGivenUpIfNoPinCanBeTaken) {
+  container file = container::create(path_);
+  transaction change = file.begin();
+  const tensor mapped = filled(change);
+  watch_after(syncs_of_commit, [](std::string_view) { test::refuse_calls("openat", EIO); });
+  const std::string failed = test::text_of([&] { change.commit(); });
+  stop_watching();
+  EXPECT_EQ(failed, "");
+  EXPECT_TRUE(mapped.storage().failed());
+  EXPECT_EQ(test::code_of([&] { mapped.storage().check(); }), errc::io);
+  EXPECT_TRUE(equal_bits(file.latest().at("a").read(), values_));
+}
+
+// The other file has the same array at the same place.
+TEST_F(KeptMapping, PinsNoGenerationOfAnotherFile) {
+  const std::string twin = directory_ / "twin.shale";
+  container::create(path_);
+  std::filesystem::copy_file(path_, twin);
+  {
+    container file = container::open(twin, open_mode::write);
+    transaction change = file.begin();
+    filled(change);
+    change.commit();
+  }
+  container file = container::open(path_, open_mode::write);
+  transaction change = file.begin();
+  const tensor mapped = filled(change);
+  bool moved = false;
+  watch_after(syncs_of_commit, [&](std::string_view call) {
+    if (call == "fstatat" && !std::exchange(moved, true)) std::filesystem::rename(twin, path_);
+  });
+  const errc code = test::code_of([&] { change.commit(); });
+  stop_watching();
+  EXPECT_TRUE(moved);
+  EXPECT_EQ(code, errc::io);
+  EXPECT_TRUE(mapped.storage().failed());
+}
+
+class ContainerThatMoves : public BetweenCalls {};
+
+// A copy of the container takes the name when a transaction already has the writer lock, but has
+// not opened its base generation.
+TEST_F(ContainerThatMoves, IsFollowedByATransactionThatBegins) {
+  const std::string copied = directory_ / "copied.shale";
+  for (const bool older : {false, true}) {
+    std::filesystem::remove(path_);
+    container file = container::create(path_);
+    const auto commit = [&](double value) {
+      transaction change = file.begin();
+      if (!change.find("a")) change.create("a", {.dtype = dtype::float32, .shape = {100}});
+      change.update("a").write(expr(value));
+      change.commit();
+    };
+    commit(2);
+    if (older) std::filesystem::copy_file(path_, copied);
+    commit(3);
+    if (!older) std::filesystem::copy_file(path_, copied);
+    const int base = older ? 2 : 3;
+    bool moved = false;
+    watch_after(syncs_of_begin, [&](std::string_view call) {
+      if (call == "fstatat" && !std::exchange(moved, true)) std::filesystem::rename(copied, path_);
+    });
+    transaction change = file.begin();
+    stop_watching();
+    EXPECT_TRUE(moved);
+    EXPECT_EQ(change.generation(), static_cast<std::uint64_t>(base) + 1);
+    EXPECT_EQ(change.find("a")->read().at({99}), scalar(base));
+    change.update("a").write({{0}, {1}}, tensor::of(std::initializer_list<int>{7}));
+    EXPECT_EQ(test::text_of([&] { change.commit(); }), "");
+    const tensor stored = container::open(path_).latest().at("a").read();
+    EXPECT_EQ(stored.at({0}), scalar(7));
+    EXPECT_EQ(stored.at({99}), scalar(base));
+    EXPECT_EQ(test::findings_of(file), "");
+  }
 }
 
 class FailedSpace : public testing::Test {

@@ -464,7 +464,7 @@ TEST_F(ForkedChild, HasNoWayToTheBytesOfATransaction) {
              }},
             {"compute with it", [&] { eval(expr(*found) + 1); }},
         },
-        errc::unsupported, path_);
+        errc::invalid_argument, path_);
     // The transaction belongs to the parent.
     expect_refused_in_children(
         {

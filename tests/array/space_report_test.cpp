@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <random>
 
 #include "array/test_support.hpp"
+#include "fuzz/container_changes.hpp"
 
 namespace shale {
 namespace {
@@ -17,8 +19,9 @@ namespace {
 class SpaceReport : public test::fresh_container {
  protected:
   static std::uint64_t sum_of(const space_report& report) {
-    std::uint64_t sum = report.metadata_bytes + report.held_by_readers_bytes +
-                        report.retained_bytes + report.previous_bytes + report.free_bytes;
+    std::uint64_t sum = report.unknown_bytes + report.metadata_bytes +
+                        report.held_by_readers_bytes + report.retained_bytes +
+                        report.previous_bytes + report.free_bytes;
     for (const auto& array : report.arrays) sum += array.data_bytes + array.index_bytes;
     return sum;
   }
@@ -28,6 +31,7 @@ class SpaceReport : public test::fresh_container {
     const space_report report = file_.space();
     EXPECT_EQ(sum_of(report), report.file_bytes);
     EXPECT_EQ(report.file_bytes, std::filesystem::file_size(path_));
+    EXPECT_EQ(report.unknown_bytes, 0u);
     const verification found = file_.verify();
     EXPECT_EQ(report.generation, found.generation);
     EXPECT_EQ(report.held_by_readers_bytes + report.retained_bytes + report.previous_bytes +
@@ -147,6 +151,60 @@ TEST_F(SpaceReport, OfANewContainerIsMetadata) {
   EXPECT_TRUE(report.arrays.empty());
   EXPECT_EQ(report.metadata_bytes, 13 * 4096u + 2 * 4096u);  // fixed pages, root page, space map
   EXPECT_EQ(report.free_bytes, report.file_bytes - report.metadata_bytes);
+}
+
+// Writes a copy of the container in which an array of complex128 has a dtype that nobody knows,
+// with correct checksums.
+void write_with_unknown_dtype(const std::string& source, const std::string& copy,
+                              const std::string& name) {
+  constexpr std::byte code_of_complex128{15};
+  const fuzz::content sound = test::bytes_of_file(source);
+  const fuzz::checksums sums(sound);
+  const auto is_refused = [&](const std::string& other) {
+    return test::code_of([&] { container::open(copy).latest().at(other); }) == errc::unsupported;
+  };
+  for (const std::uint64_t page : fuzz::covered_pages(sums)) {
+    for (std::uint64_t place = page; place < std::min(page + 4096, sound.size()); ++place) {
+      if (sound[place] != code_of_complex128) continue;
+      fuzz::content changed = sound;
+      changed[place] = std::byte{99};
+      sums.correct(changed);
+      std::ofstream(copy, std::ios::binary)
+          .write(reinterpret_cast<const char*>(changed.data()),
+                 static_cast<std::streamsize>(changed.size()));
+      if (is_refused(name)) return;
+    }
+  }
+  FAIL() << "no byte is the dtype of " << name;
+}
+
+TEST_F(SpaceReport, CountsArraysOfLaterVersionsTogether) {
+  write_new("a", {.dtype = dtype::int32, .shape = {300}}, full({300}, 1));
+  write_new("b", {.dtype = dtype::complex128, .shape = {300}}, full({300}, 1));
+  write_new("c", chunked({300}, {30}), test::counting({300}, dtype::int32));
+  const space_report before = measured();
+  const std::string copy = directory_ / "later.shale";
+  write_with_unknown_dtype(path_, copy, "b");
+  const space_report later = container::open(copy).space();
+  EXPECT_EQ(sum_of(later), later.file_bytes);
+  EXPECT_EQ(later.unknown_bytes, 2 * 4096u + 4096u);  // its 4800 bytes, and their checksum
+  ASSERT_EQ(later.arrays.size(), 3u);
+  for (const std::size_t known : {0, 2}) {
+    EXPECT_EQ(later.arrays[known].name, before.arrays[known].name);
+    EXPECT_EQ(later.arrays[known].data_bytes, before.arrays[known].data_bytes);
+    EXPECT_EQ(later.arrays[known].index_bytes, before.arrays[known].index_bytes);
+    EXPECT_FALSE(later.arrays[known].problem);
+  }
+  EXPECT_EQ(later.arrays[1].name, "b");
+  EXPECT_EQ(later.arrays[1].data_bytes + later.arrays[1].index_bytes, 0u);
+  ASSERT_TRUE(later.arrays[1].problem);
+  EXPECT_EQ(later.arrays[1].problem->code(), errc::unsupported);
+  const std::string text = later.arrays[1].problem->what();
+  EXPECT_NE(text.find(copy), std::string::npos) << text;
+  EXPECT_NE(text.find("array 'b'"), std::string::npos) << text;
+  EXPECT_EQ(later.metadata_bytes, before.metadata_bytes);
+  EXPECT_EQ(later.previous_bytes, before.previous_bytes);
+  EXPECT_EQ(later.free_bytes, before.free_bytes);
 }
 
 TEST_F(SpaceReport, IsRefusedWhereMetadataIsDamaged) {

@@ -49,6 +49,22 @@ TEST(Error, AppendsTheSystemsTextToItsMessage) {
   EXPECT_EQ(failure.os_errno(), ENOSPC);
 }
 
+TEST(Error, ReplacesATextInAllItsParts) {
+  error failure =
+      error::from_errno(errc::io, "cannot write a.tmp", EIO, {"file a.tmp, beside a.tmp"});
+  failure.add_context("save a.tmp");
+  const error before = failure;
+  failure.replace_in_text("a.tmp", "a.tmp.npy")
+      .replace_in_text("", "x")
+      .replace_in_text("b.tmp", "y");
+  EXPECT_STREQ(failure.what(),
+               "save a.tmp.npy: cannot write a.tmp.npy: Input/output error [io]\n"
+               "  file a.tmp.npy, beside a.tmp.npy");
+  EXPECT_EQ(failure.message(), "cannot write a.tmp.npy: Input/output error");
+  EXPECT_EQ(failure.os_errno(), EIO);
+  EXPECT_EQ(before.message(), "cannot write a.tmp: Input/output error");
+}
+
 TEST(Error, IsCaughtAsRuntimeErrorWithItsWholeText) {
   try {
     throw error(errc::busy, "locked");

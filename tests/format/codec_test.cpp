@@ -3,11 +3,16 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <zstd.h>
 
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <random>
 
@@ -121,13 +126,19 @@ RC_GTEST_PROP(Codec, DecodesWhatItEncoded, ()) {
   RC_ASSERT(round_trip(codec(stages, type), chunk) == chunk);
 }
 
-TEST(Codec, StoresRubbishRaw) {
-  const bytes chunk = random_bytes(4096, 1);
+TEST(Codec, StoresRubbishRaw) {  // codec.2
   codec_workspace workspace;
-  const codec coder({by_bytes, zstd1}, dtype::float32);
-  const encoded_chunk encoded = coder.encode(chunk, workspace);
-  EXPECT_EQ(encoded.flags, chunk_flag_raw);
-  EXPECT_EQ(bytes(encoded.stored.begin(), encoded.stored.end()), chunk);
+  const std::vector<codec_stage> compressing{
+      zstd1, lz4_1, {stage_kind::lz4, 9}, {stage_kind::lz4, 10}, {stage_kind::lz4, 12}};
+  for (const codec_stage& last : compressing) {
+    const codec coder({by_bytes, last}, dtype::float32);
+    for (const std::size_t size : {4u, 100u, 4096u, 100'000u}) {
+      const bytes chunk = random_bytes(size, 1);
+      const encoded_chunk encoded = coder.encode(chunk, workspace);
+      EXPECT_EQ(encoded.flags, chunk_flag_raw) << last.parameter;
+      EXPECT_EQ(bytes(encoded.stored.begin(), encoded.stored.end()), chunk) << last.parameter;
+    }
+  }
 }
 
 TEST(Codec, CompressesSmoothDataBetterShuffled) {
@@ -231,6 +242,140 @@ TEST(Codec, DeltaIsTheDifferenceToTheElementBefore) {
     before = value;
   }
 }
+
+// ---- without memory ----------------------------------------------------------------------------
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need address space
+
+// The stack cannot grow either once there is no address space.
+[[gnu::noinline]] void reserve_stack() {
+  volatile char pages[1 << 19];
+  for (std::size_t i = 0; i < sizeof pages; i += 1024) pages[i] = 0;
+}
+
+void take_blocks() {
+  for (std::size_t size = 1 << 20; size >= 2048; size /= 2) {
+    for (int failures = 0; failures < 64;) {  // a failing call looks into some of the arenas only
+      void* const volatile taken = std::malloc(size);
+      if (taken == nullptr) ++failures;
+    }
+  }
+}
+
+// From now on no block of 2 KiB or more can be had, but the small ones that an error needs can.
+void leave_little_memory() {
+  reserve_stack();
+  std::vector<void*> small;
+  for (std::size_t size = 16; size <= 1024; size += 16)
+    for (int i = 0; i < 4; ++i) small.push_back(std::malloc(size));
+  rlimit space{};
+  ::getrlimit(RLIMIT_AS, &space);
+  space.rlim_cur = 1;
+  ::setrlimit(RLIMIT_AS, &space);
+  take_blocks();
+  for (void* const block : small) std::free(block);
+  take_blocks();  // small blocks that lay side by side have become larger ones
+}
+
+enum class ending : std::uint8_t { returns, lacks_memory, is_another_error };
+
+// How a call ends in a forked child that has little memory left. Only an error of the compressor
+// itself counts as missing memory: those of Shale's own buffers name no library.
+ending without_memory(const std::string& library, const std::function<void()>& call) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    leave_little_memory();
+    ending seen = ending::returns;
+    try {
+      call();
+    } catch (const error& failure) {
+      const bool is_told = failure.code() == errc::out_of_memory &&
+                           std::strstr(failure.what(), library.c_str()) != nullptr;
+      seen = is_told ? ending::lacks_memory : ending::is_another_error;
+    } catch (...) {
+      seen = ending::is_another_error;
+    }
+    ::_exit(static_cast<int>(seen));
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? static_cast<ending>(WEXITSTATUS(status)) : ending::is_another_error;
+}
+
+class CodecWithoutMemory : public testing::Test {
+ protected:
+  // The workspace already has the buffers that encoding needs, but no context of zstd and no large
+  // one of lz4.
+  CodecWithoutMemory() {
+    lz4_fast.encode(chunk, workspace);
+    codec({{stage_kind::lz4, 12}}, dtype::int32).encode(chunk, larger);
+  }
+
+  const bytes chunk = ramp(1 << 16, 4, 1);
+  const codec lz4_fast{{lz4_1}, dtype::int32};
+  codec_workspace workspace;
+  codec_workspace larger;  // has the context of lz4 too
+};
+
+TEST_F(CodecWithoutMemory, ZstdSaysSoWhereItNeedsAContext) {
+  const codec coder({zstd1}, dtype::int32);
+  EXPECT_EQ(without_memory("zstd", [&] { coder.encode(chunk, workspace); }), ending::lacks_memory);
+}
+
+TEST_F(CodecWithoutMemory, ZstdSaysSoWhereItsContextHasToGrow) {
+  codec({zstd1}, dtype::int32).encode(ramp(10, 4, 1), workspace);
+  const codec coder({{stage_kind::zstd, 19}}, dtype::int32);
+  EXPECT_EQ(without_memory("zstd", [&] { coder.encode(chunk, workspace); }), ending::lacks_memory);
+}
+
+TEST_F(CodecWithoutMemory, ZstdDecodesNothingAndBlamesNoByte) {
+  const codec coder({zstd1}, dtype::int32);
+  codec_workspace packing;
+  const encoded_chunk encoded = coder.encode(chunk, packing);
+  ASSERT_EQ(encoded.flags, 0u);
+  bytes back(chunk.size());
+  EXPECT_EQ(without_memory("zstd", [&] { coder.decode(encoded.stored, 0, back, workspace); }),
+            ending::lacks_memory);
+
+  // A frame of zstd 0.7 with one block of 8 bytes as they are. The library takes memory for such a
+  // frame, if it reads it at all.
+  const std::string text(
+      "\x27\xb5\x2f\xfd\x20\x08\x40\x00\x08"
+      "abcdefgh"
+      "\xc0\x00\x00",
+      20);
+  const bytes_view frame = std::as_bytes(std::span(text));
+  const std::span eight = std::span(back).first(8);
+  if (ZSTD_isError(ZSTD_decompress(eight.data(), 8, frame.data(), frame.size()))) return;
+  coder.decode(frame, 0, eight, workspace);
+  EXPECT_EQ(std::memcmp(eight.data(), "abcdefgh", 8), 0);
+  EXPECT_EQ(without_memory("zstd", [&] { coder.decode(frame, 0, eight, workspace); }),
+            ending::lacks_memory);
+}
+
+TEST_F(CodecWithoutMemory, Lz4SaysSoWhereItNeedsAContext) {
+  const codec coder({{stage_kind::lz4, 3}}, dtype::int32);
+  EXPECT_EQ(without_memory("lz4", [&] { coder.encode(chunk, workspace); }), ending::lacks_memory);
+}
+
+TEST_F(CodecWithoutMemory, Lz4SaysSoWhereItTakesMemoryInEachCall) {
+  const bytes rubbish = random_bytes(chunk.size(), 1);
+  for (const int level : {10, 11, 12}) {
+    const codec coder({{stage_kind::lz4, level}}, dtype::int32);
+    for (const bytes& values : {chunk, rubbish})
+      EXPECT_EQ(without_memory("lz4", [&] { coder.encode(values, larger); }), ending::lacks_memory)
+          << level;
+  }
+}
+
+// So what fails above fails for want of memory.
+TEST_F(CodecWithoutMemory, EncodesWhereThereIsAContext) {
+  const codec thorough({{stage_kind::lz4, 9}}, dtype::int32);
+  EXPECT_EQ(without_memory("lz4", [&] { lz4_fast.encode(chunk, workspace); }), ending::returns);
+  EXPECT_EQ(without_memory("lz4", [&] { thorough.encode(chunk, larger); }), ending::returns);
+}
+
+#endif
 
 // ---- bitround ----------------------------------------------------------------------------------
 

@@ -12,6 +12,8 @@
 #include "format/pages/superblock.hpp"
 #include "format/recorded_container.hpp"
 #include "format/small_history.hpp"
+#include "format/space/space_map.hpp"
+#include "format/transaction/commit.hpp"
 #include "shale/error.hpp"
 #include "support/failures.hpp"
 
@@ -302,6 +304,51 @@ TEST_F(ContainerFile, TakesOnlyExtentsThatItGave) {
   EXPECT_EQ(test::unsound(container.latest()).find("two things"), std::string::npos);
 }
 
+TEST_F(ContainerFile, SharesTheRestOfADenseArrayWithOlderGenerations) {
+  commit([&](transaction& change) { storyteller(change, told).dense("d", 10 * page_bytes, 1); });
+  const plain_state before = told;
+  const generation_view held = container.latest();
+  const extent whole = held.find("d")->dense().extents.at(0);
+  commit([&](transaction& change) {
+    storyteller story(change, told);
+    story.dense_page("d", 4, 2);
+    story.dense_page("d", 4, 3);  // the page is new already
+    story.dense_page("d", 9, 4);
+  });
+  const array_record changed = *container.latest().find("d");
+  for (const std::size_t page : {0u, 3u, 5u, 8u})
+    EXPECT_EQ(changed.dense().extents.at(page).offset, whole.offset + page * page_bytes);
+  EXPECT_EQ(observe(container.latest()), told);
+  EXPECT_EQ(observe(held), before);
+  expect_sound();
+  EXPECT_EQ(test::unsound(held), "");
+  // Two pages and a page of checksums are of the held generation alone; no other page is new.
+  const verification report = verify(container.latest());
+  EXPECT_GE(report.freed_bytes, 3 * page_bytes);
+  EXPECT_LT(report.freed_bytes, 10 * page_bytes);
+}
+
+TEST_F(ContainerFile, RefusesRecordsThatNameBytesTwiceOrInPart) {
+  commit([&](transaction& change) { storyteller(change, told).dense("d", 5 * page_bytes, 1); });
+  transaction change = container.begin(at_once);
+  const array_record old = *change.find("d");
+  const extent whole = old.dense().extents.at(0);
+  const extent own = change.allocate(2 * page_bytes);
+  const auto refuses = [&](std::vector<extent> extents) {
+    array_record record = old;
+    record.dense() = {};  // without checksums
+    record.dense().extents = std::move(extents);
+    return code_of([&] { change.put(record); }) == errc::invalid_argument;
+  };
+  const extent rest{whole.offset + 3 * page_bytes, 2 * page_bytes};
+  EXPECT_TRUE(refuses({{whole.offset, 4 * page_bytes}, rest}));
+  EXPECT_TRUE(refuses({{whole.offset, 4 * page_bytes}, {own.offset, page_bytes}}));
+  EXPECT_TRUE(refuses({{whole.offset + page_bytes, 500 * page_bytes}}));
+  EXPECT_FALSE(refuses({rest, own, {whole.offset, page_bytes}}));
+  change.commit();
+  expect_sound();
+}
+
 TEST_F(ContainerFile, RefusesRecordsThatMeanNothing) {
   transaction change = container.begin(at_once);
   const auto refuses = [&](auto&& spoil) {
@@ -412,6 +459,25 @@ TEST_F(ContainerFile, ProtectsRetainedGenerations) {
                            after.begin() + static_cast<std::ptrdiff_t>(offset)))
         << "byte " << offset << " of a retained generation was used again";
   EXPECT_EQ(observe(container.latest()), told);
+}
+
+// commit.2: what a writer leaves alone, and what the report of the file's space tells by its
+// holder.
+TEST(ProtectedGenerations, AreThoseOfReadersOfTheFileAndOfItsSuperblocks) {
+  slots both;
+  both[1].fields = superblock{};
+  both[1].fields->generation = 8;
+  const held_generations held = protected_generations(both, {{2, 3}}, {5, 6});
+  for (std::uint64_t generation = 1; generation < 10; ++generation) {
+    SCOPED_TRACE(generation);
+    const auto is_in = [&](const std::vector<generation_range>& list) {
+      return lives_in(generation, generation + 1, list);
+    };
+    EXPECT_EQ(is_in(held.read), generation == 2 || generation == 3);
+    EXPECT_EQ(is_in(held.retained), generation == 5 || generation == 6);
+    EXPECT_EQ(is_in(held.published), generation == 8);
+    EXPECT_EQ(is_in(held.all()), is_in(held.read) || is_in(held.retained) || is_in(held.published));
+  }
 }
 
 // A key that is not understood may stand for a generation whose bytes must stay.

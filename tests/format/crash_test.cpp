@@ -526,11 +526,46 @@ TEST_F(Abort, FollowsAnExceptionBetweenSyncAndSuperblock) {
   plain_state ignored;
   transaction change = container.begin(at_once);
   test::tell(0, {change, ignored});
-  EXPECT_THROW(change.commit([] { throw error(errc::io, "a mapping failed"); }), error);
+  const auto lose = [] { throw error(errc::io, "a mapping failed"); };
+  EXPECT_THROW(change.commit({.after_sync = lose}), error);
   EXPECT_FALSE(change.active());
   EXPECT_FALSE(container.poisoned());
   EXPECT_EQ(container.latest().generation(), 1u);
   EXPECT_EQ(container.begin(at_once).generation(), 2u);
+}
+
+// The caller pins what it goes on to read, and gives up its mappings, while nobody else can write.
+TEST_F(Abort, TellsItsCallerBeforeTheLockIsReleased) {
+  // A container that was open before a failed sync of this process would refuse to begin.
+  const auto begin_elsewhere = [&] {
+    return test::code_of(
+        [&] { container_file::open(files, path, open_access::write).begin(at_once); });
+  };
+  int failures = 0;
+  bool failed = true;
+  for (std::uint64_t call = 0; failed; ++call) {
+    SCOPED_TRACE(call);
+    container_file own = container_file::open(files, path, open_access::write);
+    transaction change = own.begin(at_once);
+    std::vector<commit_outcome> told;
+    errc others{};
+    const auto tell = [&](commit_outcome outcome) {
+      told.push_back(outcome);
+      failed = !files.failed_call().empty();
+      files.fail_call(UINT64_MAX, fault::none);
+      others = begin_elsewhere();
+    };
+    files.fail_call(files.calls() + call, fault::error, EIO);
+    const errc code = test::code_of([&] { change.commit({.before_release = tell}); });
+    files.fail_call(UINT64_MAX, fault::none);
+    ASSERT_EQ(told.size(), 1u);
+    EXPECT_EQ(others, errc::busy);
+    EXPECT_EQ(told[0], code == errc{} ? commit_outcome::durable : commit_outcome::failed);
+    EXPECT_TRUE(code == errc{} || code == errc::io);
+    failures += code != errc{};
+    EXPECT_EQ(begin_elsewhere(), errc{});
+  }
+  EXPECT_GT(failures, 4);
 }
 
 TEST_F(Abort, FollowsAFailedWriteOfData) {

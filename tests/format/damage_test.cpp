@@ -233,28 +233,47 @@ TEST_F(Damage, VerifyNamesTheDamagedChunkAndSegment) {
   EXPECT_EQ(report.findings[0].code, errc::corrupt);
 }
 
-// A reader allocates a whole chunk, so a few stored bytes must not make it allocate a GiB.
-TEST(ChunkEntry, ThatClaimsMoreThanZstdCanPackIsCorrupt) {
+// A reader allocates a whole chunk, so a few stored bytes must not make it allocate a GiB. The
+// limits are those of docs/container-format.md.
+TEST(ChunkEntry, ThatClaimsMoreThanItsCompressorCanPackIsCorrupt) {
+  struct limit {
+    std::string name;
+    std::vector<codec_stage> stages;
+    std::uint32_t flags;
+    index_t elements;  // of one byte, for which 8 stored bytes are just enough
+  };
+  const codec_stage by_bytes{stage_kind::byte_shuffle, 0};
+  const codec_stage by_zstd{stage_kind::zstd, 1};
+  const codec_stage by_lz4{stage_kind::lz4, 1};
+  const std::vector<limit> limits{{"zstd", {by_bytes, by_zstd}, 0, 8 * 32768},
+                                  {"lz4", {by_bytes, by_lz4}, 0, 8 * 255},
+                                  {"shuffle", {by_bytes}, 0, 8},
+                                  {"nothing", {}, 0, 8},
+                                  {"raw zstd", {by_zstd}, chunk_flag_raw, 8},
+                                  {"raw lz4", {by_lz4}, chunk_flag_raw, 8}};
   recording_file_system files;
   container_file container = container_file::create(files, path, {.id = uuid{}});
   transaction change = container.begin(at_once);
   const std::vector<std::byte> stored(8, std::byte{1});
-  for (const auto& [name, elements] : {std::pair("most", 65536), {"more", 65537}}) {
-    array_record record = test::chunked_record(name);
-    record.shape = {elements};
-    std::get<chunked_layout>(record.layout).chunk_shape = {elements};
-    std::get<chunked_layout>(record.layout).grid_capacity = {1};
-    change.put(record);
-    test::store_chunk(change, name, 0, {stored, 0});
+  for (const limit& most : limits) {
+    for (const index_t more : {0, 1}) {
+      array_record record = test::chunked_record(most.name + (more == 0 ? "" : ", too much"));
+      record.dtype = dtype::uint8;
+      record.fill_value.resize(1);
+      record.shape = {most.elements + more};
+      record.chunked().chunk_shape = record.shape;
+      record.chunked().grid_capacity = {1};
+      record.chunked().stages = most.stages;
+      change.put(record);
+      test::store_chunk(change, record.name, 0, {stored, most.flags});
+    }
   }
   change.commit();
   const generation_view view = container.latest();
-  EXPECT_EQ(view.find_chunk(view.find("most").value(), 0)->stored_bytes, 8u);  // 256 KiB
-  try {
-    view.find_chunk(view.find("more").value(), 0);  // one element more
-    FAIL() << "8 bytes hold two blocks and an element";
-  } catch (const error& failure) {
-    EXPECT_EQ(failure.code(), errc::corrupt);
+  for (const limit& most : limits) {
+    EXPECT_EQ(view.find_chunk(view.find(most.name).value(), 0)->stored_bytes, 8u) << most.name;
+    const array_record more = view.find(most.name + ", too much").value();
+    EXPECT_EQ(test::code_of([&] { view.find_chunk(more, 0); }), errc::corrupt) << most.name;
   }
 }
 

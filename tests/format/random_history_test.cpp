@@ -179,6 +179,8 @@ class Life {
         if (!state.contains(other)) story.rename(name, other);
       } else if (pick(6) == 0) {
         story.note(name, "note", std::string(pick(3) * 2500, static_cast<char>('a' + pick(20))));
+      } else if (!chunked && pick(2) == 0) {
+        story.dense_page(name, pick((found->second.dense.size() + 4095) / 4096), seed);
       } else if (!chunked) {
         story.dense(name, 1 + pick(20'000), seed);
       } else if (!found->second.chunks.empty() && pick(4) == 0) {

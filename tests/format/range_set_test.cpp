@@ -54,6 +54,9 @@ TEST(RangeSet, AddsAndSubtractsRanges) {
     if (first < end) {
       ASSERT_EQ(set.contains(first, end), contained);
       ASSERT_EQ(set.overlaps(first, end), contained);
+      std::uint64_t run = first;
+      while (run < bytes && plain[run] == contained) ++run;
+      ASSERT_EQ(set.end_of_run(first), run == bytes && !contained ? UINT64_MAX : run);
     }
     if (contained) set.subtract(first, end);
     else set.add(first, end);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "format/bytes/checksum.hpp"
+#include "format/bytes/file_layout.hpp"
 #include "format/catalog/attributes.hpp"
 #include "format/container/container_file.hpp"
 #include "format/container/verify.hpp"
@@ -128,15 +129,34 @@ class storyteller {
     const format::extent range = change_.allocate(bytes);
     fill(range, content, seed);
     layout.extents = {range};
-    // There is one checksum per MiB; these arrays are shorter, so they have one.
-    const std::uint64_t sum = format::checksum_data(content);
-    layout.checksums = change_.allocate(8);
-    const auto sum_bytes = std::as_bytes(std::span(&sum, 1));
-    change_.write(layout.checksums.offset, sum_bytes);
-    layout.checksums_checksum = format::checksum_metadata(sum_bytes);
+    add_checksum(layout, content);
     record.layout = layout;
     change_.put(record);
     told_[name] = {content, {}, {}, 0};
+  }
+
+  /// Stores one page of a dense array in new space, and keeps the others where they are.
+  void dense_page(const std::string& name, std::size_t page, unsigned seed) {
+    std::vector<std::byte>& content = told_[name].dense;
+    const std::size_t first = page * format::page_bytes;
+    const auto fresh =
+        pattern(std::min<std::size_t>(format::page_bytes, content.size() - first), seed);
+    std::copy(fresh.begin(), fresh.end(), content.begin() + static_cast<std::ptrdiff_t>(first));
+    auto record = *change_.find(name);
+    const format::extent range = change_.allocate(fresh.size());
+    fill(range, fresh, seed);
+    std::vector<format::extent> pages;
+    std::uint64_t position = 0;
+    for (const format::extent& piece : record.dense().extents)
+      for (std::uint64_t at = 0; at < piece.bytes && position < content.size();
+           at += format::page_bytes) {
+        const std::uint64_t bytes = std::min(format::page_bytes, content.size() - position);
+        pages.push_back(position == first ? range : format::extent{piece.offset + at, bytes});
+        position += bytes;
+      }
+    record.dense().extents = pages;
+    add_checksum(record.dense(), content);
+    change_.put(record);
   }
 
   void note(const std::string& name, const std::string& key, const std::string& value) {
@@ -159,6 +179,15 @@ class storyteller {
   }
 
  private:
+  // There is one checksum per MiB; these arrays are shorter, so they have one.
+  void add_checksum(format::dense_layout& layout, const std::vector<std::byte>& content) {
+    const std::uint64_t sum = format::checksum_data(content);
+    layout.checksums = change_.allocate(8);
+    const auto sum_bytes = std::as_bytes(std::span(&sum, 1));
+    change_.write(layout.checksums.offset, sum_bytes);
+    layout.checksums_checksum = format::checksum_metadata(sum_bytes);
+  }
+
   // Every other array is written through a mapping, the others by `write`.
   void fill(const format::extent& range, const std::vector<std::byte>& content, unsigned seed) {
     if (seed % 2 == 0) return change_.write(range.offset, content);

@@ -9,8 +9,10 @@
 #include <set>
 #include <stdexcept>
 
+#include "format/bytes/byte_order.hpp"
 #include "format/memory_pages.hpp"
 #include "shale/error.hpp"
+#include "support/failures.hpp"
 
 namespace shale::format {
 namespace {
@@ -351,6 +353,99 @@ TEST(SpaceMap, StopsGrowingUnderSteadyUpdates) {
     file.commit();
   }
   EXPECT_LE(file.end, start + 64 * page_bytes);
+}
+
+// A map whose changes lead from leaf to leaf: a changed leaf gets another page, and the leaf after
+// it says who uses the old one. So each round of `write_changes` changes one leaf more.
+class chained_map {
+ public:
+  static constexpr std::uint64_t used_pages = 1500;
+  static constexpr std::uint64_t free_pages = 64;
+  static constexpr std::size_t chained_leaves = 8;
+
+  static std::uint64_t page_at(std::uint64_t number) {
+    return first_extent_offset + number * page_bytes;
+  }
+
+  // After the pages in use and the free ones comes a chunk, in whose page the file ends.
+  static constexpr std::uint64_t end =
+      first_extent_offset + (used_pages + free_pages) * page_bytes + chunk_alignment;
+
+  // Generation 1 of the history gets this map.
+  static void lay(history& file) {
+    const std::vector<std::uint64_t> first = first_pages();
+    ASSERT_GT(first.size(), chained_leaves + 2);
+    std::vector<std::uint64_t> offsets;
+    for (std::size_t leaf = 0; leaf < chained_leaves; ++leaf)
+      offsets.push_back(page_at(first[leaf + 1] + 1));
+    while (offsets.size() < first.size() + 1)  // the other leaves and the root
+      offsets.push_back(page_at(first[1] + 2 + offsets.size()));
+    ASSERT_LT(offsets.back(), page_at(first[2]));
+    file.root = write(file.pages.below, offsets);
+    file.tree_pages = {offsets.begin(), offsets.end()};
+    file.generation = 1;
+    file.end = end;
+    file.grow(end);
+    for (std::uint64_t byte = first_extent_offset; byte < end; byte += history::unit_bytes)
+      if (byte < page_at(used_pages) || byte >= page_at(used_pages + free_pages))
+        file.units[byte / history::unit_bytes] = {1, 0};
+  }
+
+ private:
+  // Writes the map with its pages at these offsets: the leaves in order, then the root.
+  static page_ref write(test::memory_pages& into, std::vector<std::uint64_t>& offsets) {
+    tree made(tree_kind::space, into, {}, &into);
+    const auto enter = [&](space_section section, std::uint64_t offset, const space_entry& entry) {
+      made.insert(space_key(section, offset), encode_space_entry(entry));
+    };
+    for (std::uint64_t number = 0; number < used_pages; ++number)
+      enter(space_section::live, page_at(number), {page_bytes, 1, space_entry::never});
+    enter(space_section::live, end - chunk_alignment, {chunk_alignment, 1, space_entry::never});
+    enter(space_section::unused, page_at(used_pages), {free_pages * page_bytes, 0, 0});
+    if (offsets.empty())
+      for (std::size_t page = 1; page <= made.unplaced(); ++page)
+        offsets.push_back(page * page_bytes);
+    made.place(offsets);
+    return made.write();
+  }
+
+  // For each leaf, the number of the first page that it says something about.
+  static std::vector<std::uint64_t> first_pages() {
+    test::memory_pages anywhere;
+    std::vector<std::uint64_t> offsets;
+    write(anywhere, offsets);
+    offsets.pop_back();  // the root
+    std::vector<std::uint64_t> first;
+    for (const std::uint64_t offset : offsets) {
+      const page leaf(anywhere.pages.at(offset));
+      EXPECT_TRUE(leaf.is_leaf());
+      first.push_back((load_ordered(leaf.key(0), 1) - first_extent_offset) / page_bytes);
+    }
+    return first;
+  }
+};
+
+// Pages that find no place in a few rounds go to the end of the file, which may lie inside a page.
+TEST(SpaceMap, GivesItsOwnPagesWholePagesWhereverTheFileEnds) {
+  history file;
+  ASSERT_NO_FATAL_FAILURE(chained_map::lay(file));
+  ASSERT_NE(file.end % page_bytes, 0u);
+  file.begin({});
+  file.release(chained_map::page_at(5), page_bytes);
+  file.commit();
+  EXPECT_GT(file.end, chained_map::end) << "the free pages were enough, so this tests nothing";
+  file.begin({});  // reads the map
+  file.allocate(page_bytes);
+  file.commit();
+}
+
+TEST(SpaceMap, RefusesAFileThatEndsInsideOfAUnit) {
+  history file;
+  file.begin({});
+  file.allocate(page_bytes);
+  file.commit();
+  file.end += 1;
+  EXPECT_EQ(test::code_of([&] { file.begin({}); }), errc::corrupt);
 }
 
 }  // namespace

@@ -11,6 +11,9 @@
 //     the writer's description reports it.
 //   - The power is cut.
 //
+// A mapping that stays after its commit holds the generation, like a reader. The writer pins it
+// before it unlocks.
+//
 // In the cache, a superblock is torn while it is being written, and stays torn if the writer dies
 // at that point. On the device, it is torn if the power is cut while other bytes are written over
 // it. A device with atomic sectors never tears it. The protocol is safe on both kinds of device.
@@ -60,6 +63,7 @@ enum class mutation : std::uint8_t {
   newest_slot,      // commit.4 overwrites the newest superblock
   repeat_sync,      // commit.6 repeats a failed sync until it works
   no_second_look,   // commit.7 does not read the slot again
+  late_pin,         // commit.7 pins what a mapping shows only after the writer has unlocked
   shared_sync,      // commit.6 syncs through a description from which a flush takes the error
   shrinking_ends,   // commit.8: a generation's file may end before its predecessor's
   cut_behind_base,  // commit.8: a commit truncates after its base only
@@ -87,7 +91,14 @@ enum class writer_at : std::uint8_t {
   truncating  // holds the no-shrink byte
 };
 
-enum class reader_at : std::uint8_t { outside, read_one, read_both, pinned, accepted };
+enum class reader_at : std::uint8_t {
+  outside,
+  read_one,
+  read_both,
+  pinned,
+  accepted,
+  unpinned  // shows the bytes of a commit without a pin
+};
 
 constexpr int readers = 2;
 
@@ -318,6 +329,11 @@ struct explorer {
         go("no shrinking by others");
       }
     }
+    if (in.writer == writer_at::tidying && in.reader[0] == reader_at::outside) {
+      next.reader[0] = without(mutation::late_pin) ? reader_at::unpinned : reader_at::accepted;
+      next.best[0] = in.made;
+      go("keep the mapping");
+    }
     switch (in.writer) {
       case writer_at::idle:
         if (in.count == commits) break;
@@ -470,6 +486,9 @@ struct explorer {
           next.best[r] = none;
         }
         return go("reader: look again");
+      case reader_at::unpinned:
+        next.reader[r] = reader_at::accepted;
+        return go("mapping: pin");
       case reader_at::accepted:
         next.reader[r] = reader_at::outside;
         next.best[r] = none;
@@ -582,6 +601,8 @@ std::string part_name(const testing::TestParamInfo<mutation>& info) {
       return "Poison";
     case mutation::no_second_look:
       return "SecondLook";
+    case mutation::late_pin:
+      return "PinBeforeTheUnlock";
     case mutation::shared_sync:
       return "SyncOfItsOwn";
     case mutation::shrinking_ends:
@@ -602,8 +623,9 @@ INSTANTIATE_TEST_SUITE_P(Part, TwoSlotModelWithout,
                                          mutation::forget_slots, mutation::scan_once,
                                          mutation::no_data_sync, mutation::newest_slot,
                                          mutation::repeat_sync, mutation::no_second_look,
-                                         mutation::shared_sync, mutation::shrinking_ends,
-                                         mutation::cut_behind_base, mutation::readers_hold_off),
+                                         mutation::late_pin, mutation::shared_sync,
+                                         mutation::shrinking_ends, mutation::cut_behind_base,
+                                         mutation::readers_hold_off),
                          part_name);
 
 }  // namespace

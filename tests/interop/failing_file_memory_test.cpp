@@ -13,6 +13,7 @@
 #include "shale/ops.hpp"
 #include "shale/print.hpp"
 #include "shale/raw.hpp"
+#include "shale/t7.hpp"
 #include "shale/unfinished_file.hpp"
 #include "support/failing_memory.hpp"
 #include "support/scratch_directory.hpp"
@@ -83,6 +84,32 @@ TEST_F(FailingFileMemory, NpzArchivesThrowErrors) {
       if (!array_equal(read, strided_)) ADD_FAILURE();
     });
   }
+}
+
+TEST_F(FailingFileMemory, T7FilesThrowErrors) {
+  const std::vector<std::pair<std::string, tensor>> members{{"a", values_}, {"b", strided_}};
+  expect_errors_only("write_t7, one tensor", [&] { write_t7(path_, strided_); });
+  expect_errors_only("write_t7", [&] { write_t7(path_, members); });
+  expect_errors_only("t7_writer", [&] {
+    t7_writer writer(path_);
+    for (const auto& [name, values] : members) writer.add(name, values);
+    writer.finish();
+  });
+  expect_only("file");
+  expect_errors_only("open", [&] { t7_file::open(path_); });
+  const t7_file file = t7_file::open(path_);
+  expect_errors_only("contains", [&] { file.contains("a name that is longer than a word"); });
+  expect_errors_only("root", [&] { file.root(); });
+  expect_errors_only("pairs", [&] { file.pairs(file.root()); });
+  expect_errors_only("inspect", [&] { file.inspect("a"); });
+  expect_errors_only("read", [&] {
+    const tensor read = file.read("b");
+    const enough_memory now;
+    if (!array_equal(read, strided_)) ADD_FAILURE();
+  });
+  // The elements of an ASCII file are copied.
+  test::write_file(path_, "4\n1\n3\nV 1\n18\ntorch.ShortStorage\n3\n1 2 3\n");
+  expect_errors_only("open and read text", [&] { t7_file::open(path_).read(""); });
 }
 
 TEST_F(FailingFileMemory, RawFilesThrowErrors) {

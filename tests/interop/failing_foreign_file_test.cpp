@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <mutex>
@@ -44,7 +45,9 @@ class FailingForeignFile : public testing::TestWithParam<foreign> {
 
   void prepare(bool replaces) const {
     std::filesystem::remove(path_);
-    if (replaces) test::write_file(path_, old_bytes_);
+    if (!replaces) return;
+    test::write_file(path_, old_bytes_);
+    std::filesystem::permissions(path_, old_permissions);
   }
 
   // Makes one call after the other fail while a new file is written, and while a file is replaced.
@@ -62,15 +65,19 @@ class FailingForeignFile : public testing::TestWithParam<foreign> {
         const std::string failed = test::failed_call();
         failures_ += went.code.has_value();
         ASSERT_TRUE(allowed(went, failed)) << failed << ": " << went.text;
-        if (how != failing::partially && (failed == "fsync" || failed == "msync")) {
-          ASSERT_TRUE(went.code) << "a failed sync was passed over";
-        }
+        for (const char* const decisive : {"fsync", "msync", "fstatat"})
+          if (how != failing::partially && failed == decisive) {
+            ASSERT_TRUE(went.code) << "a failed " << decisive << " was passed over";
+          }
         const auto names = files_.names();
         if (!names.empty() || replaces || !went.code) {
           ASSERT_EQ(names, std::vector<std::string>{"a.file"}) << failed << ": " << went.text;
           const std::string bytes = test::read_file(path_);
           ASSERT_TRUE(bytes == new_bytes_ || (went.code && replaces && bytes == old_bytes_))
               << failed << ": " << went.text;
+          if (replaces) {
+            ASSERT_EQ(std::filesystem::status(path_).permissions(), old_permissions) << failed;
+          }
         }
         ASSERT_EQ(open_descriptors(), descriptors) << failed;
         ASSERT_EQ(test::mappings_of(path_), 0u) << failed;
@@ -82,6 +89,9 @@ class FailingForeignFile : public testing::TestWithParam<foreign> {
   bool names_file(const outcome& went) const {
     return went.text.find(files_.path()) != std::string::npos;
   }
+
+  // No file gets these if it is made as a new one.
+  static constexpr auto old_permissions = std::filesystem::perms(0750);
 
   test::scratch_directory files_;
   const std::string path_ = files_ / "a.file";
@@ -204,6 +214,54 @@ TEST_P(FailingForeignFile, HasItsNameOnlyWhenItIsDurable) {
   const auto call = static_cast<std::size_t>(renamed - one.calls.begin());
   for (std::size_t i = 0; i < one.seen.size(); ++i)
     EXPECT_EQ(one.seen[i], i <= call ? old_bytes_ : new_bytes_) << one.calls[i];
+}
+
+// A user who may write to the folder, and puts another file in the place of the unfinished one.
+struct exchanger {
+  std::string folder;
+  std::string victim;
+  bool by_link = false;  // a symbolic one; otherwise a second name of the same file
+  std::uint64_t calls_before = 0;
+  bool came = false;
+};
+exchanger* exchanging = nullptr;
+
+void exchange_files(const char*) {
+  if (exchanging->calls_before-- != 0) return;
+  test::run_before_calls(nullptr);
+  exchanging->came = true;
+  std::filesystem::path unfinished;
+  for (const auto& entry : std::filesystem::directory_iterator(exchanging->folder))
+    if (entry.path().extension() == ".partial") unfinished = entry.path();
+  if (unfinished.empty()) return;
+  std::filesystem::rename(unfinished, exchanging->folder + "/taken");
+  if (exchanging->by_link) std::filesystem::create_symlink(exchanging->victim, unfinished);
+  else std::filesystem::create_hard_link(exchanging->victim, unfinished);
+}
+
+TEST_P(FailingForeignFile, GivesOwnerAndPermissionsToNoFileThatTakesItsPlace) {
+  const test::scratch_directory elsewhere;
+  exchanger one{.folder = files_.path(), .victim = elsewhere / "victim"};
+  exchanging = &one;
+  test::write_file(one.victim, "of another owner");
+  std::filesystem::permissions(one.victim, std::filesystem::perms(0600));
+  for (const bool by_link : {true, false}) {
+    one.by_link = by_link;
+    for (std::uint64_t call = 0;; ++call) {
+      SCOPED_TRACE(call);
+      for (const std::string& name : files_.names()) std::filesystem::remove(files_ / name);
+      prepare(true);
+      std::filesystem::permissions(path_, std::filesystem::perms(0644));
+      one.calls_before = call;
+      one.came = false;
+      test::run_before_calls(&exchange_files);
+      outcome_of([&] { GetParam().write(path_, newer_); });
+      test::run_before_calls(nullptr);
+      ASSERT_EQ(std::filesystem::status(one.victim).permissions(), std::filesystem::perms(0600));
+      ASSERT_EQ(test::read_file(one.victim), "of another owner");
+      if (!one.came) break;  // there are no more calls
+    }
+  }
 }
 
 // File systems that do not know RENAME_NOREPLACE.

@@ -11,6 +11,7 @@
 #include "shale/npy.hpp"
 #include "shale/npz.hpp"
 #include "shale/raw.hpp"
+#include "shale/t7.hpp"
 
 namespace shale::test {
 
@@ -41,6 +42,9 @@ inline const std::vector<foreign>& foreign_formats() {
        [](const std::string& path, const tensor& values) {
          write_npz(path, members{{"a", values}}, {.compression = npz_compression::deflate});
        },
+       errc::corrupt},
+      {"t7", [](const std::string& path) { return t7_file::open(path).read(""); },
+       [](const std::string& path, const tensor& values) { write_t7(path, values); },
        errc::corrupt},
       {"raw", [](const std::string& path) { return read_raw(path, dtype::int16); },
        [](const std::string& path, const tensor& values) { write_raw(path, values); }, errc{}},

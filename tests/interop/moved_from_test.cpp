@@ -258,11 +258,45 @@ TEST_F(MovedFrom, NpzFile) {
       .then([](npz_file& archive) { EXPECT_TRUE(archive.contains("a")); });
 }
 
+TEST_F(MovedFrom, T7Writer) {
+  left_over<t7_writer>("t7_writer", t7_writer(directory_ / "x.t7"))
+      .throws("add", [&](t7_writer& writer) { writer.add("a", values_); })
+      .throws("finish", [](t7_writer& writer) { writer.finish(); })
+      .then([&, added = 0](t7_writer& writer) mutable {
+        writer.add("tensor " + std::to_string(++added), values_);
+      });
+}
+
+TEST_F(MovedFrom, T7File) {
+  write_t7(directory_ / "x.t7", values_);
+  left_over<t7_file>("t7_file", t7_file::open(directory_ / "x.t7"))
+      .throws("encoding", [](t7_file& file) { static_cast<void>(file.encoding()); })
+      .throws("root", [](t7_file& file) { file.root(); })
+      .throws("pairs", [](t7_file& file) { file.pairs({}); })
+      .throws("names", [](t7_file& file) { static_cast<void>(file.names().size()); })
+      .throws("other_values", [](t7_file& file) { static_cast<void>(file.other_values()); })
+      .throws("contains", [](t7_file& file) { file.contains("a"); })
+      .throws("inspect", [](t7_file& file) { file.inspect(""); })
+      .throws("inspect of a value", [](t7_file& file) { file.inspect(t7_value{}); })
+      .throws("read", [](t7_file& file) { file.read(""); })
+      .throws("read of a value", [](t7_file& file) { file.read(t7_value{}); })
+      .works("copy",
+             [](t7_file& file) {
+               t7_file copy(file);
+               copy = file;
+             })
+      .then([](t7_file& file) { EXPECT_TRUE(file.contains("")); });
+}
+
 TEST_F(MovedFrom, UnfinishedFile) {
   left_over<unfinished_file>("unfinished_file",
                              unfinished_file(directory_ / "x.png", existing_file::refuse))
       .works("target", [](unfinished_file& file) { EXPECT_EQ(file.target(), ""); })
       .works("path", [](unfinished_file& file) { EXPECT_EQ(file.path(), ""); })
+      .works("mode", [](unfinished_file& file) { EXPECT_EQ(file.mode(), 0666u); })
+      .works("naming_target",
+             [](unfinished_file& file) { EXPECT_EQ(file.naming_target([] { return 7; }), 7); })
+      .throws("take_over_owner", [](unfinished_file& file) { file.take_over_owner(); })
       .throws("create", [](unfinished_file& file) { file.create([] { ADD_FAILURE(); }); })
       .throws("publish", [](unfinished_file& file) { file.publish(); })
       .throws("publish_durable", [](unfinished_file& file) { file.publish_durable(); })

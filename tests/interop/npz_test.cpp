@@ -395,6 +395,31 @@ TEST(NpzNames, ThatArchivesCannotHoldAreRefused) {
   EXPECT_TRUE(equal_bits(npz_file::open(files / "a.npz").read(longest[0].first), one));
 }
 
+// NumPy stores "a" as "a.npy", and looks for "a.npy" under this name first.
+TEST(NpzNames, ThatDifferByTheSuffixAloneAreRefused) {
+  const scratch_directory files;
+  const tensor one = pattern({1}, dtype::int8, 1);
+  const tensor two = pattern({2}, dtype::int8, 2);
+  using names = std::pair<std::string, std::string>;
+  for (const auto& [first, second] : {names("a", "a.npy"), names("a.npy.npy", "a.npy")}) {
+    for (const members_list& members :
+         {members_list{{first, one}, {second, two}}, members_list{{second, two}, {first, one}}}) {
+      EXPECT_EQ(code_of([&] { write_npz(files / "a.npz", members); }), errc::invalid_argument);
+      npz_writer writer(files / "a.npz");
+      writer.add(members[0].first, members[0].second);
+      EXPECT_EQ(code_of([&] { writer.add(members[1].first, members[1].second); }),
+                errc::invalid_argument);
+    }
+  }
+  EXPECT_TRUE(files.names().empty());
+  // Names that two suffixes, or another letter, set apart find their own members.
+  const members_list apart{{"a", one}, {"a.npy.npy", two}, {"b.npy", two}, {"a.npx", one}};
+  write_npz(files / "a.npz", apart);
+  const npz_file archive = npz_file::open(files / "a.npz");
+  for (const auto& [name, values] : apart) EXPECT_TRUE(equal_bits(archive.read(name), values));
+  EXPECT_EQ(archive.names(), (std::vector<std::string>{"a", "a.npy.npy", "b.npy", "a.npx"}));
+}
+
 TEST(Npz, SameMembersGiveTheSameBytes) {
   const scratch_directory files;
   for (const auto compression : {npz_compression::stored, npz_compression::deflate}) {

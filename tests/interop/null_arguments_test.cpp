@@ -65,6 +65,7 @@ TEST_F(NullArgument, ThatWouldBeCalledIsRefused) {
   const unfinished_file file(directory_ / "x", existing_file::refuse);
   expect_refused("create", [&] { file.create(std::function<void()>()); });
   expect_refused("create", [&] { file.create(static_cast<void (*)()>(nullptr)); });
+  expect_refused("naming_target", [&] { file.naming_target(std::function<void()>()); });
   expect_refused("with_context", [&] { with_context("frame", std::function<void()>()); });
 }
 

@@ -19,6 +19,7 @@
 #include "interop/foreign_formats.hpp"
 #include "shale/error.hpp"
 #include "shale/npy.hpp"
+#include "shale/npz.hpp"
 #include "shale/raw.hpp"
 #include "shale/unfinished_file.hpp"
 #include "support/allocation_turns.hpp"
@@ -178,6 +179,159 @@ TEST_F(UnfinishedFile, TakesThePermissionsOfWhatItReplaces) {
   write(file.path(), "new");
   file.publish();
   EXPECT_EQ(std::filesystem::status(target()).permissions(), std::filesystem::perms(0640));
+}
+
+// Whoever opens a file reads on after its permissions are changed.
+TEST_F(UnfinishedFile, IsMadeForItsOwnerAloneIfItReplacesAFile) {
+  const auto permissions = [](const std::string& path) {
+    return static_cast<unsigned>(std::filesystem::status(path).permissions());
+  };
+  const auto partial = [&] {
+    std::string found;
+    for (const auto& entry : std::filesystem::directory_iterator(directory_))
+      if (entry.path().extension() == ".partial") found = entry.path();
+    return found;
+  };
+  const mode_t umask_before = ::umask(022);
+  for (const unsigned old_mode : {0600u, 0640u, 0666u}) {
+    EXPECT_EQ(unfinished_file(directory_ + "/new", existing_file::replace).mode(), 0666u);
+    write(target(), "old");
+    std::filesystem::permissions(target(), std::filesystem::perms(old_mode));
+    EXPECT_EQ(unfinished_file(target(), existing_file::replace).mode(), 0600u);
+    npy_writer array(target(), dtype::int8, {3});
+    EXPECT_EQ(permissions(partial()), 0600u);
+    array.finish();
+    EXPECT_EQ(permissions(target()), old_mode);
+    npz_writer archive(target());
+    EXPECT_EQ(permissions(partial()), 0600u);
+    archive.add("a", tensor::of<std::uint8_t>({1}));
+    archive.finish();
+    EXPECT_EQ(permissions(target()), old_mode);
+    std::filesystem::remove(target());
+  }
+  npy_writer array(target(), dtype::int8, {3});
+  EXPECT_EQ(permissions(partial()), 0644u);
+  ::umask(umask_before);
+}
+
+TEST_F(UnfinishedFile, KeepsThePermissionsOfAFileThatIsRemovedMeanwhile) {
+  write(target(), "old");
+  std::filesystem::permissions(target(), std::filesystem::perms(0640));
+  unfinished_file file(target(), existing_file::replace);
+  write(file.path(), "new");
+  std::filesystem::remove(target());
+  file.publish();
+  EXPECT_EQ(std::filesystem::status(target()).permissions(), std::filesystem::perms(0640));
+}
+
+// A user who may write to the folder can give the old file's name to another file.
+TEST_F(UnfinishedFile, IsOpenToNobodyWhoCouldNotOpenTheOldFile) {
+  struct modes {
+    unsigned old, other, wanted;
+  };
+  for (const modes& each :
+       {modes{0600, 0666, 0600}, modes{0640, 0604, 0600}, modes{0644, 0600, 0600}}) {
+    write(target(), "old");
+    std::filesystem::permissions(target(), std::filesystem::perms(each.old));
+    unfinished_file file(target(), existing_file::replace);
+    file.create([&] { write(file.path(), "new"); });
+    std::filesystem::rename(target(), directory_ + "/taken");
+    write(target(), "another's");
+    std::filesystem::permissions(target(), std::filesystem::perms(each.other));
+    file.publish();
+    EXPECT_EQ(read(target()), "new");
+    EXPECT_EQ(std::filesystem::status(target()).permissions(), std::filesystem::perms(each.wanted));
+  }
+}
+
+TEST_F(UnfinishedFile, TakesPermissionsThatTheOldFileGetsMeanwhile) {
+  for (const unsigned changed : {0400u, 0644u}) {
+    write(target(), "old");
+    std::filesystem::permissions(target(), std::filesystem::perms(0600));
+    unfinished_file file(target(), existing_file::replace);
+    file.create([&] { write(file.path(), "new"); });
+    std::filesystem::permissions(target(), std::filesystem::perms(changed));
+    file.publish();
+    EXPECT_EQ(std::filesystem::status(target()).permissions(), std::filesystem::perms(changed));
+    std::filesystem::remove(target());
+  }
+}
+
+TEST_F(UnfinishedFile, IsGivenToNoUserWhoPutsAFileInThePlaceOfTheOldOne) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  constexpr uid_t other = 65534;
+  const auto about = [](const std::string& path) {
+    struct stat result {};
+    EXPECT_EQ(::stat(path.c_str(), &result), 0) << path;
+    return result;
+  };
+  write(target(), "old");
+  ASSERT_EQ(::chmod(target().c_str(), 0600), 0);
+  const gid_t group = about(target()).st_gid;
+  unfinished_file file(target(), existing_file::replace);
+  file.create([&] { write(file.path(), "new"); });
+  std::filesystem::rename(target(), directory_ + "/taken");
+  write(target(), "another's");
+  ASSERT_EQ(::chown(target().c_str(), other, other), 0);
+  ASSERT_EQ(::chmod(target().c_str(), 0666), 0);
+  const auto owners = file.take_over_owner();
+  ASSERT_TRUE(owners);
+  EXPECT_EQ(owners->replaced.user, other);
+  EXPECT_EQ(owners->made.user, 0u);
+  file.publish();
+  EXPECT_EQ(about(target()).st_uid, 0u);
+  EXPECT_EQ(about(target()).st_gid, group);
+  EXPECT_EQ(about(target()).st_mode & 07777, 0600u);
+}
+
+// Two writers that replace one file of another user: the second finds the file of the first.
+TEST_F(UnfinishedFile, KeepsTheOwnerIfAnotherWriterHasReplacedTheFile) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  constexpr uid_t other = 65534;
+  write(target(), "old");
+  ASSERT_EQ(::chown(target().c_str(), other, other), 0);
+  ASSERT_EQ(::chmod(target().c_str(), 0640), 0);
+  unfinished_file first(target(), existing_file::replace);
+  unfinished_file second(target(), existing_file::replace);
+  for (unfinished_file* file : {&first, &second}) {
+    file->create([&] { write(file->path(), "new"); });
+    file->publish();
+    struct stat about {};
+    ASSERT_EQ(::stat(target().c_str(), &about), 0);
+    EXPECT_EQ(about.st_uid, other);
+    EXPECT_EQ(about.st_gid, other);
+    EXPECT_EQ(about.st_mode & 07777, 0640u);
+  }
+}
+
+TEST_F(UnfinishedFile, GetsItsOwnerAlsoIfItGetsItsNameByOtherMeans) {
+  unfinished_file fresh(directory_ + "/new", existing_file::replace);
+  fresh.create([&] { write(fresh.path(), "new"); });
+  EXPECT_FALSE(fresh.take_over_owner());
+  write(target(), "old");
+  std::filesystem::permissions(target(), std::filesystem::perms(0640));
+  unfinished_file file(target(), existing_file::replace);
+  EXPECT_EQ(test::code_of([&] { file.take_over_owner(); }), errc::not_found);
+  file.create([&] { write(file.path(), "new"); });
+  const auto owners = file.take_over_owner();
+  ASSERT_TRUE(owners);
+  EXPECT_EQ(owners->replaced.user, ::geteuid());
+  EXPECT_EQ(owners->made.user, ::geteuid());
+  EXPECT_EQ(owners->made.group, owners->replaced.group);
+  EXPECT_EQ(std::filesystem::status(file.path()).permissions(), std::filesystem::perms(0640));
+}
+
+// The temporary file is gone when the message is read.
+TEST_F(UnfinishedFile, ErrorsNameTheTarget) {
+  unfinished_file file(target(), existing_file::replace);
+  for (const bool making : {true, false}) {
+    const std::string said = test::text_of([&] {
+      const auto fail = [&] { throw error(errc::io, "no room", {"file " + file.path()}); };
+      if (making) file.create(fail);
+      else file.naming_target(fail);
+    });
+    EXPECT_EQ(said, "no room [io]\n  file " + target());
+  }
 }
 
 TEST_F(UnfinishedFile, RefusesATargetThatAppearedMeanwhile) {

@@ -14,6 +14,7 @@
 #include "shale/npz.hpp"
 #include "shale/raw.hpp"
 #include "shale/shared_memory.hpp"
+#include "shale/t7.hpp"
 #include "shale/unfinished_file.hpp"
 #include "storage/files/whole_path.hpp"
 #include "support/failures.hpp"
@@ -67,6 +68,9 @@ TEST_F(ZeroByte, IsRefusedInEveryPath) {
   expect_refused("npz_writer", npz, [](const std::string& path) { npz_writer(path).finish(); });
   expect_refused("write_npz", npz,
                  [&](const std::string& path) { write_npz(path, std::span(&member, 1)); });
+  expect_refused("t7_file", npy, [](const std::string& path) { t7_file::open(path); });
+  expect_refused("t7_writer", npy, [](const std::string& path) { t7_writer(path).finish(); });
+  expect_refused("write_t7", npy, [&](const std::string& path) { write_t7(path, values_); });
   expect_refused("read_raw", npy, [](const std::string& path) { read_raw(path, dtype::uint8); });
   expect_refused("write_raw", npy, [&](const std::string& path) { write_raw(path, values_); });
   expect_refused("unfinished_file", npy,

@@ -38,8 +38,8 @@ namespace {
 # failing_calls.cpp.
 PROGRAMS = ("interop_test", "failing_foreign_file_test", "array_test", "failing_calls_test",
             "format_test", "failing_mapping_test", "helper_team_test", "failing_threads_test",
-            "callbacks_test", "composed_test", "order_test", "windows_test",
-            "array_callbacks_test", "storage_test")
+            "callbacks_test", "composed_test", "fold_order_test", "order_test", "windows_test",
+            "array_callbacks_test", "storage_test", "expr_test", "linalg_test")
 # Suites of a name that another floor's tests have too.
 LEFT_OUT = ("tests/array/processes_test.cpp", "tests/array/specification_test.cpp")
 

@@ -2,9 +2,11 @@
 // use all of them itself: none is called while a lock is held, or by a thread that another thread
 // must wait for. Each case runs in a process of its own, which must end.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <fstream>
 #include <functional>
 #include <memory>
@@ -13,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "parallel/executor/shared_work.hpp"
 #include "shale/apply.hpp"
 #include "shale/error.hpp"
 #include "shale/executor.hpp"
@@ -26,6 +29,7 @@
 #include "shale/tile_source.hpp"
 #include "storage/pool/pools/housekeeper.hpp"
 #include "support/bounded.hpp"
+#include "support/child_threads.hpp"
 #include "support/failures.hpp"
 #include "support/scratch_directory.hpp"
 
@@ -368,6 +372,67 @@ class failing_tiles final : public tile_source {
   mutable std::atomic<bool> next_loaded_ = false;
   std::atomic<bool> stored_behind_ = false;
 };
+
+enum class forking_function { load, prefetch };
+
+// A tile source of ones. A function forks while another thread loads tile 1: the load of tile 0, or
+// the first prefetch that threads of the engine share.
+class forking_source final : public tile_source {
+ public:
+  explicit forking_source(forking_function forking) : forking_(forking) {}
+  shale::dtype dtype() const noexcept override { return dtype::float32; }
+  const dims& shape() const noexcept override { return shape_; }
+  const dims& tile_shape() const noexcept override { return tile_shape_; }
+  std::uint64_t stored_bytes(const dims&) const override { return 1; }
+  void load(const dims& tile, const tensor& into) const override {
+    if (tile[0] == 0 && forking_ == forking_function::load) fork_beside_tile_1();
+    if (tile[0] == 1) {
+      loads_tile_1_ = true;
+      while (!ended_) std::this_thread::yield();
+    }
+    for (auto& value : const_cast<tensor&>(into).elements<float>()) value = 1;
+  }
+  void prefetch(const dims&) const noexcept override {
+    if (forking_ != forking_function::prefetch || !parallel::shared_work::inside()) return;
+    if (!has_forked_.exchange(true)) fork_beside_tile_1();
+  }
+  bool ended() const { return ended_; }
+
+ private:
+  void fork_beside_tile_1() const {
+    while (!loads_tile_1_) std::this_thread::yield();
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(20);
+      return test::start_no_housekeeper();
+    }
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFSIGNALED(status));
+    EXPECT_EQ(WTERMSIG(status), SIGABRT);
+    ended_ = true;
+  }
+
+  const forking_function forking_;
+  dims shape_{200};
+  dims tile_shape_{10};
+  mutable std::atomic<bool> loads_tile_1_ = false, has_forked_ = false, ended_ = false;
+};
+
+// The first unit needs the tiles 0 and 1, the second one the tiles 1 and 2. In the child, the
+// thread that loads tile 1 is missing. There are more units than those that are prefetched before
+// threads share the call.
+TEST(ForkedSources, DoNotWaitInAChildForTilesOfOtherThreads) {
+  for (const auto forking : {forking_function::load, forking_function::prefetch})
+    expect_to_end([forking] {
+      executor two({.threads = 2});
+      const executor::scope within(two);
+      const auto source = std::make_shared<forking_source>(forking);
+      const expr values{std::shared_ptr<const tile_source>(source)};
+      EXPECT_EQ(eval(sum(values.narrow(0, 5, 190))).item(), scalar(190.0F));
+      EXPECT_TRUE(source->ended());
+    });
+}
 
 // chain.3: a unit that waited for one that failed has nothing to store.
 TEST(FailedScans, StoreNothingBehindTheTileThatFailed) {

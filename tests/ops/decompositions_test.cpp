@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -168,7 +169,7 @@ TEST(PivotedCholesky, FindsTheRankAndOrdersThePivots) {
         const oracle_matrix wanted = factor[0] * factor[0].adjoint();
         const tensor a = random_numbers(choose, type, {n, n});
         set_matrices(a, {wanted});
-        const pivoted_cholesky_result found = pivoted_cholesky(a, part, -1);
+        const pivoted_cholesky_result found = pivoted_cholesky(a, part);
         EXPECT_EQ(elements_of<std::int64_t>(found.rank)[0], rank) << n;
         const auto order = elements_of<std::int64_t>(found.pivots);
         oracle_matrix ordered(n, n);
@@ -183,6 +184,18 @@ TEST(PivotedCholesky, FindsTheRankAndOrdersThePivots) {
                   100 * epsilon_of(type) * static_cast<long double>(n + 1));
         for (index_t i = 1; i < rank; ++i) EXPECT_LE(std::abs(l(i, i)), std::abs(l(i - 1, i - 1)));
       }
+}
+
+TEST(PivotedCholesky, StopsAtTheToleranceThatIsGiven) {
+  const tensor a = tensor::of<double>({{4, 0, 0}, {0, 1, 0}, {0, 0, 9}});
+  const auto rank_for = [&](double tolerance) {
+    return elements_of<std::int64_t>(pivoted_cholesky(a, triangle::lower, tolerance).rank)[0];
+  };
+  EXPECT_EQ(rank_for(0), 3);
+  EXPECT_EQ(rank_for(1), 2);
+  EXPECT_EQ(rank_for(4), 1);
+  for (const double wrong : {-1.0, std::nan("")})
+    EXPECT_EQ(code_of([&] { rank_for(wrong); }), errc::invalid_argument) << wrong;
 }
 
 }  // namespace

@@ -197,6 +197,26 @@ TEST(ElementwiseOfIntegers, FractionsAreFloats) {
   EXPECT_EQ(elements_of<std::uint8_t>(eval(frac(a))), (std::vector<std::uint8_t>{0, 0}));
 }
 
+TEST(ElementwiseOfIntegers, ArePromotedBeforeTheyBecomeFractions) {
+  const tensor bytes = tensor::of<std::int8_t>({10}), words = tensor::of<std::uint16_t>({300});
+  const tensor longs = tensor::of<std::int64_t>({0}), singles = tensor::of({0.f});
+  EXPECT_EQ(logaddexp(longs, singles).dtype(), dtype::float32);
+  EXPECT_FLOAT_EQ(eval(logaddexp(longs, singles)).item().as<float>(), std::log(2.f));
+  EXPECT_EQ(logaddexp(bytes, words).dtype(), dtype::float64);
+  EXPECT_EQ(logaddexp(bytes, 300).dtype(), dtype::float32);
+  EXPECT_EQ(logaddexp(astype(singles, dtype::float16), longs).dtype(), dtype::float16);
+  EXPECT_EQ(lerp(longs, singles, singles).dtype(), dtype::float32);
+  EXPECT_EQ(lerp(singles, singles, longs).dtype(), dtype::float32);
+  EXPECT_EQ(lerp(bytes, words, 0.5).dtype(), dtype::float64);
+  EXPECT_EQ(lerp(bytes, bytes, 0.5).dtype(), dtype::float32);
+  EXPECT_EQ(lerp(astype(singles, dtype::complex64), longs, 1).dtype(), dtype::complex64);
+  EXPECT_EQ(eval(lerp(bytes, 300, 2)).item().as<float>(), 590);
+  // Numbers alone still have no dtype.
+  EXPECT_EQ(lerp(1, 2, 0).dtype(), dtype::float64);
+  EXPECT_EQ((logaddexp(1, 2) * singles).dtype(), dtype::float32);
+  EXPECT_EQ((lerp(1, 2, 0.5) * singles).dtype(), dtype::float32);
+}
+
 TEST(ElementwiseOfComplexNumbers, PartsAreReal) {
   using value = std::complex<float>;
   const tensor z = tensor::empty({2}, dtype::complex64);
@@ -238,6 +258,41 @@ TEST(ElementwisePoints, BetweenTwoAreExactAtBoth) {
             elements_of<double>(eval(from + 2 * expr(to) * from)));
   EXPECT_EQ(eval(addcdiv(tensor::of({1.0}), tensor::of({3.0}), tensor::of({2.0}))).item(),
             scalar(2.5));
+}
+
+TEST(ElementwisePoints, HaveWeightsOfAnyDtype) {
+  const tensor from = tensor::of({0.f, 0.f, 4.f, 4.f}), to = tensor::of({1.f, 1.f, 8.f, 8.f});
+  const tensor weights = tensor::of<std::uint8_t>({2, 255, 3, 0});
+  EXPECT_EQ(elements_of<float>(eval(lerp(from, to, weights))), (std::vector<float>{2, 255, 16, 4}));
+  EXPECT_EQ(elements_of<float>(eval(lerp(from, to, astype(weights, dtype::boolean)))),
+            (std::vector<float>{1, 1, 8, 4}));
+}
+
+TEST(ElementwisePoints, BetweenEndsThatAreFarApartAreFinite) {
+  const tensor far = tensor::of({-3e38f}), near = tensor::of({3e38f});
+  const auto single = [&](double weight) {
+    return eval(lerp(far, near, weight)).item().as<float>();
+  };
+  EXPECT_EQ(single(0), -3e38f);
+  EXPECT_EQ(single(1), 3e38f);
+  EXPECT_FLOAT_EQ(single(0.25), -1.5e38f);
+  EXPECT_FLOAT_EQ(single(0.75), 1.5e38f);
+}
+
+TEST(ElementwisePoints, BesideInfinitiesAreExactAtBothEnds) {
+  const auto between = [](double a, double b, double weight) {
+    return eval(lerp(tensor::of({a}), tensor::of({b}), weight)).item().as<double>();
+  };
+  for (const double bad : {infinity, -infinity, none}) {
+    EXPECT_EQ(between(1, bad, 0), 1) << bad;
+    EXPECT_EQ(between(bad, 1, 1), 1) << bad;
+  }
+  EXPECT_EQ(between(1, infinity, 1), infinity);
+  EXPECT_EQ(between(1, infinity, 0.75), infinity);
+  EXPECT_EQ(between(-infinity, 1, 0.25), -infinity);
+  EXPECT_EQ(between(infinity, infinity, 0.5), infinity);
+  EXPECT_TRUE(std::isnan(between(-infinity, infinity, 0.5)));
+  EXPECT_TRUE(std::isnan(between(1, none, 0.5)));
 }
 
 TEST(ElementwiseFunctions, RefuseDtypesThatTheyAreNotDefinedFor) {

@@ -307,6 +307,20 @@ TEST(ExprPlan, LongExpressionsHoldNoTemporaries) {
   EXPECT_LE(on.statistics().scratch_bytes_peak, 2 * (std::size_t{2} << 20));
 }
 
+// Values that are never held may have more bytes than 64 bits can count.
+TEST(ExprPlan, CountsNoMoreBytesThanTheLargestNumber) {
+  constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  const expr one = tensor::zeros({1}, dtype::float64);
+  EXPECT_EQ(explain(one.broadcast_to({index_t{1} << 60})).bytes_written, std::uint64_t{1} << 63);
+  EXPECT_EQ(explain(one.broadcast_to({index_t{1} << 61})).bytes_written, most);
+  EXPECT_EQ(explain(one.broadcast_to({index_t{1} << 62}) + 1).bytes_written, most);
+  // A view with 2^60 positions of 16 bytes, over the bytes of 5 * 4095 + 1 elements.
+  const tensor few = tensor::zeros({5 * 4095 + 1}, dtype::complex128);
+  const expr windows = few.as_strided({4096, 4096, 4096, 4096, 4096}, {1, 1, 1, 1, 1}, 0);
+  EXPECT_EQ(explain(windows).bytes_read, few.size_bytes());
+  EXPECT_EQ(explain(windows).bytes_written, most);
+}
+
 // tape.3
 TEST(ExprPlan, ManyLiveRegistersStayInsideTheScratch) {
   const auto made_of = [](const tensor& x) {

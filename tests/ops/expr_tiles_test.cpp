@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "parallel/sources/tile_cache.hpp"
 #include "shale/error.hpp"
@@ -131,6 +132,76 @@ TEST(ExprTiles, SourcesOfFewerAxesDoNotStopTheCut) {
     EXPECT_TRUE(equal_bits(got, eval(sum(expr(a) * b))));
     EXPECT_EQ(large->loads.exchange(0), 128);
   }
+}
+
+/// Two sources of one tile each, along different axes of their product.
+struct crossed_sources {
+  explicit crossed_sources(const tensor& a, const tensor& b)
+      : rows(std::make_shared<tiled>(a, a.shape())),
+        columns(std::make_shared<tiled>(b, b.shape())) {}
+
+  expr product() const { return expr(rows).expand_dims(1) * expr(columns).expand_dims(0); }
+
+  std::shared_ptr<tiled> rows, columns;
+};
+
+TEST(ExprTiles, SourcesAlongDifferentAxesAreMultipliedInManyUnits) {
+  executor two({.threads = 2, .memory_bytes = std::size_t{16} << 20});
+  const executor::scope within(two);
+  random_choices choose(8);
+  const tensor a = random_tensor<std::int32_t>(choose, {3000});
+  const tensor b = random_tensor<std::int32_t>(choose, {3000});
+  const crossed_sources sources(a, b);
+  std::int64_t expected = 0;
+  for (const std::int32_t x : elements_of<std::int32_t>(a))
+    for (const std::int32_t y : elements_of<std::int32_t>(b))
+      expected +=
+          static_cast<std::int32_t>(static_cast<std::uint32_t>(x) * static_cast<std::uint32_t>(y));
+  EXPECT_EQ(eval(sum(sources.product())).item(), scalar(expected));
+  EXPECT_GE(two.statistics().tiles, 9U) << "units of at most 2^20 of the 9,000,000 elements";
+  EXPECT_EQ(sources.rows->loads, 1);
+  EXPECT_EQ(sources.columns->loads, 1);
+}
+
+TEST(ExprTiles, ProductsOfSourcesReportTheirProgress) {
+  struct cancelling final : progress_sink {
+    void advance(std::uint64_t done_bytes, std::uint64_t total_bytes) override {
+      if (on->cancelled()) return;
+      done = done_bytes;
+      total = total_bytes;
+      on->cancel();
+    }
+    executor* on = nullptr;
+    std::uint64_t done = 0, total = 0;
+  } sink;
+  executor one({.threads = 1, .progress = &sink});
+  sink.on = &one;
+  const executor::scope within(one);
+  const tensor values = tensor::zeros({3000}, dtype::float32);
+  const crossed_sources sources(values, values);
+  EXPECT_EQ(code_of([&] { eval(sum(sources.product())); }), errc::cancelled);
+  EXPECT_GT(sink.done, 0U);
+  EXPECT_LT(sink.done, sink.total / 4);
+}
+
+// way.1
+TEST(ExprTiles, ProductsOfSourcesHaveTheSameBitsForAnyBudget) {
+  const tensor values = tensor::empty({3000}, dtype::float32);
+  float divisor = 0.3F;
+  for (float& value : values.elements<float>()) value = 1 / (divisor += 1);
+  const crossed_sources sources(values, values);
+  const auto sums_on = [&](const executor_options& options) {
+    executor on(options);
+    const executor::scope within(on);
+    return std::vector<tensor>{eval(sum(sources.product())), eval(sum(sources.product(), dims{0}))};
+  };
+  const std::vector<tensor> wanted = sums_on({.threads = 1});
+  for (const std::size_t budget :
+       {std::size_t{1} << 12, std::size_t{1} << 16, std::size_t{1} << 24})
+    for (const int threads : {1, 3}) {
+      const std::vector<tensor> got = sums_on({.threads = threads, .memory_bytes = budget});
+      for (std::size_t k = 0; k < wanted.size(); ++k) EXPECT_TRUE(equal_bits(got[k], wanted[k]));
+    }
 }
 
 /// Rank 1; elements are made when they are loaded.
@@ -489,6 +560,27 @@ TEST(Tiles, MayBeLargerThanTheirSource) {
     EXPECT_EQ(eval(sum(expr(source).flip({0}) + 1)).item(), scalar(10.0F));
     eval_into(*source, expr(source) + 1);
   }
+}
+
+TEST(Tiles, MayHaveMoreElementsThanAnIndexCounts) {
+  constexpr index_t huge = index_t{1} << 62;
+  const auto source =
+      std::make_shared<strange_source>(dtype::float32, dims{10, 12}, dims{huge, huge});
+  EXPECT_EQ(eval(sum(expr(source) + 1)).item(), scalar(120.0F));
+  eval_into(*source, expr(source) + 1);
+  const expr repeated = expr(source).broadcast_to({1 << 15, 10, 12});
+  executor one({.threads = 1});
+  const executor::scope within(one);
+  EXPECT_EQ(eval(sum(repeated + 1)).item(), scalar(120.0F * (1 << 15)));
+  EXPECT_GE(one.statistics().tiles, 4U) << "units of at most 2^20 of the 3,932,160 elements";
+}
+
+TEST(Tiles, OfSourcesWithoutEndAreCountedUpToTheLargestNumber) {
+  const auto source = std::make_shared<strange_source>(dtype::float64, dims{index_t{1} << 61},
+                                                       dims{index_t{1} << 40});
+  const evaluation_plan plan = explain(sum(expr(source)));
+  EXPECT_EQ(plan.tiles_decoded, std::uint64_t{1} << 21);
+  EXPECT_EQ(plan.bytes_read, std::numeric_limits<std::uint64_t>::max());
 }
 
 TEST(Tiles, OutsideTheirSourceAreRefused) {

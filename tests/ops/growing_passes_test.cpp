@@ -21,6 +21,9 @@ using ops::growing_pass;
 using ops::growing_passes;
 using ops::node_of;
 
+// The values of these tests read no stages.
+const ops::staged_values nothing_staged;
+
 // A sum of as many different tensors as `leaves` says.
 expr sum_of(int leaves, index_t extent = 4) {
   expr result = expr(tensor::zeros({extent}, dtype::float32));
@@ -48,7 +51,7 @@ growing_pass& take_reduction(growing_passes& passes, const expr& reduced) {
 }
 
 TEST(GrowingPasses, TakeWhatFitsInAPlan) {
-  growing_passes passes;
+  growing_passes passes(nothing_staged);
   const growing_pass& first = take(passes, sum_of(40));
   EXPECT_EQ(&take(passes, sum_of(20)), &first);  // 60 leaves, 2 outputs
   EXPECT_NE(&take(passes, sum_of(2)), &first);
@@ -58,7 +61,7 @@ TEST(GrowingPasses, TakeWhatFitsInAPlan) {
 }
 
 TEST(GrowingPasses, TakeALaterValueThatReadsTheSameLeaves) {
-  growing_passes passes;
+  growing_passes passes(nothing_staged);
   const expr values = sum_of(60);
   const growing_pass& first = take(passes, values);
   const growing_pass& second = take(passes, sum_of(20));
@@ -68,7 +71,7 @@ TEST(GrowingPasses, TakeALaterValueThatReadsTheSameLeaves) {
 }
 
 TEST(GrowingPasses, HaveOneShapeAndFoldTheSameAxes) {
-  growing_passes passes;
+  growing_passes passes(nothing_staged);
   const expr matrix = expr(tensor::zeros({4, 4}, dtype::float32));
   const growing_pass& values = take(passes, matrix + 1);
   const growing_pass& rows = take_reduction(passes, sum(matrix, {0}));
@@ -81,7 +84,7 @@ TEST(GrowingPasses, HaveOneShapeAndFoldTheSameAxes) {
 }
 
 TEST(GrowingPasses, SeparateReductionsThatReadPositionsFromSums) {
-  growing_passes passes;
+  growing_passes passes(nothing_staged);
   const expr values = sum_of(1);
   const growing_pass& sums = take_reduction(passes, sum(values));
   const growing_pass& positions = take_reduction(passes, argmax(values));
@@ -93,7 +96,7 @@ TEST(GrowingPasses, SeparateReductionsThatReadPositionsFromSums) {
 // Each of these passes would have room for one more value without a leaf of its own, so no pass is
 // ever full. Values must not be compared with all of them.
 TEST(GrowingPasses, WaitForFewValues) {
-  growing_passes outputs, reductions;
+  growing_passes outputs(nothing_staged), reductions(nothing_staged);
   for (int i = 0; i < 5000; ++i) {
     const expr value = sum_of(1) + 1;
     take(outputs, value);
@@ -111,7 +114,7 @@ TEST(GrowingPasses, LookAtNewNodesOnly) {
   std::set<const ops::node*> seen;
   expr value = sum_of(1);
   ops::post_order(node_of(value), ops::walk::within_a_pass, seen);
-  growing_passes passes;
+  growing_passes passes(nothing_staged);
   for (int i = 0; i < 30; ++i) {
     value = value + i;
     const auto added = ops::post_order(node_of(value), ops::walk::within_a_pass, seen);
@@ -126,7 +129,7 @@ TEST(GrowingPasses, LookAtNewNodesOnly) {
 
 // A value that is refused leaves the pass as it was.
 TEST(GrowingPasses, ForgetWhatTheyRefuse) {
-  growing_passes passes;
+  growing_passes passes(nothing_staged);
   const growing_pass& first = take(passes, sum_of(40));
   const std::size_t nodes = first.nodes.size();
   const expr refused = sum_of(30);

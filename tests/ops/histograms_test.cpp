@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -16,6 +17,8 @@
 #include "shale/mapped_file.hpp"
 #include "shale/ops.hpp"
 #include "shale/tile_source.hpp"
+#include "support/bounded.hpp"
+#include "support/counted_tiles.hpp"
 #include "support/failures.hpp"
 #include "support/order_oracle.hpp"
 #include "support/random_tensors.hpp"
@@ -179,6 +182,44 @@ TEST(HistogramRules, RangesComeFromTheElements) {
   EXPECT_EQ(total, 3);
 }
 
+// Floats near 1e15 are 1/8 apart, so there are 9 different edges at most.
+TEST(HistogramRules, BinsMayBeNarrowerThanTheDistanceOfFloats) {
+  std::vector<double> elements;
+  for (int i = 0; i <= 16; ++i) elements.push_back(1e15 + i % 9 * 0.125);
+  const tensor x = eval(expr(arange(17)) % 9 * 0.125 + 1e15);
+  for (const index_t bins : {7, 8, 9, 100, 1000}) {
+    const binned_counts found = histogram(x, bins, {.range = value_range{1e15, 1e15 + 1}});
+    EXPECT_EQ(as_numbers(elements_of<std::int64_t>(found.counts)),
+              binned(elements, std::vector<double>(17, 1), elements_of<double>(found.edges)))
+        << bins;
+  }
+}
+
+// Steps along runs of equal edges would take minutes.
+TEST(HistogramRules, ManyEqualEdgesAreSearched) {
+  test::expect_to_end([] {
+    const expr x = expr(arange(1 << 20)) % 8 * 0.125 + 1e15;
+    const tensor counts = histogram(x, 1 << 22, {.range = value_range{1e15, 1e15 + 1}}).counts;
+    EXPECT_EQ(eval(sum(expr(counts))).item().as<index_t>(), 1 << 20);
+    EXPECT_EQ(eval(max(expr(counts))).item().as<index_t>(), 1 << 17);
+  });
+}
+
+TEST(HistogramRules, TheRangeOfOneValueHasAWidth) {
+  constexpr double most = std::numeric_limits<double>::max();
+  for (const double value : {0.0, -3.0, 0x1p53, -0x1p60, 1e17, most, -most}) {
+    const auto found = histogram(tensor::of<double>({value, value}), 1, {.density = true});
+    const auto edges = elements_of<double>(found.edges);
+    EXPECT_LE(edges[0], value);
+    EXPECT_GE(edges[1], value);
+    EXPECT_GE(edges[1] - edges[0], 1);
+    EXPECT_EQ(elements_of<double>(found.counts)[0], 1 / (edges[1] - edges[0]));
+    if (std::abs(value) < 10) {
+      EXPECT_EQ(edges, (std::vector<double>{value - 0.5, value + 0.5}));
+    }
+  }
+}
+
 TEST(HistogramRules, BadArgumentsAreErrors) {
   const tensor x = tensor::of<float>({1, 2, 3});
   const tensor with_nan = tensor::of<double>({1, nan, 3});
@@ -218,6 +259,32 @@ TEST(HistogramRules, CountsBeyondTheBudgetAreErrors) {
   exhausts([&] { bincount(large, expr(large)); });
   exhausts([&] { bincount(tensor::of<std::int8_t>({1}), std::nullopt, index_t{1} << 40); });
   exhausts([&] { histogram(large, index_t{1} << 40); });
+}
+
+// Reductions and scans are computed once, not for each slab.
+TEST(HistogramsInSlabs, ComputeWhatTheyDependOnOnce) {
+  const index_t tiles = 60;
+  const auto source = std::make_shared<test::counted_tiles>(tiles * 100);
+  const expr x(source);
+  const expr distance = x - mean(x), sums = cumulative_sum(x) % 1000;
+  const value_range range{-5000, 5000};
+  const std::function<tensor()> calls[] = {
+      [&] { return histogram(distance, 10, {.range = range}).counts; },
+      [&] { return histogram(sums, 10, {.range = range}).counts; },
+      [&] { return histogram(x, 10, {.range = range, .weights = distance}).counts; },
+      [&] { return bincount((x + min(x)) % 100); }, [&] { return bincount(x % 100, sums); }};
+  executor large({.threads = 2, .memory_bytes = std::size_t{1} << 30});
+  executor small({.threads = 2, .memory_bytes = 6000});
+  for (const auto& call : calls) {
+    const auto counted = [&](executor& on) {
+      const executor::scope within(on);
+      return elements_of<double>(eval(astype(expr(call()), dtype::float64)));
+    };
+    const auto wanted = counted(large);
+    source->loads = 0;
+    EXPECT_EQ(counted(small), wanted);
+    EXPECT_LT(source->loads, 12 * tiles);
+  }
 }
 
 TEST(HistogramsOfFiles, LargerThanTheBudgetAreReadOnce) {

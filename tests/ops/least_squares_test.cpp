@@ -5,11 +5,14 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <string>
 
 #include "shale/creation.hpp"
 #include "shale/error.hpp"
+#include "shale/executor.hpp"
+#include "shale/memory_pool.hpp"
 #include "support/failures.hpp"
 #include "support/oracle_matrices.hpp"
 
@@ -68,6 +71,20 @@ TEST(Pinv, SatisfiesThePenroseConditions) {
     }
 }
 
+// Nothing has the square of the longer extent.
+TEST(Pinv, TakesMemoryInProportionToTheMatrix) {
+  random_choices choose(6);
+  for (const dims& shape : {dims{20000, 3}, dims{3, 20000}}) {
+    const tensor a = random_numbers(choose, dtype::float64, shape);
+    memory_pool small({.limit_bytes = 16 << 20});
+    executor on({.threads = 1, .pool = &small});
+    const executor::scope within(on);
+    const oracle_matrix m = matrices_of(a)[0], p = matrices_of(pinv(a))[0];
+    const bool tall = shape[0] > shape[1];
+    EXPECT_LE(distance(tall ? p * m : m * p, oracle_matrix::identity(3)), limit_for(a, p));
+  }
+}
+
 TEST(Lstsq, LeavesResidualsOrthogonalToTheColumns) {
   random_choices choose(2);
   for (const dtype type : float_dtypes)
@@ -118,6 +135,26 @@ TEST(Lstsq, TakesTheShortestOfManySolutions) {
   const oracle_matrix x = matrices_of(found.x.expand_dims(-1))[0];
   const oracle_matrix wanted = matrices_of(pinv(a))[0] * matrices_of(b.expand_dims(-1))[0];
   EXPECT_LE(distance(x, wanted), 1e-13L * (1 + wanted.largest()));
+}
+
+// A singular value that is nearly the largest one times the tolerance counts for both or for none.
+TEST(Lstsq, SolutionsHaveTheRankThatIsTold) {
+  const tensor b = tensor::ones({2}, dtype::float32);
+  for (int largest = 1; largest <= 100; ++largest)
+    for (int step = -2; step <= 2; ++step) {
+      const auto first = static_cast<float>(largest);
+      auto second = static_cast<float>(largest * 0.1);
+      for (int k = 0; k < std::abs(step); ++k)
+        second = std::nextafter(second, step < 0 ? 0.0f : first);
+      const tensor a = tensor::of<float>({{first, 0}, {0, second}});
+      const lstsq_result found = lstsq(a, b, 0.1);
+      const auto values = elements_of<float>(found.singular_values);
+      const index_t rank = double{values[1]} > double{values[0]} * 0.1 ? 2 : 1;
+      index_t used = 0;
+      for (const float x : elements_of<float>(found.x)) used += std::fabs(x) > 1e-4f ? 1 : 0;
+      EXPECT_EQ(found.rank.item().as<index_t>(), rank) << largest << " " << step;
+      EXPECT_EQ(used, rank) << largest << " " << step;
+    }
 }
 
 TEST(MatrixRank, CountsValuesAboveTheTolerance) {

@@ -166,7 +166,7 @@ TEST(Solve, NamesTheFirstSingularMatrixAndItsPivot) {
   const auto text = text_of([&] { solve(a, a); });
   EXPECT_NE(text.find("solve: a matrix is singular [invalid_argument]"), std::string::npos) << text;
   EXPECT_NE(text.find("matrix (1, 7) of the batch (2, 50), shape (3, 3)"), std::string::npos);
-  EXPECT_NE(text.find("pivot 2 of its LU factorization is zero"), std::string::npos);
+  EXPECT_NE(text.find("element (1, 1) of its LU factor u is zero"), std::string::npos);
   const auto of_inverse = text_of([] { inv(tensor::zeros({2, 2}, dtype::float32)); });
   EXPECT_NE(of_inverse.find("inv: a matrix is singular"), std::string::npos) << of_inverse;
   EXPECT_NE(of_inverse.find("the matrix, shape (2, 2)"), std::string::npos) << of_inverse;
@@ -381,7 +381,7 @@ TEST(TriangularSolve, NamesTheZeroOnTheDiagonal) {
   const tensor a = tensor::of<double>({{1, 0, 0}, {1, 1, 0}, {1, 1, 0}});
   const auto text = text_of([&] { triangular_solve(a, a); });
   EXPECT_NE(text.find("triangular_solve: a triangular matrix is singular"), std::string::npos);
-  EXPECT_NE(text.find("element 3 of its diagonal is zero"), std::string::npos) << text;
+  EXPECT_NE(text.find("its element (2, 2) is zero"), std::string::npos) << text;
   EXPECT_NO_THROW(triangular_solve(a, a, {.unit = unit_diagonal::yes}));
 }
 

@@ -71,6 +71,16 @@ TEST(Rot90, TurnsTheFirstAxisTowardsTheSecond) {
   EXPECT_EQ(code_of([&] { rot90(zeros({2})); }), errc::invalid_argument);
 }
 
+TEST(Concat, RefusesMoreElementsThanThereCanBe) {
+  const expr half = full({index_t{1} << 31, index_t{1} << 31}, 1);
+  EXPECT_EQ(concat(std::vector<expr>{half}, 0).shape(), half.shape());
+  for (const index_t axis : {0, 1})
+    EXPECT_EQ(code_of([&] {
+                concat(std::vector<expr>{half, half}, axis);
+              }),
+              errc::invalid_argument);
+}
+
 TEST(Meshgrid, HasACoordinateOfEachPosition) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(seed);

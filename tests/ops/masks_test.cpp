@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <vector>
@@ -14,8 +14,8 @@
 #include "shale/functions.hpp"
 #include "shale/mapped_file.hpp"
 #include "shale/ops.hpp"
-#include "shale/tile_source.hpp"
 #include "support/coordinates.hpp"
+#include "support/counted_tiles.hpp"
 #include "support/failures.hpp"
 #include "support/random_tensors.hpp"
 #include "support/scratch_directory.hpp"
@@ -158,6 +158,31 @@ TEST(Nonzeros, CountsAnyDtypeAndShape) {
             errc::invalid_argument);
 }
 
+TEST(MaskedFill, RefusesNumbersThatTheDtypeCannotHold) {
+  constexpr double none = std::numeric_limits<double>::quiet_NaN();
+  const tensor mask = tensor::of<bool>({true, false});
+  const tensor bytes = tensor::of<std::uint8_t>({1, 2}), truths = tensor::of<bool>({false, false});
+  const tensor singles = tensor::of({1.f, 2.f});
+  const auto refuses = [&](const tensor& a, const expr& value) {
+    return code_of([&] { masked_fill(a, mask, value); }) == errc::invalid_argument;
+  };
+  EXPECT_TRUE(refuses(bytes, 300));
+  EXPECT_TRUE(refuses(bytes, -1));
+  EXPECT_TRUE(refuses(bytes, 2.5));
+  EXPECT_TRUE(refuses(bytes, none));
+  EXPECT_TRUE(refuses(truths, 2));
+  EXPECT_TRUE(refuses(singles, 1e300));
+  const auto filled = [&](const tensor& a, const expr& value) {
+    return eval(masked_fill(a, mask, value)).select(0, 0).item();
+  };
+  EXPECT_EQ(filled(bytes, 255), scalar(255));
+  EXPECT_EQ(filled(bytes, 7.0), scalar(7));
+  EXPECT_EQ(filled(truths, 1), scalar(true));
+  EXPECT_TRUE(std::isnan(filled(singles, none).as<double>()));
+  // Elements of tensors are converted.
+  EXPECT_EQ(filled(bytes, tensor::of<std::int32_t>({300, 0})), scalar(44));
+}
+
 TEST(MaskedScatter, ChangesNothingWithTooFewValues) {
   const tensor out = eval(arange(4));
   const tensor mask = tensor::of<bool>({true, true, false, true});
@@ -176,31 +201,10 @@ TEST(MaskedScatter, ChangesNothingWithTooFewValues) {
   EXPECT_EQ(one.item().as<int>(), 6);
 }
 
-// Numbers in tiles that count how often they are loaded.
-class counted_tiles final : public tile_source {
- public:
-  explicit counted_tiles(index_t size) : shape_{size} {}
-  shale::dtype dtype() const noexcept override { return dtype::int64; }
-  const dims& shape() const noexcept override { return shape_; }
-  const dims& tile_shape() const noexcept override { return tile_shape_; }
-  std::uint64_t stored_bytes(const dims&) const override { return 1; }
-  void load(const dims& tile, const tensor& into) const override {
-    ++loads;
-    for (index_t i = 0; i < into.size(); ++i)
-      reinterpret_cast<std::int64_t*>(into.data())[i * into.stride(0)] =
-          (tile[0] * tile_shape_[0] + i) * 7919 % 10007;
-  }
-  mutable std::atomic<int> loads = 0;
-
- private:
-  dims shape_;
-  dims tile_shape_{100};
-};
-
 // Reductions, scans, and operands of generators: each is computed once, not for each slab.
 TEST(Masks, InSlabsComputeWhatTheyDependOnOnce) {
   const index_t tiles = 60, size = tiles * 100;
-  const auto source = std::make_shared<counted_tiles>(size);
+  const auto source = std::make_shared<test::counted_tiles>(size);
   const expr x(source);
   const tensor whole = eval(x);
   const tensor order = eval(arange(size - 1, -1, -1));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "shale/creation.hpp"
+#include "shale/elementwise.hpp"
 #include "shale/error.hpp"
 #include "shale/spectra.hpp"
 #include "support/failures.hpp"
@@ -99,6 +100,26 @@ TEST(MatrixNorm, IsThatOfSumsOrSingularValues) {
             errc::invalid_argument);
 }
 
+// The square of 300 is no float16, and 128 is no int8.
+TEST(MatrixNorm, OfNarrowDtypesIsComputedInWiderOnes) {
+  const tensor halves = eval(astype(tensor::of({300.f, 400.f}), dtype::float16).reshape({1, 2}));
+  for (const auto order :
+       {matrix_order::frobenius, matrix_order::nuclear, matrix_order::largest_singular_value}) {
+    const tensor norm = matrix_norm(halves, order);
+    EXPECT_EQ(norm.dtype(), dtype::float16);
+    EXPECT_EQ(norm.item().as<double>(), 500);
+  }
+  const tensor bytes = tensor::of<std::int8_t>({{-128, 1}, {2, -128}});
+  const auto norm_of_bytes = [&](matrix_order order) {
+    return matrix_norm(bytes, order).item().as<double>();
+  };
+  EXPECT_EQ(norm_of_bytes(matrix_order::largest_column_sum), 130);
+  EXPECT_EQ(norm_of_bytes(matrix_order::smallest_column_sum), 129);
+  EXPECT_EQ(norm_of_bytes(matrix_order::largest_row_sum), 130);
+  EXPECT_EQ(norm_of_bytes(matrix_order::smallest_row_sum), 129);
+  EXPECT_EQ(norm_of_bytes(matrix_order::frobenius), std::sqrt(32773.0));  // in float64
+}
+
 TEST(MatrixPower, MultipliesAsOftenAsAsked) {
   random_choices choose(2);
   const tensor a = random_numbers(choose, dtype::int64, {2, 3, 3});
@@ -169,6 +190,14 @@ TEST(Expm, OfZeroIsTheIdentityAndOfNaNIsNaN) {
     for (const number& value : numbers_of(expm(a))) EXPECT_TRUE(std::isnan(value.real()));
   }
   EXPECT_EQ(expm(tensor::of<std::int32_t>({{0, 1}, {0, 0}})).dtype(), dtype::float64);
+}
+
+TEST(Expm, OfANaNAnywhereIsNaN) {
+  for (index_t place = 0; place < 9; ++place) {
+    const tensor a = tensor::ones({3, 3}, dtype::float64);
+    a.set({place / 3, place % 3}, std::numeric_limits<double>::quiet_NaN());
+    for (const number& value : numbers_of(expm(a))) EXPECT_TRUE(std::isnan(value.real())) << place;
+  }
 }
 
 }  // namespace

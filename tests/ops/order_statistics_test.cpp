@@ -16,6 +16,7 @@
 #include "shale/mapped_file.hpp"
 #include "shale/ops.hpp"
 #include "shale/tile_source.hpp"
+#include "support/counted_tiles.hpp"
 #include "support/failures.hpp"
 #include "support/order_oracle.hpp"
 #include "support/random_tensors.hpp"
@@ -234,6 +235,23 @@ TEST(Quantiles, HaveTheDtypesAndSpecialValuesOfMeans) {
   EXPECT_EQ(median(tensor::of<double>({-most, most})).item().as<double>(), 0);
 }
 
+TEST(Quantiles, BetweenElementsThatAreFarApartAreBetweenThem) {
+  constexpr double infinite = std::numeric_limits<double>::infinity();
+  constexpr double most = std::numeric_limits<double>::max();
+  const auto between = [](double low, double high, double q) {
+    return quantile(tensor::of<double>({low, high}), q).item().as<double>();
+  };
+  EXPECT_EQ(between(-most, most, 0.5), 0);
+  EXPECT_DOUBLE_EQ(between(-most, most, 0.25), -most / 2);
+  EXPECT_DOUBLE_EQ(between(-most, most, 0.75), most / 2);
+  for (const double q : {0.25, 0.5, 0.75}) {
+    EXPECT_EQ(between(1, infinite, q), infinite) << q;
+    EXPECT_EQ(between(-infinite, 1, q), -infinite) << q;
+    EXPECT_TRUE(std::isnan(between(-infinite, infinite, q))) << q;
+  }
+  EXPECT_EQ(between(1, infinite, 0), 1);
+}
+
 TEST(OrderStatisticsErrors, AreInvalidArguments) {
   const tensor x = tensor::zeros({2, 3}, dtype::float32);
   const tensor none = tensor::zeros({2, 0}, dtype::float32);
@@ -265,6 +283,25 @@ TEST(OrderStatisticsErrors, AreInvalidArguments) {
   EXPECT_EQ(median(none, 0).shape(), dims{0});
   EXPECT_EQ(mode(none, 0).values.shape(), dims{0});
   EXPECT_EQ(topk(none, 0).values.shape(), (dims{2, 0}));
+}
+
+// Reductions and scans are computed once, not for each slab.
+TEST(Topk, InSlabsComputesWhatTheyDependOnOnce) {
+  const index_t tiles = 60;
+  const auto source = std::make_shared<test::counted_tiles>(tiles * 100);
+  const expr x(source);
+  executor large({.threads = 2, .memory_bytes = std::size_t{1} << 30});
+  executor small({.threads = 2, .memory_bytes = 6000});
+  for (const expr& value : {abs(x - max(x) / 2), cumulative_sum(x) % 5003}) {
+    const auto found = [&](executor& on) {
+      const executor::scope within(on);
+      return elements_of<std::int64_t>(topk(value, 10).indices);
+    };
+    const auto wanted = found(large);
+    source->loads = 0;
+    EXPECT_EQ(found(small), wanted);
+    EXPECT_LT(source->loads, 12 * tiles);
+  }
 }
 
 TEST(OrderStatisticsOfFiles, LargerThanTheBudgetAreFoundInOneRead) {

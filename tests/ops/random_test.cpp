@@ -477,6 +477,24 @@ TEST(Random, RefusesParametersOutOfRange) {
   EXPECT_NE(text.find("got -2.0"), std::string::npos) << text;
 }
 
+TEST(Random, ErrorsNameParametersAsTheHeaderDoes) {
+  generator g(30);
+  const std::vector<std::pair<std::string, std::function<void()>>> wrong{
+      {"cauchy: 'scale' is negative", [&] { cauchy(g, {1}, 0, -1); }},
+      {"log_normal: 'mean' is not finite", [&] { log_normal(g, {1}, std::nan("")); }},
+      {"geometric: 'probability' is out of range", [&] { geometric(g, {1}, 0); }},
+      {"bernoulli: 'probability' is out of range", [&] { bernoulli(g, {1}, 2); }},
+      {"permutation: 'count' is negative", [&] { permutation(g, -1); }},
+      {"choice: 'count' is out of range", [&] { choice(g, tensor::ones({3}, dtype::int8), -1); }},
+      {"'weights' has a negative number or NaN",
+       [&] { multinomial(g, expr(-1).expand_dims(0), 1); }},
+  };
+  for (const auto& [wanted, call] : wrong) {
+    const std::string text = text_of(call);
+    EXPECT_NE(text.find(wanted), std::string::npos) << text;
+  }
+}
+
 // ---- the same bits in every way -----------------------------------------------------------------
 
 /// One leaf of each kind, of 90 x 70 elements.
@@ -816,7 +834,7 @@ TEST(Shuffle, PutsSlicesIntoRandomOrder) {
   EXPECT_EQ(g.position(), 37u);
 }
 
-// The number of integers is 2^64, which no integer of 64 bits holds.
+// The number of integers is 2^64, which no integer of 64 bits holds. They are the words themselves.
 TEST(RandomIntegers, MayBeAllOfADtype) {
   generator source(3);
   const tensor drawn = eval(integers(source, {1000}, std::numeric_limits<std::int64_t>::min(),
@@ -827,6 +845,9 @@ TEST(RandomIntegers, MayBeAllOfADtype) {
     negative += number < 0 ? 1 : 0;
     different.insert(number);
   }
+  const auto numbers = elements_of<std::int64_t>(drawn);
+  for (std::size_t position = 0; position < numbers.size(); ++position)
+    ASSERT_EQ(static_cast<std::uint64_t>(numbers[position]), long_word(3, position));
   EXPECT_EQ(different.size(), 1000U);
   EXPECT_GT(negative, 400);
   EXPECT_LT(negative, 600);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -181,6 +182,22 @@ TEST(Scatter, CountsAsAWriteOfTheStorage) {
   EXPECT_EQ(elements_of<std::int64_t>(out), (index_list{0, 1, 1, 0}));
 }
 
+TEST(Scatter, FillsNothingIfAnIndexIsOutOfRangeOrTheValueDoesNotFit) {
+  const tensor out = eval(arange(6).reshape({2, 3}));
+  const auto before = elements_of<std::int64_t>(out);
+  EXPECT_NE(text_of([&] {
+              index_fill(out, 1, tensor::of<int>({0, 3}), 9);
+            }).find("index 3 along axis 1, which has 3 positions"),
+            std::string::npos);
+  EXPECT_EQ(elements_of<std::int64_t>(out), before);
+  for (const double number : {2.5, 1e30, std::nan("")}) {
+    EXPECT_EQ(code_of([&] { index_fill(out, 1, tensor::of<int>({0}), number); }),
+              errc::invalid_argument)
+        << number;
+    EXPECT_EQ(elements_of<std::int64_t>(out), before) << number;
+  }
+}
+
 TEST(Scatter, StoresNothingIfAnIndexIsOutOfRange) {
   const tensor out = eval(arange(6).reshape({2, 3}));
   const auto before = elements_of<std::int64_t>(out);
@@ -189,10 +206,6 @@ TEST(Scatter, StoresNothingIfAnIndexIsOutOfRange) {
     EXPECT_EQ(elements_of<std::int64_t>(out), before);
     return text;
   };
-  EXPECT_NE(refused([&] {
-              index_fill(out, 1, tensor::of<int>({0, 3}), 9);
-            }).find("index 3 along axis 1, which has 3 positions"),
-            std::string::npos);
   EXPECT_NE(refused([&] {
               index_add(out, 0, tensor::of<int>({0, -3}), 1);
             }).find("index -3"),

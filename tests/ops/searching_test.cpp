@@ -157,6 +157,19 @@ TEST(SearchingRules, OperandsArePromoted) {
   EXPECT_EQ(elements_of<std::int64_t>(searchsorted(values, 1)), index_list{1});
 }
 
+TEST(SearchingRules, IntegersWithoutADtypeMeetAnyIntegers) {
+  const tensor large = tensor::of<std::uint64_t>({1, 5, ~std::uint64_t{0}});
+  EXPECT_EQ(elements_of<std::int64_t>(searchsorted(large, 5)), index_list{1});
+  EXPECT_EQ(elements_of<std::int64_t>(searchsorted(large, 5, search_side::right)), index_list{2});
+  EXPECT_EQ(elements_of<std::int64_t>(digitize(5, large)), index_list{2});
+  EXPECT_EQ(code_of([&] { searchsorted(large, -1); }), errc::invalid_argument);
+  // A number that the dtype cannot hold, or that is no integer, is compared as what it is.
+  const tensor small = tensor::of<std::uint8_t>({1, 5, 255});
+  EXPECT_EQ(elements_of<std::int64_t>(searchsorted(small, 300)), index_list{3});
+  EXPECT_EQ(elements_of<std::int64_t>(searchsorted(small, -1)), index_list{0});
+  EXPECT_EQ(elements_of<std::int64_t>(searchsorted(small, 4.5)), index_list{1});
+}
+
 TEST(SearchingRules, BadOperandsAreErrors) {
   const tensor x = tensor::of<float>({1, 3, 2});
   const tensor matrix = tensor::zeros({2, 3}, dtype::float32);

@@ -17,6 +17,7 @@
 #include "shale/executor.hpp"
 #include "shale/functions.hpp"
 #include "shale/mapped_file.hpp"
+#include "shale/memory_pool.hpp"
 #include "shale/ops.hpp"
 #include "shale/tile_source.hpp"
 #include "support/failures.hpp"
@@ -203,6 +204,21 @@ TEST(SortingRules, PairsOfLongRowsStayInsideTheBudget) {
   const wanted_order<double> wanted(values, 1, descending::no);
   EXPECT_EQ(elements_of<std::int64_t>(argsort(values, 1)), wanted.indices);
   EXPECT_LE(little.statistics().scratch_bytes_peak, little.memory_bytes());
+}
+
+// Along an axis that is not the last one: the operand with the axis as the last one, and the
+// result; then both orders of the result.
+TEST(SortingRules, HoldTwoCopiesAtATime) {
+  constexpr std::size_t matrix = std::size_t{32} << 20;
+  const tensor values = eval((arange(1 << 22) * 7919 % 60013).reshape({1 << 12, 1 << 10}));
+  memory_pool pool;
+  executor on({.threads = 2, .pool = &pool});
+  const executor::scope within(on);
+  for (const auto function : {sort, argsort}) {
+    pool.reset_peak();
+    EXPECT_EQ(function(values, 0, descending::no).shape(), values.shape());
+    EXPECT_LE(pool.statistics().peak_live_bytes, 2 * matrix + matrix / 2);
+  }
 }
 
 TEST(SortingRules, CancelledSortsThrow) {

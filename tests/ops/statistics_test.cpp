@@ -122,6 +122,14 @@ TEST(Statistics, OfNumbersWithoutNanAreThePlainOnes) {
   EXPECT_EQ(nanvar(astype(whole, dtype::complex64)).dtype(), dtype::float32);
 }
 
+TEST(Statistics, WithoutNanOfInfinitiesHaveNoVariance) {
+  const tensor values = matrix(
+      {infinity, infinity, none, 1, infinity, none, -infinity, infinity, 0, 1, 3, none}, {4, 3});
+  expect_near(nanvar(values, {1}), {none, none, none, 1});
+  expect_near(nanstd(values, {1}, keepdims::yes), {none, none, none, 1});
+  expect_near(nanvar(astype(values, dtype::float16), {1}), {none, none, none, 1});
+}
+
 // 16-bit floats neither count nor add beyond 65,504.
 TEST(Statistics, OfManySmallFloatsDoNotOverflow) {
   const expr many = full({100'000}, 2.0, dtype::float16);
@@ -162,6 +170,16 @@ TEST(Statistics, OfExponentialsDoNotOverflow) {
   expect_near(sum(softmax(astype(arange(10), dtype::int8))), {1}, 1e-6);
 }
 
+TEST(Statistics, OfAnAxisWithoutElementsAreEmpty) {
+  for (const auto function : {&softmax, &log_softmax}) {
+    EXPECT_EQ(eval(function(zeros({3, 0}), 1)).shape(), (dims{3, 0}));
+    EXPECT_EQ(eval(function(zeros({0, 3}), 1)).shape(), (dims{0, 3}));
+    EXPECT_EQ(function(zeros({2, 0}, dtype::int8), -1).dtype(), dtype::float32);
+    EXPECT_EQ(function(zeros({2, 0}, dtype::float16), -1).dtype(), dtype::float16);
+    EXPECT_EQ(code_of([&] { function(zeros({3, 0}), 2); }), errc::invalid_argument);
+  }
+}
+
 TEST(Statistics, RefuseComplexOrder) {
   const tensor complex = tensor::zeros({3}, dtype::complex64);
   for (const auto& call :
@@ -185,6 +203,20 @@ TEST(Norms, AreSumsOfPowers) {
   expect_near(vector_norm(complex), {10});
   EXPECT_EQ(vector_norm(tensor::full({4}, 3, dtype::int32)).dtype(), dtype::float64);
   EXPECT_EQ(code_of([&] { vector_norm(values, none); }), errc::invalid_argument);
+}
+
+// The magnitude of the lowest integer is no integer of its dtype.
+TEST(Norms, OfTheLowestIntegersArePositive) {
+  const tensor lowest = tensor::of<std::int8_t>({-128, 3});
+  expect_near(vector_norm(lowest, 1), {131});
+  expect_near(vector_norm(lowest, 2), {std::sqrt(16393.0)}, 1e-6);
+  expect_near(vector_norm(lowest, infinity), {128});
+  expect_near(vector_norm(lowest, -infinity), {3});
+  expect_near(vector_norm(lowest, 0), {2});
+  expect_near(vector_norm(lowest, 0.5), {131 + 2 * std::sqrt(384.0)}, 1e-6);
+  EXPECT_EQ(vector_norm(lowest).dtype(), dtype::float32);
+  const tensor widest = tensor::of<std::int64_t>({std::numeric_limits<std::int64_t>::min()});
+  expect_near(vector_norm(widest, infinity), {0x1p63});
 }
 
 TEST(Matrices, HaveTheirDiagonals) {
@@ -219,6 +251,24 @@ TEST(Matrices, OuterProductsMeetEveryPair) {
   const tensor a = tensor::of({1, 2, 3}), b = tensor::of({10.0, 20.0});
   expect_near(outer(a, b), {10, 20, 20, 40, 30, 60});
   EXPECT_EQ(outer(a.reshape({3, 1}), b).shape(), (dims{3, 2}));
+}
+
+TEST(Matrices, OuterProductsOfNumbersHaveTheDtypeOfTheTensor) {
+  const tensor large = tensor::of<std::uint64_t>({1, std::uint64_t{1} << 62});
+  const tensor products = eval(outer(2, large));
+  EXPECT_EQ(products.dtype(), dtype::uint64);
+  EXPECT_EQ(elements_of<std::uint64_t>(products),
+            (std::vector<std::uint64_t>{2, std::uint64_t{1} << 63}));
+  EXPECT_EQ(outer(tensor::of({1.f}), 0.5).dtype(), dtype::float32);
+  EXPECT_EQ(outer(0.5, 2).dtype(), dtype::float64);
+  EXPECT_EQ(code_of([] { outer(tensor::of<std::uint8_t>({1}), 300); }), errc::invalid_argument);
+}
+
+TEST(Matrices, OfOneDiagonalKeepWhatIsNotFinite) {
+  const tensor values = tensor::of({1.f, static_cast<float>(infinity), static_cast<float>(none)});
+  const tensor made = eval(where(eye(3, {}, 0, dtype::boolean), values, 0));
+  EXPECT_EQ(made.dtype(), dtype::float32);
+  expect_near(made, {1, 0, 0, 0, infinity, 0, 0, 0, none});
 }
 
 TEST(SpacedNumbers, EndExactlyWhereTheySay) {
@@ -259,6 +309,13 @@ TEST(Roll, MovesElementsRoundTheAxis) {
   }
   EXPECT_EQ(roll(zeros({0, 3}), 2).shape(), (dims{0, 3}));
   EXPECT_EQ(code_of([] { roll(zeros({3}), 1, dims{1}); }), errc::invalid_argument);
+}
+
+TEST(Roll, MovesAlongTheLongestAxis) {
+  constexpr index_t longest = std::numeric_limits<index_t>::max();
+  const tensor values = tensor::zeros({}, dtype::int8).broadcast_to({longest});
+  for (const index_t shift : {longest - 1, index_t{-1}, -longest / 2})
+    EXPECT_EQ(roll(values, shift, dims{0}).shape(), dims{longest});
 }
 
 TEST(IsClose, AllowsBothDistances) {

@@ -2,9 +2,11 @@
 // true.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "shale/functions.hpp"
 #include "shale/linalg.hpp"
 #include "shale/print.hpp"
+#include "shale/scatter.hpp"
 #include "support/random_tensors.hpp"
 
 namespace shale {
@@ -132,6 +135,41 @@ TEST(StrangeBools, AreTrueForCallablesThatOnlyReadThem) {
           [](std::int64_t& to, std::int64_t other) { to += other; });
     };
     EXPECT_EQ(scalar(sum_of(strange)), eval(count_nonzero(plain)).item());
+  }
+}
+
+// As for_each.hpp says.
+TEST(StrangeBools, AreReadAsBytesInSegmentsAndLanes) {
+  random_choices choose(5);
+  const truths a = random_truths(choose, {300, 7});
+  std::int64_t wanted = 0;
+  const tensor zeros_and_ones = a.plain.view_as(dtype::uint8);
+  for (const std::uint8_t byte : zeros_and_ones.elements<std::uint8_t>()) wanted += byte;
+  std::atomic<std::int64_t> in_segments = 0, in_lanes = 0;
+  for_each_segment<const std::uint8_t>(
+      [&](std::span<const std::uint8_t> bytes) {
+        for (const std::uint8_t byte : bytes) in_segments += byte != 0 ? 1 : 0;
+      },
+      a.strange.view_as(dtype::uint8));
+  for_each_lane<const std::uint8_t>(
+      0,
+      [&](lane<const std::uint8_t> bytes) {
+        for (index_t i = 0; i < bytes.size; ++i) in_lanes += bytes[i] != 0 ? 1 : 0;
+      },
+      a.strange.view_as(dtype::uint8));
+  EXPECT_EQ(in_segments, wanted);
+  EXPECT_EQ(in_lanes, wanted);
+}
+
+// The result of a sum is a bool that is computed, and so its byte is 0 or 1.
+TEST(StrangeBools, AreTrueInSumsAtIndices) {
+  using bytes = std::vector<std::uint8_t>;
+  const tensor values = tensor::of<std::uint8_t>({0, 0, 7, 2, 1}).view_as(dtype::boolean);
+  const tensor indices = tensor::of<std::int64_t>({0, 1, 2, 3, 4});
+  for (const auto add : {&scatter_add, &index_add}) {
+    const tensor out = tensor::of<std::uint8_t>({0, 2, 0, 255, 4, 2});
+    add(out.view_as(dtype::boolean), 0, indices, values);
+    EXPECT_EQ(test::elements_of<std::uint8_t>(out), (bytes{0, 1, 1, 1, 1, 2}));
   }
 }
 

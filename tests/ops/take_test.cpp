@@ -301,6 +301,13 @@ TEST(Takes, RefuseWhatIsOutOfRange) {
             errc::invalid_argument);
   EXPECT_EQ(code([&] { gather_nd(values, tensor::zeros({}, dtype::int64)); }),
             errc::invalid_argument);
+
+  // More elements than there can be.
+  constexpr index_t many = index_t{1} << 40;
+  const expr column = full({many, 1}, 0, dtype::int64), row = full({1, many}, 0, dtype::int64);
+  EXPECT_EQ(code([&] { take(row, column.squeeze(1), 0); }), errc::invalid_argument);
+  EXPECT_EQ(code([&] { take_along_axis(column, row, 1); }), errc::invalid_argument);
+  EXPECT_EQ(code([&] { gather_nd(row, column); }), errc::invalid_argument);
 }
 
 }  // namespace

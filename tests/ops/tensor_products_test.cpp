@@ -223,6 +223,16 @@ TEST(TensorProductSums, OfFloatsAreRoundedOnce) {
             dtype::boolean);
 }
 
+TEST(TensorProductSums, OfNumbersHaveTheDtypeOfTheTensor) {
+  const tensor large = tensor::of<std::uint64_t>({1, std::uint64_t{1} << 62});
+  const std::vector<std::uint64_t> twice{2, std::uint64_t{1} << 63};
+  for (const expr& product : {tensordot(2, large, 0), tensordot(large, 2, 0)}) {
+    EXPECT_EQ(product.dtype(), dtype::uint64);
+    EXPECT_EQ(elements_of<std::uint64_t>(eval(product)), twice);
+  }
+  EXPECT_EQ(tensordot(0.5, tensor::of({1.f}), 0).dtype(), dtype::float32);
+}
+
 TEST(TensorProductErrors, NameShapes) {
   EXPECT_NE(text_of([] {
               cross(zeros({2, 3}), zeros({2, 2}));

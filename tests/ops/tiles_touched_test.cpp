@@ -8,6 +8,7 @@
 
 #include "shale/tile_source.hpp"
 #include "support/random_tensors.hpp"
+#include "support/unread_source.hpp"
 
 namespace shale {
 namespace {
@@ -17,22 +18,7 @@ using ops::tiles_touched;
 using parallel::axis_map;
 using test::index_list;
 using test::random_choices;
-
-/// A source that has only shapes: no test loads from it.
-class unread final : public tile_source {
- public:
-  unread(const dims& shape, const dims& tile_shape) : shape_(shape), tile_shape_(tile_shape) {}
-
-  shale::dtype dtype() const noexcept override { return shale::dtype::int8; }
-  const dims& shape() const noexcept override { return shape_; }
-  const dims& tile_shape() const noexcept override { return tile_shape_; }
-  std::uint64_t stored_bytes(const dims&) const override { return 0; }
-  void load(const dims&, const tensor&) const override { ADD_FAILURE() << "a tile was loaded"; }
-
- private:
-  dims shape_;
-  dims tile_shape_;
-};
+using test::unread_source;
 
 // The elements of all tiles that hold an element of at least one view.
 tile_amount walked(const tile_source& source, const std::vector<axis_map>& views) {
@@ -111,7 +97,7 @@ TEST(TilesTouched, AreTheTilesWithAnElementOfAView) {
       shape.push_back(choose(1, 25));
       tile_shape.push_back(choose(1, 9));
     }
-    const unread source(shape, tile_shape);
+    const unread_source source(shape, tile_shape);
     std::vector<axis_map> views;
     for (index_t count = choose(1, 4); count > 0; --count)
       views.push_back(random_view(choose, shape));
@@ -122,7 +108,7 @@ TEST(TilesTouched, AreTheTilesWithAnElementOfAView) {
 }
 
 TEST(TilesTouched, OfHugeSourcesAreCountedAtOnce) {
-  const unread source({index_t{1} << 60}, {1 << 10});
+  const unread_source source({index_t{1} << 60}, {1 << 10});
   const axis_map all = axis_map::identity(source.shape());
   const auto tiles = [&](const std::vector<axis_map>& views) {
     return tiles_touched(source, views).tiles;
@@ -132,6 +118,18 @@ TEST(TilesTouched, OfHugeSourcesAreCountedAtOnce) {
   EXPECT_EQ(tiles({all.narrow(0, 1000, 30), all.narrow(0, 1020, 30)}), 2u);
   // Each view counts its tiles on its own.
   EXPECT_EQ(tiles({all, all.flip({0})}), std::uint64_t{2} << 50);
+}
+
+// The end of the last tile is beyond the largest index.
+TEST(TilesTouched, MayEndBeyondEveryIndex) {
+  constexpr index_t half = index_t{1} << 62;
+  const unread_source source({half + 1}, {half});
+  const axis_map all = axis_map::identity(source.shape());
+  const std::vector<axis_map> whole{all}, last{all.narrow(0, half, 1)};
+  EXPECT_EQ(tiles_touched(source, whole).tiles, 2u);
+  EXPECT_EQ(tiles_touched(source, whole).elements, static_cast<std::uint64_t>(half) + 1);
+  EXPECT_EQ(tiles_touched(source, last).tiles, 1u);
+  EXPECT_EQ(tiles_touched(source, last).elements, 1u);
 }
 
 }  // namespace

@@ -322,6 +322,11 @@ TEST(WindowsOfWrongOperands, AreRefused) {
             std::string::npos);
   EXPECT_NE(refused(line, line, static_cast<window_mode>(3)).find("window_mode"),
             std::string::npos);
+  const expr longest = full({std::numeric_limits<index_t>::max()}, 1, dtype::float32);
+  EXPECT_NE(refused(longest, line, window_mode::full).find("too many positions"),
+            std::string::npos);
+  const expr large = full({index_t{1} << 31, index_t{1} << 31}, 1, dtype::float32);
+  EXPECT_NE(refused(large, large, window_mode::full).find("too many elements"), std::string::npos);
 }
 
 }  // namespace

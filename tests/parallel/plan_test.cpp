@@ -105,6 +105,51 @@ TEST(Plan, BlocksTouchWhatAnIndexByIndexLoopTouches) {
   }));
 }
 
+TEST(Plan, MovesOperandsToMemoryWithOtherStrides) {
+  EXPECT_TRUE(rc::check([] {
+    auto operands = random_operands();
+    const plan_options options{.tile_elements = draw(1, 60),
+                               .block_elements = draw(1, 50),
+                               .keep_axes = draw(0, 3) == 0,
+                               .merge_axes = false};
+    plan over(operands, options);
+    const index_t moved = draw(0, static_cast<index_t>(operands.size()) - 1);
+    layout& place = operands[static_cast<std::size_t>(moved)].where;
+    place = test::random_layout(draw, place.shape()).geometry;
+    over.move_operand(static_cast<int>(moved), place);
+    RC_ASSERT(touched_by_plan(over, options.block_elements) == touched_by_loop(operands));
+  }));
+}
+
+// The extents and the first index of every block, in order.
+std::vector<index_list> blocks_of(const plan& over) {
+  const std::vector<std::byte*> bases(static_cast<std::size_t>(over.operands()), origin);
+  std::vector<index_list> result;
+  for (index_t number = 0; number < over.tile_count(); ++number)
+    over.for_each_block(
+        over.tile(number), bases,
+        [&](auto&&, auto&&, index_t inner, index_t outer, const block_position& position) {
+          result.push_back({inner, outer});
+          result.back().insert(result.back().end(), position.start, position.start + over.rank());
+        });
+  return result;
+}
+
+TEST(Plan, HasWholeBlocksAsWithoutALimit) {
+  EXPECT_TRUE(rc::check([] {
+    auto operands = random_operands();
+    if (draw(0, 1)) {
+      const layout straight({draw(1, 90), draw(1, 90)});
+      const layout turned = layout({straight.shape()[1], straight.shape()[0]}).swapaxes(0, 1);
+      operands = {{straight, 4}, {turned, 4}};
+    }
+    const index_t tile_elements = draw(1, 5000);
+    const plan limited(operands, {.tile_elements = tile_elements, .block_elements = draw(1, 50)});
+    const plan unlimited(operands, {.tile_elements = tile_elements});
+    RC_ASSERT(blocks_of(limited.with_whole_blocks()) == blocks_of(unlimited));
+  }));
+}
+
 // plan.4
 TEST(Plan, TransposedOperandsAreCutIntoSquareBlocks) {
   EXPECT_TRUE(rc::check([] {

@@ -80,6 +80,31 @@ TEST_F(AwaitedFile, ForgetsErrorsOnlyWithTheFile) {
   file.sync("shown");
 }
 
+// awaited.3
+TEST_F(AwaitedFile, IsTheAnnouncedOneWhateverTakesItsName) {
+  awaited_file file(path_);
+  static_cast<void>(create_file(path_, 100));
+  const auto known = detail::file_identity::of(file.descriptor());
+  ASSERT_TRUE(known);
+  const detail::file_descriptor folder =
+      detail::open_descriptor(directory_.path(), O_RDONLY | O_DIRECTORY);
+  file.require_name(folder.get(), "new", "shown");
+  std::filesystem::rename(path_, path_ + ".old");
+  test::write_file(path_, "another's");
+  file.look();
+  EXPECT_EQ(detail::file_identity::of(file.descriptor()), known);
+  EXPECT_EQ(code_of([&] { file.require_name(folder.get(), "new", "shown"); }), errc::io);
+}
+
+// A link would make the process change the owner and the permissions of the file that it leads to.
+TEST_F(AwaitedFile, IsNoLink) {
+  awaited_file file(path_);
+  test::write_file(path_ + ".other", "another's");
+  std::filesystem::create_symlink(path_ + ".other", path_);
+  file.look();
+  EXPECT_EQ(file.descriptor(), -1);
+}
+
 // A description that is opened later could not replace it.
 TEST_F(AwaitedFile, IsNotCalledDurableIfItCouldNotBeWatched) {
   awaited_file file(path_);

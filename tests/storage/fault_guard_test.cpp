@@ -371,6 +371,67 @@ TEST_F(FaultGuard, ForkedChildHasNoWritableMappings) {
   bytes.check();
 }
 
+// ---- damaged pages of memory: each in a forked child, which the kernel's signal may end ---------
+
+volatile int reports = 0;  // calls of `note_report`
+siginfo_t last_report{};
+
+void note_report(int, siginfo_t* about, void*) {
+  reports = reports + 1;
+  last_report = *about;
+}
+
+// Sends this thread what the kernel sends for a damaged page: BUS_MCEERR_AR to the thread that
+// reads it, BUS_MCEERR_AO to a process that maps it and has not read it.
+bool report_damaged_page(int si_code, const std::byte* address) {
+  siginfo_t about{};
+  about.si_signo = SIGBUS;
+  about.si_code = si_code;
+  about.si_addr = const_cast<std::byte*>(address);
+  return ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::gettid(), SIGBUS, &about) == 0;
+}
+
+// guard.4
+TEST_F(FaultGuard, LeavesPagesThatNobodyHasReadToTheHost) {
+  EXPECT_EQ(in_child([&] {
+              struct sigaction host {};
+              host.sa_sigaction = note_report;
+              host.sa_flags = SA_SIGINFO;
+              if (::sigaction(SIGBUS, &host, nullptr) != 0) return 1;
+              const storage bytes = map_file(path);
+              if (!report_damaged_page(BUS_MCEERR_AO, bytes.data() + 5 * page)) return 2;
+              if (reports != 1 || last_report.si_code != BUS_MCEERR_AO) return 3;
+              if (last_report.si_addr != bytes.data() + 5 * page) return 4;
+              return bytes.failed() || byte_at(bytes, 5 * page) != pattern(5 * page) ? 5 : 0;
+            }),
+            0);
+}
+
+// storage.3
+TEST_F(FaultGuard, ReplacesADamagedPageThatIsRead) {
+  EXPECT_EQ(in_child([&] {
+              const storage bytes = map_file(path);
+              if (!report_damaged_page(BUS_MCEERR_AR, bytes.data() + 5 * page)) return 1;
+              if (!bytes.failed() || byte_at(bytes, 5 * page) != 0) return 2;
+              return byte_at(bytes, 4 * page) == pattern(4 * page) ? 0 : 3;
+            }),
+            0);
+}
+
+// guard.4: no access repeats after the handler, which would end the process.
+TEST_F(FaultGuard, EndsTheProcessForAnUnreadPageUnlessTheHostIgnoresIt) {
+  const auto with = [&](void (*host)(int)) {
+    return in_child([&] {
+      ::signal(SIGBUS, host);
+      const storage bytes = map_file(path);
+      if (!report_damaged_page(BUS_MCEERR_AO, bytes.data() + 5 * page)) return 1;
+      return bytes.failed() || byte_at(bytes, 5 * page) != pattern(5 * page) ? 2 : 0;
+    });
+  };
+  EXPECT_EQ(with(SIG_DFL), -SIGBUS);
+  EXPECT_EQ(with(SIG_IGN), 0);
+}
+
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need more calls
 // From now on any other system call ends the process.
 bool allow_only(const std::vector<long>& calls) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "shale/mapped_file.hpp"
+#include "storage/files/file_descriptor.hpp"
 #include "storage/test_support.hpp"
 
 namespace shale {
@@ -28,9 +29,13 @@ using test::peer;
 
 class SharedMemory : public testing::Test {
  protected:
-  ~SharedMemory() override { ::unlink(file().c_str()); }
+  ~SharedMemory() override {
+    ::unlink(file().c_str());
+    ::unlink(later().c_str());
+  }
 
   std::string file() const { return "/dev/shm/shale." + name; }
+  std::string later() const { return file() + ".later"; }  // where a test needs a second segment
   bool named() const { return ::access(file().c_str(), F_OK) == 0; }
 
   // The entry of list_shared for the name.
@@ -240,6 +245,37 @@ TEST_F(SharedMemory, CountedSurvivesSomeKilledUsersButNotAll) {
   ASSERT_EQ(listed().size(), 1u);
   EXPECT_TRUE(listed()[0].dead);
   EXPECT_FALSE(listed()[0].attached);
+  EXPECT_EQ(reclaim_shared(name), 1u);
+  EXPECT_FALSE(named());
+}
+
+// Any user may make a segment without an owner and lock its gate for ever. Its name comes before
+// that of the dead segment, and it may be only read.
+TEST_F(SharedMemory, IsReclaimedBesideASegmentThatSomebodyKeepsLocked) {
+  const auto make_dead = [](const std::string& path) {
+    detail::file_descriptor made(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600));
+    const struct {
+      char magic[8] = {'S', 'H', 'A', 'L', 'E', 's', 'h', 'm'};
+      std::uint32_t version = 1;
+      std::uint32_t lifetime = 1;  // counted
+    } header;
+    EXPECT_EQ(::ftruncate(made.get(), 8192), 0);
+    EXPECT_EQ(::pwrite(made.get(), &header, sizeof header, 0), ssize_t{sizeof header});
+    return made;
+  };
+  const auto locked = make_dead(file());
+  make_dead(later()).reset();
+  struct flock gate {};
+  gate.l_type = F_RDLCK;
+  gate.l_whence = SEEK_SET;
+  gate.l_start = off_t{1} << 62;
+  gate.l_len = 1;
+  ASSERT_EQ(::fcntl(locked.get(), F_OFD_SETLK, &gate), 0);
+  EXPECT_EQ(reclaim_shared(name), 1u);
+  EXPECT_TRUE(named());
+  EXPECT_NE(::access(later().c_str(), F_OK), 0);
+  gate.l_type = F_UNLCK;
+  ASSERT_EQ(::fcntl(locked.get(), F_OFD_SETLK, &gate), 0);
   EXPECT_EQ(reclaim_shared(name), 1u);
   EXPECT_FALSE(named());
 }

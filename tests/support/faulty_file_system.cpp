@@ -85,6 +85,13 @@ int open_file(const char* path, fuse_file_info*) {
   return find(path) != nullptr ? 0 : -ENOENT;
 }
 
+// Linux tells a file system late that a file was closed. Without `hard_remove`, the library renames a
+// file that is removed before it hears of that, and here is no rename.
+void* begin(fuse_conn_info*, fuse_config* config) {
+  config->hard_remove = 1;
+  return nullptr;
+}
+
 int create(const char* path, mode_t, fuse_file_info*) {
   const std::lock_guard lock(state);
   files[path];
@@ -172,6 +179,7 @@ void obey(const std::string& directory) {
 int main(int count, char** arguments) {
   if (count != 2) return 2;
   fuse_operations operations{};
+  operations.init = begin;
   operations.getattr = get_attributes;
   operations.readdir = list;
   operations.open = open_file;

@@ -103,8 +103,10 @@ class device {
           // The size is metadata of the file system itself, which will still be written.
           if (pending.inode != happened.inode || pending.size) continue;
           pending.lost = true;
+          // Pages behind the end of a file that was truncated are not in the cache any more.
           const sector at{pending.inode, pending.offset / sector_bytes};
-          if (!written_.contains(at)) stuck_.insert(at);
+          if (!written_.contains(at) && pending.offset < seen_[pending.inode].size())
+            stuck_.insert(at);
         }
         break;
       case change::forget:

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
+#include <cstdint>
 #include <limits>
 #include <set>
 #include <sstream>
@@ -342,6 +344,37 @@ TEST(Print, RefusesOptionsOutOfRange) {
   }
   EXPECT_THROW(to_string(tensor(), {.precision = 18}), error);
   EXPECT_THROW(to_string(tensor(), {.precision = -1}), error);
+}
+
+struct stopped {};
+int looks = 0;
+int looks_allowed = 0;
+
+void look() {
+  if (looks++ == looks_allowed) throw stopped();
+}
+
+TEST(Print, CanBeEndedInEveryStepOfItsWork) {
+  constexpr index_t elements = 100'000;
+  constexpr int steps = 4;  // every element is read, formatted, padded and put into its row
+  const tensor numbers = counting({elements}, 0.25);
+  for (const tensor& values :
+       {numbers, astype<std::int32_t>(numbers), astype<std::complex<float>>(numbers)}) {
+    SCOPED_TRACE(describe(values));
+    const print_options plain{.threshold = elements};
+    print_options stopping = plain;
+    stopping.checkpoint = look;
+    looks = 0;
+    looks_allowed = std::numeric_limits<int>::max();
+    EXPECT_EQ(to_string(values, stopping), to_string(values, plain));
+    EXPECT_GE(looks, steps * static_cast<int>(elements) / 4096);
+    for (const int at : {0, looks / 4, looks / 2, looks - 1}) {
+      looks = 0;
+      looks_allowed = at;
+      EXPECT_THROW(to_string(values, stopping), stopped) << at;
+      EXPECT_EQ(looks, at + 1);
+    }
+  }
 }
 
 // The tensor covers 64 GiB of address space, of which only the pages with shown elements are

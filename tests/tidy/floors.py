@@ -24,7 +24,7 @@ HEADERS = {
     "ops": "creation decompositions distances einsum elementwise evaluate expr functions gradient histograms least_squares linalg linear_systems manipulation masks matrix_functions matrix_updates ops order_statistics padding random reductions scans scatter searching sorting spectra statistics take tensor_products windows",
     "format": "space_report stored_chunk verification",
     "array": "array codec_choice container snapshot version",
-    "interop": "npy npz raw unfinished_file",
+    "interop": "npy npz raw t7 unfinished_file",
 }
 FLOOR_OF_HEADER = {f"include/shale/{name}.hpp": floor
                    for floor, names in HEADERS.items() for name in names.split()}
@@ -36,6 +36,7 @@ ROOMS = {
     "src/array": ["specification", "elements", "transaction", "handles"],
     "src/format": ["bytes", "os", "codec", "pages", "space", "catalog", "chunks", "generations",
                    "transaction", "container"],
+    "src/interop": [".", "t7"],
     "src/ops": ["kernels", "linalg", "passes", "graph", "leaves", "evaluation", "sorting", "functions"],
     "src/ops/functions": ["expressions", "operands", "indexing", "ordering", "linear_algebra", "random"],
     "src/ops/kernels": ["operations", "strided", "dispatch", "elementwise", "elementary", "folds", "random",

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The scripts that others rely on: whether script/environment lets anything of the caller through, what
-script/verdict says of a run, what script/rename moves, and where mutations find a function."""
+script/verdict says of a run, what script/rename moves, where mutations find a function, and whether
+scripts work from any folder."""
 
 import argparse
 import os
@@ -269,6 +270,67 @@ class Functions(unittest.TestCase):
                 self.assertTrue(span.startswith(name) and span.endswith("}"), span)
                 self.assertIn(text, span)
                 self.assertEqual(span.count(";"), 1, span)
+
+
+class Elsewhere(Scratch):
+    """Scripts that are called from a folder outside the repository."""
+
+    @classmethod
+    def populate(cls):
+        cls.root = cls.root.resolve()
+        stub = '#!/bin/sh\necho "$0 in $PWD" >>"$SHALE_CALLS"\nexit 9\n'
+        for program in ("tools/shale", "examples/hold", "examples/attach"):
+            path = cls.root / "programs" / program
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(stub)
+            path.chmod(0o755)
+        # What df says to the demo, whatever is free on this machine.
+        for free_mib in (516, 517):
+            path = cls.root / str(free_mib) / "df"
+            path.parent.mkdir()
+            path.write_text(f"#!/bin/sh\necho Avail\necho {free_mib}M\n")
+            path.chmod(0o755)
+
+    def path_with(self, free_mib):
+        return f"{self.root}/{free_mib}:{os.environ['PATH']}"
+
+    def call(self, script, *arguments, status, **variables):
+        command = os.path.relpath(self.source / "script" / script, self.root)
+        done = subprocess.run([command, *map(str, arguments)], cwd=self.root, text=True,
+                              env=dict(os.environ) | variables, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertEqual(done.returncode, status, done.stdout)
+        return done.stdout
+
+    def test_help_is_shown(self):
+        for script in ("bench", "check", "coverage", "demo", "test"):
+            self.assertIn(f"Usage: script/{script}", self.call(script, "--help", status=0))
+
+    def test_the_demo_uses_the_folders_that_were_named(self):
+        model = re.search(r"^model=(\S+)$", (self.source / "script/demo").read_text(), re.M)[1]
+        if not os.access(model, os.R_OK):
+            self.skipTest(f"{model} is missing; script/setup installs it")
+        calls = self.root / "calls"
+        for build, folder in (("programs", "here"), (self.root / "programs", self.root / "there")):
+            said = self.call("demo", "--size", "1MiB", "--build", build, "--dir", folder, status=9,
+                             SHALE_CALLS=str(calls), PATH=self.path_with(517))
+            self.assertIn("demo: FAILED", said)
+            self.assertRegex(calls.read_text(), "^" + re.escape(f"{self.root}/programs/tools/shale in ")
+                             + re.escape(f"{self.root / folder}/run-") + r"\w+\n$")
+            self.assertEqual(list((self.root / folder).iterdir()), [])
+            calls.unlink()
+
+    def test_the_demo_takes_no_other_programs(self):
+        for build in ("nowhere", self.root / "nowhere"):
+            said = self.call("demo", "--size", "1MiB", "--build", build, "--dir", "here", status=1,
+                             PATH=self.path_with(517))
+            self.assertEqual(said, f"demo: {self.root}/nowhere/tools/shale is missing\n")
+
+    def test_the_demo_begins_only_with_enough_room(self):
+        said = self.call("demo", "--size", "1MiB", "--build", "programs", "--dir", "here", status=1,
+                         PATH=self.path_with(516))
+        self.assertEqual(said, f"demo: needs 517 MiB of free disk in {self.root}/here, found 516; "
+                               "try a smaller --size\n")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import math
 import operator
 import os
 import pathlib
+import random
 import re
 import resource
 import signal
@@ -109,7 +110,7 @@ class Command(ShaleCase):
 
     def test_missing_folders_are_named_with_the_target(self):
         for target in ("nosuch/x.npy", "nosuch/x.npz", "nosuch/x.raw", "nosuch/x.shale:a",
-                       "dem.npz/x.npy", "dem.npz/x.npz"):
+                       "nosuch/x.t7", "nosuch/x.t7:a", "dem.npz/x.npy", "dem.npz/x.npz", "dem.npz/x.t7"):
             file = target.split(":")[0]
             for arguments in (["convert", "dem.npz:dem", target],
                               ["eval", "a * 2", "--let", "a=dem.npz:dem", "-o", target]):
@@ -161,7 +162,7 @@ class Command(ShaleCase):
                 self.assertNotIn("dem.png", self.files())
 
     def test_targets_that_cannot_be_are_refused_before_the_work_and_alike(self):
-        for suffix in ("npy", "npz", "raw", "shale", "png"):
+        for suffix in ("npy", "npz", "t7", "raw", "shale", "png"):
             (self.path / f"folder.{suffix}").mkdir()
             os.mkfifo(self.path / f"pipe.{suffix}")
         before = self.files()
@@ -172,7 +173,7 @@ class Command(ShaleCase):
                 ("x" * 256 + "/y{}", 2, "File name too long"), (path, 2, "File name too long"),
                 ("nosuch/" + name, 3, "mkdir -p nosuch"), ("nosuch/y{}", 3, "mkdir -p nosuch"),
                 ("dem.npz/y{}", 3, "Not a directory"), ("folder{}", 2, ""), ("pipe{}", 2, "regular")):
-            for suffix in ("npy", "npz", "raw", "shale", "png"):
+            for suffix in ("npy", "npz", "t7", "raw", "shale", "png"):
                 file = place.format("." + suffix)
                 target = file + (":a" if suffix == "shale" else "")
                 for force in ([], ["-f"]):
@@ -185,7 +186,7 @@ class Command(ShaleCase):
                         self.assertIn(says, err)
                         self.assertIn(f"file {file}\n", err)
                         self.assertNotIn("-f replaces", err)
-                        if suffix in ("npz", "shale"):
+                        if suffix in ("npz", "t7", "shale"):
                             self.shale("convert", "dem.npz", file, *force, code=code)
                         if suffix == "shale":
                             self.shale("create", target, "--shape", "3", *force, code=code)
@@ -196,7 +197,7 @@ class Command(ShaleCase):
         self.assertEqual(self.shale("ls", longest).out, "a\n")
 
     def test_what_exists_is_refused_before_sorting(self):
-        for target in ("x.npy", "x.npz:a", "x.raw", "x.shale:a"):
+        for target in ("x.npy", "x.npz:a", "x.t7", "y.t7:a", "x.raw", "x.shale:a"):
             with self.subTest(target):
                 self.shale("eval", "1", "-o", target)
                 # This would take hours.
@@ -240,7 +241,7 @@ class Command(ShaleCase):
             self.assertIn("not in range 1 to 1024", err)
 
     def test_replaced_files_lose_rights_of_their_owner(self):
-        for name in ("t.npy", "t.npz", "t.raw", "t.png"):
+        for name in ("t.npy", "t.npz", "t.t7", "t.raw", "t.png"):
             (self.path / name).write_bytes(b"old")
             os.chmod(self.path / name, 0o6755)
             if name == "t.png":
@@ -252,7 +253,7 @@ class Command(ShaleCase):
     def test_replaced_files_keep_their_owner(self):
         if os.geteuid() != 0:
             return  # only root may change a file's owner
-        for name in ("t.npy", "t.npz", "t.raw", "t.png"):
+        for name in ("t.npy", "t.npz", "t.t7", "t.raw", "t.png"):
             (self.path / name).write_bytes(b"old")
             os.chown(self.path / name, 1234, 2345)
             os.chmod(self.path / name, 0o640)
@@ -381,6 +382,18 @@ class Command(ShaleCase):
         self.shale("convert", "dem.npz:wave", "y.raw:float64")
         self.assertEqual((self.path / "y.raw").read_bytes(), self.wave.astype(np.float64).tobytes())
 
+    def test_only_regular_files_are_described_as_raw_arrays(self):
+        (self.path / "folder.raw").mkdir()
+        os.mkfifo(self.path / "pipe.raw")
+        (self.path / "device.raw").symlink_to("/dev/zero")
+        (self.path / "generated.raw").symlink_to("/proc/self/status")
+        for name in ("folder.raw", "pipe.raw", "device.raw", "generated.raw"):
+            for command in (["info"], ["info", "--json"], ["ls"], ["ls", "-l"], ["ls", "--json"]):
+                with self.subTest(name=name, command=command):
+                    refused = self.shale(*command, name, code=2)
+                    self.assertEqual(refused.out, "")
+                    self.assertIn("[invalid_argument]", refused.err)
+
     def test_attributes_are_kept_and_shown(self):
         self.shale("create", "x.shale:a", "--shape", "3", "--attribute", "unit=K", "--attribute",
                    "by=me")
@@ -427,6 +440,18 @@ class Command(ShaleCase):
             np.save(self.path / "few.npy", values)
             printed = self.shale("cat", "--csv", "few.npy").out.split()
             self.assertEqual([eval(number) for number in printed], values.tolist())
+
+    def test_cat_as_csv_stays_inside_the_budget(self):
+        for name, form in (("dense", ["--dense"]), ("chunked", ["--chunk", "64,256"])):
+            self.shale("eval", "zeros((4096, 1024))", "-o", f"large.shale:{name}", *form)
+            kib = self.peak_memory("cat", "--csv", f"large.shale:{name}", "--mem", "1MiB")
+            if not self.is_sanitized():
+                self.assertLess(kib, 32 * 1024, name)  # the array is 32 MiB
+        # A budget of 1 MiB makes blocks of 128 KiB, which cut these rows.
+        np.save(self.path / "wide.npy", np.arange(3 * 20000.0).reshape(3, 20000))
+        wide = self.shale("cat", "--csv", "wide.npy", "--mem", "1MiB").out
+        self.assertEqual(wide, self.shale("cat", "--csv", "wide.npy").out)
+        self.assert_same(np.loadtxt(wide.splitlines(), delimiter=","), np.load(self.path / "wide.npy"))
 
     def test_cat_shows_the_corners_of_many_axes(self):
         np.save(self.path / "cube.npy", np.arange(40 * 30 * 20).reshape(40, 30, 20))
@@ -657,7 +682,7 @@ class Command(ShaleCase):
         "copysign": ["{}(f, u)", "{}(h, -1.0)", "{}(i, u)"],
         "nextafter": ["{}(f, u)", "{}(h, 0.0)", "{}(0.0, f)", "{}(f.astype(float32), i.astype(float32))"],
         "logaddexp": ["{}(f, p)", "{}(h, h)", "{}(f * 1000, 3)", "{}(i, f)"],
-        "lerp": ["{}(abs(f), p, 0.25)", "{}(p, p + 1, abs(u))", "{}(i, 7, 0.75)"],
+        "lerp": ["{}(abs(f), p, 0.25)", "{}(p, p + 1, abs(u))", "{}(i, 7, 0.75)", "{}(i, f, abs(i))"],
         "addcmul": ["{}(f, p, u)", "{}(f, i, 2, value=0.5)"], "addcdiv": ["{}(f, u, p)", "{}(i, f, p, 3)"],
         **{name: ["{}(f, p)", "{}(i, 3)", "{}(-7, 2.0)", "{}(-0.0, 5)", "{}(5, -0.5)"] for name in
            "add subtract multiply divide floor_divide remainder mod".split()},
@@ -682,7 +707,8 @@ class Command(ShaleCase):
         **{name: ["{}(f, axis=0)", "{}(i, 1)", "{}(h, 0)"] for name in "cummin cummax".split()},
         **{name: ["{}(g)", "{}(g, axis=0)", "{}(g.T, axis=1, keepdims=True)", "{}(i)", "{}(h, 0)"] for name in
            "nansum nanprod nanmean nanmin nanmax".split()},
-        **{name: ["{}(g)", "{}(g, axis=1, ddof=1)", "{}(i, 0)"] for name in "nanvar nanstd".split()},
+        **{name: ["{}(g)", "{}(g, axis=1, ddof=1)", "{}(i, 0)", "{}(h)", "{}(abs(h))"]
+           for name in "nanvar nanstd".split()},
         "logsumexp": ["{}(f)", "{}(f + 0.5, axis=1)", "{}(i, 0, keepdims=True)"],
         **{name: ["{}(u)", "{}(u, axis=0)"] for name in "softmax log_softmax".split()},
         "vector_norm": ["{}(f)", "{}(f, axis=1)", "{}(i, 0, True)", "{}(f, ord=1)", "{}(f, axis=0, ord=3.5)",
@@ -743,7 +769,8 @@ class Command(ShaleCase):
         "pinv": ["{}(f)", "{}(f.T, rtol=0.2)"], "matrix_rank": ["{}(f)", "{}(f[:, :1] @ i[:1])", "{}(f, 0.5)"],
         "cond": ["{}(f)"], "svdvals": ["{}(f)", "{}(f.reshape(2, 2, 6))"],
         "eigvalsh": ["{}(i[:, :4])", "{}(f[:, :4], upper=True)"], "eigvals": ["{}(t)"],
-        "matrix_norm": ["{}(f)", "{}(i, True)", *(f"{{}}(f, ord={ord})" for ord in
+        "matrix_norm": ["{}(f)", "{}(i, True)", "{}((i - 32763).astype(int16), ord=1)",
+                        *(f"{{}}(f, ord={ord})" for ord in
                         "'fro' 'nuc' 1 -1 2 -2 inf -inf".split())],
         "matrix_power": ["{}(i[:, :4], 3)", "{}(i[:, :4], 0)", "{}(s, -2)"],
         "expm": ["{}(f[:, :4] / 4)"],
@@ -818,6 +845,59 @@ class Command(ShaleCase):
                    "permute_dims": "transpose", "cast": "astype", "cumulative_sum": "cumsum",
                    "cumulative_prod": "cumprod", "cummin": "minimum.accumulate",
                    "cummax": "maximum.accumulate"}
+
+    # Arguments by the names of their parameters, and those that a function needs of its own.
+    ARGUMENTS = {"dtype": "float32", "shape": "(3, 3)", "p": "0.5", "seed": "7", "k": "1", "n": "2",
+                 "shift": "1", "reps": "(2, 1)", "repeats": "2", "axis": "1", "axis1": "0", "axis2": "1",
+                 "source": "0", "destination": "1", "start": "1", "stop": "4", "N": "3", "low": "0",
+                 "high": "9", "fill_value": "5", "pad_width": "1", "q": "0.5", "indices": "arange(3)",
+                 "condition": "(eye(3) > 0)", "bins": "arange(3)", "v": "arange(3)"}
+    OWN_ARGUMENTS = {"asin": {"x": "(eye(3) / 2)"}, "acos": {"x": "(eye(3) / 2)"},
+                     "atanh": {"x": "(eye(3) / 2)"}, "bincount": {"x": "arange(3)"},
+                     "searchsorted": {"a": "arange(3)"}, "correlate": {"a": "arange(9)"},
+                     "convolve": {"a": "arange(9)"}, "squeeze": {"a": "zeros((3, 1))"},
+                     "reshape": {"shape": "(9, 1)"}, "broadcast_to": {"shape": "(2, 3, 3)"},
+                     "take_along_axis": {"indices": "zeros((3, 1), int64)"},
+                     **{name: {"x": "arange(3)", "x1": "arange(3)", "x2": "arange(3)"}
+                        for name in ("bitwise_invert", "bitwise_and", "bitwise_or", "bitwise_xor",
+                                     "bitwise_left_shift", "bitwise_right_shift")}}
+
+    def test_signatures_tell_names_order_and_defaults(self):
+        terms = []
+        for listed in self.shale("eval", "--functions", "--json").json():
+            name, signature = listed["name"], listed["signature"]
+            if "…" in signature or "[" in signature:
+                continue  # any number of arguments, or one that comes before another
+            needed, ordered, named, is_named_only = [], [], [], False
+            for parameter in re.findall(r"(?:[^,(]|\([^)]*\))+", signature[len(name) + 1:-1]):
+                key, has_default, given = parameter.strip().partition("=")
+                if key == "*":
+                    is_named_only = True
+                    continue
+                if not has_default:
+                    given = self.OWN_ARGUMENTS.get(name, {}).get(key) or \
+                        self.ARGUMENTS.get(key, "(eye(3) + 1)")
+                text = f"{key}={given}" if is_named_only else given
+                if not has_default:
+                    needed.append(text)
+                if not (is_named_only and has_default):
+                    ordered.append(text)
+                if not (key == "ddof" and "correction" in signature):  # two names of one parameter
+                    named.append(f"{key}={given}")
+            first = "[0]" if name in ("topk", "kthvalue", "mode", "histogram", "gradient") else ""
+            terms += [f"count_nonzero({name}({', '.join(needed)}){first} != "
+                      f"{name}({', '.join(others)}){first})" for others in (ordered, named)]
+        self.assertGreater(len(terms), 300)
+        for at in range(0, len(terms), 16):
+            text = " + ".join(terms[at:at + 16])
+            with self.subTest(text):
+                self.assertEqual(self.shale("eval", text).out, "0\n")
+        signatures = [listed["signature"] for listed in self.shale("eval", "--functions", "--json").json()]
+        moments = [text.split("(")[0] for text in signatures if "correction=0" in text]
+        self.assertEqual(sorted(moments), ["nanstd", "nanvar", "std", "var"])
+        for name in moments:
+            self.assertEqual(self.shale("eval", f"{name}(arange(7.), correction=1)").out,
+                             self.shale("eval", f"{name}(arange(7.), ddof=1)").out)
 
     def test_every_function_is_numpys(self):
         listed = []
@@ -899,6 +979,33 @@ class Command(ShaleCase):
                 err = self.shale("eval", text, code=2).err
                 self.assertIn(reason, err)
                 self.assertIn("^", err)
+
+    def test_numbers_are_pythons(self):
+        rng = random.Random(5)
+        integers = [0, 1, -1, 2, 3, -7, 2**31, 2**53 + 1, 10**17 + 1, 2**62, 2**63 - 1, -2**63, 2**63, 2**64 - 1]
+        floats = [0.5, -0.5, 3.0, 2.0**53, 2.0**63, -2.0**63, 2.0**64, 1e300]
+        compare = ["==", "!=", "<", "<=", ">", ">="]
+        texts = [f"({rng.choice(integers)}) {op} ({rng.choice(integers)})"
+                 for op in ["+", "-", "*", "/", "//", "%", "&", "|", "^", ">>"] + compare for _ in range(6)]
+        texts += [f"({rng.choice(integers)}) {op} ({rng.choice([0, 1, 2, 3, -3, 20, 63, 64])})"
+                  for op in ("**", "<<") for _ in range(10)]
+        texts += [f"({a}) {rng.choice(compare)} ({b})" for number in integers
+                  for a, b in [rng.choice([(number, rng.choice(floats)), (rng.choice(floats), number)])]]
+        for text in texts:
+            with self.subTest(text):
+                try:
+                    wanted = eval(text)
+                except ZeroDivisionError:
+                    self.assertIn("division by zero", self.shale("eval", text, code=2).err)
+                    continue
+                except ValueError:  # a negative number of places
+                    self.assertIn("negative number of places", self.shale("eval", text, code=2).err)
+                    continue
+                if type(wanted) is int and not -2**63 <= wanted < 2**64:
+                    self.assertIn("does not fit in 64 bits", self.shale("eval", text, code=2).err)
+                    continue
+                got = self.shale("eval", text, "--json").json()["value"]
+                self.assertEqual((got, type(got)), (wanted, type(wanted)))
 
     def test_scalar_results_are_printed(self):
         self.assertEqual(self.shale("eval", "2 + 3 * 4").out, "14\n")
@@ -1079,10 +1186,14 @@ class Command(ShaleCase):
         self.assertEqual(made[1], "dem.png")
 
     def test_plot_tells_large_numbers_apart(self):
-        for values in (1e9 + np.arange(12.0), 20000000 + np.arange(12), 1e300 * np.arange(-6.0, 6)):
+        for values in (1e9 + np.arange(12.0), 20000000 + np.arange(12), 1e300 * np.arange(-6.0, 6),
+                       1.5e308 * np.linspace(-1, 1, 12), 5e-324 * np.arange(12)):
             np.save(self.path / "large.npy", values.reshape(3, 4))
             self.shale("plot", "large.npy", "-o", "large.png", "-f", "--percentile", "0")
             self.assertEqual(len({pixel for row in self.pixels("large.png") for pixel in row}), 12)
+            drawn = [pixel[0] for row in self.pixels("large.png") for pixel in row]
+            self.assertEqual((drawn, drawn[0], drawn[-1]), (sorted(drawn), 0, 255))
+        np.save(self.path / "large.npy", 1e300 * np.arange(-6.0, 6).reshape(3, 4))
         for limits in (["--min", "1e301"], ["--min", "nan"], ["--max=-1e301"]):
             self.assertIn("--min must be less than --max",
                           self.shale("plot", "large.npy", "-o", "none.png", *limits, code=2).err)
@@ -1106,7 +1217,7 @@ class Command(ShaleCase):
     # ---- targets are whole or untouched ----------------------------------------------------------
 
     def test_existing_targets_need_force(self):
-        for target in ("t.npy", "t.npz", "t.raw", "t.png"):
+        for target in ("t.npy", "t.npz", "t.t7", "t.raw", "t.png"):
             (self.path / target).write_bytes(b"precious")
             with self.subTest(target):
                 command = ["plot", "dem.npz:dem", "-o", target] if target.endswith("png") else [
@@ -1240,6 +1351,14 @@ class Command(ShaleCase):
         self.assertEqual(code, 130)
         self.assertIn("[cancelled]", err)
         self.assertEqual(self.interrupt("eval", f"sum({self.ENDLESS})", number=signal.SIGTERM)[0], 130)
+
+    def test_interruption_ends_the_printing_of_all_elements(self):
+        np.save(self.path / "long.npy", np.random.default_rng(1).standard_normal(3_000_000))
+        for arguments in (["long.npy"], ["long.npy", "--check"]):
+            with self.subTest(arguments):
+                code, err = self.interrupt("cat", "-a", *arguments, number=signal.SIGTERM)
+                self.assertEqual(code, 130)
+                self.assertIn("[cancelled]", err)
 
     def test_interruption_leaves_the_old_target(self):
         self.survey()

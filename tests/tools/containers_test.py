@@ -8,7 +8,9 @@ Usage: containers_test.py PATH/TO/shale [unittest arguments]
 import json
 import os
 import pathlib
+import resource
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -16,10 +18,12 @@ import time
 import numpy as np
 
 sys.dont_write_bytecode = True  # a test run leaves no files in the tree
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "format"))
 
+import read_shale
 from shale_case import ShaleCase, main
 
-USAGE, FAILED, CORRUPT = 2, 3, 4
+USAGE, FAILED, CORRUPT, UNSUPPORTED = 2, 3, 4, 5
 ODD_NAMES = ["/a", "a/", "a//b", ".", "..", "a/../b", "/", "a\x01", "a\x7f"]
 
 
@@ -62,6 +66,27 @@ class Containers(ShaleCase):
                        "--attribute", "n=[1, 2]", *how)
             self.shale("convert", "x.npy", f"forms.shale:{name}", "-f")
         return {name: self.load(f"forms.shale:{name}") for name in arrays}
+
+    def make_later(self, file, name):
+        """Gives an array a dtype that no version knows. All checksums are right."""
+        path = self.path / file
+        raw = bytearray(path.read_bytes())
+        with read_shale.Container(path) as container:
+            newest, catalog = container.superblock, container.catalog[0]
+            arrays = dict(container.walk(container.catalog, read_shale.CATALOG, "catalog"))
+        descriptor = arrays[name.encode()]
+        table = read_shale.Table(descriptor, struct.unpack_from("<I", descriptor)[0], name)
+        raw[raw.index(descriptor, catalog) + table.inline(1)] = 99
+
+        def sum_up(place, covered):
+            struct.pack_into("<QQ", raw, place, *read_shale.checksum128(bytes(covered)))
+
+        slot, root = read_shale.SLOTS[newest.slot], newest.root
+        sum_up(root + 40, raw[catalog:catalog + read_shale.PAGE])
+        sum_up(slot + 56, raw[root:root + read_shale.PAGE])
+        sum_up(slot + 496, raw[slot + 16:slot + 32] + raw[slot + 12:slot + 16] + raw[slot:slot + 12]
+               + raw[slot + 32:slot + 496])
+        path.write_bytes(raw)
 
     # ---- copies ----------------------------------------------------------------------------------
 
@@ -496,6 +521,24 @@ class Containers(ShaleCase):
         self.shale("convert", "x.npy", "g.shale:a", "--chunk", "2,2")
         return values
 
+    def test_dense_arrays_grow_and_shrink(self):
+        values = np.arange(15, dtype=np.int32).reshape(3, 5)
+        np.save(self.path / "x.npy", values)
+        self.shale("convert", "x.npy", "g.shale:a", "--dense")
+        for axis in (0, 1, -2):
+            more = np.take(values, [0, 1, 2], axis) * 10
+            np.save(self.path / "more.npy", more)
+            self.shale("append", "g.shale:a", "more.npy", "--axis", axis, "-q")
+            values = np.append(values, more, axis)
+            self.assert_same(self.load("g.shale:a"), values)
+        self.shale("resize", "g.shale:a", "4,7", "-q")
+        self.shale("resize", "g.shale:a", "5,8", "-q")
+        expected = np.zeros((5, 8), np.int32)
+        expected[:4, :7] = values[:4, :7]
+        self.assert_same(self.load("g.shale:a"), expected)
+        self.assertEqual(self.facts("g.shale:a", "kind"), ["dense"])
+        self.shale("verify", "g.shale")
+
     def test_append_makes_an_array_longer(self):
         values = self.grown()
         for axis in (0, 1, -1, -2):
@@ -540,13 +583,13 @@ class Containers(ShaleCase):
                                 (["append", "g.shale:a", "x.npy", "--axis", "2"], "axis"),
                                 (["append", "g.shale:a", "x.npy", "--axis", "-3"], "axis"),
                                 (["append", "g.shale:a", "x.npy", "--axis", "one"], "--axis"),
-                                (["append", "g.shale:dense", "x.npy"], "fixed shape"),
+                                (["append", "g.shale:dense", "row.npy"], "expand_dims"),
                                 (["append", "g.shale:one", "row.npy[0]"], "rank 0"),
                                 (["append", "g.shale", "x.npy"], "does not say which array"),
                                 (["append", "x.npy", "x.npy"], ".shale container"),
                                 (["append", "g.shale:a[0]", "x.npy"], "whole array"),
                                 (["append", "g.shale:a"], "source"),
-                                (["resize", "g.shale:dense", "3,6"], "fixed shape"),
+                                (["resize", "g.shale:dense", "3"], "another rank"),
                                 (["resize", "g.shale:one", "()"], "rank 0"),
                                 (["resize", "g.shale:a", "3"], "another rank"),
                                 (["resize", "g.shale:a", ",".join(["1"] * 33)], "32"),
@@ -617,25 +660,55 @@ class Containers(ShaleCase):
         self.assertEqual(self.form("forms.shale:dem"), wanted)
         self.assert_same(self.load("forms.shale:dem"), values)
 
-    def peak_memory(self, *arguments):
-        """
-        The peak resident memory of one command in KiB. A small process starts the command: Linux counts
-        the memory of whoever calls exec to the program that it becomes, and this process may be large.
-        """
-        starter = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True);"
-                   "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
-        return int(subprocess.run([sys.executable, "-S", "-c", starter, self.command, *arguments], check=True,
-                                  cwd=self.path, stdout=subprocess.PIPE).stdout)
-
     def test_archives_of_large_arrays_stay_inside_the_budget(self):
-        is_sanitized = b"__asan_init" in pathlib.Path(self.command).read_bytes()
         self.shale("eval", "zeros((8192, 8192), dtype=int16)", "-o", "big.shale:z", "--chunked")
         for options in ([], ["--as", "float32"]):
             kib = self.peak_memory("convert", "-q", "-f", "big.shale", "big.npz", "--mem", "16MiB", *options)
-            if not is_sanitized:  # AddressSanitizer holds memory of its own
+            if not self.is_sanitized():
                 self.assertLess(kib, (16 + 64) * 1024)
         values = np.load(self.path / "big.npz")["z"]
         self.assertEqual((values.shape, values.dtype, values.any()), ((8192, 8192), np.float32, False))
+
+    def test_copies_of_many_arrays_hold_one_at_a_time(self):
+        ones = np.ones(1 << 20)
+        np.savez_compressed(self.path / "deflated.npz", **{f"m{i:02}": i * ones for i in range(16)})
+        self.shale("convert", "deflated.npz", "dense.shale")
+        for source in ("deflated.npz", "dense.shale"):
+            for target in ("new.shale", "new.npz"):
+                with self.subTest(f"{source} to {target}"):
+                    (self.path / target).unlink(missing_ok=True)
+                    kib = self.peak_memory("convert", "-q", source, target, "--mem", "16MiB")
+                    if not self.is_sanitized():
+                        self.assertLess(kib, (16 + 64) * 1024)  # all the arrays are 128 MiB
+                    for i in (0, 15):
+                        self.assert_same(self.load(f"{target}:m{i:02}"), i * ones)
+
+    def test_copies_of_many_arrays_need_few_descriptors(self):
+        names = [f"m{i:03}" for i in range(300)]
+        np.savez(self.path / "numpys.npz", **{name: np.arange(8) + i for i, name in enumerate(names)})
+        # Members that Shale has written are aligned, so they are mapped, each with a descriptor.
+        self.shale("convert", "-q", "numpys.npz", "aligned.npz")
+        self.shale("convert", "-q", "numpys.npz", "dense.shale")
+        few = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))}
+        for source in ("aligned.npz", "dense.shale"):
+            for target in ("new.shale", "new.npz"):
+                with self.subTest(f"{source} to {target}"):
+                    (self.path / target).unlink(missing_ok=True)
+                    self.shale("convert", "-q", source, target, **few)
+                    self.assertEqual(self.names(target), names)
+                    self.assert_same(self.load(f"{target}:m299"), np.arange(8) + 299)
+
+    def test_archives_take_no_two_names_that_find_one_member(self):
+        for name in ("a", "a.npy"):
+            self.shale("eval", f"{len(name)}", "-o", f"p.shale:{name}")
+        self.refused(USAGE, "convert", "p.shale", "p.npz", says=["'a.npy' of p.npz", 'differs by ".npy" alone'])
+        self.assertFalse((self.path / "p.npz").exists())
+        self.shale("mv", "p.shale:a.npy", "p.shale:b.npy")
+        self.shale("convert", "p.shale", "p.npz")
+        for name, wanted in {"a": 1, "b.npy": 5}.items():
+            self.assert_same(self.load(f"p.npz:{name}"), np.int64(wanted))
+        with np.load(self.path / "p.npz") as archive:
+            self.assertEqual({name: int(archive[name]) for name in archive.files}, {"a": 1, "b.npy": 5})
 
     def test_an_interrupted_mv_has_changed_nothing(self):
         np.save(self.path / "a.npy", np.arange(3))
@@ -819,6 +892,52 @@ class Containers(ShaleCase):
             self.assertEqual(text.count("[corrupt]"), len(wrong))
         self.assertEqual(sorted(damaged), ["a", "b", "c"])
 
+    def test_an_array_of_a_later_version_hides_no_other(self):
+        np.save(self.path / "x.npy", np.arange(40.0))
+        for name in "abc":
+            self.shale("convert", "x.npy", f"c.shale:{name}", "--chunk", "5")
+        before = self.shale("du", "c.shale", "--json").json()
+        self.make_later("c.shale", "b")
+
+        def told(*arguments):
+            done = self.shale(*arguments, code=UNSUPPORTED)
+            self.assertEqual(done.err.count("[unsupported]"), 1, done.err)
+            for text in ("array 'b'", "dtype 99", "c.shale"):
+                self.assertIn(text, done.err)
+            return done
+
+        self.assertEqual(self.names("c.shale"), ["a", "b", "c"])
+        lines = told("ls", "-l", "c.shale").out.splitlines()
+        self.assertEqual([line.split()[0] for line in lines[1:]], ["float64", "unsupported", "float64"])
+        self.assertEqual([line.split()[-1] for line in lines[1:]], ["a", "b", "c"])
+        lines = told("ls", "--chunks", "c.shale").out.splitlines()
+        self.assertEqual([line for line in lines if line.startswith("c.shale")],
+                         ["c.shale:a:", "c.shale:c:"])
+        for arrays in (told("ls", "--json", "c.shale").json(),
+                       told("info", "--json", "c.shale").json()["arrays"],
+                       told("ls", "--chunks", "--json", "c.shale").json(),
+                       told("du", "--json", "c.shale").json()["arrays"]):
+            self.assertEqual([array["name"] for array in arrays], ["a", "b", "c"])
+            self.assertEqual([array.get("code") for array in arrays], [None, "unsupported", None])
+        listed = told("ls", "--chunks", "--json", "c.shale").json()
+        self.assertEqual([len(array.get("stored_chunks", ())) for array in listed], [8, 0, 8])
+        told("ls", "--chunks", "c.shale:b")
+        told("convert", "c.shale", "copy.shale")
+        self.assertNotIn("copy.shale", self.files())
+        self.assert_same(self.load("c.shale:a"), np.arange(40.0))
+
+        after = told("du", "--json", "c.shale").json()
+        of_b = before["arrays"][1]["data_bytes"] + before["arrays"][1]["index_bytes"]
+        self.assertEqual((before["unknown_bytes"], after["unknown_bytes"]), (0, of_b))
+        for report in (before, after):
+            del report["arrays"][1], report["unknown_bytes"]
+        self.assertEqual(after, before)
+        first, second = told("du", "c.shale").out.split("\n\n")
+        self.assertEqual([line.split()[-1] for line in first.splitlines()], ["array", "a", "c", "b"])
+        self.assertEqual(first.splitlines()[-1].split()[0], "unsupported")
+        rows = {line.split("  ")[0]: line for line in second.splitlines()}
+        self.assertIn(f" {of_b:,} ", rows["arrays of later versions"])
+
     def test_du_adds_up_to_the_file(self):
         self.forms()
         self.shale("rm", "forms.shale:dense", "forms.shale:wide")
@@ -883,9 +1002,30 @@ class Containers(ShaleCase):
         self.assert_same(self.load("b.shale:y[[1]"), self.dem[1:] + np.int16(1))
         self.shale("set", "b.shale:y[[1]", "unit=m")
         self.shale("mv", "b.shale:y[[1]", "z[2]")
+        self.assertIn("with '[[' for a '['", self.shale("mv", "--help").out)
         self.shale("mv", "b.shale:x[[0]", "b.shale:w[[3]")
         self.shale("rm", "b.shale:z[[2]")
         self.assertEqual(self.names("b.shale"), ["[[", "w[[3]", "x"])
+
+    def test_arguments_in_brackets_are_taken_as_they_are(self):
+        address = "[b].shale:x[[1]"
+        self.shale("eval", "7", "-o", address)
+        self.shale("eval", "8", "-o", "{}.shale:ab")
+        self.assertEqual(self.shale("ls", address, "{}.shale").out.splitlines(),
+                         ["x[[1]", "", "{}.shale:", "ab"])
+        self.shale("set", address, "[k=1]", "[k]=[1, 2]", "{}=3")
+        self.assertEqual(self.facts(address, "attributes"), [{"[k": "1]", "[k]": [1, 2], "{}": 3}])
+        self.shale("set", address, "--unset", "[k]", "--unset", "{}")
+        self.assertEqual(self.facts(address, "attributes"), [{"[k": "1]"}])
+        self.shale("create", "c.shale:c", "--shape", "2", "--attribute", "[k]=[1, 2]", "--attribute", "[l=3]")
+        self.assertEqual(self.facts("c.shale:c", "attributes"), [{"[k]": [1, 2], "[l": "3]"}])
+        for nothing in ("[]", "{}", "[,]"):
+            self.refused(USAGE, "rm", nothing, says=nothing)
+            self.refused(USAGE, "ls", nothing, says=nothing)
+            self.refused(USAGE, "set", address, nothing, says="expected KEY=VALUE")
+        self.shale("rm", "--quiet", address, "{}.shale:ab")
+        self.assertEqual(self.names("[b].shale") + self.names("{}.shale"), [])
+        self.refused(USAGE, "rm", says="arrays is required")
 
     def test_slices_that_may_be_names_are_explained(self):
         self.shale("convert", "dem.npz:dem", "b.shale:x[[0]")

@@ -710,6 +710,7 @@ class Hostile(unittest.TestCase):
             with self.subTest(arguments):
                 self.refused(FAILED, *arguments, names=[target or "new."], **options)
                 self.assertRegex(self.err, codes)
+                self.assertNotIn(".partial", self.err)  # a name that is gone when it is read
                 self.assertEqual(self.contents(to), before)
         self.shale("verify", to / "a.shale")
         # A failed command frees the space that it took.
@@ -745,6 +746,23 @@ class Hostile(unittest.TestCase):
         self.assertEqual(process.returncode, INTERRUPTED, err)
         self.assertEqual(out, b"")
         self.assertIn(b"[cancelled]", err)
+
+    def test_unfinished_files_are_closed_to_those_who_may_not_read_the_old_one(self):
+        with open(self.path / "zeros.raw", "wb") as zeros:
+            zeros.truncate(1 << 30)
+        for target in ("t.npy", "t.npz", "t.raw"):
+            (self.path / target).write_bytes(b"precious")
+            (self.path / target).chmod(0o600)
+            modes = set()
+
+            def partial():
+                for path in self.path.glob(".*.partial"):
+                    modes.add(path.stat().st_mode & 0o777)
+                return bool(modes)
+
+            with self.subTest(target):
+                self.interrupt(partial, "convert", "zeros.raw:float32", target, "-f")
+                self.assertEqual(modes, {0o600})
 
     def test_an_interrupted_conversion_leaves_the_old_target(self):
         with open(self.path / "zeros.raw", "wb") as zeros:

@@ -53,6 +53,21 @@ class ShaleCase(unittest.TestCase):
     def survey(self, *how):
         self.shale("convert", "dem.npz", "survey.shale", *how)
 
+    def peak_memory(self, *arguments):
+        """
+        The peak resident memory of one command in KiB. A small process starts the command: Linux counts
+        the memory of whoever calls exec to the program that it becomes, and this process may be large.
+        """
+        starter = ("import resource, subprocess, sys;"
+                   "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL);"
+                   "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
+        return int(subprocess.run([sys.executable, "-S", "-c", starter, self.command, *arguments], check=True,
+                                  cwd=self.path, stdout=subprocess.PIPE).stdout)
+
+    def is_sanitized(self):
+        """Whether AddressSanitizer is in the command: it holds memory of its own."""
+        return b"__asan_init" in pathlib.Path(self.command).read_bytes()
+
     def assert_same(self, got, wanted):
         wanted = np.asarray(wanted)
         self.assertEqual(got.dtype, wanted.dtype)

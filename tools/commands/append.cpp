@@ -64,7 +64,7 @@ int run(const append_options& options) {
 
 void add_append(command_line& line) {
   auto options = std::make_shared<append_options>();
-  CLI::App* command = line.app.add_subcommand("append", "Append elements to a chunked array");
+  CLI::App* command = line.app.add_subcommand("append", "Append elements to an array");
   command->add_option("target", options->target, "FILE.shale:ARRAY")->required();
   command->add_option("source", options->source, address_help)->required();
   command->add_option("--axis", options->axis, "The axis that becomes longer [0]; -1 is the last")
@@ -75,7 +75,8 @@ void add_append(command_line& line) {
       "The source needs the rank of the array, and its extents along all other axes. Its elements\n"
       "are converted to the dtype of the array. Processes that read the array see its old shape\n"
       "until they open it again. The cost is that of the new elements and of the chunks at the\n"
-      "old end, not of the array.\n"
+      "old end, not of the array; but a dense array that grows along another axis than the first\n"
+      "is copied.\n"
       "\n"
       "Examples:\n"
       "  shale append log.shale:plate step.npy\n"

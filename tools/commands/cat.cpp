@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "commands/command_line.hpp"
 #include "commands/engine.hpp"
@@ -31,8 +32,13 @@ struct cat_options {
   engine_options engine;
 };
 
-// Most bytes of one evaluation of CSV rows. For ordinary arrays these are whole rows of chunks.
-constexpr std::size_t csv_block_bytes = 32u << 20;
+// Most bytes of one evaluation of CSV rows. For ordinary arrays these are whole rows of chunks. A
+// small budget makes the blocks smaller.
+constexpr std::size_t csv_block_bytes_max = 32u << 20;
+
+std::size_t csv_block_bytes() {
+  return std::min(csv_block_bytes_max, executor::current().memory_bytes() / 8);
+}
 
 template <class T>
 void append_element(std::string& line, T value) {
@@ -61,25 +67,51 @@ void print_block(const tensor& block, bool ends_rows) {
   });
 }
 
-void print_csv(expr values) {
+// Each block is read once, so that the file's pages need not stay resident when it is printed.
+void let_go(const tensor& printed) {
+  const auto positions = printed.layout().extent();
+  if (!positions) return;
+  const std::size_t item = item_bytes(printed.dtype());
+  const auto elements = static_cast<std::size_t>(positions->last - positions->first + 1);
+  printed.storage().evict({static_cast<std::size_t>(positions->first) * item, elements * item});
+}
+
+void print_csv(const operand& source) {
+  expr values = source.values;
   if (values.rank() > 2)
     throw error(
         errc::invalid_argument, "cat --csv prints one or two axes",
         {fmt::format("got shape {}: choose a slice, as in array[0]", to_string(values.shape()))});
-  while (values.rank() < 2) values = values.expand_dims(values.rank());
+  std::optional<tensor> stored = source.elements;
+  while (values.rank() < 2) {
+    values = values.expand_dims(values.rank());
+    if (stored) stored = stored->expand_dims(stored->rank());
+  }
   const index_t rows = values.shape()[0];
   const index_t columns = values.shape()[1];
   if (values.size() == 0) return;
-  const auto fitting = static_cast<index_t>(csv_block_bytes / item_bytes(values.dtype()));
+  const auto fitting =
+      std::max<index_t>(static_cast<index_t>(csv_block_bytes() / item_bytes(values.dtype())), 1);
   const index_t block_columns = std::min(columns, fitting);
   const index_t block_rows = std::max<index_t>(fitting / columns, 1);
   for (index_t row = 0; row < rows; row += block_rows) {
-    const expr band = values.narrow(0, row, std::min(block_rows, rows - row));
+    const index_t height = std::min(block_rows, rows - row);
+    const expr band = values.narrow(0, row, height);
     for (index_t column = 0; column < columns; column += block_columns) {
       const index_t width = std::min(block_columns, columns - column);
       throw_if_interrupted();
       print_block(eval(band.narrow(1, column, width)), column + width == columns);
+      if (stored) let_go(stored->narrow(0, row, height).narrow(1, column, width));
     }
+  }
+}
+
+// Prints a text that may be long to a reader that may be slow.
+void print_in_pieces(std::string_view text) {
+  constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+  for (std::size_t at = 0; at < text.size(); at += piece_bytes) {
+    throw_if_interrupted();
+    print_data(text.substr(at, piece_bytes));
   }
 }
 
@@ -91,16 +123,17 @@ int run(const cat_options& options) {
   input_files files(open_mode::read, options.engine.checksums());
   const operand source = files.open(with_raw_options(parse_address(options.source), options.raw));
   if (options.csv) {
-    print_csv(source.values);
+    print_csv(source);
     return exit_yes;
   }
   const print_options style{.line_width = options.line_width,
                             .threshold = options.all ? std::numeric_limits<index_t>::max() : 1000,
                             .edge_items = options.edge_items,
-                            .precision = options.precision};
-  print_data(fmt::format("{}\n", source.elements && !silent.check
-                                     ? to_string(*source.elements, style)
-                                     : preview(source.values, style)));
+                            .precision = options.precision,
+                            .checkpoint = throw_if_interrupted};
+  print_in_pieces((source.elements && !silent.check ? to_string(*source.elements, style)
+                                                    : preview(source.values, style)) +
+                  '\n');
   return exit_yes;
 }
 

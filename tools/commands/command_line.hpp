@@ -3,6 +3,8 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <string>
+#include <vector>
 
 namespace shale::tools {
 
@@ -31,9 +33,25 @@ void add_du(command_line& line);
 void add_doctor(command_line& line);
 void add_version(command_line& line);
 
+/// A positional or an option that takes many texts: each stays as it was typed. CLI11's own lists
+/// would make several values of "[a,b]". `texts` must live as long as `command`.
+inline CLI::Option* add_texts(CLI::App& command, const std::string& name,
+                              std::vector<std::string>& texts, const std::string& description) {
+  const CLI::callback_t keep = [&texts](const CLI::results_t& given) {
+    texts = given;
+    return true;
+  };
+  CLI::Option* made = command.add_option(name, keep, description)->type_name("TEXT");
+  made->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  // Without extra arguments, a positional takes as many as it expects at least: more than there can
+  // be. An option takes one each time it is given.
+  constexpr int most = CLI::detail::expected_max_vector_size;
+  return made->expected(made->get_positional() ? most - 1 : 1, most)->allow_extra_args(false);
+}
+
 /// The help text of every option that takes an address.
 inline constexpr const char* address_help =
-    "FILE[:ARRAY][[SLICE]], as in survey.shale:dem[10:20, ::-1], dem.npy, dem.npz:elevation or "
-    "dem.raw:int16(344,403); in the name of an array, '[' is written '[['";
+    "FILE[:ARRAY][[SLICE]], as in survey.shale:dem[10:20, ::-1], dem.npy, dem.npz:elevation, "
+    "net.t7:weights/1 or dem.raw:int16(344,403); in the name of an array, '[' is written '[['";
 
 }  // namespace shale::tools

@@ -16,6 +16,7 @@
 #include "notation/address.hpp"
 #include "notation/shape_text.hpp"
 #include "shale/npz.hpp"
+#include "shale/t7.hpp"
 #include "terminal/interrupt.hpp"
 #include "terminal/output.hpp"
 #include "terminal/table.hpp"
@@ -37,15 +38,16 @@ struct convert_options {
   engine_options engine;
 };
 
-// One converted array, for the summary.
+// One converted array, for the summary. It holds no element, so that the memory and the descriptor
+// of one array are free before the next is read.
 struct conversion {
   address to;
-  expr values;
+  dims shape;
   written done;
 };
 
 bool holds_many(file_format format) {
-  return format == file_format::shale || format == file_format::npz;
+  return format == file_format::shale || format == file_format::npz || format == file_format::t7;
 }
 
 // The name of a file without folder and suffix: dem for data/dem.npy.
@@ -79,30 +81,39 @@ std::vector<array_facts> every_array(input_files& files, const address& source) 
   return all;
 }
 
-// Copies every array of an archive or a container into one archive.
-std::vector<conversion> into_archive(input_files& files, const address& source,
-                                     const address& target, std::optional<dtype> type,
-                                     const convert_options& options) {
-  const existing_file existing =
-      options.writing.force ? existing_file::replace : existing_file::refuse;
-  require_form(target, options.writing);
-  require_replaceable(target.file, options.writing);
-  npz_writer archive(target.file, {.existing = existing});
+// Refuses arrays that a file of Torch7 cannot hold, before the first of them is read.
+void require_t7_dtypes(const std::vector<array_facts>& arrays, const address& source,
+                       std::optional<dtype> type) {
+  for (const array_facts& array : arrays) {
+    address from = source;
+    from.array = array.name;
+    with_context([&] { return "convert " + printable(from.label()); },
+                 [&] { require_t7_dtype(type.value_or(array.type)); });
+  }
+}
+
+// Copies `arrays` of a file into one archive or file of Torch7, which `archive` writes.
+template <class Writer>
+std::vector<conversion> into_archive(Writer archive, const std::vector<array_facts>& arrays,
+                                     input_files& files, const address& source,
+                                     const address& target, std::optional<dtype> type) {
   std::vector<conversion> all;
-  for (const array_facts& array : every_array(files, source)) {
+  for (const array_facts& array : arrays) {
     address from = source;
     from.array = array.name;
     const operand read = files.open(from);
     const bool is_direct = read.elements && (!type || *type == array.type);
     const expr values = type ? astype(read.values, *type) : read.values;
     written done{.type = values.dtype()};
+    const address to = place(target, source, array.name);
+    const auto add = [&](const tensor& elements) { archive.add(to.array, elements); };
     if (is_direct) {
-      archive.add(array.name, *read.elements);
+      add(*read.elements);
       done.stored_bytes = read.elements->size_bytes();
     } else {
-      done = add_member(archive, target.file, array.name, values);
+      done = add_computed(target.file, values, add);
     }
-    all.push_back({place(target, source, array.name), values, done});
+    all.push_back({to, values.shape(), done});
   }
   replace_target([&] { archive.finish(); });
   return all;
@@ -118,14 +129,14 @@ std::vector<conversion> copy_arrays(transaction& change, input_files& files, con
     from.array = array.name;
     // The context names the array, because one array may fail alone: --chunk fits arrays of one
     // rank only, and an old array may have a name that a new array must not have.
-    with_context(
-        [&] { return "convert " + printable(from.label()); },
-        [&] {
-          const operand read = files.open(from);
-          const contents copy{read.values, type, origin_of(read)};
-          all.push_back({place(target, source, array.name), read.values,
-                         put_array(change, target.file, array.name, copy, options.writing)});
-        });
+    with_context([&] { return "convert " + printable(from.label()); },
+                 [&] {
+                   const operand read = files.open(from);
+                   const contents copy{read.values, type, origin_of(read)};
+                   const address to = place(target, source, array.name);
+                   all.push_back({to, read.values.shape(),
+                                  put_array(change, target.file, to.array, copy, options.writing)});
+                 });
   }
   return all;
 }
@@ -153,21 +164,57 @@ std::vector<conversion> replace_source(input_files& files, const address& source
   return all;
 }
 
+// Whether the source is a file of Torch7 that holds one tensor, which has no name.
+bool is_one_tensor(input_files& files, const address& source) {
+  if (source.format != file_format::t7 || !source.array.empty()) return false;
+  const t7_kind kind = files.torch_file_at(source.file).root().kind;
+  return kind == t7_kind::tensor || kind == t7_kind::storage;
+}
+
+// Says which values of a file of Torch7 were not copied.
+void note_other_values(input_files& files, const address& source) {
+  const t7_other_values others = files.torch_file_at(source.file).other_values();
+  std::string text;
+  const auto add = [&](std::uint64_t count, const char* kind) {
+    if (count > 0)
+      text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", count, kind, count > 1 ? "s" : "");
+  };
+  add(others.numbers, "number");
+  add(others.booleans, "boolean");
+  add(others.strings, "string");
+  add(others.functions, "function");
+  if (!text.empty()) note(fmt::format("not kept: {}", text));
+}
+
 std::vector<conversion> convert(input_files& files, const address& source, const address& target,
                                 const convert_options& options) {
   const std::optional<dtype> type =
       options.type.empty() ? std::nullopt : std::optional(parse_dtype_option(options.type));
   if (options.replace) return replace_source(files, source, type, options);
   const bool whole = holds_many(source.format) && source.array.empty() &&
-                     holds_many(target.format) && target.array.empty();
-  if (whole && target.format == file_format::npz)
-    return into_archive(files, source, target, type, options);
+                     holds_many(target.format) && target.array.empty() &&
+                     !is_one_tensor(files, source);
+  if (whole && target.format != file_format::shale) {
+    require_form(target, options.writing);
+    require_replaceable(target.file, options.writing);
+    const existing_file existing =
+        options.writing.force ? existing_file::replace : existing_file::refuse;
+    const std::vector<array_facts> arrays = every_array(files, source);
+    if (target.format == file_format::npz)
+      return into_archive(npz_writer(target.file, {.existing = existing}), arrays, files, source,
+                          target, type);
+    require_t7_dtypes(arrays, source, type);
+    return into_archive(t7_writer(target.file, {.existing = existing}), arrays, files, source,
+                        target, type);
+  }
   if (whole) return into_container(files, source, target, type, options);
   require_no_other_members(target);
   const operand read = files.open(source);
-  const address to = place(target, source, source.array);
+  // One tensor is a file of Torch7 by itself, as it is an .npy file.
+  const address to =
+      target.format == file_format::t7 ? target : place(target, source, source.array);
   const written done = write_target(to, {read.values, type, origin_of(read)}, options.writing);
-  return {{to, read.values, done}};
+  return {{to, read.values.shape(), done}};
 }
 
 int run(const convert_options& options) {
@@ -190,18 +237,19 @@ int run(const convert_options& options) {
   const std::vector<conversion> all = convert(files, source, target, options);
   const report cost = work.finish();
   nlohmann::json json = nlohmann::json::array();
-  for (const auto& [to, values, done] : all) {
+  for (const auto& [to, shape, done] : all) {
     if (options.json) {
       json.push_back({{"target", to.label()},
                       {"dtype", name(done.type)},
-                      {"shape", to_json(values.shape())},
+                      {"shape", to_json(shape)},
                       {"stored_bytes", done.stored_bytes}});
       add_details(json.back(), done);
     } else if (!options.engine.quiet)
       note(fmt::format("{}: {} {}, {} stored{}", printable(to.label()), name(done.type),
-                       to_string(values.shape()), format_bytes(done.stored_bytes),
-                       detail_lines(done)));
+                       to_string(shape), format_bytes(done.stored_bytes), detail_lines(done)));
   }
+  if (source.format == file_format::t7 && source.array.empty() && !options.engine.quiet)
+    note_other_values(files, source);
   if (options.json) print_report(nlohmann::json{{"converted", json}, {"cost", cost.to_json()}});
   else if (!options.engine.quiet) note(cost.to_string());
   return exit_yes;
@@ -212,10 +260,10 @@ int run(const convert_options& options) {
 void add_convert(command_line& line) {
   auto options = std::make_shared<convert_options>();
   CLI::App* command =
-      line.app.add_subcommand("convert", "Copy between .shale, .npy, .npz and raw files");
+      line.app.add_subcommand("convert", "Copy between .shale, .npy, .npz, .t7 and raw files");
   command->add_option("source", options->source, address_help)->required();
   command->add_option("target", options->target,
-                      "FILE.shale[:ARRAY], FILE.npy, FILE.npz[:NAME] or FILE.raw");
+                      "FILE.shale[:ARRAY], FILE.npy, FILE.npz[:NAME], FILE.t7[:NAME] or FILE.raw");
   command->add_flag("--replace", options->replace,
                     "Replace the container by a copy of itself; takes no target");
   command
@@ -229,8 +277,8 @@ void add_convert(command_line& line) {
   options->engine.add_to(*command);
   command->footer(
       "A target without a name takes the source's name. If the source has no name either, every\n"
-      "array is copied. An .npz archive is written whole; a .shale container keeps its other\n"
-      "arrays.\n"
+      "array is copied. Archives and .t7 files are written whole; a .shale container keeps its\n"
+      "other arrays. Of a .t7 file, only tensors and storages are copied.\n"
       "--dtype and --shape describe a raw source.\n"
       "\n"
       "From container to container, an array keeps its kind, chunks, codec, fill value and\n"
@@ -247,6 +295,7 @@ void add_convert(command_line& line) {
       "Examples:\n"
       "  shale convert dem.npz survey.shale\n"
       "  shale convert dem.npz:elevation survey.shale:dem --codec auto\n"
+      "  shale convert net.t7 net.shale\n"
       "  shale convert 'survey.shale:dem[::2, ::2]' small.npy --as float32\n"
       "  shale convert survey.shale --replace\n"
       "  shale convert samples.raw survey.shale:samples --dtype int16 --shape 1000,4096");

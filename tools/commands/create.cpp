@@ -106,10 +106,9 @@ void add_create(command_line& line) {
       ->required();
   command->add_option("--dtype", options->type, "Element type [float32]")->type_name("DTYPE");
   command->add_option("--fill", options->fill, "Value of every element [0]")->type_name("NUMBER");
-  command
-      ->add_option("--attribute", options->attributes, "An attribute to set, as `shale set` does")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+  add_texts(*command, "--attribute", options->attributes,
+            "An attribute to set, as `shale set` does")
+      ->type_name("KEY=VALUE");
   command->add_flag("-f,--force", options->force, "Replace an existing array");
   command->add_flag("--json", options->json, "Print what was created as JSON");
   options->form.add_to(*command);

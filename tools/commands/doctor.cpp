@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "commands/command_line.hpp"
@@ -41,6 +42,7 @@ struct examination {
   std::vector<place_facts> places;
   std::vector<shared_segment> reclaimed_segments;
   std::vector<leftover> reclaimed_files;
+  std::optional<error> reclaim_failure;  // of segments; files are reclaimed all the same
 };
 
 pool_trial try_default_pool(std::uint64_t budget_bytes) {
@@ -51,7 +53,11 @@ pool_trial try_default_pool(std::uint64_t budget_bytes) {
 }
 
 void reclaim(examination& found) {
-  found.reclaimed_segments = reclaim_segments();
+  try {
+    found.reclaimed_segments = reclaim_segments();
+  } catch (const error& failure) {
+    found.reclaim_failure = failure;
+  }
   for (const place_facts& place : found.places) {
     if (!place.leftovers) continue;
     for (leftover& gone : remove_leftovers(*place.leftovers))
@@ -150,7 +156,7 @@ void print_reclaimed(const examination& found) {
                            format_bytes(segment.bytes)));
   for (const leftover& file : found.reclaimed_files)
     print_data(fmt::format("removed {}, {}\n", printable(file.path), format_bytes(file.bytes)));
-  if (found.reclaimed_segments.empty() && found.reclaimed_files.empty())
+  if (found.reclaimed_segments.empty() && found.reclaimed_files.empty() && !found.reclaim_failure)
     print_data("nothing to reclaim\n");
 }
 
@@ -200,6 +206,10 @@ int run(const doctor_options& options) {
   const std::vector<section> sections = diagnose_all(found);
   if (options.json) print_json(to_json(found, sections));
   else print(found, sections, options.gc);
+  if (found.reclaim_failure) {
+    note_failure(*found.reclaim_failure);
+    return code_of(*found.reclaim_failure);
+  }
   return count_of(sections, verdict::problem) == 0 ? exit_yes : exit_differ;
 }
 
@@ -209,7 +219,7 @@ void add_doctor(command_line& line) {
   auto options = std::make_shared<doctor_options>();
   CLI::App* command = line.app.add_subcommand(
       "doctor", "Show what makes Shale slow or fail here; exit code 1 if something fails");
-  command->add_option("paths", options->paths, "Files and folders to examine, too")
+  add_texts(*command, "paths", options->paths, "Files and folders to examine, too")
       ->type_name("PATH");
   command->add_flag("--gc", options->gc,
                     "Remove shared memory and files that killed processes left");
@@ -220,7 +230,9 @@ void add_doctor(command_line& line) {
       "system does not tell).\n"
       "\n"
       "--gc removes shared memory that no living process owns. It also removes files beside the\n"
-      "paths that killed writers left and no process has open. It prints what it removes.\n"
+      "paths that killed writers left and no process has open. It prints what it removes. A file\n"
+      "whose name does not show that Shale made it is reported and stays, unless a path names the\n"
+      "file that it was to become.\n"
       "\n"
       "Examples:\n"
       "  shale doctor\n"

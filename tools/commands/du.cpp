@@ -25,17 +25,25 @@ std::uint64_t total_of(const array_space& array) { return array.data_bytes + arr
 
 nlohmann::json to_json(const std::string& file, const space_report& report) {
   nlohmann::json arrays = nlohmann::json::array();
-  for (const array_space& array : report.arrays)
-    arrays.push_back({{"name", array.name},
-                      {"address", file + ":" + name_in_address(array.name)},
-                      {"data_bytes", array.data_bytes},
-                      {"index_bytes", array.index_bytes}});
+  for (const array_space& array : report.arrays) {
+    nlohmann::json facts{{"name", array.name},
+                         {"address", file + ":" + name_in_address(array.name)}};
+    if (array.problem) {
+      facts["code"] = name(array.problem->code());
+      facts["problem"] = array.problem->what();
+    } else {
+      facts["data_bytes"] = array.data_bytes;
+      facts["index_bytes"] = array.index_bytes;
+    }
+    arrays.push_back(std::move(facts));
+  }
   nlohmann::json oldest;
   if (report.oldest_read) oldest = *report.oldest_read;
   return {{"file", file},
           {"generation", report.generation},
           {"file_bytes", report.file_bytes},
           {"arrays", std::move(arrays)},
+          {"unknown_bytes", report.unknown_bytes},
           {"metadata_bytes", report.metadata_bytes},
           {"held_by_readers_bytes", report.held_by_readers_bytes},
           {"oldest_read", std::move(oldest)},
@@ -55,10 +63,14 @@ void print_arrays(const space_report& report) {
               {"bytes", alignment::right},
               {"share", alignment::right},
               {"array"}});
-  for (const array_space& array : arrays)
-    list.add({format_bytes(array.data_bytes), format_bytes(array.index_bytes),
-              format_count(total_of(array)), format_share(total_of(array), report.file_bytes),
-              name_in_address(array.name)});
+  for (const array_space& array : arrays) {
+    if (array.problem)
+      list.add({std::string(name(array.problem->code())), "", "", "", name_in_address(array.name)});
+    else
+      list.add({format_bytes(array.data_bytes), format_bytes(array.index_bytes),
+                format_count(total_of(array)), format_share(total_of(array), report.file_bytes),
+                name_in_address(array.name)});
+  }
   print_data(fmt::format("{}\n", list.to_string()));
 }
 
@@ -75,6 +87,7 @@ void print(const space_report& report) {
   std::uint64_t arrays = 0;
   for (const array_space& array : report.arrays) arrays += total_of(array);
   add("arrays", arrays);
+  if (report.unknown_bytes > 0) add("arrays of later versions", report.unknown_bytes);
   add("metadata", report.metadata_bytes);
   if (report.oldest_read)
     add(fmt::format("held by readers of generation {} and later", *report.oldest_read),
@@ -94,7 +107,13 @@ int run(const du_options& options) {
   const space_report report = container::open(source.file).space();
   if (options.json) print_json(to_json(source.file, report));
   else print(report);
-  return exit_yes;
+  int code = exit_yes;
+  for (const array_space& array : report.arrays) {
+    if (!array.problem) continue;
+    note(fmt::format("shale: {}", array.problem->what()));
+    code = code_of(*array.problem);
+  }
+  return code;
 }
 
 }  // namespace
@@ -109,6 +128,8 @@ void add_du(command_line& line) {
       "index: the places of its chunks, or the checksums of a dense array.\n"
       "Bytes of an older generation cannot be used again while a reader holds it, while it is\n"
       "retained, or while it is the one before the newest, because a crash may lead back to it.\n"
+      "How many bytes an array of a later version takes is not known; the second table has them\n"
+      "together, and the exit code is 5.\n"
       "The file itself gets shorter by `shale convert --replace`.\n"
       "\n"
       "Examples:\n"

@@ -219,13 +219,13 @@ void add_eval(command_line& line) {
   auto options = std::make_shared<eval_options>();
   CLI::App* command = line.app.add_subcommand("eval", "Compute an expression over arrays");
   command->add_option("expression", options->expression, "NumPy-like; see below");
-  command
-      ->add_option("--let", options->lets, "Bind a name to FILE[:ARRAY][[SLICE]], or to a number")
-      ->type_name("NAME=SOURCE")
-      ->allow_extra_args(false);
+  add_texts(*command, "--let", options->lets,
+            "Bind a name to FILE[:ARRAY][[SLICE]], or to a number")
+      ->type_name("NAME=SOURCE");
   command
       ->add_option("-o,--output", options->output,
-                   "FILE.shale:ARRAY[[SLICE]], FILE.npy, FILE.npz:NAME or FILE.raw [print]")
+                   "FILE.shale:ARRAY[[SLICE]], FILE.npy, FILE.npz:NAME, FILE.t7 or FILE.raw "
+                   "[print]")
       ->type_name("TARGET");
   command->add_option("--dtype", options->type, "Convert the result [as computed]")
       ->type_name("DTYPE");

@@ -289,9 +289,8 @@ int run(const ls_options& options) {
 void add_ls(command_line& line) {
   auto options = std::make_shared<ls_options>();
   CLI::App* command = line.app.add_subcommand("ls", "List the arrays in files");
-  command
-      ->add_option("source", options->sources,
-                   "FILE …; with several, each is a heading above its arrays")
+  add_texts(*command, "source", options->sources,
+            "FILE …; with several, each is a heading above its arrays")
       ->required()
       ->type_name("FILE");
   CLI::Option* detailed =

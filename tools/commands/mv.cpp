@@ -71,11 +71,13 @@ void add_mv(command_line& line) {
   command->add_flag("-q,--quiet", options->quiet, "Show no summary");
   command->footer(
       "No element is copied. Levels of names are separated by '/'; none may be empty or of\n"
-      "periods only.\n"
+      "periods only. A new name that is typed alone is taken as it is, with every '['. Typed as\n"
+      "FILE.shale:NAME it is an address, with '[[' for a '['.\n"
       "\n"
       "Examples:\n"
       "  shale mv survey.shale:dem elevation\n"
-      "  shale mv survey.shale:dem raw/2026/dem");
+      "  shale mv survey.shale:dem raw/2026/dem\n"
+      "  shale mv survey.shale:dem 'survey.shale:dem[[1]'    names it dem[1]");
   command->callback([&line, options] { line.chosen = [options] { return run(*options); }; });
 }
 

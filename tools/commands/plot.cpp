@@ -95,14 +95,18 @@ image paint(const tensor& sample, const value_range& range, const colormap& colo
                 .kind = holes ? pixel_kind::rgba : pixel_kind::rgb,
                 .pixels = {}};
   picture.pixels.reserve(static_cast<std::size_t>(picture.width) * picture.height * 4);
-  const double span = range.high - range.low;
+  // The difference of large numbers with two signs overflows. That of their halves does not.
+  const double scale = std::isinf(range.high - range.low) ? 0.5 : 1;
+  const double low = range.low * scale;
+  const double span = range.high * scale - low;
   for (index_t y = 0; y < rows * zoom; ++y) {
     for (index_t x = 0; x < columns * zoom; ++x) {
       const double value = elements[static_cast<std::size_t>(y / zoom * columns + x / zoom)];
-      const rgb colour = colours.at(span > 0 ? (value - range.low) / span : 0.5);
+      const rgb colour = colours.at(span > 0 ? (value * scale - low) / span : 0.5);
       picture.pixels.insert(picture.pixels.end(), {colour.red, colour.green, colour.blue});
       if (holes) picture.pixels.push_back(std::isnan(value) ? 0 : 255);
     }
+    throw_if_interrupted();
   }
   return picture;
 }

@@ -53,15 +53,15 @@ int run(const resize_options& options) {
 
 void add_resize(command_line& line) {
   auto options = std::make_shared<resize_options>();
-  CLI::App* command = line.app.add_subcommand("resize", "Change the shape of a chunked array");
+  CLI::App* command = line.app.add_subcommand("resize", "Change the shape of an array");
   command->add_option("target", options->target, "FILE.shale:ARRAY")->required();
   command->add_option("shape", options->shape, "Extents, as in 344,403")->required();
   command->add_flag("--json", options->json, "Print the old and the new shape as JSON");
   options->engine.add_to(*command);
   command->footer(
-      "The array keeps the elements that both shapes have. New elements read as the fill value,\n"
-      "also where the array was longer before. Elements that are cut off are lost to later\n"
-      "generations; processes that read the array can finish.\n"
+      "The array keeps the elements that both shapes have. New elements read as the fill value\n"
+      "(those of a dense array as 0), also where the array was longer before. Elements that are\n"
+      "cut off are lost to later generations; processes that read the array can finish.\n"
       "\n"
       "Examples:\n"
       "  shale resize log.shale:plate 1000,256,256\n"

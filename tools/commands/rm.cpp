@@ -85,7 +85,7 @@ int run(const rm_options& options) {
 void add_rm(command_line& line) {
   auto options = std::make_shared<rm_options>();
   CLI::App* command = line.app.add_subcommand("rm", "Remove arrays from a container");
-  command->add_option("arrays", options->arrays, "FILE.shale:ARRAY …")->required();
+  add_texts(*command, "arrays", options->arrays, "FILE.shale:ARRAY …")->required();
   command->add_flag("--json", options->json, "Print what was removed as JSON");
   command->add_flag("-q,--quiet", options->quiet, "Show no summary");
   command->footer(

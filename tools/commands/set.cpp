@@ -68,10 +68,8 @@ void add_set(command_line& line) {
   auto options = std::make_shared<set_options>();
   CLI::App* command = line.app.add_subcommand("set", "Set attributes of an array");
   command->add_option("array", options->array, "FILE.shale:ARRAY")->required();
-  command->add_option("attributes", options->attributes, "KEY=VALUE …; see below");
-  command->add_option("--unset", options->unset, "Remove an attribute")
-      ->type_name("KEY")
-      ->allow_extra_args(false);
+  add_texts(*command, "attributes", options->attributes, "KEY=VALUE …; see below");
+  add_texts(*command, "--unset", options->unset, "Remove an attribute")->type_name("KEY");
   command->add_flag("--json", options->json, "Print all attributes of the array as JSON");
   command->add_flag("-q,--quiet", options->quiet, "Show no summary");
   command->footer(

@@ -13,6 +13,7 @@
 #include "notation/attribute.hpp"
 #include "notation/codec_text.hpp"
 #include "shale/npy.hpp"
+#include "shale/raw.hpp"
 #include "terminal/output.hpp"
 #include "terminal/table.hpp"
 
@@ -29,6 +30,22 @@ array_facts describe_header(const npy_header& header, std::string kind) {
   if (header.byte_order != std::endian::little) facts.kind += ", big-endian";
   facts.logical_bytes = facts.stored_bytes = header.data_bytes();
   return facts;
+}
+
+// The result of `describe`. If the array is damaged or of a later version, its problem instead: the
+// others of the file can still be read.
+template <class Describe>
+array_facts described_or_problem(const std::string& name, Describe&& describe) {
+  try {
+    return describe();
+  } catch (const error& failure) {
+    if (failure.code() != errc::unsupported && failure.code() != errc::corrupt) throw;
+    array_facts facts;
+    facts.name = name;
+    facts.problem = failure;
+    facts.described = false;
+    return facts;
+  }
 }
 
 }  // namespace
@@ -100,12 +117,35 @@ array_facts describe_sound_member(const npz_file& archive, const std::string& na
   return facts;
 }
 
+array_facts describe_array(const snapshot& generation, const std::string& name) {
+  return described_or_problem(name, [&] { return describe_array(generation.at(name)); });
+}
+
 array_facts describe_member(const npz_file& archive, const std::string& name) {
+  return described_or_problem(name, [&] { return describe_sound_member(archive, name); });
+}
+
+array_facts describe_sound_tensor(const t7_file& file, const std::string& name) {
+  const t7_array array = file.inspect(name);
+  array_facts facts;
+  facts.name = array.name;
+  facts.type = array.dtype;
+  facts.shape = array.layout.shape();
+  facts.kind = array.kind == t7_kind::storage ? "storage" : "tensor";
+  if (!array.layout.is_contiguous()) facts.kind += ", strided";
+  if (file.encoding() == t7_encoding::ascii) facts.kind += ", ASCII";
+  facts.logical_bytes =
+      static_cast<std::uint64_t>(array.layout.size()) * std::uint64_t{item_bytes(array.dtype)};
+  facts.stored_bytes = array.storage_bytes;
+  return facts;
+}
+
+array_facts describe_tensor(const t7_file& file, const std::string& name) {
   try {
-    return describe_sound_member(archive, name);
+    return describe_sound_tensor(file, name);
   } catch (const error& failure) {
-    // The other members can still be read.
-    if (failure.code() != errc::unsupported && failure.code() != errc::corrupt) throw;
+    // The others can still be read.
+    if (failure.code() != errc::unsupported) throw;
     array_facts facts;
     facts.name = name;
     facts.problem = failure;
@@ -132,6 +172,8 @@ array_facts describe_npy(const std::string& file) {
 array_facts describe_raw(const address& source) {
   array_facts facts;
   if (!source.raw_dtype) {
+    // Reading no element refuses what is no file to read: a folder, a pipe, a device.
+    static_cast<void>(read_raw(source.file, dtype::uint8, {.shape = dims{0}}));
     facts.type = dtype::uint8;
     facts.kind = "raw bytes";
     facts.logical_bytes = facts.stored_bytes = file_bytes(source.file);

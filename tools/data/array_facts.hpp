@@ -11,6 +11,8 @@
 #include "notation/address.hpp"
 #include "shale/array.hpp"
 #include "shale/npz.hpp"
+#include "shale/snapshot.hpp"
+#include "shale/t7.hpp"
 
 namespace shale::tools {
 
@@ -21,8 +23,8 @@ struct array_facts {
   dims shape;
   std::string kind;  ///< "dense", "chunked", "mapped", "deflated", …
   std::optional<dims> chunk_shape;
-  std::string codec;  ///< empty if no codec encodes the elements
-  std::uint64_t stored_bytes = 0;
+  std::string codec;               ///< empty if no codec encodes the elements
+  std::uint64_t stored_bytes = 0;  ///< of an ASCII file of Torch7: of its elements in memory
   std::uint64_t logical_bytes = 0;
   std::optional<std::string> fill_value;
   std::optional<std::uint64_t> modified;  ///< the generation that changed the array last
@@ -46,7 +48,11 @@ struct array_facts {
 /// An array of a container.
 array_facts describe_array(const array& stored);
 
-/// A member of an archive. A damaged or unsupported one is described by its problem alone.
+/// An array of a container. A damaged or unsupported one is described by its problem alone.
+/// Throws   not_found, io
+array_facts describe_array(const snapshot& generation, const std::string& name);
+
+/// A member of an archive, likewise.
 /// Throws   io
 array_facts describe_member(const npz_file& archive, const std::string& name);
 
@@ -54,10 +60,19 @@ array_facts describe_member(const npz_file& archive, const std::string& name);
 /// Throws   not_found, unsupported, corrupt, io
 array_facts describe_sound_member(const npz_file& archive, const std::string& name);
 
+/// A tensor or a storage of a .t7 file. One whose path another one has too is described by its
+/// problem alone.
+array_facts describe_tensor(const t7_file& file, const std::string& name);
+
+/// The same, but the problem is thrown.
+/// Throws   not_found, unsupported
+array_facts describe_sound_tensor(const t7_file& file, const std::string& name);
+
 /// An .npy file. If its size does not match its header, the facts have a problem.
 array_facts describe_npy(const std::string& file);
 
 /// A raw file; without a dtype in the address, its bytes.
+/// Throws   what `read_raw` throws: invalid_argument for a folder, a pipe or a device
 array_facts describe_raw(const address& source);
 
 /// Prints the problem of each array that has one.

@@ -1,10 +1,8 @@
 #include "data/container_change.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <algorithm>
+#include <optional>
 
 #include "shale/unfinished_file.hpp"
 #include "terminal/interrupt.hpp"
@@ -13,46 +11,16 @@ namespace shale::tools {
 
 namespace {
 
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  if (from.empty()) return text;
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-    text.replace(at, from.size(), to);
-  return text;
-}
-
-// The failure with `to`, the name that the user knows, instead of `from`.
-error renamed(const error& failure, const std::string& from, const std::string& to) {
-  const std::string text = replaced(failure.what(), from, to);
-  const std::size_t end = std::min(text.find('\n'), text.size());
-  // "message [code]": the code is printed again by the new error.
-  const std::size_t code = std::min(text.rfind(" [", end), end);
-  error result(failure.code(), std::string_view(text).substr(0, code));
-  for (std::size_t at = end + 1; at < text.size();) {
-    const std::size_t next = std::min(text.find('\n', at), text.size());
-    const std::size_t first = std::min(text.find_first_not_of(' ', at), next);
-    result.add_detail(std::string_view(text).substr(first, next - first));
-    at = next + 1;
-  }
-  return result;
-}
-
-// Gives a new file the owner, the group and the permissions of the one that it replaces.
-// Returns  what could not be kept, because only root may change a file's owner
-std::vector<std::string> copy_ownership(const std::string& from, const std::string& to) {
-  struct stat old {};
-  struct stat made {};
-  if (::stat(from.c_str(), &old) != 0 || ::stat(to.c_str(), &made) != 0) return {};
-  std::vector<std::string> not_kept;
-  constexpr auto same = static_cast<uid_t>(-1);
-  if (made.st_uid != old.st_uid && ::chown(to.c_str(), old.st_uid, same) != 0)
-    not_kept.push_back(fmt::format("owner {}: the file is user {}'s now", old.st_uid, made.st_uid));
-  if (made.st_gid != old.st_gid && ::chown(to.c_str(), same, old.st_gid) != 0)
-    not_kept.push_back(
-        fmt::format("group {}: the file is group {}'s now", old.st_gid, made.st_gid));
-  // This comes last, because a change of the owner clears permissions. A failure leaves the new
-  // file's own permissions. The other bits of the mode were meant for other bytes.
-  static_cast<void>(::chmod(to.c_str(), old.st_mode & 0777));
-  return not_kept;
+// The owner and the group that the new file could not get, because only root may change them.
+std::vector<std::string> not_kept(const std::optional<unfinished_file::owners>& owners) {
+  std::vector<std::string> lines;
+  if (!owners) return lines;
+  const auto& [old, made] = *owners;
+  if (made.user != old.user)
+    lines.push_back(fmt::format("owner {}: the file is user {}'s now", old.user, made.user));
+  if (made.group != old.group)
+    lines.push_back(fmt::format("group {}: the file is group {}'s now", old.group, made.group));
+  return lines;
 }
 
 std::uint64_t change_and_commit(container& file, transaction& next,
@@ -83,7 +51,11 @@ std::pair<container, transaction> begin_change(const std::string& file) {
 
 std::uint64_t fill_new(const unfinished_file& unfinished,
                        const std::function<void(transaction&)>& fill) {
-  container made = unfinished.create([&] { return container::create(unfinished.path()); });
+  container made = unfinished.create([&] {
+    constexpr unsigned permissions_of_containers = 0644;
+    return container::create(unfinished.path(), open_mode::write,
+                             unfinished.mode() & permissions_of_containers);
+  });
   transaction next = made.begin();
   return change_and_commit(made, next, fill);
 }
@@ -108,14 +80,10 @@ std::uint64_t change_container(const std::string& file,
     return change_existing_container(file, change);
   // A new container is filled under another name, so that a failure leaves none behind.
   unfinished_file unfinished(file, existing_file::refuse);
-  const std::string path = unfinished.path();  // publishing clears it
-  try {
-    const std::uint64_t generation = fill_new(unfinished, change);
-    publish(unfinished, file);
-    return generation;
-  } catch (const error& failure) {
-    throw renamed(failure, path, file);
-  }
+  const std::uint64_t generation =
+      unfinished.naming_target([&] { return fill_new(unfinished, change); });
+  unfinished.naming_target([&] { publish(unfinished, file); });
+  return generation;
 }
 
 std::uint64_t change_existing_container(const std::string& file,
@@ -126,17 +94,15 @@ std::uint64_t change_existing_container(const std::string& file,
 
 std::vector<std::string> replace_container(const std::string& file,
                                            const std::function<void(transaction&)>& fill) {
-  auto [present, hold] = begin_change(file);
-  const unfinished_file unfinished(file, existing_file::replace);
-  const std::string& path = unfinished.path();
-  try {
+  auto begun = begin_change(file);
+  transaction& hold = begun.second;
+  unfinished_file unfinished(file, existing_file::replace);
+  return unfinished.naming_target([&] {
     fill_new(unfinished, fill);
-    std::vector<std::string> not_kept = copy_ownership(unfinished.target(), path);
-    hold.replace_by(path);
-    return not_kept;
-  } catch (const error& failure) {
-    throw renamed(failure, path, file);
-  }
+    const auto owners = unfinished.take_over_owner();
+    hold.replace_by(unfinished.path());
+    return not_kept(owners);
+  });
 }
 
 }  // namespace shale::tools

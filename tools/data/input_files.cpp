@@ -51,6 +51,12 @@ const npz_file& input_files::archive_at(const std::string& file) {
   return archives_.emplace(file, npz_file::open(file)).first->second;
 }
 
+const t7_file& input_files::torch_file_at(const std::string& file) {
+  const auto found = torch_files_.find(file);
+  if (found != torch_files_.end()) return found->second;
+  return torch_files_.emplace(file, t7_file::open(file)).first->second;
+}
+
 const snapshot& input_files::generation_of(const std::string& file) {
   return container_at(file).generation;
 }
@@ -92,6 +98,11 @@ operand input_files::open(const address& source) {
                                                                 : npz_checksum::copied}));
       });
     }
+    case file_format::t7: {
+      const t7_file& file = torch_file_at(source.file);
+      return explaining_members(
+          file, [&] { return operand_of(source, file.read(name_in(source, file.names()))); });
+    }
     case file_format::raw:
       return operand_of(source, read_raw_file(source));
   }
@@ -103,7 +114,7 @@ std::vector<array_facts> input_files::describe_container(const address& source) 
   if (!source.array.empty()) return {describe_array(find_array(generation, source.array, source))};
   std::vector<array_facts> arrays;
   for (const std::string& name : generation.names())
-    arrays.push_back(describe_array(generation.at(name)));
+    arrays.push_back(describe_array(generation, name));
   return arrays;
 }
 
@@ -114,6 +125,15 @@ std::vector<array_facts> input_files::describe_archive(const address& source) {
         explaining_members(archive, [&] { return describe_sound_member(archive, source.array); })};
   std::vector<array_facts> arrays;
   for (const std::string& name : archive.names()) arrays.push_back(describe_member(archive, name));
+  return arrays;
+}
+
+std::vector<array_facts> input_files::describe_torch_file(const address& source) {
+  const t7_file& file = torch_file_at(source.file);
+  if (!source.array.empty())
+    return {explaining_members(file, [&] { return describe_sound_tensor(file, source.array); })};
+  std::vector<array_facts> arrays;
+  for (const std::string& name : file.names()) arrays.push_back(describe_tensor(file, name));
   return arrays;
 }
 
@@ -128,6 +148,9 @@ std::vector<array_facts> input_files::describe(const address& source) {
       break;
     case file_format::npz:
       arrays = describe_archive(source);
+      break;
+    case file_format::t7:
+      arrays = describe_torch_file(source);
       break;
     case file_format::raw:
       arrays = {describe_raw(source)};

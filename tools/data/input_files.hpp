@@ -12,6 +12,7 @@
 #include "shale/executor.hpp"
 #include "shale/functions.hpp"
 #include "shale/npz.hpp"
+#include "shale/t7.hpp"
 
 namespace shale::tools {
 
@@ -54,6 +55,9 @@ class input_files {
   /// The archive, which stays open.
   const npz_file& archive_at(const std::string& file);
 
+  /// The file of Torch7, which stays open.
+  const t7_file& torch_file_at(const std::string& file);
+
  private:
   struct opened_container {
     container file;
@@ -63,11 +67,13 @@ class input_files {
   operand open_array(const address& source);
   std::vector<array_facts> describe_container(const address& source);
   std::vector<array_facts> describe_archive(const address& source);
+  std::vector<array_facts> describe_torch_file(const address& source);
 
   open_mode mode_;
   checksum_use checksums_;
   std::map<std::string, opened_container> containers_;
   std::map<std::string, npz_file> archives_;
+  std::map<std::string, t7_file> torch_files_;
 };
 
 }  // namespace shale::tools

@@ -33,8 +33,7 @@ array find_array(const snapshot& generation, const std::string& name, const addr
   }
 }
 
-bool has_bracket_in_names(const npz_file& archive) {
-  const std::vector<std::string>& names = archive.names();
+bool has_bracket_in(const std::vector<std::string>& names) {
   return std::any_of(names.begin(), names.end(),
                      [](const std::string& name) { return name_in_address(name) != name; });
 }

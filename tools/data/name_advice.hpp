@@ -3,10 +3,10 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "notation/address.hpp"
 #include "shale/container.hpp"
-#include "shale/npz.hpp"
 
 namespace shale::tools {
 
@@ -32,17 +32,17 @@ void explaining_names(const std::string& file, const std::string& name, Body&& b
   }
 }
 
-/// Whether any member's name is typed differently from how it is stored.
-bool has_bracket_in_names(const npz_file& archive);
+/// Whether any name is typed differently from how it is stored.
+bool has_bracket_in(const std::vector<std::string>& names);
 
-/// Runs `body`, which reads a member of an archive. Its error not_found lists the names of members
-/// as they are stored; this adds how a '[' is typed.
-template <class Body>
-auto explaining_members(const npz_file& archive, Body&& body) {
+/// Runs `body`, which reads an array of `file`, an archive or a file of Torch7. Its error not_found
+/// lists the names as they are stored; this adds how a '[' is typed.
+template <class File, class Body>
+auto explaining_members(const File& file, Body&& body) {
   try {
     return body();
   } catch (error& failure) {
-    if (failure.code() == errc::not_found && has_bracket_in_names(archive))
+    if (failure.code() == errc::not_found && has_bracket_in(file.names()))
       failure.add_detail("a '[' in a name is typed '[['");
     throw;
   }

@@ -14,6 +14,7 @@
 #include "shale/mapped_file.hpp"
 #include "shale/npy.hpp"
 #include "shale/npz.hpp"
+#include "shale/t7.hpp"
 #include "shale/unfinished_file.hpp"
 #include "terminal/interrupt.hpp"
 #include "terminal/units.hpp"
@@ -60,14 +61,20 @@ tensor map_new_file(const unfinished_file& file, dtype type, const dims& shape) 
   const auto bytes = checked_mul(static_cast<std::size_t>(whole.size()), item_bytes(type));
   if (!bytes) throw error(errc::invalid_argument, "the array is too large for a file");
   const storage made =
-      file.create([&] { return create_file(file.path(), *bytes, {.mode = 0666}); });
+      file.create([&] { return create_file(file.path(), *bytes, {.mode = file.mode()}); });
   return tensor(made, type, whole);
 }
 
 written write_npy_file(const address& target, const expr& values, const target_options& options) {
   require_replaceable(target.file, options);
   npy_writer writer(target.file, values.dtype(), values.shape(), {.existing = existing(options)});
-  eval_into(writer.elements(), values);
+  try {
+    eval_into(writer.elements(), values);
+  } catch (error& failure) {
+    // The temporary file is gone when somebody reads the text.
+    failure.replace_in_text(writer.elements().storage().path(), target.file);
+    throw;
+  }
   replace_target([&] { writer.finish(); });
   return {.type = values.dtype(), .stored_bytes = writer.elements().size_bytes()};
 }
@@ -75,8 +82,10 @@ written write_npy_file(const address& target, const expr& values, const target_o
 written write_raw_file(const address& target, const expr& values, const target_options& options) {
   unfinished_file file(target.file, existing(options));
   const tensor elements = map_new_file(file, values.dtype(), values.shape());
-  eval_into(elements, values);
-  elements.storage().check();
+  file.naming_target([&] {
+    eval_into(elements, values);
+    elements.storage().check();
+  });
   replace_target([&] { file.publish(); });
   return {.type = elements.dtype(), .stored_bytes = elements.size_bytes()};
 }
@@ -84,9 +93,26 @@ written write_raw_file(const address& target, const expr& values, const target_o
 written write_npz_file(const address& target, const expr& values, const target_options& options) {
   require_replaceable(target.file, options);
   npz_writer archive(target.file, {.existing = existing(options)});
-  const written done =
-      add_member(archive, target.file, target.array.empty() ? "arr_0" : target.array, values);
+  const std::string name = target.array.empty() ? "arr_0" : target.array;
+  const written done = add_computed(target.file, values,
+                                    [&](const tensor& elements) { archive.add(name, elements); });
   replace_target([&] { archive.finish(); });
+  return done;
+}
+
+// One tensor: alone if the target has no name, else in a table.
+written write_t7_file(const address& target, const expr& values, const target_options& options) {
+  require_t7_dtype(values.dtype());
+  require_replaceable(target.file, options);
+  if (target.array.empty()) {
+    return add_computed(target.file, values, [&](const tensor& elements) {
+      replace_target([&] { write_t7(target.file, elements, {.existing = existing(options)}); });
+    });
+  }
+  t7_writer file(target.file, {.existing = existing(options)});
+  const written done = add_computed(
+      target.file, values, [&](const tensor& elements) { file.add(target.array, elements); });
+  replace_target([&] { file.finish(); });
   return done;
 }
 
@@ -159,6 +185,15 @@ written write_array(const address& target, const contents& source, const target_
   return done;
 }
 
+// The transaction keeps a mapping of each dense array until it ends. Its pages leave the resident
+// memory here, so that many arrays need no more of it than one.
+void write_whole(const writable_array& made, const expr& values) {
+  made.write(values);
+  if (made.kind() != array_kind::dense) return;
+  const storage written_bytes = made.map().storage();
+  written_bytes.evict({0, written_bytes.size_bytes()});
+}
+
 [[noreturn]] void throw_array_exists(const std::string& file, const std::string& name) {
   throw error(errc::already_exists, fmt::format("'{}' exists", label(file, name)),
               {"-f replaces it"});
@@ -166,16 +201,18 @@ written write_array(const address& target, const contents& source, const target_
 
 }  // namespace
 
-written add_member(npz_writer& archive, const std::string& file, const std::string& name,
-                   const expr& values) {
+written add_computed(const std::string& file, const expr& values,
+                     const std::function<void(const tensor&)>& add) {
   const unfinished_file scratch(file, existing_file::replace);
   const tensor elements = map_new_file(scratch, values.dtype(), values.shape());
-  eval_into(elements, values);
-  // The flush reports a write error before the elements are read back: the kernel may drop pages
-  // that it could not write.
-  elements.storage().flush();
-  elements.storage().check();
-  archive.add(name, elements);
+  scratch.naming_target([&] {
+    eval_into(elements, values);
+    // The flush reports a write error before the elements are read back: the kernel may drop pages
+    // that it could not write.
+    elements.storage().flush();
+    elements.storage().check();
+    add(elements);
+  });
   return {.type = elements.dtype(), .stored_bytes = elements.size_bytes()};
 }
 
@@ -220,7 +257,7 @@ written put_array(transaction& change, const std::string& file, const std::strin
     attributes.insert(attributes.end(), source.from->attributes.begin(),
                       source.from->attributes.end());
   if (before) change.remove(name);
-  change.create(name, form.spec).write(source.values);
+  write_whole(change.create(name, form.spec), source.values);
   for (const auto& [key, value] : attributes) change.set_attribute(name, key, value);
   done.stored_bytes = change.find(name)->stored_bytes();
   throw_if_interrupted();
@@ -259,23 +296,27 @@ void require_form(const address& target, const target_options& options) {
 }
 
 void require_no_other_members(const address& target) {
-  if (target.format != file_format::npz || target.array.empty() || !file_exists(target.file))
+  const bool is_archive = target.format == file_format::npz;
+  if ((!is_archive && target.format != file_format::t7) || target.array.empty() ||
+      !file_exists(target.file))
     return;
+  const char* const kind = is_archive ? "an archive" : "a .t7 file";
   constexpr std::size_t names_max = 8;
   std::string others;
   std::size_t count = 0;
-  const npz_file archive = npz_file::open(target.file);
-  for (const std::string& name : archive.names()) {
+  const std::vector<std::string> names =
+      is_archive ? npz_file::open(target.file).names() : t7_file::open(target.file).names();
+  for (const std::string& name : names) {
     if (name == target.array) continue;
     if (++count <= names_max) others += (others.empty() ? "" : ", ") + name_in_address(name);
   }
   if (count == 0) return;
   if (count > names_max) others += ", …";
-  throw error(
-      errc::already_exists, fmt::format("'{}' holds other arrays: {}", target.file, others),
-      {"an archive is written whole, so they would be lost",
-       fmt::format("-f replaces the whole archive if the target is {} without a name", target.file),
-       "arrays can be added one by one to a .shale container"});
+  throw error(errc::already_exists, fmt::format("'{}' holds other arrays: {}", target.file, others),
+              {fmt::format("{} is written whole, so they would be lost", kind),
+               fmt::format("-f replaces the whole {} if the target is {} without a name",
+                           is_archive ? "archive" : "file", target.file),
+               "arrays can be added one by one to a .shale container"});
 }
 
 void require_room_for(const address& target, const target_options& options) {
@@ -315,6 +356,8 @@ written write_target(const address& target, const contents& source, const target
       return write_npy_file(target, wanted.values, options);
     case file_format::npz:
       return write_npz_file(target, wanted.values, options);
+    case file_format::t7:
+      return write_t7_file(target, wanted.values, options);
     case file_format::raw:
       return write_raw_file(target, wanted.values, options);
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -13,7 +14,6 @@
 #include "shale/codec_choice.hpp"
 #include "shale/container.hpp"
 #include "shale/functions.hpp"
-#include "shale/npz.hpp"
 
 namespace CLI {
 class App;
@@ -58,18 +58,18 @@ struct written {
 };
 
 /// Evaluates `source` into `target`: an array in a container, which is created if it does not
-/// exist, or an .npy, .npz or raw file. A target that exists is replaced only with --force, in one
-/// step: concurrent readers see the old elements or the new ones. A target with a slice is a part
-/// of an array that must exist in a container: it keeps its dtype, shape and form.
+/// exist, or an .npy, .npz, .t7 or raw file. A target that exists is replaced only with --force, in
+/// one step: concurrent readers see the old elements or the new ones. A target with a slice is a
+/// part of an array that must exist in a container: it keeps its dtype, shape and form.
 /// Throws   already_exists, unsupported, what evaluation throws; the target is then unchanged
 written write_target(const address& target, const contents& source, const target_options& options);
 
-/// Adds a member to an archive that is being written to `file`. In a ZIP file, the checksum of a
-/// member precedes its bytes. Therefore the elements are first computed into a file of their own
-/// beside it, which may be larger than memory.
-/// Throws   what evaluation and npz_writer::add throw
-written add_member(npz_writer& archive, const std::string& file, const std::string& name,
-                   const expr& values);
+/// Passes computed values to `add`, which writes them to `file` from front to back. In a ZIP file,
+/// the checksum of a member even precedes its bytes. Therefore the elements are first computed into
+/// a file of their own beside it, which may be larger than memory.
+/// Throws   what evaluation and `add` throw
+written add_computed(const std::string& file, const expr& values,
+                     const std::function<void(const tensor&)>& add);
 
 /// Creates the array `name` of the container `file` in the transaction `change`. Its dtype, form
 /// and attributes come from the options, or else from the array that it replaces, or else from the
@@ -80,9 +80,9 @@ written add_member(npz_writer& archive, const std::string& file, const std::stri
 written put_array(transaction& change, const std::string& file, const std::string& name,
                   const contents& source, const target_options& options);
 
-/// Refuses a `target` that names one member of an archive with other members: an archive is written
-/// whole, so the other members would be lost.
-/// Throws   already_exists with their names, what opening the archive throws
+/// Refuses a `target` that names one array of an .npz or .t7 file with other arrays: such a file is
+/// written whole, so the others would be lost.
+/// Throws   already_exists with their names, what opening the file throws
 void require_no_other_members(const address& target);
 
 /// Throws   already_exists if the file exists and `options` do not allow to replace it

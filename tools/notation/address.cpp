@@ -21,9 +21,10 @@ struct suffix {
 
 constexpr std::string_view bracket_advice = "a '[' in the name of an array is written '[['";
 
-constexpr std::array<suffix, 5> suffixes{{{".shale", file_format::shale},
+constexpr std::array<suffix, 6> suffixes{{{".shale", file_format::shale},
                                           {".npy", file_format::npy},
                                           {".npz", file_format::npz},
+                                          {".t7", file_format::t7},
                                           {".raw", file_format::raw},
                                           {".bin", file_format::raw}}};
 
@@ -65,10 +66,18 @@ std::string_view name(file_format format) noexcept {
       return "npy";
     case file_format::npz:
       return "npz";
+    case file_format::t7:
+      return "t7";
     case file_format::raw:
       return "raw";
   }
   return "?";
+}
+
+std::optional<file_format> format_of(std::string_view file_name) noexcept {
+  for (const suffix& candidate : suffixes)
+    if (file_name.ends_with(candidate.text)) return candidate.format;
+  return std::nullopt;
 }
 
 std::string address::label() const { return array.empty() ? file : tools::label(file, array); }
@@ -90,7 +99,7 @@ address parse_address(std::string_view text) {
   if (!end)
     throw error(
         errc::invalid_argument, fmt::format("address: '{}' names no known format", text),
-        {"files end in .shale, .npy, .npz, .raw or .bin, then :array and [slice] may follow",
+        {"files end in .shale, .npy, .npz, .t7, .raw or .bin, then :array and [slice] may follow",
          "as in survey.shale:dem[10:20, ::-1]"});
   result.file = text.substr(0, end->at);
   result.format = end->format;

@@ -6,11 +6,13 @@
 //   survey.shale:rate[[Hz][10:20]      a slice of the array called rate[Hz]
 //   dem.npy[..., None]                 a NumPy file
 //   dem.npz:elevation                  a member of a NumPy archive
+//   net.t7:weights/1                   a tensor in a file of Torch7, by its path
 //   dem.raw:int16(344,403)[0]          bare little-endian elements; without a shape, one long axis
 //
-// The file ends at the first known suffix (.shale .npy .npz .raw .bin) that is followed by ':', '['
-// or the end of the text, so neither directories nor names before it need quoting. An array's name
-// ends at the first '[' that is not doubled. No slice begins with '[[', so every name can be typed.
+// The file ends at the first known suffix (.shale .npy .npz .t7 .raw .bin) that is followed by ':',
+// '[' or the end of the text, so neither directories nor names before it need quoting. An array's
+// name ends at the first '[' that is not doubled. No slice begins with '[[', so every name can be
+// typed.
 // The meaning of an address depends on its text alone, not on the files that exist.
 #pragma once
 
@@ -25,9 +27,9 @@
 
 namespace shale::tools {
 
-enum class file_format { shale, npy, npz, raw };
+enum class file_format { shale, npy, npz, t7, raw };
 
-/// "shale", "npy", "npz", "raw".
+/// "shale", "npy", "npz", "t7", "raw".
 std::string_view name(file_format format) noexcept;
 
 struct address {
@@ -35,7 +37,8 @@ struct address {
   std::string file;
   file_format format = file_format::shale;
 
-  /// The name of the array or member. Empty for the whole file; always empty for npy and raw.
+  /// The name of the array or member. Empty for the whole file; always empty for npy and raw. A .t7
+  /// file may hold one tensor, which has no name.
   std::string array;
 
   /// The dtype and shape of a raw file, if the address gives them.
@@ -48,6 +51,9 @@ struct address {
   /// "file:array" without the slice, as it can be typed.
   std::string label() const;
 };
+
+/// The format that the end of a file's name tells; nothing without a known suffix.
+std::optional<file_format> format_of(std::string_view file_name) noexcept;
 
 /// The name of an array as an address writes it: with each '[' doubled.
 std::string name_in_address(std::string_view array);

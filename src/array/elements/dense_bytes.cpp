@@ -17,7 +17,7 @@ using format::dense_segment_bytes;
 
 // The distance between a segment that is being processed and the one that is read ahead: enough to
 // keep a device busy while the threads compute.
-constexpr std::uint64_t bytes_ahead = 16u << 20;
+constexpr index_t segments_ahead = 16;
 
 // One buffer per thread, as long as a segment. A buffer is allocated when its thread first needs
 // it.
@@ -35,59 +35,74 @@ class segment_buffers {
   std::vector<storage> buffers_;
 };
 
-// Runs `body(segment, offset, bytes, worker)` for every segment of `record`, in parallel and in
-// file order. Before each segment it asks the kernel to read the one that begins `bytes_ahead`
-// bytes after it.
-template <class Body>
-void for_each_checksum_segment(const format::array_record& record, int descriptor, executor& on,
-                               Body body) {
-  const std::uint64_t total = format::array_bytes(record);
-  const std::uint64_t count = ceil_div(total, dense_segment_bytes);
-  const auto bytes_of = [&](std::uint64_t offset) {
-    return std::min(dense_segment_bytes, total - offset);
+// The segments of some ranges, numbered from 0 on.
+class segment_list {
+ public:
+  explicit segment_list(std::span<const format::byte_interval> ranges) : ranges_(ranges) {
+    for (const auto& range : ranges) {
+      firsts_.push_back(count_);
+      count_ += static_cast<index_t>(ceil_div(range.end - range.first, dense_segment_bytes));
+    }
+  }
+
+  struct segment {
+    std::size_t range;     // the number of the range that it is part of
+    std::uint64_t offset;  // in the array
+    std::uint64_t bytes;
+
+    std::uint64_t number() const noexcept { return offset / dense_segment_bytes; }
   };
-  parallel::parallel_for_tiles(on, static_cast<index_t>(count), [&](index_t segment, int worker) {
-    const std::uint64_t offset = static_cast<std::uint64_t>(segment) * dense_segment_bytes;
-    if (const std::uint64_t later = offset + bytes_ahead; later < total)
-      for (const auto& piece : pieces_of(record.dense(), later, bytes_of(later)))
+
+  index_t size() const noexcept { return count_; }
+
+  segment operator[](index_t position) const {
+    const auto after = std::upper_bound(firsts_.begin(), firsts_.end(), position);
+    const auto range = static_cast<std::size_t>(after - firsts_.begin()) - 1;
+    const std::uint64_t offset =
+        ranges_[range].first +
+        static_cast<std::uint64_t>(position - firsts_[range]) * dense_segment_bytes;
+    return {range, offset, std::min(dense_segment_bytes, ranges_[range].end - offset)};
+  }
+
+ private:
+  std::span<const format::byte_interval> ranges_;
+  std::vector<index_t> firsts_;  // of each range: the segments in the ranges before it
+  index_t count_ = 0;
+};
+
+// Runs `body(segment, worker)` for every segment of the ranges, in parallel and in their order.
+// Before each segment it asks the kernel to read the one that comes `segments_ahead` later.
+template <class Body>
+void for_each_checksum_segment(const dense_places& places,
+                               std::span<const format::byte_interval> ranges, int descriptor,
+                               executor& on, Body body) {
+  const segment_list segments(ranges);
+  parallel::parallel_for_tiles(on, segments.size(), [&](index_t position, int worker) {
+    if (position + segments_ahead < segments.size()) {
+      const auto later = segments[position + segments_ahead];
+      for (const auto& piece : places.pieces(later.offset, later.bytes))
         prefetch_range(descriptor, piece);
-    body(static_cast<std::uint64_t>(segment), offset, bytes_of(offset), worker);
+    }
+    body(segments[position], worker);
   });
 }
 
 }  // namespace
 
-std::vector<format::extent> pieces_of(const format::dense_layout& layout, std::uint64_t offset,
-                                      std::uint64_t bytes) {
-  std::vector<format::extent> pieces;
-  for (const auto& extent : layout.extents) {
-    if (bytes == 0) break;
-    if (offset >= extent.bytes) {
-      offset -= extent.bytes;
-      continue;
-    }
-    const std::uint64_t taken = std::min(bytes, extent.bytes - offset);
-    pieces.push_back({extent.offset + offset, taken});
-    bytes -= taken;
-    offset = 0;
-  }
-  return pieces;
-}
-
-void read_pieces(const format::dense_layout& layout, std::uint64_t offset, format::bytes_span into,
+void read_pieces(const dense_places& places, std::uint64_t offset, format::bytes_span into,
                  const byte_reader& read) {
-  for (const auto& piece : pieces_of(layout, offset, into.size())) {
+  for (const auto& piece : places.pieces(offset, into.size())) {
     const auto bytes = static_cast<std::size_t>(piece.bytes);
     read(piece.offset, into.first(bytes));
     into = into.subspan(bytes);
   }
 }
 
-void require_sum(const format::array_record& record, const std::string& label,
-                 std::uint64_t segment, format::bytes_view bytes, std::uint64_t stored) {
+void require_sum(const dense_places& places, const std::string& label, std::uint64_t segment,
+                 format::bytes_view bytes, std::uint64_t stored) {
   const std::uint64_t computed = format::checksum_data(bytes);
   if (computed == stored) return;
-  const auto place = pieces_of(record.dense(), segment * dense_segment_bytes, 1).front();
+  const auto place = places.pieces(segment * dense_segment_bytes, 1).front();
   throw error(errc::corrupt, "checksum mismatch",
               {fmt::format("segment {} of {}: {} bytes at byte {} of the file", segment, label,
                            bytes.size(), place.offset),
@@ -95,57 +110,55 @@ void require_sum(const format::array_record& record, const std::string& label,
                "`shale verify` lists all damage"});
 }
 
-storage map_dense(int descriptor, const format::array_record& record,
+storage map_dense(int descriptor, const format::array_record& record, format::byte_interval range,
                   const detail::extent_options& options) {
-  const std::uint64_t bytes = format::array_bytes(record);
-  if (bytes == 0) return storage::allocate(0);
+  if (range.first == range.end) return storage::allocate(0);
   std::vector<detail::file_extent> extents;
-  for (const auto& piece : pieces_of(record.dense(), 0, bytes))
+  for (const auto& piece :
+       dense_places(record.dense().extents).pieces(range.first, range.end - range.first))
     extents.push_back({piece.offset, static_cast<std::size_t>(piece.bytes)});
   return detail::map_extents(descriptor, extents, options);
 }
 
 storage map_dense(const format::generation_view& view, const format::array_record& record,
                   const std::string& path, std::shared_ptr<detail::stored_sums> sums) {
-  return map_dense(view.descriptor(), record,
+  return map_dense(view.descriptor(), record, {0, format::array_bytes(record)},
                    {.path = path,
                     .keep_alive = std::make_shared<format::generation_view>(view),
                     .sums = std::move(sums)})
       .as_read_only();
 }
 
-std::vector<std::uint64_t> checksum_segments(const format::array_record& record,
-                                             const byte_reader& read, int descriptor,
-                                             executor& on) {
-  const std::uint64_t count = ceil_div(format::array_bytes(record), dense_segment_bytes);
-  std::vector<std::uint64_t> sums(static_cast<std::size_t>(count));
+void sum_segments(const format::array_record& record, std::span<const format::byte_interval> ranges,
+                  std::vector<std::uint64_t>& sums, const byte_reader& read, int descriptor,
+                  executor& on) {
+  const dense_places places(record.dense().extents);
   segment_buffers buffers(on);
   for_each_checksum_segment(
-      record, descriptor, on,
-      [&](std::uint64_t segment, std::uint64_t offset, std::uint64_t bytes, int worker) {
-        const auto buffer = buffers.part(worker, bytes);
-        read_pieces(record.dense(), offset, buffer, read);
-        sums[static_cast<std::size_t>(segment)] = format::checksum_data(buffer);
+      places, ranges, descriptor, on, [&](const segment_list::segment& segment, int worker) {
+        const auto buffer = buffers.part(worker, segment.bytes);
+        read_pieces(places, segment.offset, buffer, read);
+        sums[static_cast<std::size_t>(segment.number())] = format::checksum_data(buffer);
       });
-  return sums;
 }
 
 void copy_dense(const format::array_record& source, const std::vector<std::uint64_t>& sums,
-                const std::string& label, const format::array_record& to, const byte_reader& read,
-                const byte_writer& write, int descriptor, executor& on) {
+                const std::string& label, std::span<const moved_bytes> moved,
+                const byte_reader& read, const byte_writer& write, int descriptor, executor& on) {
+  std::vector<format::byte_interval> ranges;
+  for (const moved_bytes& part : moved) ranges.push_back(part.range);
+  const dense_places places(source.dense().extents);
   segment_buffers buffers(on);
-  for_each_checksum_segment(
-      source, descriptor, on,
-      [&](std::uint64_t segment, std::uint64_t offset, std::uint64_t bytes, int worker) {
-        auto rest = buffers.part(worker, bytes);
-        read_pieces(source.dense(), offset, rest, read);
-        if (!sums.empty())
-          require_sum(source, label, segment, rest, sums[static_cast<std::size_t>(segment)]);
-        for (const auto& piece : pieces_of(to.dense(), offset, bytes)) {
-          write(piece.offset, rest.first(static_cast<std::size_t>(piece.bytes)));
-          rest = rest.subspan(static_cast<std::size_t>(piece.bytes));
-        }
-      });
+  for_each_checksum_segment(places, ranges, descriptor, on,
+                            [&](const segment_list::segment& segment, int worker) {
+                              const auto bytes = buffers.part(worker, segment.bytes);
+                              read_pieces(places, segment.offset, bytes, read);
+                              if (!sums.empty())
+                                require_sum(places, label, segment.number(), bytes,
+                                            sums[static_cast<std::size_t>(segment.number())]);
+                              const moved_bytes& part = moved[segment.range];
+                              write(part.to.offset + (segment.offset - part.range.first), bytes);
+                            });
 }
 
 void read_dense(const format::generation_view& view, const format::array_record& record,
@@ -163,17 +176,18 @@ void read_dense(const format::generation_view& view, const format::array_record&
   if (first_whole < end_whole)
     sums = view.dense_checksums(record, first_whole, end_whole - first_whole);
   auto* const target = const_cast<std::byte*>(into.data());
+  const dense_places places(record.dense().extents);
   parallel::parallel_for_tiles(on, static_cast<index_t>(count), [&](index_t number, int) {
     const std::uint64_t segment = first + static_cast<std::uint64_t>(number);
     const std::uint64_t segment_end = std::min((segment + 1) * dense_segment_bytes, total);
     const std::uint64_t begin = std::max(segment * dense_segment_bytes, offset);
     const std::uint64_t to = std::min(segment_end, end);
     const format::bytes_span part{target + (begin - offset), static_cast<std::size_t>(to - begin)};
-    read_pieces(record.dense(), begin, part, [&](std::uint64_t position, format::bytes_span span) {
+    read_pieces(places, begin, part, [&](std::uint64_t position, format::bytes_span span) {
       view.read(position, span);
     });
     if (sums.empty() || segment < first_whole || segment >= end_whole) return;
-    require_sum(record, label, segment, part,
+    require_sum(places, label, segment, part,
                 sums[static_cast<std::size_t>(segment - first_whole)]);
   });
 }

@@ -8,9 +8,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "array/elements/dense_places.hpp"
+#include "format/bytes/range_set.hpp"
 #include "format/generations/generation_view.hpp"
 #include "shale/executor.hpp"
 #include "shale/storage.hpp"
@@ -19,13 +22,9 @@
 
 namespace shale::arrays {
 
-/// The pieces of the file that hold bytes [offset, offset + bytes) of a dense array, in order.
-std::vector<format::extent> pieces_of(const format::dense_layout& layout, std::uint64_t offset,
-                                      std::uint64_t bytes);
-
-/// Maps the array's bytes; an array without bytes gives an empty storage. See map_extents for
+/// Maps a range of the array's bytes; an empty range gives an empty storage. See map_extents for
 /// `descriptor`.
-storage map_dense(int descriptor, const format::array_record& record,
+storage map_dense(int descriptor, const format::array_record& record, format::byte_interval range,
                   const detail::extent_options& options);
 
 /// Maps the array's bytes in a pinned generation read-only; the storage owns the pin. If the file
@@ -38,25 +37,32 @@ using byte_reader = std::function<void(std::uint64_t offset, format::bytes_span 
 using byte_writer = std::function<void(std::uint64_t offset, format::bytes_view bytes)>;
 
 /// Reads bytes [offset, offset + into.size()) of a dense array.
-void read_pieces(const format::dense_layout& layout, std::uint64_t offset, format::bytes_span into,
+void read_pieces(const dense_places& places, std::uint64_t offset, format::bytes_span into,
                  const byte_reader& read);
 
 /// Throws   corrupt if the checksum of a whole segment's bytes differs from `stored`
-void require_sum(const format::array_record& record, const std::string& label,
-                 std::uint64_t segment, format::bytes_view bytes, std::uint64_t stored);
+void require_sum(const dense_places& places, const std::string& label, std::uint64_t segment,
+                 format::bytes_view bytes, std::uint64_t stored);
 
-/// Computes the XXH3-64 of every segment, in parallel. `descriptor` is used for read-ahead only; -1
-/// if there is none.
-std::vector<std::uint64_t> checksum_segments(const format::array_record& record,
-                                             const byte_reader& read, int descriptor, executor& on);
+/// Computes the XXH3-64 of the segments in `ranges`, in parallel, and stores them in `sums`, which
+/// has one for each segment of the array. Ranges consist of whole segments, in the order of the
+/// array. `descriptor` is used for read-ahead only; -1 if there is none.
+void sum_segments(const format::array_record& record, std::span<const format::byte_interval> ranges,
+                  std::vector<std::uint64_t>& sums, const byte_reader& read, int descriptor,
+                  executor& on);
 
-/// Copies an array's bytes from its extents in `source` into those in `to`, in parallel. It
-/// compares each segment with its checksum in `sums`, if there are any, before it writes the
-/// segment.
+/// A range of an array's bytes, of whole segments, and the extent that holds it from now on.
+struct moved_bytes {
+  format::byte_interval range;
+  format::extent to;
+};
+
+/// Copies ranges of an array's bytes to other extents, in parallel. It compares each segment with
+/// its checksum in `sums`, if there are any, before it writes the segment.
 /// Throws   corrupt naming segment and byte, io
 void copy_dense(const format::array_record& source, const std::vector<std::uint64_t>& sums,
-                const std::string& label, const format::array_record& to, const byte_reader& read,
-                const byte_writer& write, int descriptor, executor& on);
+                const std::string& label, std::span<const moved_bytes> moved,
+                const byte_reader& read, const byte_writer& write, int descriptor, executor& on);
 
 /// Reads bytes [offset, offset + into.size_bytes()) of an array into a contiguous tensor, in
 /// parallel. Segments that lie completely inside the range are compared with their checksums.

@@ -4,11 +4,13 @@
 #include <atomic>
 #include <list>
 #include <mutex>
+#include <optional>
 #include <tuple>
 #include <vector>
 
 #include "array/elements/dense_bytes.hpp"
 #include "core/never_destroyed.hpp"
+#include "format/bytes/checksum.hpp"
 #include "shale/index.hpp"
 #include "storage/system/fork_safe_mutex.hpp"
 
@@ -35,12 +37,12 @@ class compared_segments {
   std::vector<std::atomic<std::uint64_t>> words_;
 };
 
-// Identifies the stored bytes of one array while some generation holds them: by their place in a
-// file and by the checksum of their checksums.
+// Identifies the stored bytes of one array while some generation holds them: by their places in a
+// file and by the checksum of their checksums. Generations of an array may share some of its extents.
 struct array_place {
   format::uuid container;  // needed because a new file may get the inode number of a removed one
   format::file_identity file;
-  std::uint64_t offset;
+  format::checksum128 extents;
   std::uint64_t bytes;
   format::checksum128 sums;
 
@@ -103,10 +105,10 @@ class dense_sums final : public detail::stored_sums {
       const std::uint64_t offset = segment * dense_segment_bytes;
       const format::bytes_span bytes{
           buffer.data(), static_cast<std::size_t>(std::min(dense_segment_bytes, total - offset))};
-      read_pieces(
-          record_.dense(), offset, bytes,
-          [&](std::uint64_t position, format::bytes_span into) { view_.read(position, into); });
-      require_sum(record_, label_, segment, bytes, sums_[static_cast<std::size_t>(segment)]);
+      read_pieces(*places_, offset, bytes, [&](std::uint64_t position, format::bytes_span into) {
+        view_.read(position, into);
+      });
+      require_sum(*places_, label_, segment, bytes, sums_[static_cast<std::size_t>(segment)]);
       compared_->add(segment);
     }
   }
@@ -119,8 +121,10 @@ class dense_sums final : public detail::stored_sums {
     if (loaded_.load(std::memory_order_relaxed)) return;
     sums_ = view_.dense_checksums(record_);
     const auto& dense = record_.dense();
+    places_.emplace(dense.extents);
     compared_ = comparisons::of_process().segments_of(
-        {view_.container(), view_.file(), dense.extents.front().offset,
+        {view_.container(), view_.file(),
+         format::checksum_metadata(std::as_bytes(std::span(dense.extents))),
          format::array_bytes(record_), dense.checksums_checksum},
         sums_.size());
     loaded_.store(true, std::memory_order_release);
@@ -132,6 +136,7 @@ class dense_sums final : public detail::stored_sums {
   detail::fork_safe_mutex loading_;
   std::atomic<bool> loaded_ = false;
   std::vector<std::uint64_t> sums_;
+  std::optional<dense_places> places_;
   std::shared_ptr<compared_segments> compared_;
 };
 

@@ -77,7 +77,8 @@ array::implementation::implementation(arrays::shared_transaction& owner,
       tiles = std::make_shared<arrays::chunk_tiles>(
           label(), record, std::make_shared<arrays::generation_chunks>(*view, record));
   } else if (record.is_dense()) {
-    mapped = owner.bytes_of(*found.written).as_read_only();
+    writer = owner.shared_from_this();
+    written = std::move(found.written);
   } else {
     tiles = owner.read_only_tiles_of(found.written);
   }
@@ -96,6 +97,12 @@ void array::implementation::compare_checksums(byte_range range) {
 }
 
 tensor array::implementation::dense() {
+  if (written)
+    return with_context([&] { return "map " + label(); },
+                        [&] {
+                          return tensor(writer->bytes_of(*written).as_read_only(), record.dtype,
+                                        layout(record.shape));
+                        });
   const std::lock_guard lock(mapping);
   if (!mapped && view && !sums) sums = arrays::sums_of(*view, record, label());
   if (!mapped && view)

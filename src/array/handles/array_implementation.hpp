@@ -32,8 +32,12 @@ struct array::implementation {
   // The generation that the array belongs to; nothing if a transaction writes it.
   std::optional<format::generation_view> view;
 
-  // The bytes of a dense array. That of a generation is mapped at the first use, that of a
-  // transaction from the beginning.
+  // The transaction that writes a dense array, and the array there, which maps its bytes when they
+  // are first used; null for others.
+  std::shared_ptr<arrays::shared_transaction> writer;
+  std::shared_ptr<arrays::written_array> written;
+
+  // The bytes of a dense array of a generation, mapped at the first use.
   detail::fork_safe_mutex mapping;
   std::shared_ptr<detail::stored_sums> sums;
   storage mapped;
@@ -65,6 +69,12 @@ struct writable_array::implementation {
   bool is_dense() const noexcept { return written->record.is_dense(); }
   std::string frame(const std::string& doing) const;
   tensor dense() const;
+
+  /// The elements of a dense array that the view shows, mapped for writing.
+  tensor part(const parallel::axis_map& view) const;
+
+  /// Evaluates an expression into mapped elements of the array.
+  void store_in_mapped(const tensor& into, const expr& values) const;
 
   /// Evaluates an expression into the elements that the view shows.
   void write(const parallel::axis_map& view, const expr& values) const;

@@ -99,24 +99,36 @@ std::shared_ptr<arrays::shared_transaction> container::implementation::begin(
     std::this_thread::sleep_for(step);
     step = std::min(2 * step, format::lock_step_max);
   }
-  const auto left = std::chrono::duration_cast<milliseconds>(deadline - clock::now());
-  auto inner = to->file.begin(std::max(left, milliseconds(0)));
-  // The writer lock is held, so the newest generation is the base of the transaction.
-  return std::make_shared<arrays::shared_transaction>(reader, std::move(inner), reader->latest());
+  for (int round = 0;; ++round) {
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline - clock::now());
+    auto inner = to->file.begin(std::max(left, milliseconds(0)));
+    // The writer lock is held, so the newest generation of this file is the transaction's base. But
+    // another copy of the container may have taken the name since the lock was taken.
+    auto base = reader->latest();
+    if (base.file() == inner.file() && base.generation() + 1 == inner.generation())
+      return std::make_shared<arrays::shared_transaction>(reader, std::move(inner),
+                                                          std::move(base));
+    if (round == opening_rounds_max) throw format::name_changes_too_often(path);
+  }
 }
 
 container::container(std::shared_ptr<implementation> made) noexcept
     : implementation_(std::move(made)) {}
 
-container container::create(const std::string& path, open_mode mode) {
+container container::create(const std::string& path, open_mode mode, unsigned permissions) {
   require_mode(mode);
   const auto place = bind("create container", path);
   return detail::allocating([&] {
     if (!for_writing(mode))
       throw error(errc::invalid_argument, "a container is not created for reading",
                   {"file " + path});
+    constexpr unsigned owner_bits = 0600;
+    if ((permissions & ~0777u) != 0 || (permissions & owner_bits) != owner_bits)
+      throw error(
+          errc::invalid_argument, "not the permissions of a container",
+          {"file " + path, fmt::format("got {:04o}, wanted 0600 to 0777, with 0600", permissions)});
     std::shared_ptr<implementation> opened;
-    format::container_file::create(place, {.sole_host = sole_host(mode)},
+    format::container_file::create(place, {.mode = permissions, .sole_host = sole_host(mode)},
                                    [&] { opened = implementation::open(place, mode); });
     return container(std::move(opened));
   });
@@ -192,12 +204,15 @@ verification container::verify() const {
 
 space_report container::space() const {
   const auto& self = state();
-  return detail::reporting([&] { return "measure " + self.path; },
-                           [&] {
-                             const auto readers = self.reading();
-                             const auto view = readers->latest();
-                             return format::space_use(view, readers->pinned());
-                           });
+  const auto doing = [&] { return "measure " + self.path; };
+  return detail::reporting(doing, [&] {
+    const auto readers = self.reading();
+    const auto view = readers->latest();
+    space_report report = format::space_use(view, readers->pinned());
+    for (array_space& array : report.arrays)
+      if (array.problem) array.problem->add_context(doing());
+    return report;
+  });
 }
 
 void container::close() {

@@ -37,7 +37,8 @@ struct container::implementation {
   /// Throws   invalid_argument once closed
   std::shared_ptr<arrays::reader_file> reading() const;
 
-  /// Waits for other writers, of this process and of others, for at most `timeout` in all.
+  /// Waits for other writers, of this process and of others, for at most `timeout` in all. Starts
+  /// over if the name is given to another copy of the container meanwhile.
   /// Throws   as container::begin
   std::shared_ptr<arrays::shared_transaction> begin(std::chrono::milliseconds timeout);
 };

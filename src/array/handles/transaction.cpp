@@ -12,6 +12,7 @@
 #include "core/printable.hpp"
 #include "shale/error.hpp"
 #include "shale/evaluate.hpp"
+#include "tensor/parts.hpp"
 
 namespace shale {
 
@@ -117,7 +118,11 @@ writable_array transaction::append(std::string_view name, const expr& values, in
   });
   // Errors of the caller's tile sources pass unchanged.
   with_context(frame, [&] {
-    write_new_part(*running, state->tiles_of(*made->written), values);
+    if (made->is_dense())
+      made->write(detail::narrowed(parallel::axis_map::identity(made->written->record.shape),
+                                   running->part()),
+                  values);
+    else write_new_part(*running, state->tiles_of(*made->written), values);
     running->finish();
   });
   return writable_array(made);

@@ -3,6 +3,7 @@
 #include "array/elements/chunk_places.hpp"
 #include "array/elements/part_write.hpp"
 #include "array/handles/array_implementation.hpp"
+#include "array/transaction/dense_resize.hpp"
 #include "core/allocating.hpp"
 #include "core/held.hpp"
 #include "parallel/executor/executor_state.hpp"
@@ -20,6 +21,16 @@ std::string writable_array::implementation::frame(const std::string& doing) cons
 
 tensor writable_array::implementation::dense() const {
   return tensor(owner->bytes_of(*written), written->record.dtype, layout(written->record.shape));
+}
+
+tensor writable_array::implementation::part(const parallel::axis_map& view) const {
+  const auto type = written->record.dtype;
+  const layout wanted = view.applied_to(layout(written->record.shape));
+  const auto [bytes, first] = owner->part_of(*written, wanted);
+  const auto start = static_cast<index_t>(first / item_bytes(type));
+  return tensor(bytes, type,
+                wanted.empty() ? layout(wanted.shape())
+                               : layout(wanted.shape(), wanted.strides(), wanted.offset() - start));
 }
 
 writable_array::writable_array(std::shared_ptr<implementation> made) noexcept
@@ -61,26 +72,37 @@ tensor writable_array::map() const {
 
 namespace {
 
-// The expression to store into a mapped array. A bool tensor may hold any byte (see view_as), but a
-// file must hold 0 or 1, so bools are compared with false first. The encoder of chunks does this
-// too.
-expr stored_in_mapped(dtype type, const expr& values) {
+// A bool tensor may hold any byte (see view_as), but a file must hold 0 or 1, so bools are compared
+// with false first. The encoder of chunks does this too.
+expr without_odd_bools(dtype type, const expr& values) {
   return type == dtype::boolean && values.dtype() == dtype::boolean ? values != expr(false)
                                                                     : values;
 }
 
 }  // namespace
 
+// The mapping may end with this call, and with it the mark of bytes that were lost, because another
+// process truncated the file. So this call must remember it.
+void writable_array::implementation::store_in_mapped(const tensor& into, const expr& values) const {
+  try {
+    eval_into(into, without_odd_bools(into.dtype(), values));
+  } catch (...) {
+    if (into.storage().failed()) owner->note_lost_bytes(*written);
+    throw;
+  }
+  if (!into.storage().failed()) return;
+  owner->note_lost_bytes(*written);
+  owner->require_writable(*written);  // a removed array has no bytes
+  into.storage().check();
+}
+
 // Errors of the caller's tile sources pass unchanged.
 void writable_array::implementation::write(const parallel::axis_map& view,
                                            const expr& values) const {
   const expr fitted = values.shape() == view.shape ? values : values.broadcast_to(view.shape);
   if (is_dense()) {
-    const tensor into = detail::allocating([&] {
-      const tensor all = dense();
-      return tensor(all.storage(), all.dtype(), view.applied_to(layout(all.shape())));
-    });
-    eval_into(into, stored_in_mapped(into.dtype(), fitted));
+    const arrays::dense_writer writes(*owner, *written);
+    store_in_mapped(detail::allocating([&] { return part(view); }), fitted);
   } else if (view == parallel::axis_map::identity(written->record.shape)) {
     eval_into(*owner->tiles_of(*written), fitted);
   } else {
@@ -98,8 +120,8 @@ void writable_array::write(const region& part, const tensor& values) const {
                       const tensor fitted =
                           values.shape() == part.shape ? values : values.broadcast_to(part.shape);
                       if (self.is_dense()) {
-                        eval_into(detail::narrowed(self.dense(), part),
-                                  stored_in_mapped(dtype(), expr(fitted)));
+                        self.write(detail::narrowed(parallel::axis_map::identity(shape()), part),
+                                   expr(fitted));
                       } else if (part.shape == shape() && detail::is_mapped(fitted.storage())) {
                         // Files may be larger than memory: the engine brings them in and drops
                         // them again.

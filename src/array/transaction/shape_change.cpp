@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "array/specification/specification.hpp"
+#include "array/transaction/dense_resize.hpp"
 #include "array/transaction/staged_chunks.hpp"
 #include "core/printable.hpp"
 #include "format/chunks/chunk_numbers.hpp"
@@ -67,10 +68,6 @@ shape_change::shape_change(shared_transaction& owner, std::string_view name) : o
   owner.require_shape_at_rest(name);
   auto record = owner.inner_->find(name);
   if (!record) owner.throw_no_array(name);
-  if (record->is_dense())
-    throw error(errc::invalid_argument, "a dense array has a fixed shape",
-                {"make a chunked array of its elements, which can grow: array_kind::chunked, or "
-                 "`shale convert --chunked`"});
   if (record->shape.empty())
     throw error(errc::invalid_argument, "an array of rank 0 has no axis that could grow");
   before_ = std::move(*record);
@@ -93,8 +90,51 @@ void shape_change::require_shape(const dims& shape) const {
   require_storable(before_.name, shape, before_.dtype);
 }
 
+// Whatever fails, the array before is still there.
+std::shared_ptr<written_array> shape_change::set_dense(const dims& shape) {
+  std::shared_ptr<written_array> old;
+  std::optional<dense_resize> change;
+  bool is_new = false;
+  {
+    const auto state = owner_.lock(owner_.state_lock_);
+    const auto known = owner_.written_.find(before_.name);
+    is_new = known == owner_.written_.end();
+    old = is_new ? shared_transaction::updated(*owner_.inner_->find(before_.name)) : known->second;
+    superseded_.reserve(superseded_.size() + 1);
+    change.emplace(owner_, *old, shape);
+    dense_resize::close(owner_, *old);
+  }
+  std::shared_ptr<written_array> made;
+  try {
+    change->prepare();
+    const auto state = owner_.lock(owner_.state_lock_);
+    owner_.require_active(owner_.chunks_);
+    if (old->bytes) old->bytes.check();  // nobody else remembers what it lost
+    auto stored = *owner_.inner_->find(before_.name);
+    if (old->shared && !old->shared->copied.empty()) {
+      // Copied units become the array's, so that the next record can keep a part of them.
+      stored.dense().extents = old->record.dense().extents;
+      owner_.inner_->put(stored);
+    }
+    made = change->made(stored);
+    owner_.enlist(made);
+    owner_.inner_->put(made->record);  // nothing that can fail comes after it
+    superseded_.push_back(old);
+    old->detach_from_file();
+    return made;
+  } catch (...) {
+    const std::lock_guard state(owner_.state_lock_);
+    if (made && is_new) owner_.written_.erase(before_.name);
+    if (made && !is_new) owner_.written_.find(before_.name)->second = old;
+    change->give_back();
+    old->resized = false;
+    throw;
+  }
+}
+
 std::shared_ptr<written_array> shape_change::set(const dims& shape) {
   require_shape(shape);
+  if (before_.is_dense()) return set_dense(shape);
   const auto staged = std::make_shared<staged_chunks>(owner_, before_.name);
   format::cut_chunks cut;
   std::shared_ptr<written_array> old;

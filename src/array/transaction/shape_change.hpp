@@ -1,4 +1,5 @@
-// Changes the shape of a chunked array inside a transaction.
+// Changes the shape of an array inside a transaction. dense_resize.hpp has what happens to the bytes
+// of a dense array.
 //
 // Chunks that lie outside of the new shape are erased. Chunks that it cuts through are stored again
 // in new space, with the fill value beyond the new shape: otherwise their old elements would come
@@ -21,8 +22,8 @@ namespace shale::arrays {
 class shape_change {
  public:
   /// The caller holds the transaction's `changes_lock_`.
-  /// Throws   invalid_argument (the transaction has ended; a dense array, or one of rank 0),
-  ///          not_found, busy (another call changes the shape)
+  /// Throws   invalid_argument (the transaction has ended; an array of rank 0), not_found, busy
+  ///          (another call changes the shape)
   shape_change(shared_transaction& owner, std::string_view name);
   ~shape_change();
   shape_change(const shape_change&) = delete;
@@ -33,12 +34,14 @@ class shape_change {
 
   /// Gives the array a shape. Handles to its other shapes write nothing from now on, and read until
   /// this object ends.
-  /// Throws   invalid_argument (the shape), corrupt, out_of_space, io, cancelled: then the array has
-  ///          the shape and the elements that it had, or the transaction refuses to commit
+  /// Throws   invalid_argument (the shape), corrupt, out_of_space, io, cancelled, busy (another call
+  ///          writes a dense array): then the array has the shape and the elements that it had, or
+  ///          the transaction refuses to commit
   std::shared_ptr<written_array> set(const dims& shape);
 
  private:
   void require_shape(const dims& shape) const;
+  std::shared_ptr<written_array> set_dense(const dims& shape);
 
   shared_transaction& owner_;
   format::array_record before_;

@@ -9,6 +9,7 @@
 #include "array/specification/close_names.hpp"
 #include "array/specification/new_names.hpp"
 #include "array/transaction/transaction_chunks.hpp"
+#include "array/transaction/unit_copies.hpp"
 #include "core/printable.hpp"
 #include "format/bytes/byte_order.hpp"
 #include "format/bytes/checksum.hpp"
@@ -68,11 +69,30 @@ void shared_transaction::require_writable(const written_array& array) const {
 }
 
 storage shared_transaction::bytes_of(written_array& array) {
+  const auto running = begin_write();
+  unit_copies(*this, array).require_all();
   const auto state = lock(state_lock_);
   require_active();
   array.require_there();
   if (!array.bytes) array.map_bytes(*inner_, path());
   return array.bytes;
+}
+
+shared_transaction::dense_part shared_transaction::part_of(written_array& array,
+                                                           const layout& view) {
+  bool is_shared = false;
+  {
+    const auto state = lock(state_lock_);
+    is_shared = array.shared && !array.bytes;
+  }
+  if (!is_shared) return {bytes_of(array)};
+  const auto running = begin_write();
+  const auto units =
+      touched_units(view, item_bytes(array.record.dtype), format::array_bytes(array.record));
+  if (units.first == units.end) return {storage::allocate(0)};
+  unit_copies copies(*this, array);
+  copies.require(units);
+  return {copies.window(units), units.first};
 }
 
 std::shared_ptr<chunk_tiles> shared_transaction::tiles_of(const written_array& array) const {
@@ -122,39 +142,23 @@ std::shared_ptr<written_array> shared_transaction::create(format::array_record r
   return array;
 }
 
+// An array as the base generation has it.
+std::shared_ptr<written_array> shared_transaction::updated(format::array_record record) {
+  auto array = std::make_shared<written_array>(std::move(record));
+  if (array->record.is_dense() && !array->record.dense().extents.empty())
+    array->shared.emplace().can_be_cut = can_be_cut(array->record.dense());
+  return array;
+}
+
 std::shared_ptr<written_array> shared_transaction::update(std::string_view name) {
   const auto changes = lock(changes_lock_);
-  auto state = lock(state_lock_);
+  const auto state = lock(state_lock_);
   require_active();
   if (const auto known = written_.find(name); known != written_.end()) return known->second;
   auto record = inner_->find(name);
   if (!record) throw_no_array(name);
-  const auto array = std::make_shared<written_array>(*record);
-  auto& changed = array->record;
-  if (changed.is_dense()) {
-    // Older generations keep their bytes, so the new ones get space of their own.
-    changed.dense() = {};
-    const std::uint64_t bytes = format::array_bytes(changed);
-    if (bytes > 0) changed.dense().extents.push_back(inner_->allocate(bytes));
-    try {
-      state.unlock();  // change.5
-      copy_dense(
-          *record, base_->dense_checksums(*record), label(name), changed,
-          [&](std::uint64_t offset, format::bytes_span into) { inner_->read(offset, into); },
-          [&](std::uint64_t offset, format::bytes_view data) { inner_->write(offset, data); },
-          inner_->descriptor(), executor::current());
-      state.lock();
-      enlist(array);
-      inner_->put(changed);
-    } catch (...) {
-      if (!state.owns_lock()) state.lock();
-      written_.erase(array->name);
-      give_back(changed.dense());
-      throw;
-    }
-  } else {
-    enlist(array);
-  }
+  auto array = updated(std::move(*record));
+  enlist(array);
   return array;
 }
 
@@ -165,10 +169,11 @@ std::optional<shared_transaction::found_array> shared_transaction::find(
   auto record = inner_->find(name);
   if (!record) return std::nullopt;
   found_array found{std::move(*record), nullptr, base_};
-  if (const auto known = written_.find(name); known != written_.end()) {
-    found.written = known->second;
-    found.base.reset();
-  }
+  const auto known = written_.find(name);
+  if (known == written_.end()) return found;
+  if (known->second->shared && known->second->shared->unchanged()) return found;
+  found.written = known->second;
+  found.base.reset();
   return found;
 }
 
@@ -182,10 +187,13 @@ std::vector<std::string> shared_transaction::names(std::string_view prefix, std:
 // Gives back the space of an array that could not be made. Space that cannot be given back now is
 // given back when the transaction ends.
 void shared_transaction::give_back(const format::dense_layout& unused) noexcept {
-  try {
-    for (const auto& extent : unused.extents) inner_->release(extent);
-  } catch (...) {
-    // The array may already be in the catalog. In that case the transaction can only be aborted.
+  for (const auto& extent : unused.extents) {
+    try {
+      inner_->release(extent);
+    } catch (...) {
+      // It belongs to an array of the catalog. If that is this one, the transaction can only be
+      // aborted.
+    }
   }
 }
 
@@ -193,6 +201,12 @@ void shared_transaction::refuse_commit() noexcept {
   if (!is_of_this_process()) return;
   const std::lock_guard lock(state_lock_);
   if (inner_) inner_->refuse_commit();
+}
+
+void shared_transaction::note_lost_bytes(const written_array& array) noexcept {
+  if (!is_of_this_process()) return;
+  const std::lock_guard lock(state_lock_);
+  if (inner_ && !array.removed) inner_->refuse_commit();
 }
 
 void shared_transaction::remove(std::string_view name) {
@@ -226,6 +240,7 @@ void shared_transaction::erase(std::string_view name) {
     known->second->removed = true;
     known->second->detach_from_file();
     known->second->tiles.reset();  // the tiles and the transaction own each other
+    if (known->second->shared) give_back(known->second->record.dense());  // copied units
     written_.erase(known);
   }
 }
@@ -284,14 +299,28 @@ std::shared_ptr<const chunk_tiles> shared_transaction::read_only_tiles_of(
 
 // ---- the end ----------------------------------------------------------------------------------
 
-// Computes the checksums of a dense array's segments, and stores them in an extent of their own.
+// Computes the checksums of a dense array's segments, and stores them in an extent of their own. Of
+// an updated array, only the segments that were copied are read. If there are none, it stays as it
+// was.
 void shared_transaction::checksum(written_array& array) {
+  if (array.shared && array.shared->unchanged()) return;
+  unit_copies(*this, array).join();
   std::unique_lock lock(state_lock_);
   auto record = inner_->find(array.name);
   if (!record) throw error(errc::not_found, fmt::format("no array '{}'", array.name));
+  record->dense().extents = array.record.dense().extents;
   lock.unlock();  // change.5
-  const std::vector<std::uint64_t> sums = checksum_segments(
-      *record, [&](std::uint64_t offset, format::bytes_span into) { inner_->read(offset, into); },
+  const std::uint64_t total = format::array_bytes(*record);
+  std::vector<std::uint64_t> sums;
+  std::vector<format::byte_interval> ranges;
+  if (array.shared && array.shared->sums) sums = *array.shared->sums;
+  if (sums.empty()) ranges.push_back({0, total});
+  else
+    for (const auto& [first, end] : array.shared->copied.ranges()) ranges.push_back({first, end});
+  sums.resize(static_cast<std::size_t>(ceil_div(total, format::dense_segment_bytes)));
+  sum_segments(
+      *record, ranges, sums,
+      [&](std::uint64_t offset, format::bytes_span into) { inner_->read(offset, into); },
       inner_->descriptor(), executor::current());
   if (sums.empty()) return;
   std::vector<std::byte> stored(sums.size() * 8);
@@ -342,9 +371,13 @@ void shared_transaction::publish() {
       with_context([&] { return fmt::format("checksum '{}'", entry.first); },
                    [&] { checksum(*entry.second); });
   const std::lock_guard lock(state_lock_);
-  inner_->commit([&] { check_mappings(); });
+  inner_->commit({.after_sync = [&] { check_mappings(); },
+                  .before_release =
+                      [&](format::commit_outcome outcome) {
+                        if (outcome == format::commit_outcome::durable) keep_mappings();
+                        detach_mappings();
+                      }});
   metadata_bytes_ = inner_->metadata_bytes_written();
-  keep_mappings();
 }
 
 std::uint64_t shared_transaction::commit() {
@@ -371,9 +404,9 @@ std::uint64_t shared_transaction::commit() {
                       });
 }
 
-// change.4, after commit. A tensor of the caller may still show a mapping of this transaction. If
-// the newest generation still has the same bytes, the mapping stays and pins it. Otherwise `end`
-// cuts the mapping off from the file.
+// change.4, once the generation is durable. A tensor of the caller may still show a mapping of this
+// transaction. The mapping stays and pins the generation. If that fails, `detach_mappings` cuts the
+// mapping off from the file.
 void shared_transaction::keep_mappings() noexcept {
   std::optional<format::generation_view> newest;
   for (const auto& [name, array] : written_) {
@@ -383,11 +416,18 @@ void shared_transaction::keep_mappings() noexcept {
     }
     try {
       if (!newest) newest = readers_->latest();
-      array->keep_mapping(*newest);
+      // The name may lead to another file by now.
+      if (newest->file() == inner_->file() && newest->generation() == generation_)
+        array->keep_mapping(*newest);
     } catch (...) {
-      // The file cannot be read any more. The commit is durable, but these tensors are detached.
+      // No pin could be taken. The commit is durable, but these tensors are detached.
     }
   }
+}
+
+// change.4: cuts the remaining mappings off from the file. The caller holds `state_lock_`.
+void shared_transaction::detach_mappings() noexcept {
+  for (const auto& [name, array] : written_) array->detach_from_file();
 }
 
 // Another thread may have aborted, and ended, the transaction while this one waited for writes.
@@ -417,6 +457,8 @@ void shared_transaction::replace_by(const std::string& other) {
   changes.lock();
   try {
     require_not_aborted();
+    const std::lock_guard lock(state_lock_);
+    detach_mappings();  // whether it succeeds or fails, the transaction ends
     inner_->replace_by(there);
   } catch (...) {
     end();
@@ -448,14 +490,12 @@ bool shared_transaction::goes_on() const noexcept {
   return inner_.has_value();
 }
 
-// Cuts off the remaining mappings from the file, and only then releases the writer lock: afterwards
-// another writer may use their space.
+// Detaches the mappings, and only then releases the writer lock: afterwards another writer may use
+// their space.
 void shared_transaction::end() noexcept {
   const std::lock_guard lock(state_lock_);
-  for (const auto& [name, array] : written_) {
-    array->detach_from_file();
-    array->tiles.reset();
-  }
+  detach_mappings();
+  for (const auto& [name, array] : written_) array->tiles.reset();
   written_.clear();
   base_.reset();  // nothing reads the base generation any more
   if (inner_ && inner_->active()) inner_->abort();

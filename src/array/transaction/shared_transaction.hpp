@@ -10,7 +10,8 @@
 //             released. Commit lets running writes finish; the other two make writes of chunks fail
 //   change.3  writable mappings are read-only before their checksums are taken, and stay so
 //   change.4  a mapping that outlives its transaction either holds a pin on the generation that
-//             owns its bytes, or is detached from the file
+//             owns its bytes, or is detached from the file. Either is done while the writer lock is
+//             held: no other writer can use the bytes before
 //   change.5  no lock that a chunk operation takes is held while a parallel loop runs: otherwise
 //             the loop could need the very threads that wait for that lock
 //   change.6  a call from inside a write (a progress sink, a tile source) never waits for that
@@ -44,6 +45,7 @@
 #include "format/generations/generation_view.hpp"
 #include "format/transaction/transaction.hpp"
 #include "parallel/executor/call_scope.hpp"
+#include "shale/layout.hpp"
 #include "shale/storage.hpp"
 
 namespace shale::arrays {
@@ -78,7 +80,11 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   /// Makes `commit` refuse, because a change was made in part and could not be undone.
   void refuse_commit() noexcept;
 
-  /// Gives a chunked array another shape; earlier handles to it end (change.7).
+  /// Called when a mapping of the array lost bytes. Makes `commit` refuse, unless the array was
+  /// removed: its mappings are separated from the file then.
+  void note_lost_bytes(const written_array& array) noexcept;
+
+  /// Gives an array another shape; earlier handles to it end (change.7).
   std::shared_ptr<written_array> resize(std::string_view name, const dims& shape);
 
   void remove(std::string_view name);
@@ -122,10 +128,20 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   /// Throws   invalid_argument once the transaction ends, not_found if the array is removed
   void require_writable(const written_array& array) const;
 
-  /// Both throw as `require_writable`. The results are shared handles, because the transaction may
+  /// These throw as `require_writable`. The results are shared handles, because the transaction may
   /// end, or the array may be removed, in the middle of a write. A dense array's bytes are mapped
-  /// at the first call.
+  /// at the first call; those of the base generation are copied before.
+  /// Throws   also corrupt, out_of_space, io, cancelled
   storage bytes_of(written_array& array);
+
+  /// The bytes of a dense array that the view of its elements needs, mapped for writing, from the
+  /// byte `first` of the array on. If the transaction updates the array, only these are copied.
+  struct dense_part {
+    storage bytes;
+    std::uint64_t first = 0;
+  };
+  dense_part part_of(written_array& array, const layout& view);
+
   std::shared_ptr<chunk_tiles> tiles_of(const written_array& array) const;
 
   std::uint64_t commit();
@@ -142,6 +158,9 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   friend class staged_chunks;
   friend class shape_change;
   friend class running_append;
+  friend class unit_copies;
+  friend class dense_writer;
+  friend class dense_resize;
 
   bool is_of_this_process() const noexcept { return ::getpid() == process_; }
   std::unique_lock<std::mutex> lock(std::mutex& mutex) const;
@@ -151,12 +170,14 @@ class shared_transaction : public std::enable_shared_from_this<shared_transactio
   void require_chunks(const written_array& array) const;
   void require_shape_at_rest(std::string_view name) const;
   [[noreturn]] void throw_no_array(std::string_view name) const;
+  static std::shared_ptr<written_array> updated(format::array_record record);
   void enlist(const std::shared_ptr<written_array>& array);
   void give_back(const format::dense_layout& unused) noexcept;
   void erase(std::string_view name);
   void checksum(written_array& array);
   void check_mappings() const;
   void keep_mappings() noexcept;
+  void detach_mappings() noexcept;
   void close(operation_gate& gate) noexcept;
   void end_operations() noexcept;
   bool goes_on() const noexcept;

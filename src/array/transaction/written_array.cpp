@@ -26,7 +26,7 @@ void written_array::map_bytes(format::transaction& in, const std::string& path) 
   for (const auto& extent : record.dense().extents) in.prepare_mapped_write(extent);
   kept = std::make_shared<kept_by_mapping>();
   kept->file = in.descriptor_owner();
-  bytes = map_dense(in.descriptor(), record,
+  bytes = map_dense(in.descriptor(), record, {0, format::array_bytes(record)},
                     {.access = access::read_write,
                      .path = path,
                      .keep_alive = kept,
@@ -36,10 +36,12 @@ void written_array::map_bytes(format::transaction& in, const std::string& path) 
 void written_array::detach_from_file() noexcept {
   if (bytes && !bytes.empty()) detail::detach_from_file(bytes);
   bytes = storage();
+  for (const storage& window : windows) detail::detach_from_file(window);
+  windows.clear();
 }
 
-// Since the commit, another writer may have removed the array and reused its space. If the array
-// still has the same extents and the same checksums, the bytes are the same.
+// No other writer has the lock, but a copy of the container may have been written over the file. If
+// the array has the same extents and the same checksums, the bytes are the same.
 bool written_array::keep_mapping(const format::generation_view& newest) {
   const auto now = newest.find(name);
   if (!now || !now->is_dense() || now->dense().extents != record.dense().extents ||

@@ -1,11 +1,15 @@
 // Holds the state of an array that a transaction creates or changes.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "array/elements/chunk_tiles.hpp"
+#include "format/bytes/range_set.hpp"
 #include "format/catalog/array_record.hpp"
 #include "format/generations/generation_view.hpp"
 #include "format/transaction/transaction.hpp"
@@ -20,6 +24,25 @@ struct kept_by_mapping {
   std::optional<format::generation_view> pin;
 };
 
+/// A dense array that a transaction updates has the bytes of the base generation at first. Before
+/// some of them are written, their units are copied to new space.
+struct shared_bytes {
+  /// Whether a part of the units can be copied. Otherwise the first write copies all of them.
+  bool can_be_cut = true;
+
+  format::range_set copied;                    ///< the units in new space
+  std::vector<format::byte_interval> in_work;  ///< those that a thread copies now
+
+  /// The checksums of the base generation; null before the first copy.
+  std::shared_ptr<const std::vector<std::uint64_t>> sums;
+
+  /// Whether the array has another shape than in the base generation.
+  bool reshaped = false;
+
+  /// Whether the array is still that of the base generation.
+  bool unchanged() const noexcept { return copied.empty() && !reshaped; }
+};
+
 /// `shared_transaction` changes the members, only under its `state_lock_`. The dtype, the shape and
 /// the kind of the record never change, so these are read without the lock: an array that gets
 /// another shape gets another object.
@@ -28,8 +51,9 @@ struct written_array {
       : name(stored.name), record(std::move(stored)) {}
 
   std::string name;  ///< the present name: `rename` changes it
-  /// dtype, shape, codec, and the new extents of a dense array. The catalog has the present name,
-  /// attributes and chunk index.
+  /// dtype, shape, codec, and the present extents of a dense array. The catalog has the present
+  /// name, attributes and chunk index, and until the commit the old extents of an array that is
+  /// updated.
   format::array_record record;
   bool removed = false;
 
@@ -37,6 +61,17 @@ struct written_array {
   /// operation that changes the shape runs.
   bool resized = false;
   bool readable = true;
+
+  // Set while some bytes of a dense array may be those of the base generation. A thread that waits
+  // for units in work waits until `copies_ended` changes. (A child that is forked meanwhile can
+  // destroy it, which is not so for a condition variable.)
+  std::optional<shared_bytes> shared;
+  std::atomic<std::uint32_t> copies_ended = 0;
+
+  // The calls that write bytes of a dense array at the moment, and the parts that they have mapped.
+  // Its shape stays as it is meanwhile.
+  int writers = 0;
+  std::vector<storage> windows;
 
   // The bytes of a dense array, mapped at the first use, and what the mapping keeps alive.
   storage bytes;
@@ -58,8 +93,9 @@ struct written_array {
   /// Detaches the mapping from the file: it shows zeros, and its storage is marked failed.
   void detach_from_file() noexcept;
 
-  /// Called after commit for a mapping that a tensor still shows. If the array still has these
-  /// bytes in `newest`, the mapping stays, and pins that generation. Returns false if it has not.
+  /// Called in a commit, once its generation `newest` is durable, for a mapping that a tensor still
+  /// shows. The mapping stays, and pins the generation. Returns false if the array has other bytes
+  /// there, because somebody has written over the file.
   bool keep_mapping(const format::generation_view& newest);
 
   /// Whether any handle other than the transaction's own shows the mapping.

@@ -40,6 +40,15 @@ class range_set {
     return std::prev(after)->first;
   }
 
+  /// The first byte after `byte` of which the set contains one and not the other; UINT64_MAX if it
+  /// contains none of those from `byte` on.
+  std::uint64_t end_of_run(std::uint64_t byte) const noexcept {
+    const auto after = ranges_.upper_bound(byte);
+    if (after != ranges_.begin() && std::prev(after)->second > byte)
+      return std::prev(after)->second;
+    return after != ranges_.end() ? after->first : UINT64_MAX;
+  }
+
   /// Adds a range that does not overlap the set. Adding an empty range changes nothing.
   /// Returns  the range of the set that it is part of now
   byte_interval add(std::uint64_t first, std::uint64_t end) {
@@ -69,6 +78,18 @@ class range_set {
       found = ranges_.erase(found);
     }
     ranges_.emplace_hint(found, first, end);
+  }
+
+  /// Removes a range, of which the set may contain any part.
+  void erase(std::uint64_t first, std::uint64_t end) {
+    auto found = ranges_.upper_bound(first);
+    if (found != ranges_.begin() && std::prev(found)->second > first) --found;
+    while (found != ranges_.end() && found->first < end) {
+      const auto [had_first, had_end] = *found;
+      found = ranges_.erase(found);
+      if (had_first < first) ranges_.emplace(had_first, first);
+      if (had_end > end) ranges_.emplace(end, had_end);
+    }
   }
 
   /// Removes a range that the set contains. Removing an empty range changes nothing.

@@ -37,8 +37,10 @@ chunk_entry decode_chunk_entry(bytes_view value, const array_record& record, std
     refuse(
         fmt::format("{} stored bytes, the chunk has {}", entry.stored_bytes, chunk_bytes(record)));
   // A reader allocates a whole chunk, so without this check a few stored bytes could make it
-  // allocate a GiB.
-  if (entry.stored_bytes * stored_ratio_max < chunk_bytes(record))
+  // allocate a GiB. The product cannot overflow: a chunk has at most 2^30 bytes.
+  const bool raw = (entry.flags & chunk_flag_raw) != 0;
+  const std::uint64_t ratio_max = raw ? 1 : stored_ratio_max(record.chunked().stages);
+  if (entry.stored_bytes * ratio_max < chunk_bytes(record))
     refuse(fmt::format("{} stored bytes cannot hold a chunk of {}", entry.stored_bytes,
                        chunk_bytes(record)));
   if (entry.offset < first_extent_offset || entry.offset % chunk_alignment != 0 ||

@@ -169,11 +169,10 @@ encoded_chunk codec::encode(bytes_view chunk, codec_workspace& workspace) const 
       }
       case stage_kind::zstd:
       case stage_kind::lz4: {
-        // The room is one byte less than the chunk: a result that does not fit is stored raw
-        // (codec.2).
+        // What does not become shorter is stored raw (codec.2).
         if (chunk.empty()) break;
-        const bytes_span to = buffers.packed.sized(chunk.size());
-        const std::size_t written = buffers.packers.pack(stage, packed, to.first(to.size() - 1));
+        const bytes_span to = buffers.packed.sized(compressors::room(stage, chunk.size()));
+        const std::size_t written = buffers.packers.pack(stage, packed, to);
         if (written != 0) return {to.first(written), 0};
         break;
       }

@@ -25,6 +25,10 @@ namespace {
 // matches. The library's own limit differs between its versions.
 constexpr int lz4_level_of_high = 3;
 
+// Levels from here on take memory during each call. Without it the library returns 0, as it does if
+// the result does not fit.
+constexpr int lz4_level_that_takes_memory = 10;
+
 constexpr int lz4_acceleration(int level) noexcept { return level < 0 ? 1 - level : 1; }
 
 // Decodes one zstd frame.
@@ -34,6 +38,7 @@ void unpack_zstd(bytes_view stored, bytes_span into, ZSTD_DCtx* context) {
     throw_corrupt_chunk("its stored bytes are not one zstd frame");
   const std::size_t got =
       ZSTD_decompressDCtx(context, into.data(), into.size(), stored.data(), stored.size());
+  if (ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation) throw_no_memory("zstd");
   if (ZSTD_isError(got)) throw_corrupt_chunk(fmt::format("zstd: {}", ZSTD_getErrorName(got)));
   if (got != into.size())
     throw_corrupt_chunk(fmt::format("wanted {} bytes, its frame holds {}", into.size(), got));
@@ -64,30 +69,45 @@ void compressors::free_lz4::operator()(void* state) const noexcept { std::free(s
 compressors::compressors() noexcept = default;
 compressors::~compressors() = default;
 
+std::size_t compressors::room(const codec_stage& stage, std::size_t bytes) noexcept {
+  if (stage.kind != stage_kind::lz4 || stage.parameter < lz4_level_that_takes_memory) return bytes;
+  return static_cast<std::size_t>(LZ4_compressBound(static_cast<int>(bytes)));
+}
+
 std::size_t compressors::pack(const codec_stage& stage, bytes_view from, bytes_span to) {
-  if (stage.kind == stage_kind::zstd) {
-    if (!zstd_packer_) zstd_packer_.reset(ZSTD_createCCtx());
-    if (!zstd_packer_) throw_no_memory("zstd");
-    const std::size_t written = ZSTD_compressCCtx(zstd_packer_.get(), to.data(), to.size(),
-                                                  from.data(), from.size(), stage.parameter);
-    if (!ZSTD_isError(written)) return written;
-    if (ZSTD_getErrorCode(written) != ZSTD_error_dstSize_tooSmall) throw_no_memory("zstd");
-    return 0;
-  }
-  const bool high = stage.parameter >= lz4_level_of_high;
+  return stage.kind == stage_kind::zstd ? pack_zstd(stage.parameter, from, to)
+                                        : pack_lz4(stage.parameter, from, to);
+}
+
+std::size_t compressors::pack_zstd(int level, bytes_view from, bytes_span to) {
+  if (!zstd_packer_) zstd_packer_.reset(ZSTD_createCCtx());
+  if (!zstd_packer_) throw_no_memory("zstd");
+  const std::size_t written = ZSTD_compressCCtx(zstd_packer_.get(), to.data(), from.size() - 1,
+                                                from.data(), from.size(), level);
+  if (!ZSTD_isError(written)) return written;
+  if (ZSTD_getErrorCode(written) != ZSTD_error_dstSize_tooSmall) throw_no_memory("zstd");
+  return 0;
+}
+
+std::size_t compressors::pack_lz4(int level, bytes_view from, bytes_span to) {
+  const bool high = level >= lz4_level_of_high;
   std::unique_ptr<void, free_lz4>& state = high ? lz4_high_ : lz4_fast_;
   if (!state)
     state.reset(
         std::malloc(static_cast<std::size_t>(high ? LZ4_sizeofStateHC() : LZ4_sizeofState())));
   if (!state) throw_no_memory("lz4");
+  // Any result fits into the room of the levels that take memory, so 0 has one meaning there.
+  const bool takes_memory = level >= lz4_level_that_takes_memory;
   const auto* const source = reinterpret_cast<const char*>(from.data());
   auto* const target = reinterpret_cast<char*>(to.data());
-  const int given = static_cast<int>(from.size()), room = static_cast<int>(to.size());
+  const int given = static_cast<int>(from.size());
+  const int most = takes_memory ? static_cast<int>(to.size()) : given - 1;
   const int written =
-      high ? LZ4_compress_HC_extStateHC(state.get(), source, target, given, room, stage.parameter)
-           : LZ4_compress_fast_extState(state.get(), source, target, given, room,
-                                        lz4_acceleration(stage.parameter));
-  return written < 0 ? 0 : static_cast<std::size_t>(written);
+      high ? LZ4_compress_HC_extStateHC(state.get(), source, target, given, most, level)
+           : LZ4_compress_fast_extState(state.get(), source, target, given, most,
+                                        lz4_acceleration(level));
+  if (takes_memory && written <= 0) throw_no_memory("lz4");
+  return written > 0 && written < given ? static_cast<std::size_t>(written) : 0;
 }
 
 void compressors::unpack(stage_kind kind, bytes_view stored, bytes_span into) {

@@ -2,8 +2,8 @@
 // compressor gets the output of the other stages and makes the stored bytes of a chunk.
 //
 // Invariants
-//   compressors.1  `unpack` writes exactly the bytes that it is given room for, or throws `corrupt`;
-//                  sizes that the stored bytes declare make it allocate or write nothing
+//   compressors.1  `unpack` writes exactly the bytes that it is given room for, or throws
+//                  `corrupt`; sizes that the stored bytes declare make it allocate or write nothing
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ struct ZSTD_DCtx_s;
 namespace shale::format {
 
 /// What the libraries need between calls. Each context is made when it is first needed.
-/// Cost     about 1.3 MiB for zstd at level 1, more at higher levels; 16 KiB for lz4, 256 KiB from its
-///          level 3 on, and 64 KiB more during a call from level 10 on
+/// Cost     about 1.3 MiB for zstd at level 1, more at higher levels; 16 KiB for lz4, 256 KiB from
+///          its level 3 on, and 64 KiB more during a call from level 10 on
 /// Threads  one at a time
 class compressors {
  public:
@@ -29,9 +29,13 @@ class compressors {
   compressors& operator=(const compressors&) = delete;
   ~compressors();
 
-  /// Compresses by a stage that compresses. Returns the number of bytes written to the front of
-  /// `to`, or 0 if they do not fit there. lz4 from level 10 on also gives 0 if its memory for the call
-  /// cannot be had: the library does not say which it was.
+  /// The bytes that `pack` needs in `to` for an input of that many bytes: as many; or as many as
+  /// the longest result, where the library does not tell missing memory from missing room.
+  static std::size_t room(const codec_stage& stage, std::size_t bytes) noexcept;
+
+  /// Compresses by a stage that compresses. `from` is not empty, and `to` has `room` for it.
+  /// Returns the number of bytes written to the front of `to`, or 0 if `from` does not become
+  /// shorter.
   /// Throws   out_of_memory
   std::size_t pack(const codec_stage& stage, bytes_view from, bytes_span to);
 
@@ -40,6 +44,9 @@ class compressors {
   void unpack(stage_kind kind, bytes_view stored, bytes_span into);
 
  private:
+  std::size_t pack_zstd(int level, bytes_view from, bytes_span to);
+  std::size_t pack_lz4(int level, bytes_view from, bytes_span to);
+
   struct free_zstd {
     void operator()(ZSTD_CCtx_s* context) const noexcept;
     void operator()(ZSTD_DCtx_s* context) const noexcept;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace shale::format {
@@ -68,11 +69,14 @@ constexpr const stage_facts* find_stage(int number) noexcept {
   return nullptr;
 }
 
-/// The most bytes of a chunk that one stored byte can stand for, in any pipeline.
-inline constexpr std::uint64_t stored_ratio_max =
-    std::max_element(
-        all_stages.begin(), all_stages.end(),
-        [](const stage_facts& a, const stage_facts& b) { return a.ratio_max < b.ratio_max; })
-        ->ratio_max;
+/// The most bytes of a chunk that one stored byte can stand for after these stages; 1 if none of
+/// them compresses.
+constexpr std::uint64_t stored_ratio_max(std::span<const codec_stage> stages) noexcept {
+  std::uint64_t ratio = 1;
+  for (const codec_stage& stage : stages)
+    if (const stage_facts* const facts = find_stage(static_cast<int>(stage.kind)))
+      ratio = std::max(ratio, facts->ratio_max);
+  return ratio;
+}
 
 }  // namespace shale::format

@@ -15,6 +15,7 @@
 #include "format/pages/header.hpp"
 #include "format/transaction/writer.hpp"
 #include "shale/error.hpp"
+#include "storage/files/awaited_file.hpp"
 #include "storage/system/fork_safe_mutex.hpp"
 
 namespace shale::format {
@@ -198,6 +199,8 @@ container_file container_file::create(const bound_path& place,
 
     result = uninterrupted([&] { return files.link(*made->data, place.name()); });
     if (result < 0) throw failure("give the container its name", result, path);
+    // It may be an unfinished file of this process.
+    shale::detail::awaited_file::appeared(path, made->data->descriptor());
     try {
       result = files.sync_directory_of(place.name());  // never repeated: see sync_failure
       if (result < 0) throw failure("make the container's name durable", result, path);

@@ -13,6 +13,7 @@
 #include "format/generations/superblock_slots.hpp"
 #include "format/os/file_io.hpp"
 #include "format/space/space_map.hpp"
+#include "format/transaction/commit.hpp"
 #include "shale/error.hpp"
 
 namespace shale::format {
@@ -52,44 +53,46 @@ std::vector<array_space> space_of_arrays(page_reader& reader, const tree& catalo
   do {
     names =
         list_arrays(catalog, {}, names.empty() ? std::string() : names.back(), entries_per_step);
-    for (const std::string& name : names)
-      if (const auto record = find_array(catalog, name, reader.end_of_file()))
-        arrays.push_back(space_of(reader, *record));
+    for (const std::string& name : names) {
+      try {
+        if (const auto record = find_array(catalog, name, reader.end_of_file()))
+          arrays.push_back(space_of(reader, *record));
+      } catch (const error& failure) {
+        if (failure.code() != errc::unsupported) throw;
+        arrays.push_back({.name = name, .problem = failure});
+      }
+    }
   } while (!names.empty());
   return arrays;
 }
 
-// The generations that are in a valid superblock.
-std::vector<generation_range> published(const shared_file& file) {
-  std::vector<generation_range> generations;
-  for (const slot& one : read_slots(*file.data, file.id, file.path))
-    if (one.fields) generations.push_back({one.fields->generation, one.fields->generation});
-  return generations;
-}
-
-// Counts the ranges of the map that the generation does not use.
+// Counts the ranges of the map that the generation does not use, by what holds them. A range that
+// several hold counts once.
 void count_unused(space_report& report, const tree& map, std::uint64_t end_of_file,
-                  const std::vector<generation_range>& pins,
-                  const std::vector<generation_range>& retained,
-                  const std::vector<generation_range>& published) {
+                  const held_generations& held) {
   for (auto cursor = map.seek(space_key(space_section::unused, 0)); cursor.valid(); cursor.next()) {
     const auto record = decode_space_record(cursor.key(), cursor.short_value(), end_of_file);
     if (!record)
       throw error(errc::corrupt, "the space map is damaged", {"it holds an impossible entry"});
     const auto& [bytes, born, freed] = record->entry;
-    if (lives_in(born, freed, pins)) report.held_by_readers_bytes += bytes;
-    else if (lives_in(born, freed, retained)) report.retained_bytes += bytes;
-    else if (lives_in(born, freed, published)) report.previous_bytes += bytes;
+    if (lives_in(born, freed, held.read)) report.held_by_readers_bytes += bytes;
+    else if (lives_in(born, freed, held.retained)) report.retained_bytes += bytes;
+    else if (lives_in(born, freed, held.published)) report.previous_bytes += bytes;
     else report.free_bytes += bytes;
   }
 }
 
-// Throws if bytes of the generation were counted twice, or not at all.
-void require_sum(const space_report& report, std::uint64_t end_of_file) {
+// Arrays of later versions take what nothing else takes. Throws if bytes of the generation were
+// counted twice, or if bytes are left over and there is no such array.
+void count_unknown(space_report& report, std::uint64_t end_of_file) {
   std::uint64_t sum = report.metadata_bytes + report.held_by_readers_bytes + report.retained_bytes +
                       report.previous_bytes + report.free_bytes;
   for (const array_space& array : report.arrays) sum += array.data_bytes + array.index_bytes;
-  if (sum != end_of_file)
+  const bool some_are_unknown =
+      std::any_of(report.arrays.begin(), report.arrays.end(),
+                  [](const array_space& array) { return array.problem.has_value(); });
+  if (some_are_unknown && sum < end_of_file) report.unknown_bytes = end_of_file - sum;
+  if (sum + report.unknown_bytes != end_of_file)
     throw error(
         errc::corrupt, "the metadata contradicts itself",
         {fmt::format("arrays, metadata and unused space are {} bytes, the generation ends at "
@@ -111,15 +114,14 @@ space_report space_use(const generation_view& view, const std::vector<generation
   report.arrays = space_of_arrays(reader, base.catalog);
   report.metadata_bytes = first_extent_offset + page_bytes + bytes_of(base.catalog) +
                           bytes_of(retained) + bytes_of(map);
-  std::vector<generation_range> kept;
-  for (const std::uint64_t generation : list_retained(retained))
-    kept.push_back({generation, generation});
-  count_unused(report, map, view.end_of_file(), pins, kept, published(*base.file));
+  const slots both = read_slots(*base.file->data, base.file->id, base.file->path);
+  count_unused(report, map, view.end_of_file(),
+               protected_generations(both, pins, list_retained(retained)));
   for (const generation_range& pin : pins)
     if (pin.first < report.generation)
       report.oldest_read = std::min(pin.first, report.oldest_read.value_or(pin.first));
 
-  require_sum(report, view.end_of_file());
+  count_unknown(report, view.end_of_file());
   report.file_bytes = size_bytes(*base.file->data, base.file->path);
   // Bytes after the generation's end belong to a transaction that runs, or that never committed.
   if (report.file_bytes > view.end_of_file())

@@ -2,7 +2,8 @@
 //
 // The bytes in use are counted where they are referred to: in the trees and in the descriptors. The
 // unused ones are counted in the space map. That both together are the whole file is no part of the
-// counting, so a test can compare it (space.1).
+// counting, so a test can compare it (space.1). Only the bytes of arrays of later versions, which
+// this version cannot count, are what is left over.
 #pragma once
 
 #include <vector>
@@ -15,7 +16,7 @@ namespace shale::format {
 
 /// The report about a generation. `pins` are the generations that readers hold.
 /// Cost     reads all metadata, and no element; memory for the names of the arrays
-/// Throws   corrupt, io, unsupported (an array is from a later version)
+/// Throws   corrupt, io
 space_report space_use(const generation_view& view, const std::vector<generation_range>& pins);
 
 }  // namespace shale::format

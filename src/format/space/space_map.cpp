@@ -41,6 +41,9 @@ space_map::space_map(tree& map_tree, std::uint64_t generation, std::uint64_t end
       generation_(generation),
       end_(end_of_file),
       protected_(std::move(protected_generations)) {
+  if (end_of_file % chunk_alignment != 0)
+    throw error(errc::corrupt, "the space map is damaged",
+                {fmt::format("it cannot end with the file, at byte {}", end_of_file)});
   std::uint64_t previous_end = 0;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> unchanged;
   for (auto cursor = map_tree.seek(space_key(space_section::unused, 0)); cursor.valid();
@@ -69,7 +72,12 @@ space_map::space_map(tree& map_tree, std::uint64_t generation, std::uint64_t end
 
 // Takes new space at the end of the file. Free space that ends there becomes part of it.
 extent space_map::grow(std::uint64_t bytes, std::uint64_t alignment) {
-  const std::uint64_t tail = free_.beginning_of(end_).value_or(end_);
+  return grow_from(free_.beginning_of(end_).value_or(end_), bytes, alignment);
+}
+
+// Takes new space from `tail` on, behind which the file has only free space. The end of the file
+// may lie inside a page. Then the rest of that page becomes free.
+extent space_map::grow_from(std::uint64_t tail, std::uint64_t bytes, std::uint64_t alignment) {
   const std::uint64_t first = shale::detail::align_up(tail, alignment);
   if (bytes > file_bytes_max || first > file_bytes_max - bytes)
     throw error(errc::out_of_space, "the container would be too large",
@@ -290,16 +298,16 @@ bool space_map::enter_unused() {
 }
 
 // Gives places to the changed pages of the map's own tree. Returns false if all have one.
+// `at_end`: takes no free space, not even at the end of the file.
 bool space_map::place_pages(bool at_end) {
   const std::size_t count = map_tree_->unplaced();
   if (count == 0) return false;
   std::vector<std::uint64_t> pages;
   if (at_end) {
-    const std::uint64_t first = end_;
-    end_ += count * page_bytes;
-    allocated_.add(first, end_);
-    fresh_.unite(first, end_);
-    for (std::uint64_t page = first; page < end_; page += page_bytes) pages.push_back(page);
+    const extent run = grow_from(end_, count * page_bytes, page_bytes);
+    allocated_.add(run.offset, run.end());
+    for (std::uint64_t page = run.offset; page < run.end(); page += page_bytes)
+      pages.push_back(page);
   } else {
     pages = allocate_pages(count);
   }
@@ -311,7 +319,7 @@ bool space_map::place_pages(bool at_end) {
 // and each of these is a change again. The loop repeats the four steps until a round changes
 // nothing. It ends because a page is copied at most once in a transaction: after some rounds all
 // pages on the affected paths are copied, and from `fitting_rounds` on new pages only lengthen one
-// entry.
+// entry (the first one may also leave the rest of a page free).
 void space_map::write_changes() {
   close_chunks();
   for (int round = 0;; ++round) {

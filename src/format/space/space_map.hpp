@@ -47,7 +47,7 @@ class space_map {
  public:
   /// `map_tree` is the map's tree as of the base generation, whose file ends at `end_of_file`; its
   /// sink must pass releases on to `release` here. Reads the unused section.
-  /// Throws   corrupt, io
+  /// Throws   corrupt (also an end that is no multiple of 64 bytes), io
   space_map(tree& map_tree, std::uint64_t generation, std::uint64_t end_of_file,
             std::vector<generation_range> protected_generations);
 
@@ -98,6 +98,7 @@ class space_map {
   void close_chunks();
   extent take(std::uint64_t space, std::uint64_t alignment);
   extent grow(std::uint64_t bytes, std::uint64_t alignment);
+  extent grow_from(std::uint64_t tail, std::uint64_t bytes, std::uint64_t alignment);
 
   tree* map_tree_;
   std::uint64_t generation_;

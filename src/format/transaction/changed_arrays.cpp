@@ -7,6 +7,7 @@
 
 #include "core/printable.hpp"
 #include "format/bytes/file_layout.hpp"
+#include "format/bytes/range_set.hpp"
 #include "format/catalog/array_name.hpp"
 #include "format/catalog/catalog.hpp"
 #include "format/catalog/descriptor.hpp"
@@ -37,31 +38,66 @@ std::vector<extent> extents_of(const array_record& record) {
   return extents;
 }
 
-bool same_place(const extent& a, const extent& b) noexcept {
-  return a.offset == b.offset && page_space(a.bytes) == page_space(b.bytes);
+// What a new record of an array does with the space of the old one and with new space.
+struct space_change {
+  std::vector<byte_interval> fresh;     // what the transaction allocated for it, in order
+  std::vector<byte_interval> released;  // what no longer belongs to it, in order
+};
+
+[[noreturn]] void throw_foreign(const array_record& record, const extent& piece) {
+  throw error(errc::invalid_argument, "an extent that was not allocated for this",
+              {"array '" + record.name + "'",
+               fmt::format("byte {} with {} bytes", piece.offset, piece.bytes)});
 }
 
-std::size_t count_of(const std::vector<extent>& extents, const extent& wanted) {
-  return static_cast<std::size_t>(
-      std::count_if(extents.begin(), extents.end(),
-                    [&](const extent& piece) { return same_place(piece, wanted); }));
+std::uint64_t bytes_of(const std::vector<extent>& extents) {
+  std::uint64_t bytes = 0;
+  for (const extent& piece : extents) bytes += page_space(piece.bytes);
+  return bytes;
 }
 
-// The extents of `wanted` that are not in `had`.
-// Throws invalid_argument if one of them is named twice, or was not allocated by the transaction.
-std::vector<extent> fresh_extents(const array_record& record, const std::vector<extent>& wanted,
-                                  const std::vector<extent>& had, const generation_space& space) {
-  std::vector<extent> fresh;
-  for (const extent& piece : wanted) {
-    const bool repeated = count_of(wanted, piece) > 1;
-    if (!repeated && count_of(had, piece) > 0) continue;
-    if (repeated || !space.can_claim(piece, page_space(piece.bytes)))
-      throw error(errc::invalid_argument, "an extent that was not allocated for this",
-                  {"array '" + record.name + "'",
-                   fmt::format("byte {} with {} bytes", piece.offset, piece.bytes)});
-    fresh.push_back(piece);
+std::uint64_t bytes_of(const range_set& set) {
+  std::uint64_t bytes = 0;
+  for (const auto& [first, end] : set.ranges()) bytes += end - first;
+  return bytes;
+}
+
+// Compares the extents of two records by the bytes that they take: a new record may keep parts of an
+// old extent, and may have joined extents that follow each other in the file.
+// Throws invalid_argument if the new one names a byte twice, or one that is neither of the old
+// record nor allocated by the transaction; corrupt if the old one named a byte twice.
+space_change space_change_of(const array_record& record, const std::vector<extent>& had,
+                             const generation_space& space) {
+  range_set kept;
+  for (const extent& piece : had) kept.unite(piece.offset, piece.offset + page_space(piece.bytes));
+  space_change change;
+  range_set named;
+  for (const extent& piece : extents_of(record)) {
+    const std::uint64_t end = piece.offset + page_space(piece.bytes);
+    if (named.overlaps(piece.offset, end)) {
+      if (bytes_of(had) == bytes_of(kept)) throw_foreign(record, piece);
+      throw error(errc::corrupt, "two extents of an array have bytes in common",
+                  {"array '" + record.name + "'"});
+    }
+    named.unite(piece.offset, end);
+    for (std::uint64_t at = piece.offset; at < end;) {
+      const std::uint64_t next = kept.contains(at, at + page_bytes)
+                                     ? std::min(end, kept.end_of_run(at))
+                                     : at + space.unclaimed_space(at);
+      if (next == at || next > end) throw_foreign(record, piece);
+      if (!kept.contains(at, next)) change.fresh.push_back({at, next});
+      at = next;
+    }
   }
-  return fresh;
+  for (const extent& piece : had) {
+    const std::uint64_t end = piece.offset + page_space(piece.bytes);
+    for (std::uint64_t at = piece.offset; at < end;) {
+      const std::uint64_t next = std::min(end, named.end_of_run(at));
+      if (!named.contains(at, next)) change.released.push_back({at, next});
+      at = next;
+    }
+  }
+  return change;
 }
 
 }  // namespace
@@ -129,9 +165,8 @@ void changed_arrays::put(array_record record) {
   const auto old = find(record.name);
   record.created = old ? old->created : generation_;
   record.modified = generation_;
-  const std::vector<extent> wanted = extents_of(record);
-  const std::vector<extent> had = old ? extents_of(*old) : std::vector<extent>();
-  const std::vector<extent> fresh = fresh_extents(record, wanted, had, *space_);
+  const space_change moved =
+      space_change_of(record, old ? extents_of(*old) : std::vector<extent>(), *space_);
   change([&] {
     if (old && same_chunks(*old, record)) {
       const chunked_layout& kept = old->chunked();
@@ -148,9 +183,8 @@ void changed_arrays::put(array_record record) {
         record.chunked().stored_bytes = 0;
       }
     }
-    for (const extent& piece : had)
-      if (count_of(wanted, piece) == 0) space_->release(piece);
-    for (const extent& piece : fresh) space_->claim(piece, page_space(piece.bytes));
+    for (const auto& [first, end] : moved.released) space_->release({first, end - first});
+    for (const auto& [first, end] : moved.fresh) space_->claim({first, end - first}, end - first);
     store(record);
   });
 }

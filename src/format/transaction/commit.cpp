@@ -12,6 +12,14 @@
 
 namespace shale::format {
 
+namespace {
+
+constexpr generation_range alone(std::uint64_t generation) noexcept {
+  return {generation, generation};
+}
+
+}  // namespace
+
 std::uint32_t slot_to_write(const slots& both) noexcept {
   return 1 - newest_slot(both).value_or(1);
 }
@@ -60,14 +68,20 @@ void rewrite_in_place(open_file& file, const slots& both, const std::string& pat
     write_all(file, superblock_offsets[i], both[i].sector, path);
 }
 
-std::vector<generation_range> protected_generations(const slots& both,
-                                                    const std::vector<generation_range>& pins,
-                                                    const std::vector<std::uint64_t>& retained) {
-  std::vector<generation_range> all = pins;
+std::vector<generation_range> held_generations::all() const {
+  std::vector<generation_range> joined = read;
+  joined.insert(joined.end(), retained.begin(), retained.end());
+  joined.insert(joined.end(), published.begin(), published.end());
+  return joined;
+}
+
+held_generations protected_generations(const slots& both, const std::vector<generation_range>& pins,
+                                       const std::vector<std::uint64_t>& retained) {
+  held_generations held{pins, {}, {}};
+  for (const std::uint64_t generation : retained) held.retained.push_back(alone(generation));
   for (const slot& written : both)
-    if (written.fields) all.push_back({written.fields->generation, written.fields->generation});
-  for (const std::uint64_t generation : retained) all.push_back({generation, generation});
-  return all;
+    if (written.fields) held.published.push_back(alone(written.fields->generation));
+  return held;
 }
 
 void write_slot(open_file& file, std::uint32_t number, const superblock& next, const uuid& id,

@@ -44,7 +44,8 @@
 //             error that a mapping of the transaction received fails the commit and poisons too.
 //   commit.7  A reader pins the generation of a superblock, and then reads the slot again. If it
 //             has changed, a writer may have scanned before the pin was there, so the reader starts
-//             over.
+//             over. A process that goes on reading the generation that it has published pins it
+//             before it releases the writer lock: until then no other writer scans.
 //   commit.8  A generation's file ends where its predecessor's does, or further on. So all bytes
 //             that any reader holds, or may come to hold, end before the larger end of the two
 //             valid superblocks. A writer truncates no further. So readers need no lock against
@@ -96,10 +97,20 @@ void erase_mark(open_file& file) noexcept;
 /// commit.1: writes both slots' own bytes again. A sync has to follow.
 void rewrite_in_place(open_file& file, const slots& both, const std::string& path);
 
-/// commit.2: pins, valid superblocks, retained generations.
-std::vector<generation_range> protected_generations(const slots& both,
-                                                    const std::vector<generation_range>& pins,
-                                                    const std::vector<std::uint64_t>& retained);
+/// The generations whose bytes no writer may use, by what holds them. A generation that is held
+/// twice is in two lists.
+struct held_generations {
+  std::vector<generation_range> read;       ///< pinned by readers
+  std::vector<generation_range> retained;   ///< listed in the tree of retained generations
+  std::vector<generation_range> published;  ///< in a valid superblock
+
+  /// All lists together.
+  std::vector<generation_range> all() const;
+};
+
+/// commit.2: pins, retained generations, valid superblocks.
+held_generations protected_generations(const slots& both, const std::vector<generation_range>& pins,
+                                       const std::vector<std::uint64_t>& retained);
 
 /// commit.4: writes the superblock into that slot. A sync has to follow.
 void write_slot(open_file& file, std::uint32_t number, const superblock& next, const uuid& id,

@@ -106,9 +106,13 @@ extent generation_space::allocate_chunk(std::uint64_t stored_bytes) {
   });
 }
 
+std::uint64_t generation_space::unclaimed_space(std::uint64_t offset) const {
+  const auto found = unclaimed_.find(offset);
+  return found != unclaimed_.end() ? found->second : 0;
+}
+
 bool generation_space::can_claim(const extent& used, std::uint64_t space) const {
-  const auto found = unclaimed_.find(used.offset);
-  return found != unclaimed_.end() && found->second == space;
+  return space != 0 && unclaimed_space(used.offset) == space;
 }
 
 void generation_space::claim(const extent& used, std::uint64_t space) {

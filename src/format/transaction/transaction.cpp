@@ -227,6 +227,10 @@ void transaction::prepare_mapped_write(const extent& written) {
   parts_->held_writer.file().data->note_mapped_write(written.offset, written.bytes);
 }
 
+const file_identity& transaction::file() const noexcept {
+  return parts_->held_writer.file().identity;
+}
+
 std::shared_ptr<shale::detail::write_back_record> transaction::write_back() const noexcept {
   return parts_->held_writer.file().write_back;
 }
@@ -261,25 +265,30 @@ superblock transaction::parts::write_generation() {
   return next;
 }
 
-std::uint64_t transaction::commit(const std::function<void()>& after_sync) {
+std::uint64_t transaction::commit(const commit_steps& during) {
   require_active();
   parts& self = *parts_;
   self.require_whole();
+  const auto give_up = [&] {
+    if (self.active && during.before_release) during.before_release(commit_outcome::failed);
+    abort();
+  };
   try {
     self.held_writer.check_written();
     const superblock next = self.write_generation();
     self.held_writer.make_size_durable(next.end_of_file);
     self.held_writer.sync_data();
-    if (after_sync) after_sync();
+    if (during.after_sync) during.after_sync();
     self.held_writer.publish(next);
     self.active = false;
+    if (during.before_release) during.before_release(commit_outcome::durable);
     self.held_writer.announce_and_release(next);
   } catch (error& failed) {
+    give_up();
     failed.add_context(fmt::format("commit generation {}", self.generation));
-    abort();
     throw;
   } catch (...) {
-    abort();
+    give_up();
     throw;
   }
   return self.generation;

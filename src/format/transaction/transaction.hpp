@@ -23,11 +23,31 @@
 #include "format/catalog/array_record.hpp"
 #include "format/chunks/chunk_entry.hpp"
 #include "format/chunks/cut_chunks.hpp"
+#include "format/os/file_system.hpp"
 #include "storage/files/write_back_record.hpp"
 
 namespace shale::format {
 
 class writer;
+
+/// What has become of a commit when the writer lock is about to be released.
+enum class commit_outcome : std::uint8_t {
+  durable,  ///< the new generation is durable, and the newest one of its file
+  failed    ///< it was not published, or its superblock may not be durable
+};
+
+/// What the caller does in the middle of a commit.
+struct commit_steps {
+  /// Called between the sync of the data and the write of the superblock, so that the caller can
+  /// check the `failed` marks of its mappings again. If it throws, the transaction is aborted.
+  std::function<void()> after_sync = {};
+
+  /// Called once before the writer lock is released, whether the commit succeeds or fails. After
+  /// that another writer may use the space of every generation that is not pinned. So the caller
+  /// pins what it goes on to read, and replaces all other mappings of `descriptor()` by anonymous
+  /// memory. It must not throw.
+  std::function<void(commit_outcome)> before_release = {};
+};
 
 /// No reader sees a change before `commit` publishes it. Destroying a transaction without commit
 /// aborts it, and leaves the newest generation as it was.
@@ -94,12 +114,15 @@ class transaction {
 
   /// The descriptor for writable mappings of extents from `allocate`; its description holds no
   /// lock. The caller must make such mappings read-only before it computes their checksums and
-  /// before `commit`. It must replace them by anonymous memory before `abort` or the destructor,
-  /// which release the writer lock.
+  /// before `commit`. It must replace them by anonymous memory before the writer lock is released:
+  /// before `abort`, `replace_by` or the destructor, and in a commit by `before_release`.
   int descriptor() const noexcept;
 
   /// Keeps `descriptor()` open for as long as a copy lives, even after the transaction.
   std::shared_ptr<const void> descriptor_owner() const noexcept;
+
+  /// The file that the transaction changes.
+  const file_identity& file() const noexcept;
 
   /// Must be called before an extent of `allocate` is written through a mapping. Reserves the rest
   /// of the extent's first and last page of the system, so that no store needs space. (It also
@@ -148,15 +171,14 @@ class transaction {
 
   // ---- the end ----------------------------------------------------------------------------------
 
-  /// Makes everything durable, then visible (commit.3 to commit.5 in commit.hpp). `after_sync` runs
-  /// between the sync of the data and the write of the superblock, so that the caller can check the
-  /// `failed` marks of its mappings again. If it throws, the transaction is aborted.
+  /// Makes everything durable, then visible (commit.3 to commit.5 in commit.hpp).
   /// Returns  the new generation
-  /// Throws   io, out_of_space: aborted. After a failed sync the file object refuses to begin
-  ///          again, because the kernel may have dropped pages that it could not write: open the
-  ///          file anew. If the sync after the superblock failed, readers may or may not see the
-  ///          generation.
-  std::uint64_t commit(const std::function<void()>& after_sync = {});
+  /// Throws   the error of an earlier change or write: the transaction goes on, but can only be
+  ///          aborted. io, out_of_space, exceptions of `after_sync`: aborted. After a failed sync
+  ///          the file object refuses to begin again, because the kernel may have dropped pages
+  ///          that it could not write: open the file anew. If the sync after the superblock failed,
+  ///          readers may or may not see the generation.
+  std::uint64_t commit(const commit_steps& during = {});
 
   /// Ends the transaction without a commit, and gives the container's name to the file at `other`
   /// (an absolute path in the same file system). That file must be a sound container that nobody

@@ -26,7 +26,7 @@ writer::writer(std::shared_ptr<shared_file> file, std::unique_ptr<open_file> loc
 
 std::vector<generation_range> writer::protected_generations(
     const std::vector<std::uint64_t>& retained) const {
-  return format::protected_generations(both_, pins_.pins, retained);
+  return format::protected_generations(both_, pins_.pins, retained).all();
 }
 
 // ---- the steps --------------------------------------------------------------------------------

@@ -27,12 +27,6 @@ pass_operand operand_of(const wanted_output& output) {
   return {.values = output.into, .written = true};
 }
 
-pass_operand operand_of(const node& leaf, const staged_values& staged) {
-  if (const auto* tiled = std::get_if<source_leaf>(&leaf.content))
-    return {.tiles = parallel::tiled_elements{.source = tiled->source.get(), .seen = *tiled->map}};
-  return {.values = tensor_of(leaf, staged)};
-}
-
 // A tape, and the different leaves that it reads. Their operand numbers follow those of the
 // outputs.
 struct compiled {
@@ -181,9 +175,7 @@ int tape_builder::visit(const node_ref& value) {
       result = add_step(find_cast(cast->input->type, value->type), nullptr, {input}, value->type);
       known_.emplace(key, result);
     }
-  } else if (std::holds_alternative<tensor_leaf>(value->content) ||
-             std::holds_alternative<staged_leaf>(value->content) ||
-             std::holds_alternative<source_leaf>(value->content)) {
+  } else if (reads_operand(*value)) {
     result = add_leaf(value);
   } else {
     std::vector<tensor> inputs;
@@ -258,6 +250,18 @@ compiled tape_builder::finish(const std::vector<int>& kept) {
   for (const int value : kept) parts_.values.push_back(registers[static_cast<std::size_t>(value)]);
 
   return {tape(std::move(parts_)), std::move(leaves_)};
+}
+
+bool reads_operand(const node& value) noexcept {
+  return std::holds_alternative<tensor_leaf>(value.content) ||
+         std::holds_alternative<staged_leaf>(value.content) ||
+         std::holds_alternative<source_leaf>(value.content);
+}
+
+pass_operand operand_of(const node& leaf, const staged_values& staged) {
+  if (const auto* tiled = std::get_if<source_leaf>(&leaf.content))
+    return {.tiles = parallel::tiled_elements{.source = tiled->source.get(), .seen = *tiled->map}};
+  return {.values = tensor_of(leaf, staged)};
 }
 
 tensor tensor_of(const node& leaf, const staged_values& staged) {

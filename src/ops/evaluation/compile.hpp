@@ -18,6 +18,13 @@ using staged_values = std::map<const detail::stage*, tensor>;
 /// The elements of a tensor leaf, or of a staged leaf whose stage has been computed.
 tensor tensor_of(const node& leaf, const staged_values& staged);
 
+/// Whether a pass reads the node as an operand: it is the elements of a tensor, of a stage or of a
+/// tile source.
+bool reads_operand(const node& value) noexcept;
+
+/// The operand for such a node.
+pass_operand operand_of(const node& leaf, const staged_values& staged);
+
 /// A value of the pass's shape, and the tensor or the sink that it is written to.
 struct wanted_output {
   node_ref value;

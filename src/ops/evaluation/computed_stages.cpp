@@ -67,7 +67,7 @@ class graph_copy {
     return make_node(value->type, value->shape, cast_node{copies_.at(content.input.get())});
   }
 
-  node_ref copy(const node_ref& value, gather_leaf content) {
+  node_ref copy(const node_ref& value, repeated_leaf content) {
     content.input = leaf_of(content.input);
     return make_node(value->type, value->shape, std::move(content));
   }

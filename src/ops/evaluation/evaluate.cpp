@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/allocating.hpp"
+#include "core/saturating.hpp"
 #include "ops/evaluation/compile.hpp"
 #include "ops/evaluation/pass_sequence.hpp"
 #include "ops/evaluation/small_evaluation.hpp"
@@ -166,21 +167,21 @@ evaluation_plan explain(const expr& value) {
     const auto multiply = [&](const stage& product, const tensor& a, const tensor& b) {
       const tensor result = make_placeholder(product.shape, product.type);
       ++plan.passes;
-      plan.bytes_read += a.size_bytes() + b.size_bytes();
-      plan.bytes_written += result.size_bytes();
-      plan.text +=
-          fmt::format("pass {}: multiplies {} by {}, reads {}, writes {}\n", plan.passes,
-                      to_string(a.shape()), to_string(b.shape()),
-                      bytes_text(a.size_bytes() + b.size_bytes()), bytes_text(result.size_bytes()));
+      const std::uint64_t read = detail::saturating_add(a.size_bytes(), b.size_bytes());
+      detail::add_saturating(plan.bytes_read, read);
+      detail::add_saturating(plan.bytes_written, result.size_bytes());
+      plan.text += fmt::format("pass {}: multiplies {} by {}, reads {}, writes {}\n", plan.passes,
+                               to_string(a.shape()), to_string(b.shape()), bytes_text(read),
+                               bytes_text(result.size_bytes()));
       return result;
     };
     work.for_each_pass(
         make_placeholder, multiply, [&](const planned_pass& planned, const staged_values& staged) {
           const pass_cost costs = cost(compile(planned, staged, on), on);
           ++plan.passes;
-          plan.bytes_read += costs.bytes_read;
-          plan.bytes_written += costs.bytes_written;
-          plan.tiles_decoded += costs.tiles_decoded;
+          detail::add_saturating(plan.bytes_read, costs.bytes_read);
+          detail::add_saturating(plan.bytes_written, costs.bytes_written);
+          detail::add_saturating(plan.tiles_decoded, costs.tiles_decoded);
           plan.scratch_bytes_per_thread =
               std::max(plan.scratch_bytes_per_thread, costs.scratch_bytes_per_thread);
           plan.instructions += costs.instructions;

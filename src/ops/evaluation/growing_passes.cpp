@@ -1,6 +1,7 @@
 #include "ops/evaluation/growing_passes.hpp"
 
 #include <algorithm>
+#include <utility>
 #include <variant>
 
 #include "ops/kernels/dispatch/dispatch.hpp"
@@ -16,45 +17,66 @@ namespace {
 // After so many refusals such a value is no longer waited for.
 constexpr int refusals_max = 8;
 
-// Whether a reduction may join. Reading positions changes the order in which a pass folds. That
-// would change the bits of float sums, which must not depend on what else is computed.
+// With more nodes, a sum and another value do not share a pass, because comparing their orders
+// would take long.
+constexpr std::size_t compared_nodes_max = 256;
+
+// Whether a reduction may join. Reading positions changes the order in which a pass folds.
 bool can_fold(const growing_pass& into, const stage& added) {
-  if (!added.reduces) return true;
   bool positions = find_reducer(added.kind, added.input->type)->reads_positions;
-  bool ordered = depends_on_order(added.kind);
+  bool ordered = depends_on_order(added.kind, added.input->type);
   for (const auto& known : into.made.reductions) {
     positions = positions || find_reducer(known.kind, known.value->type)->reads_positions;
-    ordered = ordered || depends_on_order(known.kind);
+    ordered = ordered || depends_on_order(known.kind, known.value->type);
   }
   return !(positions && ordered);
 }
 
-// Adds the nodes of `value` if outputs, leaves and states together fit in one plan. Returns whether
-// they fit. An empty pass takes any value.
-bool take_nodes(growing_pass& into, const node_ref& value) {
-  const std::vector<node_ref> added = post_order(value, walk::within_a_pass, into.nodes);
-  std::size_t leaves = into.leaves;
-  for (const auto& part : added)
-    if (!computes_elements(*part) && !std::holds_alternative<constant_leaf>(part->content))
-      ++leaves;
-  const std::size_t values = into.made.outputs.size() + into.made.reductions.size();
-  if (values > 0 && leaves + values + 2 > static_cast<std::size_t>(parallel::operands_max)) {
-    for (const auto& part : added) into.nodes.erase(part.get());
-    return false;
+// The order in which the reduction folds in a pass of its own.
+fold_order order_alone(const stage& reduction, const staged_values& staged) {
+  return pass_of({reduction.input}, reduction.axes, staged).order();
+}
+
+// Whether every reduction whose bits depend on the order folds in the same order with the added one
+// as alone. The others of the pass have the order of the pass alone. `nodes` are those of the added
+// value that the pass did not have; it has them now.
+bool keeps_orders(growing_pass& into, const stage& added, const std::vector<node_ref>& nodes,
+                  const staged_values& staged) {
+  std::vector<node_ref> values;
+  bool has_order = false;
+  bool one_value = true;
+  for (const auto& known : into.made.reductions) {
+    values.push_back(known.value);
+    has_order = has_order || depends_on_order(known.kind, known.value->type);
+    one_value = one_value && known.value == added.input;
   }
-  into.leaves = leaves;
-  return true;
+  const bool needs_order = depends_on_order(added.kind, added.input->type);
+  if (one_value) return true;
+  if (!has_order && !needs_order) {
+    into.folds.reset();
+    return true;
+  }
+  if (into.nodes.size() > compared_nodes_max) return false;
+  const dims& axes = into.made.axes;
+  if (!into.folds) into.folds = pass_of(values, axes, staged);
+  fold_pass together = *into.folds;
+  together.add(nodes, staged);
+  const bool keeps = tape::has_usual_blocks(together.steps(), together.item_bytes()) &&
+                     (!has_order || into.folds->order() == together.order()) &&
+                     (!needs_order || order_alone(added, staged) == together.order());
+  if (keeps) into.folds = std::move(together);
+  return keeps;
 }
 
 }  // namespace
 
 growing_pass& growing_passes::pass_for(const stage& current) {
   return find({current.input->shape, current.axes, current.reduces}, current.input,
-              [&](const growing_pass& known) { return can_fold(known, current); });
+              current.reduces ? &current : nullptr);
 }
 
 growing_pass& growing_passes::pass_for(const node_ref& output) {
-  return find({output->shape, {}, false}, output, [](const growing_pass&) { return true; });
+  return find({output->shape, {}, false}, output, nullptr);
 }
 
 std::size_t growing_passes::with_room() const noexcept {
@@ -63,23 +85,42 @@ std::size_t growing_passes::with_room() const noexcept {
   return count;
 }
 
-template <class MayJoin>
-growing_pass& growing_passes::find(const pass_kind& kind, const node_ref& value, MayJoin may_join) {
+// Adds the nodes of `value` if outputs, leaves and states together fit in one plan, and if no order
+// changes. Returns whether it has added them. An empty pass takes any value.
+bool growing_passes::take_nodes(growing_pass& into, const node_ref& value,
+                                const stage* reduction) const {
+  const std::vector<node_ref> added = post_order(value, walk::within_a_pass, into.nodes);
+  std::size_t leaves = into.leaves;
+  for (const auto& part : added)
+    if (!computes_elements(*part) && !std::holds_alternative<constant_leaf>(part->content))
+      ++leaves;
+  const std::size_t values = into.made.outputs.size() + into.made.reductions.size();
+  const bool fits = leaves + values + 2 <= static_cast<std::size_t>(parallel::operands_max);
+  if (values > 0 && !(fits && (!reduction || keeps_orders(into, *reduction, added, staged_)))) {
+    for (const auto& part : added) into.nodes.erase(part.get());
+    return false;
+  }
+  into.leaves = leaves;
+  return true;
+}
+
+growing_pass& growing_passes::find(const pass_kind& kind, const node_ref& value,
+                                   const stage* reduction) {
   std::vector<growing_pass*>& open = open_[kind];
   for (auto known = open.begin(); known != open.end();) {
     growing_pass& pass = **known;
-    if (!may_join(pass)) {
+    if (reduction && !can_fold(pass, *reduction)) {
       ++known;
       continue;
     }
-    if (take_nodes(pass, value)) return pass;
+    if (take_nodes(pass, value, reduction)) return pass;
     if (++pass.refusals < refusals_max) ++known;
     else known = open.erase(known);
   }
   growing_pass& made =
       passes_.emplace_back(growing_pass{planned_pass{kind.shape, {}, {}, kind.axes}});
   open.push_back(&made);
-  take_nodes(made, value);
+  take_nodes(made, value, reduction);
   return made;
 }
 

@@ -1,16 +1,20 @@
 // Puts passes together: values over one shape join a pass until it has no room.
 //
-// A value joins the first pass that has room for it. A pass that has refused several values takes
-// no more, so that the work grows with the number of values, and not with its square.
+// A value joins the first pass that has room for it. A reduction whose bits depend on the order of
+// its values joins only if the pass folds in the order that it has alone (fold_order.hpp). A pass
+// that has refused several values takes no more, so that the work grows with the number of values,
+// and not with its square.
 #pragma once
 
 #include <cstddef>
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
 #include "ops/evaluation/compile.hpp"
+#include "ops/evaluation/fold_order.hpp"
 
 namespace shale::ops {
 
@@ -21,17 +25,21 @@ struct growing_pass {
   std::set<const node*> nodes = {};
   std::size_t leaves = 0;  // among the nodes, without constants
   std::vector<const detail::stage*> stages = {};
-  int refusals = 0;  // values that it had no room for
+  std::optional<fold_pass> folds = std::nullopt;  // if orders were compared; kept for the next one
+  int refusals = 0;                               // values that it did not take
 };
 
 /// The passes for the stages of one level, or for the outputs.
 class growing_passes {
  public:
+  /// `staged` must have the results that the stages read, and must outlive this object.
+  explicit growing_passes(const staged_values& staged) : staged_(staged) {}
+
   /// Returns a pass with room for the stage: for a reduction, or for a value that is computed as a
   /// whole. The pass already counts the leaves of the stage; the caller adds the stage itself.
-  /// Reductions in one pass fold the same axes.
+  /// Reductions in one pass fold the same axes, and have the bits that they have alone.
   /// Cost     O(nodes of the input that the pass does not compute yet), for each of the few passes
-  ///          with room
+  ///          with room; comparing orders adds a bounded number of nodes and plans
   growing_pass& pass_for(const detail::stage& current);
 
   /// The same for an output.
@@ -53,9 +61,10 @@ class growing_passes {
     bool operator<(const pass_kind& other) const noexcept;
   };
 
-  template <class MayJoin>
-  growing_pass& find(const pass_kind& kind, const node_ref& value, MayJoin may_join);
+  bool take_nodes(growing_pass& into, const node_ref& value, const detail::stage* reduction) const;
+  growing_pass& find(const pass_kind& kind, const node_ref& value, const detail::stage* reduction);
 
+  const staged_values& staged_;
   std::deque<growing_pass> passes_;
   std::map<pass_kind, std::vector<growing_pass*>> open_;  // the passes that may take values
 };

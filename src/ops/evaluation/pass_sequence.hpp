@@ -3,10 +3,11 @@
 // A staged node must be computed before the passes that read it. So stages are sorted into levels:
 // a stage's level is higher than those of all stages that it reads. The levels run one after the
 // other. Within a level, stages over one shape that fold the same axes share a pass, so their
-// common inputs are read once. The outputs come last, with one pass for each shape, or several
-// if one pass has no room for all operands. The result of a stage is freed when the last pass that
-// reads it has ended. A scan has a pass of its own; if its result is an output that nothing else
-// reads, it writes that output itself.
+// common inputs are read once. Reductions that sharing would give other bits have passes of their
+// own. The outputs come last, with one pass for each shape, or several if one pass has no room for
+// all operands. The result of a stage is freed when the last pass that reads it has ended. A scan
+// has a pass of its own; if its result is an output that nothing else reads, it writes that output
+// itself.
 //
 // Other stages have results of their own even if only an output reads them. So eval(sum(x)) takes
 // two passes: the first one folds, and the second one copies the number into the output. A small
@@ -20,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/saturating.hpp"
 #include "core/widened.hpp"
 #include "ops/evaluation/compile.hpp"
 #include "ops/evaluation/growing_passes.hpp"
@@ -29,7 +31,7 @@
 namespace shale::ops {
 
 inline std::uint64_t bytes_of(const dims& shape, dtype type) {
-  return static_cast<std::uint64_t>(element_count(shape)) * item_bytes(type);
+  return detail::saturating_mul(static_cast<std::uint64_t>(element_count(shape)), item_bytes(type));
 }
 
 /// The shape of a reduction's result in which the folded axes have length 1.
@@ -104,7 +106,7 @@ class pass_sequence {
       find_direct_outputs();
     }
     for (const auto& level : levels) run_level(level, allocate, multiply, body);
-    growing_passes passes;
+    growing_passes passes(results_.values());
     for (auto& output : outputs_)
       passes.pass_for(output.value).made.outputs.push_back(std::move(output));
     outputs_.clear();
@@ -126,7 +128,7 @@ class pass_sequence {
   template <class Allocate, class Multiply, class Body>
   void run_level(const stage_levels::value_type& level, Allocate allocate, Multiply multiply,
                  Body body) {
-    growing_passes passes;
+    growing_passes passes(results_.values());
     for (const auto& current : level) {
       if (current->factor) run_product(*current, multiply);
       else if (current->scans) run_scan(*current, allocate, body);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <set>
+#include <span>
 #include <string>
 #include <type_traits>
 
@@ -58,8 +59,8 @@ void take_inputs(node& from, node_ref& chain) noexcept {
     for (auto& input : operation->inputs) take(input);
   } else if (auto* cast = std::get_if<cast_node>(&from.content)) {
     take(cast->input);
-  } else if (auto* gather = std::get_if<gather_leaf>(&from.content)) {
-    take(gather->input);
+  } else if (auto* repeated = std::get_if<repeated_leaf>(&from.content)) {
+    take(repeated->input);
   } else if (auto* concat = std::get_if<concat_leaf>(&from.content)) {
     for (auto& piece : concat->pieces) take(piece);
   } else if (auto* indexed = std::get_if<indexed_leaf>(&from.content)) {
@@ -85,9 +86,9 @@ node::~node() {
   node_ref chain;
   take_inputs(*this, chain);
   while (chain) {
-    node_ref rest = std::move(const_cast<node&>(*chain).destroyed_next);
-    take_inputs(const_cast<node&>(*chain), rest);
-    chain = std::move(rest);
+    node_ref others = std::move(const_cast<node&>(*chain).destroyed_next);
+    take_inputs(const_cast<node&>(*chain), others);
+    chain = std::move(others);
   }
 }
 
@@ -97,12 +98,12 @@ namespace shale::ops {
 
 using namespace detail;
 
-namespace {
-
-bool is_weak(const node& value) {
+bool is_weak(const node& value) noexcept {
   const auto* constant = std::get_if<constant_leaf>(&value.content);
   return constant && constant->weak;
 }
+
+namespace {
 
 // The floating dtype in which a function with fractional results computes for operands of `type`.
 dtype floating_for(dtype type) {
@@ -147,7 +148,9 @@ dtype promote_weak(dtype strong, const scalar& number) {
   }
 }
 
-dtype promote_inputs(const operation_inputs& inputs) {
+}  // namespace
+
+dtype promoted_dtype(std::span<const node_ref> inputs) {
   const dtype first = inputs[0]->type;
   if (std::all_of(inputs.begin(), inputs.end(),
                   [&](const node_ref& input) { return input->type == first && !is_weak(*input); }))
@@ -164,6 +167,8 @@ dtype promote_inputs(const operation_inputs& inputs) {
   }
   return *result;
 }
+
+namespace {
 
 [[noreturn]] void throw_no_kernel(operation op, dtype type) {
   throw error(
@@ -248,7 +253,7 @@ std::vector<node_ref> inputs_of(const node& value, walk how) {
 }
 
 std::vector<node_ref> generator_inputs(const node& leaf) {
-  if (const auto* gather = std::get_if<gather_leaf>(&leaf.content)) return {gather->input};
+  if (const auto* repeated = std::get_if<repeated_leaf>(&leaf.content)) return {repeated->input};
   if (const auto* concat = std::get_if<concat_leaf>(&leaf.content)) return concat->pieces;
   if (const auto* indexed = std::get_if<indexed_leaf>(&leaf.content)) {
     std::vector<node_ref> inputs{indexed->input};
@@ -347,9 +352,9 @@ node_ref make_operation(operation op, operation_inputs inputs) {
     if (inputs[0]->type != dtype::boolean)
       throw error(errc::invalid_argument, "where: the condition must be bool",
                   {"got " + std::string(name(inputs[0]->type)) + "; compare it with something"});
-    type = promote_inputs({inputs[1], inputs[2]});
+    type = promoted_dtype(std::span<const node_ref>(inputs.begin() + 1, 2));
   } else {
-    type = operand_dtype(op, promote_inputs(inputs));
+    type = operand_dtype(op, promoted_dtype(inputs));
   }
   if (facts_of(op).operands == operand_rule::rounding && !is_inexact(type)) return inputs[0];
   const dtype computed_in = computing_dtype(op, type);

@@ -21,6 +21,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -91,12 +92,12 @@ struct random_leaf {
   boxed<layout> arrangement;
 };
 
-/// Elements of an input at rearranged positions. Along input axis a, the position p of the map
-/// becomes p % modulus[a] (for `tile`) or p / divisor[a] (for `repeat`).
-struct gather_leaf {
+/// Elements of an input, repeated. Along axis a of the input, position p of the map has the element
+/// at p % modulus[a] (for `tile`), or at p / divisor[a] (for `repeat`).
+struct repeated_leaf {
   node_ref input;  // a tensor leaf or a staged node
   boxed<parallel::axis_map> map;
-  dims modulus;  // 0: the position is not changed
+  dims modulus;  // 0: the divisor counts
   dims divisor;  // 1: the position is not changed
 };
 
@@ -195,7 +196,7 @@ struct staged_leaf {
 
 struct node {
   using any_content =
-      std::variant<tensor_leaf, source_leaf, constant_leaf, range_leaf, random_leaf, gather_leaf,
+      std::variant<tensor_leaf, source_leaf, constant_leaf, range_leaf, random_leaf, repeated_leaf,
                    concat_leaf, indexed_leaf, window_leaf, operation_node, cast_node, staged_leaf>;
 
   template <class Content, class... Parts>
@@ -232,6 +233,15 @@ node_ref make_leaf(std::shared_ptr<const tile_source> source);
 /// float64 or complex128.
 dtype constant_dtype(const scalar& value) noexcept;
 node_ref make_constant(const scalar& value, const dims& shape, dtype type, bool weak);
+
+/// Whether the node is a weak constant. A view of one has the dtype of the number's kind, and is no
+/// longer weak.
+bool is_weak(const node& value) noexcept;
+
+/// The dtype to which the inputs of an operation, at least one, are promoted. Weak constants take
+/// the dtype of the others.
+/// Throws   invalid_argument (dtypes that do not promote; a number that does not fit its tensor)
+dtype promoted_dtype(std::span<const node_ref> inputs);
 
 /// Promotes the inputs to the operation's operand dtype and broadcasts them to one shape.
 node_ref make_operation(operation op, detail::operation_inputs inputs);

@@ -79,7 +79,7 @@ class view_maker {
       leaf.arrangement = map.applied_to(*leaf.arrangement);
       return make_node(value->type, map.shape, std::move(leaf));
     }
-    node_ref operator()(gather_leaf leaf) const {
+    node_ref operator()(repeated_leaf leaf) const {
       leaf.map = map.after(*leaf.map);
       return make_node(value->type, map.shape, std::move(leaf));
     }
@@ -97,15 +97,16 @@ class view_maker {
       if (element_count(map.shape) == 0)
         return make_constant(scalar(0), map.shape, value->type, false);
       // The part that the view touches is computed once.
-      axis_map part = axis_map::identity(value->shape), rest = map;
+      axis_map part = axis_map::identity(value->shape), view_of_part = map;
       for (index_t axis = 0; axis < part.rank(); ++axis) {
         const auto [first, count] = touched(map, axis);
         part = part.narrow(axis, first, count);
-        rest.base[axis] -= first;
+        view_of_part.base[axis] -= first;
       }
       auto from = std::make_shared<const stage>(stage{
           .input = window(leaf, part.after(*leaf.map)), .shape = part.shape, .type = value->type});
-      return make_node(value->type, map.shape, staged_leaf{std::move(from), std::move(rest)});
+      return make_node(value->type, map.shape,
+                       staged_leaf{std::move(from), std::move(view_of_part)});
     }
     node_ref operator()(const operation_node& operation) const {
       operation_node viewed{operation.op, {}};

@@ -133,9 +133,9 @@ class random_generator final : public leaf_generator {
 };
 
 template <std::size_t item>
-class gather_generator final : public leaf_generator {
+class repeated_generator final : public leaf_generator {
  public:
-  gather_generator(const gather_leaf& leaf, const tensor& input)
+  repeated_generator(const repeated_leaf& leaf, const tensor& input)
       : map_(*leaf.map), modulus_(leaf.modulus), divisor_(leaf.divisor), input_(input) {}
 
   void fill(const index_t* start, std::byte* out, index_t inner, index_t outer) const override {
@@ -244,8 +244,8 @@ std::unique_ptr<leaf_generator> make_generator(const node& leaf, std::vector<ten
   if (const auto* random = std::get_if<random_leaf>(&leaf.content))
     return std::make_unique<random_generator>(*random, leaf.type);
   const std::size_t width = item_bytes(leaf.type);
-  if (const auto* gather = std::get_if<gather_leaf>(&leaf.content))
-    return by_width<gather_generator>(width, *gather, inputs[0]);
+  if (const auto* repeated = std::get_if<repeated_leaf>(&leaf.content))
+    return by_width<repeated_generator>(width, *repeated, inputs[0]);
   if (const auto* concat = std::get_if<concat_leaf>(&leaf.content))
     return by_width<concat_generator>(width, *concat, inputs);
   if (const auto* indexed = std::get_if<indexed_leaf>(&leaf.content))

@@ -24,8 +24,21 @@ expr as_positions(const expr& indices, const char* function) {
   return astype(minimum(indices, most), dtype::int64);
 }
 
+void require_not_longer(const dims& indices, const dims& array, index_t axis, const char* function,
+                        const char* array_name) {
+  bool fits = indices.size() == array.size();
+  for (index_t k = 0; fits && k < array.size(); ++k) fits = k == axis || indices[k] <= array[k];
+  if (!fits)
+    throw error(errc::invalid_argument,
+                std::string(function) + " needs indices that are no longer than the " + array_name +
+                    ", except along the axis",
+                {"got shapes " + to_string(array) + " and " + to_string(indices) + ", axis " +
+                 std::to_string(axis)});
+}
+
 expr indexed(const expr& a, const dims& shape, std::vector<detail::position_of_axis> axes,
              const std::vector<expr>& indices) {
+  element_count(shape);  // throws if there are too many
   std::vector<node_ref> held;
   held.reserve(indices.size());
   for (const expr& index : indices) {

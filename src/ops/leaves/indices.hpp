@@ -16,9 +16,16 @@ namespace shale::ops {
 /// Throws   invalid_argument (no integer dtype), naming `function`
 expr as_positions(const expr& indices, const char* function);
 
+/// Requires that indices have the rank of an array, and that they are no longer than the array,
+/// except along `axis`. The error calls the array by `array_name`, such as "operand".
+/// Throws   invalid_argument, naming `function`
+void require_not_longer(const dims& indices, const dims& array, index_t axis, const char* function,
+                        const char* array_name);
+
 /// The elements of `a` at positions that the axes of `shape` and the indices name; indices come from
 /// as_positions and are broadcast to `shape`. Operands that are not tensors are staged: `a` as it
 /// is, and indices before they are broadcast.
+/// Throws   invalid_argument (more than 2^63 - 1 elements), out_of_memory
 expr indexed(const expr& a, const dims& shape, std::vector<detail::position_of_axis> axes,
              const std::vector<expr>& indices);
 

@@ -16,7 +16,7 @@ namespace shale::ops {
 
 namespace {
 
-// The size of OpenBLAS's buffers on x86-64, where they are largest.
+// The size of OpenBLAS's buffers on x86-64. Other processors have buffers of at most this size.
 constexpr std::size_t buffer_bytes = std::size_t{128} << 20;
 
 // A buffer that nobody uses. The list's links are in the buffers themselves.
@@ -38,14 +38,14 @@ buffer_list& buffers() {
   return only;
 }
 
-// What a blas_buffer of this thread holds: its buffer, and whether a call of OpenBLAS uses it.
+// The buffer that a blas_buffer of this thread holds, and whether a call of OpenBLAS uses it.
 struct held_buffer {
   void* address = nullptr;
   bool used = false;
 };
 thread_local held_buffer held;
 
-// A free buffer, or a new one, or null.
+// Returns a free buffer, or else a new one, or null if there is no address space for one.
 void* take(buffer_list& all) noexcept {
   if (all.first != nullptr) return std::exchange(all.first, all.first->next);
   void* const made =
@@ -80,16 +80,16 @@ blas_buffer::blas_buffer() {
 
 blas_buffer::~blas_buffer() { give_back(std::exchange(held.address, nullptr)); }
 
-// OpenBLAS calls these two functions at the start and at the end of each product. They are found
-// here instead of in OpenBLAS's memory.o, which therefore is not linked; so the table of its
-// kernels, which all of OpenBLAS uses, has to be here too.
+// OpenBLAS calls these two functions at the start and at the end of each product. The linker finds
+// them here, so it does not take OpenBLAS's own memory.o, which defines them too. That object also
+// defines `gotoblas`, the table of kernels that all of OpenBLAS uses, so the table has to be here.
 extern "C" {
 
 void* gotoblas = nullptr;
 
 void* blas_memory_alloc(int) {
   if (held.address != nullptr && !std::exchange(held.used, true)) return held.address;
-  // The host program itself calls OpenBLAS.
+  // The thread holds no buffer that is free: the host program itself calls OpenBLAS.
   buffer_list& all = buffers();
   const std::lock_guard lock(all.mutex);
   if (void* const found = take(all); found != nullptr) return found;

@@ -7,8 +7,8 @@
 //
 // Invariants
 //   buffer.1  a buffer is used by one call of BLAS at a time
-//   buffer.2  a thread that finds neither a free buffer nor address space for one waits, if others
-//             hold buffers
+//   buffer.2  if a thread finds neither a free buffer nor address space for a new one, it waits
+//             until another thread gives one back; if no buffer exists at all, that is an error
 #pragma once
 
 namespace shale::ops {

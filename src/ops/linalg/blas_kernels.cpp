@@ -25,7 +25,7 @@ namespace {
 
 constexpr char variable[] = "OPENBLAS_CORETYPE";
 
-// What kernels need of a CPU beyond SSE2, one bit each.
+// The features of a CPU beyond SSE2 that kernels need, one bit for each.
 enum feature : unsigned {
   sse3 = 1 << 0,
   ssse3 = 1 << 1,
@@ -79,8 +79,8 @@ const kernel_type* refused = nullptr;
 // The environment that OpenBLAS saw; kept, because another thread may still read it.
 char** shown_environment = nullptr;
 
-// The kernel type of that name, in upper or lower case as for OpenBLAS. Null if the type needs no
-// more than SSE2, or if there is no such type and OpenBLAS chooses by the CPU's model.
+// The kernel type of that name. Like OpenBLAS, it ignores the case of letters. Null if the type
+// needs no more than SSE2, or if there is no such type: OpenBLAS then chooses by the CPU's model.
 const kernel_type* find_type(const char* name) noexcept {
   for (const kernel_type& known : kernel_types)
     if (::strcasecmp(known.name, name) == 0) return &known;
@@ -123,7 +123,7 @@ vector_width width_of(unsigned features) noexcept {
 #endif
 }
 
-// The variable's entry that makes OpenBLAS choose kernels of a width.
+// The entry of the environment that makes OpenBLAS choose kernels of a width.
 char* entry_for(vector_width width) noexcept {
   static char sandybridge[] = "OPENBLAS_CORETYPE=Sandybridge";
   static char haswell[] = "OPENBLAS_CORETYPE=Haswell";
@@ -133,15 +133,16 @@ char* entry_for(vector_width width) noexcept {
                                        : sandybridge;
 }
 
-// Whether an entry of the environment is of OPENBLAS_CORETYPE.
+// Whether an entry of the environment sets OPENBLAS_CORETYPE.
 bool sets_the_variable(const char* entry) noexcept {
   return std::strncmp(entry, variable, sizeof(variable) - 1) == 0 &&
          entry[sizeof(variable) - 1] == '=';
 }
 
-// Lets OpenBLAS choose in an environment where its variable has another entry, or none. OpenBLAS
-// has no other way to ask for a kernel type. Threads of a host program may read the environment
-// meanwhile, so it is replaced as a whole for the time of the call, and no byte of it is changed.
+// Lets OpenBLAS choose its kernels while the environment sets OPENBLAS_CORETYPE to another value,
+// or does not set it. OpenBLAS has no other way to ask for a kernel type. Threads of a host program
+// may read the environment meanwhile, so no byte of it is changed: for the time of the call,
+// another environment takes its place.
 void choose_with(char* entry_or_null) noexcept {
   std::size_t count = 0;
   while (environ[count] != nullptr) ++count;
@@ -170,7 +171,7 @@ __attribute__((constructor(101))) void choose_blas_kernels() noexcept {
   const char* const wanted = environ != nullptr ? std::getenv(variable) : nullptr;
   const kernel_type* const type = wanted != nullptr ? find_type(wanted) : nullptr;
   if (type != nullptr && (type->needed & ~features) != 0) {
-    // Even their initialization could use instructions that the CPU does not have.
+    // Even the initialization of these kernels could use instructions that the CPU does not have.
     refused = type;
     return choose_with(nullptr);
   }

@@ -10,7 +10,7 @@
 
 namespace shale::ops {
 
-/// A matrix in memory; strides in elements.
+/// A matrix in memory. Strides count elements.
 struct matrix {
   std::byte* first;
   index_t rows;
@@ -24,15 +24,22 @@ struct matrix {
 };
 
 /// Whether `multiply` can read a matrix in place: one axis has stride 1, and the other has a
-/// positive stride that lets rows (or columns) not overlap.
+/// positive stride, which is so large that rows (or columns) do not overlap, and not larger than
+/// BLAS counts: 2^31 - 1. So can it then read each block of the matrix.
 bool readable_in_place(const matrix& operand) noexcept;
+
+/// Whether a copy of a matrix without gaps must be stored column by column for `multiply` to read
+/// it: as `preferred`, or the other way if rows or columns would lie too far apart.
+bool readable_by_columns(index_t rows, index_t columns, bool preferred) noexcept;
 
 /// Whether a product replaces the elements of `out` or is added to them.
 enum class product : std::uint8_t { replaces, adds };
 
 /// out = a b, or out = out + a b. All three have one dtype: bool, an integer, float32, float64 or
-/// complex. `out` has column stride 1; `a` and `b` are readable in place.
-/// Throws   out_of_memory (no buffer for BLAS), unsupported (as check_blas_kernels)
+/// complex. `out` has column stride 1, and at most 2^31 - 1 rows and columns; `a` and `b` are
+/// readable in place. If rows of an `out` of floats are further apart than BLAS counts, takes the
+/// memory of a copy of `out`.
+/// Throws   out_of_memory (no buffer for BLAS), std::bad_alloc, unsupported (as check_blas_kernels)
 void multiply(dtype type, const matrix& out, const matrix& a, const matrix& b, product how);
 
 /// The library with its version and kernels, such as "OpenBLAS 0.3.21, SkylakeX"; `blas_kernels`

@@ -27,8 +27,8 @@ dtype dot_dtype(dtype type) {
   }
 }
 
-// Computes a dot product block by block: widens both vectors, multiplies them, and folds the
-// products.
+// Computes a dot product block by block: it converts both vectors to the wide dtype, multiplies
+// them, and folds the products.
 class dot_loop {
  public:
   dot_loop(dtype a, dtype b, dtype type)

@@ -137,9 +137,9 @@ complex_gesdd_call<c128> zgesdd_;
 complex_geev_call<c128> zgeev_;
 gemm_call<c128> zgemm_;
 
-// LAPACK joins texts by this function of Fortran's run-time library, and needs nothing else of that
-// library. With a definition here, programs do not have to be linked to it. The definition is weak
-// for programs that are.
+// LAPACK joins texts by this function of Fortran's run-time library. It needs nothing else of that
+// library, so with a definition here programs need not be linked to the library. The definition is
+// weak, so that programs that are linked to it have the library's own.
 __attribute__((weak)) void _gfortran_concat_string(length to_length, char* to, length a_length,
                                                    const char* a, length b_length, const char* b) {
   const length first = std::min(a_length, to_length);
@@ -164,14 +164,29 @@ constexpr auto choose() {
 // The distance of columns must be at least 1, also in matrices without elements.
 integer leading_of(integer rows) { return std::max<integer>(rows, 1); }
 
-// The size of work memory that a query returned in its first element. The number was rounded to T,
-// so the next larger one counts.
+// The size of work memory, which a query returns as an element. LAPACK may have rounded the size
+// down to T, so the next larger number is taken.
 template <class T>
 index_t work_count(T answer) {
   using R = real_of<T>;
   const R size = std::real(answer);
   return std::max<index_t>(
       1, static_cast<index_t>(std::nextafter(size, std::numeric_limits<R>::infinity())));
+}
+
+// The size of work memory for blocks of reflections, `extent` elements for each reflection of a
+// block, from LAPACK's answer. LAPACK multiplies in 32 bits, so its answer is wrong for large
+// extents. If all reflections fit into one block, LAPACK makes no blocks, and needs `extent`
+// elements. For more reflections it would compare the size that it is given with a product that is
+// wrong, too.
+template <class T>
+index_t blocked_work_count(T answer, index_t extent, index_t reflections) {
+  constexpr index_t block = 32;           // ILAENV's size of blocks
+  constexpr index_t triangles = 65 * 64;  // the factors of a block, which some functions also keep
+  const index_t needed = extent * block + triangles;
+  if (needed <= std::numeric_limits<integer>::max()) return std::max(work_count(answer), extent);
+  if (reflections > block) integer_of(needed);
+  return extent;
 }
 
 constexpr integer query = -1;
@@ -266,7 +281,7 @@ index_t geqrf_work(integer rows, integer columns) {
   integer info = 0;
   choose<T, sgeqrf_, dgeqrf_, cgeqrf_, zgeqrf_>()(&rows, &columns, &unused, &leading, &unused,
                                                   &answer, &query, &info);
-  return work_count(answer);
+  return blocked_work_count(answer, columns, std::min(rows, columns));
 }
 
 template <class T>
@@ -284,7 +299,7 @@ index_t orgqr_work(integer rows, integer columns, integer reflections) {
   integer info = 0;
   choose<T, sorgqr_, dorgqr_, cungqr_, zungqr_>()(&rows, &columns, &reflections, &unused, &leading,
                                                   &unused, &answer, &query, &info);
-  return work_count(answer);
+  return blocked_work_count(answer, columns, reflections);
 }
 
 template <class T>
@@ -306,7 +321,7 @@ index_t ormqr_work(side where, integer rows, integer columns, integer reflection
   choose<T, sormqr_, dormqr_, cunmqr_, zunmqr_>()(&at, "N", &rows, &columns, &reflections, &unused,
                                                   &leading_a, &unused, &unused, &leading_c, &answer,
                                                   &query, &info, 1, 1);
-  return work_count(answer);
+  return blocked_work_count(answer, where == side::left ? columns : rows, reflections);
 }
 
 template <class T>
@@ -338,6 +353,7 @@ work_sizes eigh_work(vectors wanted, integer n) {
   // The minimum sizes of LAPACK's documentation, and room for blocks of 64 columns.
   const index_t m = std::max<integer>(n, 1);
   const bool values_only = wanted == vectors::none;
+  if (!values_only) integer_of(m * m);  // so that the sums below do not overflow
   const index_t square = values_only ? 0 : 2 * m * m;
   const index_t block = index_t{64} * m;
   work_sizes sizes;
@@ -368,23 +384,23 @@ integer eigh(vectors wanted, part stored, integer n, T* a, real_of<T>* values,
 
 template <class T>
 work_sizes svd_work(vectors wanted, integer rows, integer columns) {
-  const index_t less = std::max(std::min(rows, columns), 1);
-  const index_t more = std::max({rows, columns, 1});
+  // The names of LAPACK's documentation: the smaller extent and the larger one.
+  const index_t mn = std::max(std::min(rows, columns), 1);
+  const index_t mx = std::max({rows, columns, 1});
   // LAPACK counts in 32 bits while it computes these sizes, so they are checked before.
   work_sizes sizes;
-  sizes.integers = 8 * less;
+  sizes.integers = 8 * mn;
   const bool values_only = wanted == vectors::none;
+  if (!values_only) integer_of(mn * mn);  // so that the sums below do not overflow
   if (is_complex<T>)
-    sizes.reals = values_only ? 7 * less
-                              : std::max(5 * less * less + 5 * less,
-                                         2 * more * less + 2 * less * less + less);
-  const index_t least =
-      values_only ? 7 * less + more : 4 * less * less + 7 * less + more + less * more;
-  integer_of(std::max({least, sizes.reals, more * (wanted == vectors::full ? more : 1)}));
+    sizes.reals =
+        values_only ? 7 * mn : std::max(5 * mn * mn + 5 * mn, 2 * mx * mn + 2 * mn * mn + mn);
+  const index_t elements_min = values_only ? 7 * mn + mx : 4 * mn * mn + 7 * mn + mx + mn * mx;
+  integer_of(std::max({elements_min, sizes.reals, mx * (wanted == vectors::full ? mx : 1)}));
   T answer{}, unused{};
   real_of<T> real_unused{};
   const char jobz = static_cast<char>(wanted);
-  const auto leading = static_cast<integer>(more);
+  const auto leading = static_cast<integer>(mx);
   integer info = 0, integer_unused = 0;
   if constexpr (is_complex<T>)
     choose<T, 0, 0, cgesdd_, zgesdd_>()(&jobz, &rows, &columns, &unused, &leading, &real_unused,
@@ -394,7 +410,7 @@ work_sizes svd_work(vectors wanted, integer rows, integer columns) {
     choose<T, sgesdd_, dgesdd_, 0, 0>()(&jobz, &rows, &columns, &unused, &leading, &real_unused,
                                         &unused, &leading, &unused, &leading, &answer, &query,
                                         &integer_unused, &info, 1);
-  sizes.elements = std::max(least, work_count(answer));
+  sizes.elements = std::max(elements_min, work_count(answer));
   integer_of(sizes.elements);
   return sizes;
 }

@@ -3,8 +3,11 @@
 //
 // These are the Fortran functions that the OpenBLAS of matrix products contains, so a process needs
 // no second library. Matrices are column-major; `leading` is the distance of their columns in
-// elements. Arguments are valid, because LAPACK prints a message about others and goes on. No
-// function looks for NaN.
+// elements. Callers pass valid arguments only, because LAPACK prints a message about invalid ones
+// and goes on. No function looks for NaN.
+//
+// LAPACK counts rows, columns and pivots from 1. Its numbers stay so in this file and in those that
+// call it; public results and errors count from 0.
 //
 // Invariants
 //   lapack.1  a thread holds a blas_buffer while it is inside (see blas_buffer.hpp)
@@ -20,7 +23,7 @@
 
 namespace shale::ops::lapack {
 
-/// The integers of LAPACK.
+/// The integer type of LAPACK.
 using integer = std::int32_t;
 
 using types = type_list<float, double, std::complex<float>, std::complex<double>>;
@@ -65,7 +68,8 @@ integer getrf(integer rows, integer columns, T* a, integer leading, integer* piv
 template <class T>
 void getrs(integer n, integer right_sides, const T* factors, const integer* pivots, T* b);
 
-/// a = a^-1, from the result of getrf. The work memory has getri_work elements.
+/// a = a^-1, from the result of getrf. The work memory has getri_work elements. Returns the number,
+/// from 1, of the first pivot that is zero.
 template <class T>
 index_t getri_work(integer n);
 template <class T>
@@ -76,14 +80,14 @@ integer getri(integer n, T* factors, const integer* pivots, T* work, integer wor
 template <class T>
 integer potrf(part stored, integer n, T* a);
 
-/// b = a^-1 b, and the triangle of a^-1, from the result of potrf. potri returns the number of the
-/// first zero on the diagonal.
+/// From the result of potrf, potrs computes b = a^-1 b, and potri the triangle of a^-1. potri
+/// returns the number, from 1, of the first zero on the diagonal.
 template <class T>
 void potrs(part stored, integer n, integer right_sides, const T* factor, T* b);
 template <class T>
 integer potri(part stored, integer n, T* factor);
 
-/// b = op(a)^-1 b for a triangular matrix.
+/// b = op(a)^-1 b for a triangular matrix, where op is the operation `how`.
 template <class T>
 void trsm(part stored, operation how, diagonal ends, integer n, integer right_sides, const T* a,
           T* b);
@@ -92,6 +96,7 @@ void trsm(part stored, operation how, diagonal ends, integer n, integer right_si
 
 /// a = q r, by Householder reflections: r in the upper triangle, the reflections below it and in
 /// `scales`. The work memory has geqrf_work elements.
+/// Throws   unsupported (geqrf_work and its kind: the size does not fit in 32 bits)
 template <class T>
 index_t geqrf_work(integer rows, integer columns);
 template <class T>
@@ -111,9 +116,10 @@ template <class T>
 void ormqr(side where, operation how, integer rows, integer columns, integer reflections,
            const T* a, const T* scales, T* c, T* work, integer work_count);
 
-/// The Cholesky factor of `a` with rows and columns in the order of the pivots, the largest first. It stops when all pivots
-/// left are at most `tolerance`; negative: n epsilon times the largest element of the diagonal.
-/// `work` has 2 n elements. Returns the rank.
+/// The Cholesky factor of `a`, whose rows and columns are put into the order of the pivots, the
+/// largest first. The factorization stops when all pivots that are left are at most `tolerance`. A
+/// negative tolerance stands for n epsilon times the largest element of the diagonal. Pivots count
+/// from 1. `work` has 2 n elements. Returns the rank.
 template <class T>
 integer pstrf(part stored, integer n, T* a, integer* pivots, real_of<T> tolerance,
               real_of<T>* work);

@@ -20,7 +20,7 @@ namespace shale::ops {
 
 namespace {
 
-/// Small matrices share a tile, of about this many multiplications.
+/// Small matrices share a tile. A shared tile has about this many multiplications.
 constexpr double tile_multiplications = 1 << 20;
 
 /// The elements of a matrix, with strides in bytes.
@@ -30,12 +30,13 @@ struct strided_elements {
   index_t column_stride;
 };
 
-/// A copy of rows that lie apart reads or writes a cache line for each element. It goes by strips of
-/// this many elements, so that their lines are still in the cache when the next elements in them
-/// are copied.
+/// If rows lie apart, each element that is copied touches a cache line of its own. So matrices are
+/// copied by strips of this many elements: their lines are still in the cache when the next
+/// elements of the same lines are copied.
 constexpr index_t strip = 64;
 
-/// Copies elements, by a kernel. The inner loop runs along the axis where the output is denser.
+/// Copies elements by a kernel. The inner loop runs along the axis with the smaller stride of the
+/// output.
 void copy_matrix(parallel::kernel convert, const strided_elements& to, const strided_elements& from,
                  index_t rows, index_t columns) {
   index_t inner_to = to.row_stride, inner_from = from.row_stride;

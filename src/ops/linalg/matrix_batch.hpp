@@ -2,8 +2,8 @@
 // parallel loop over them.
 //
 // Invariants
-//   batch.1  a matrix is computed by one thread from a column-major copy of its elements. So results
-//            do not depend on the number of threads, or on the strides of the operands
+//   batch.1  one thread computes a matrix, from a column-major copy of its elements. So results
+//            depend neither on the number of threads nor on the strides of the operands
 //   batch.2  if matrices fail, the error is about the first of them in row-major order
 #pragma once
 
@@ -39,7 +39,7 @@ class matrix_batch {
     load_as(dtype_of<T>(), number, reinterpret_cast<std::byte*>(to), rows_);
   }
 
-  /// The same, into the first rows of a matrix with columns `leading` elements apart.
+  /// Copies it into the first rows of a matrix whose columns are `leading` elements apart.
   template <class T>
   void load(index_t number, T* to, index_t leading) const {
     load_as(dtype_of<T>(), number, reinterpret_cast<std::byte*>(to), leading);
@@ -70,7 +70,7 @@ class matrix_batch {
 /// Throws   out_of_memory
 tensor empty_columns(const dims& batch, index_t rows, index_t columns, dtype type, executor& on);
 
-/// The axes in front of the last two; none of shapes with fewer.
+/// The axes in front of the last two; no axes for a shape with fewer than two.
 dims batch_of(const dims& shape);
 
 /// The shape of a batch of matrices, or of vectors.
@@ -111,23 +111,25 @@ struct failed_matrix {
   lapack::integer info;
 };
 
+/// The work of a batch.
 struct batch_work {
-  index_t count;             ///< of matrices
-  std::size_t bytes;         ///< of work memory for each
-  double multiplications;    ///< for each, roughly
-  std::uint64_t read_bytes;  ///< of all together, for progress and statistics
+  index_t count;             ///< the number of matrices
+  std::size_t bytes;         ///< the work memory for one matrix
+  double multiplications;    ///< the multiplications for one matrix, roughly
+  std::uint64_t read_bytes;  ///< the bytes of all matrices, for progress and statistics
 };
 
-/// Calls `body(context, number, work)` for every matrix of a batch, in parallel. It holds a
-/// blas_buffer for them. A result other than 0 is a failure; no matrix after it has to be computed.
-/// Threads that have no room in the budget for their work memory do not help.
+/// Calls `body(context, number, work)` for every matrix of a batch, in parallel. Each thread
+/// holds a blas_buffer while it calls `body`. A result other than 0 is a failure: matrices with
+/// larger numbers may then stay uncomputed. Threads for whose work memory the budget has no room do
+/// not take part.
 /// Returns  the first matrix that failed
 /// Throws   exceptions of `body`, out_of_memory, unsupported (as check_blas_kernels), cancelled
 std::optional<failed_matrix> run_matrices(const batch_work& work, executor& on,
                                           lapack::integer (*body)(void*, index_t, std::byte*),
                                           void* context);
 
-/// The same with a callable `body(number, work)`.
+/// As run_matrices, with a callable `body(number, work)`.
 template <class Body>
 std::optional<failed_matrix> for_each_matrix(const batch_work& work, executor& on, Body&& body) {
   return run_matrices(

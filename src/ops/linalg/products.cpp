@@ -23,7 +23,7 @@ namespace shale::ops {
 namespace {
 
 /// Rows and columns of one tile of a product. They are fixed, so that results do not depend on
-/// threads.
+/// threads. They are far below what BLAS counts, whatever the extents of the operands.
 constexpr index_t tile_extent = 512;
 
 /// Small matrices of a batch share a tile. A shared tile has about this many multiplications.
@@ -32,8 +32,8 @@ constexpr index_t tile_work = index_t{1} << 20;
 /// The least memory for blocks, even if the budget is smaller.
 constexpr std::size_t block_room_min = std::size_t{1} << 20;
 
-/// Matrix `number` of a batch. Matrices are counted row-major over the axes before the last two.
-/// Those without elements may have no address, and get no strides: nothing is added to it.
+/// Matrix `number` of a batch. Matrices are counted row-major over the axes before the last two. A
+/// matrix without elements may have no address, so no offset is added for it.
 matrix matrix_of_batch(const tensor& batch, index_t number) {
   const index_t axes = batch.rank() - 2;
   if (batch.size() == 0) return {batch.data(), batch.shape()[axes], batch.shape()[axes + 1], 0, 0};
@@ -95,12 +95,13 @@ bool is_column_major(const tensor& values) {
 }
 
 /// Copies the values to memory that `multiply` reads in place, converted to `type`, in the same
-/// storage order.
+/// storage order if BLAS can count its strides.
 tensor brought_in(const tensor& values, dtype type, executor& on) {
   const tensor source = distinct(values);
   const index_t rank = source.rank();
   dims shape = source.shape();
-  const bool columns_first = is_column_major(source);
+  const bool columns_first =
+      readable_by_columns(shape[rank - 2], shape[rank - 1], is_column_major(source));
   if (columns_first) std::swap(shape[rank - 2], shape[rank - 1]);
   tensor made = tensor::empty(shape, type, &on.pool());
   if (columns_first) made = made.swapaxes(-2, -1);
@@ -163,13 +164,15 @@ struct operand {
 // ---- block by block -----------------------------------------------------------------------------
 
 // If the operands do not fit in memory, the product is computed by blocks: `rows` x `inner` of a
-// times `inner` x `columns` of b. Every block of one operand, the staying one, is brought in once.
-// While it is in memory, the blocks of the other operand that meet it pass one after the other. If
-// a stays, the whole of b is read once for each block row of a, m / rows times; larger blocks of a
-// mean fewer reads of b. The staying block gets three quarters of the memory, the passing block one
-// quarter. The number of bytes read is computed for either operand staying, and for `inner` halved
-// again and again; the best choice is taken. Files also cost the parts of gaps between the pieces
-// of a block, so narrow blocks of row-major files are avoided.
+// times `inner` x `columns` of b. One operand is the *staying* one, and each of its blocks is
+// brought in once. While such a block is in memory, the blocks of the other, *passing* operand that
+// are multiplied by it are brought in one after the other. If a stays, all of b is read once for
+// each block row of a, which is m / rows times. So larger blocks of a mean fewer reads of b: the
+// staying block gets three quarters of the memory, and the passing block one quarter.
+//
+// Either operand may stay, and `inner` may be halved any number of times. The number of bytes read
+// is computed for each of these choices, and the smallest one is taken. A file is also read in part
+// of the gaps between the pieces of a block, so narrow blocks of row-major files are avoided.
 
 /// A block of a matrix is read in pieces of its rows (or columns, if it is stored by columns). The
 /// system also reads up to this many bytes of the gap between two pieces.
@@ -196,19 +199,20 @@ struct block_shape {
 
 /// The shape that reads the fewest bytes if both blocks together have at most `room` elements.
 ///
-/// The search has two variables: the operand that stays, and `inner`, which both blocks share. For
-/// each pair the other two extents follow: a block with `inner` columns (or rows) gets as many rows
-/// (or columns) as fit into its part of the room. An operand that is in memory already needs no
-/// room, so its block is as large as the operand, and the other operand gets the whole room.
+/// The search has two variables: the operand that stays, and `inner`, which both blocks share.
+/// These determine the other two extents: the block of a, with `inner` columns, gets as many rows
+/// as fit into its part of the room, and the block of b, with `inner` rows, as many columns. An
+/// operand that is in memory already needs no room, so its block is as large as the operand, and
+/// the other operand gets the whole room.
 ///
-/// The bytes that a pair reads are those of the staying operand, once, and those of the passing
-/// operand, once for each block row of a (if a stays) or block column of b (if b stays). A large
-/// `inner` leaves few rows or columns in a block, so the passing operand is read more often. A
-/// small `inner` makes narrow pieces, and the gaps between them are read too. There is no closed
-/// form, so all `inner` are tried that result from halving k: at most 64.
+/// A choice reads the staying operand once, and the passing operand once for each block row of a
+/// (if a stays) or block column of b (if b stays). With a large `inner`, a block has few rows or
+/// columns, so the passing operand is read more often. With a small `inner`, pieces are narrow, and
+/// the gaps between them are read too. There is no closed form for the best `inner`, so all values
+/// are tried that result from halving k: at most 64.
 ///
-/// A choice of (staying operand, `inner`) fits if one row of the a block and one column of the b
-/// block fit. `inner` = 1 fits in any room of four elements.
+/// A choice fits if one row of the block of a and one column of the block of b fit. `inner` = 1
+/// fits in any room of four elements.
 block_shape choose_blocks(const operand& a, const operand& b, index_t room) {
   const index_t m = a.values.shape(0), k = a.values.shape(1), n = b.values.shape(1);
   block_shape best{};

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/saturating.hpp"
 #include "ops/kernels/dispatch/dispatch.hpp"
 #include "ops/passes/fold_block.hpp"
 #include "ops/passes/reduction_states.hpp"
@@ -34,10 +35,11 @@ std::vector<parallel::loop_operand> loop_operands(const pass& request) {
 constexpr std::size_t prefetched_bytes_min = std::size_t{4} << 20;
 
 // The bytes of all operands, as if none were broadcast.
-std::size_t bytes_of(const pass& request) {
+std::uint64_t bytes_of(const pass& request) {
   std::size_t item_bytes = 0;
   for (const pass_operand& operand : request.operands) item_bytes += operand.item_bytes();
-  return static_cast<std::size_t>(element_count(request.shape)) * item_bytes;
+  return detail::saturating_mul(static_cast<std::uint64_t>(element_count(request.shape)),
+                                item_bytes);
 }
 
 // The states of a block's first element, and the bytes between states along its axes.
@@ -53,11 +55,48 @@ tape::block_values states_of(const parallel::unit& here, const parallel::block_p
           rank >= 2 ? here.state_strides[rank - 2] * width : 0};
 }
 
-// Runs the tape over every block of a unit. With reductions or a scan, folds the values of each
-// block into the unit's states; the block's position in the unit selects its first state. The
-// positions of values, if somebody reads them, are the plan's operand after those of the pass. In
-// the second step of a scan, writes the results to operand 0.
-void run_unit(const parallel::unit& here, const tape& program, const reduction_states* states,
+// Folds the values of a block into the unit's states, those that the tape computes or the others.
+// The block's position in the unit selects its first state. The positions of values, if somebody
+// reads them, are the plan's operand after those of the pass.
+void fold_values(const parallel::unit& here, const tape& program, const reduction_states& states,
+                 const tape_block& block, const parallel::block_position& position, bool computed) {
+  block_positions positions;
+  if (states.read_positions()) positions = positions_of(here.over, block.operands, position.start);
+  for (std::size_t k = 0; k < states.count(); ++k)
+    if (program.computes(k) == computed)
+      fold_block(states.at(k), states_of(here, position, states, k), program.value(k, block),
+                 positions, block.inner, block.outer);
+}
+
+// Whether the reductions fold values that the tape computes, or others.
+bool folds(const tape& program, const reduction_states& states, bool computed) {
+  for (std::size_t k = 0; k < states.count(); ++k)
+    if (program.computes(k) == computed) return true;
+  return false;
+}
+
+// Folds the values of a unit that the tape does not compute, in blocks that the tape does not
+// limit. So their blocks, and the bits of their results, are the same whatever else the tape
+// computes.
+void fold_operands_of(const parallel::unit& here, const tape& program,
+                      const reduction_states& states) {
+  const int operands = static_cast<int>(here.bases.size());
+  const auto body = [&](std::byte* const* data, const index_t* strides, index_t inner,
+                        index_t outer, const parallel::block_position& position) {
+    const tape_block block{.data = data,
+                           .strides_bytes = strides,
+                           .operands = operands,
+                           .inner = inner,
+                           .outer = outer};
+    fold_values(here, program, states, block, position, false);
+  };
+  if (folds(program, states, true)) here.for_each_block_of(here.over.with_whole_blocks(), body);
+  else here.for_each_block(body);
+}
+
+// Runs the tape over every block of a unit. With reductions or a scan, folds the values that it
+// computes into the unit's states. In the second step of a scan, writes the results to operand 0.
+void run_tape(const parallel::unit& here, const tape& program, const reduction_states* states,
               const scanner* scan, bool prefetch) {
   const int operands = static_cast<int>(here.bases.size());
   dims coordinates = here.origin ? *here.origin : dims();
@@ -78,18 +117,20 @@ void run_unit(const parallel::unit& here, const tape& program, const reduction_s
                            .scratch = here.scratch};
     program.run(block, {.nontemporal_buffer = here.nontemporal_buffer, .prefetch = prefetch});
     if (!states) return;
-    const auto value_of = [&](std::size_t number) { return program.value(number, block); };
     if (here.step == parallel::unit_step::scan) {
       const tape::block_values results{data[0], strides[0], strides[operands]};
-      return scan_block(*scan, results, states_of(here, position, *states, 0), value_of(0), inner,
-                        outer);
+      return scan_block(*scan, results, states_of(here, position, *states, 0),
+                        program.value(0, block), inner, outer);
     }
-    block_positions positions;
-    if (states->read_positions()) positions = positions_of(here.over, operands, position.start);
-    for (std::size_t k = 0; k < states->count(); ++k)
-      fold_block(states->at(k), states_of(here, position, *states, k), value_of(k), positions,
-                 inner, outer);
+    fold_values(here, program, *states, block, position, true);
   });
+}
+
+void run_unit(const parallel::unit& here, const tape& program, const reduction_states* states,
+              const scanner* scan, bool prefetch) {
+  const bool folded = states && here.step == parallel::unit_step::fold;
+  if (!folded || folds(program, *states, true)) run_tape(here, program, states, scan, prefetch);
+  if (folded && folds(program, *states, false)) fold_operands_of(here, program, *states);
 }
 
 // The first byte of the owner of the tensor's storage. Slices of one owner have the same.
@@ -138,8 +179,9 @@ void add_tiles(pass_cost& to, const pass& request) {
       views[operand.tiles->source].push_back(operand.tiles->seen);
   for (const auto& [source, maps] : views) {
     const tile_amount touched = tiles_touched(*source, maps);
-    to.tiles_decoded += touched.tiles;
-    to.bytes_read += touched.elements * item_bytes(source->dtype());
+    detail::add_saturating(to.tiles_decoded, touched.tiles);
+    detail::add_saturating(to.bytes_read,
+                           detail::saturating_mul(touched.elements, item_bytes(source->dtype())));
   }
 }
 
@@ -186,11 +228,14 @@ pass_cost cost(const pass& request, const executor& on) {
   pass_cost result;
   const std::vector<parallel::loop_operand> operands = loop_operands(request);
   for (const auto& operand : request.operands)
-    if (operand.written) result.bytes_written += elements * operand.item_bytes();
-  result.bytes_read = parallel::bytes_read_once(operands) + gathered_bytes(request.program);
+    if (operand.written)
+      detail::add_saturating(result.bytes_written,
+                             detail::saturating_mul(elements, operand.item_bytes()));
+  result.bytes_read =
+      detail::saturating_add(parallel::bytes_read_once(operands), gathered_bytes(request.program));
   add_tiles(result, request);
   for (const auto& reduction : request.reductions)
-    result.bytes_written += reduction.into.size_bytes();
+    detail::add_saturating(result.bytes_written, reduction.into.size_bytes());
   result.scratch_bytes_per_thread = request.program.scratch_bytes();
   result.instructions = static_cast<int>(request.program.instruction_count());
   result.streams = parallel::mapped_exceed_half_of_budget(operands, on);

@@ -38,6 +38,10 @@ std::vector<int> leaves_of(const tape_parts& parts) {
 
 }  // namespace
 
+bool tape::has_usual_blocks(std::size_t steps, std::size_t item_bytes) noexcept {
+  return steps * item_bytes * static_cast<std::size_t>(block_elements_usual) <= scratch_bytes_max;
+}
+
 tape::tape(tape_parts parts)
     : parts_(std::move(parts)),
       block_elements_(block_elements_of(parts_)),

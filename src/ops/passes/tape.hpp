@@ -101,6 +101,11 @@ class tape {
   /// The most elements of a block. The plan cuts blocks to this size.
   index_t block_elements() const noexcept { return block_elements_; }
 
+  /// Whether scratch memory never makes the blocks of a tape smaller than usual (tape.3), however
+  /// many of its values are alive at once. The tape has at most so many steps, which compute values
+  /// of at most so many bytes.
+  static bool has_usual_blocks(std::size_t steps, std::size_t item_bytes) noexcept;
+
   /// The bytes of scratch memory that a worker needs for run().
   std::size_t scratch_bytes() const noexcept;
 
@@ -129,6 +134,12 @@ class tape {
   };
   /// Returns the value `number` for reducers, after run() on the same block.
   block_values value(std::size_t number, const tape_block& of) const;
+
+  /// Whether the value is computed by the tape. Others are operands or constants, which value()
+  /// returns without run().
+  bool computes(std::size_t number) const noexcept {
+    return parts_.values[number].place == reg::location::scratch;
+  }
 
  private:
   block_values locate(const reg& source, const tape_block& in) const;

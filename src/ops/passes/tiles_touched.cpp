@@ -109,8 +109,8 @@ class counter {
   // tile at the edge may be cut.
   std::uint64_t positions(index_t axis, std::uint64_t count, index_t last) const {
     const index_t extent = source_.tile_shape()[axis];
-    const index_t beyond = std::max<index_t>((last + 1) * extent - source_.shape()[axis], 0);
-    return count * static_cast<std::uint64_t>(extent) - static_cast<std::uint64_t>(beyond);
+    const index_t in_last = std::min(extent, source_.shape()[axis] - last * extent);
+    return (count - 1) * static_cast<std::uint64_t>(extent) + static_cast<std::uint64_t>(in_last);
   }
 
   amount_by_views along_axis(index_t axis) const {

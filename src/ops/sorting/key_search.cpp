@@ -86,6 +86,8 @@ void search_keys(const tensor& sorted, const tensor& values, bool behind_equal, 
     behind_equal ? search_all<T, true>(sorted, values, out, on)
                  : search_all<T, false>(sorted, values, out, on);
   });
+  sorted.storage().check();
+  values.storage().check();
 }
 
 bool is_sorted(const tensor& elements) {

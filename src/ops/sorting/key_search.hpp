@@ -9,7 +9,7 @@ namespace shale::ops {
 /// Stores, for each element of `values`, the number of elements of `sorted` that come before it, or,
 /// with `behind_equal`, that do not come behind it, into `out` (int64). All are contiguous; `sorted`
 /// and `values` have one dtype.
-/// Throws   cancelled
+/// Throws   cancelled, io (an operand has lost bytes)
 void search_keys(const tensor& sorted, const tensor& values, bool behind_equal, const tensor& out,
                  executor& on);
 

@@ -6,6 +6,7 @@
 
 #include "ops/sorting/row_shape.hpp"
 #include "ops/sorting/sort_items.hpp"
+#include "parallel/operands/changing_operand.hpp"
 
 namespace shale::ops {
 
@@ -172,12 +173,15 @@ class key_bins {
   static int bin_of(bits key) { return static_cast<int>(key >> (key_bits - counted_bits)); }
 };
 
-// The number of keys in each bin, for each piece of a row.
+// A number for each bin, for each piece of a row.
+using numbers_of_bins = std::vector<std::vector<index_t>>;
+
+// The number of keys in each bin.
 template <class T>
-std::vector<std::vector<index_t>> count_keys(const bits_of<T>* row, index_t pieces,
-                                             const equal_pieces& bounds, executor& on) {
+numbers_of_bins count_keys(const bits_of<T>* row, index_t pieces, const equal_pieces& bounds,
+                           executor& on) {
   using bins = key_bins<T>;
-  std::vector<std::vector<index_t>> of_pieces(static_cast<std::size_t>(pieces));
+  numbers_of_bins of_pieces(static_cast<std::size_t>(pieces));
   parallel::parallel_for_tiles(
       on, pieces,
       [&](index_t piece, int) {
@@ -188,6 +192,31 @@ std::vector<std::vector<index_t>> count_keys(const bits_of<T>* row, index_t piec
       },
       {.progress_bytes = static_cast<std::uint64_t>(bounds.start(pieces)) * sizeof(bits_of<T>)});
   return of_pieces;
+}
+
+// Stores the keys of the wanted bins. The keys of a bin and piece begin at its place in `starts`,
+// and `counts` tells their number.
+// Throws   io if their number has changed since (rank.3)
+template <class T>
+void gather_keys(const bits_of<T>* row, const equal_pieces& bounds, const numbers_of_bins& counts,
+                 const numbers_of_bins& starts, const std::vector<bool>& is_wanted,
+                 bits_of<T>* keys, executor& on) {
+  using bins = key_bins<T>;
+  const auto pieces = static_cast<index_t>(counts.size());
+  parallel::parallel_for_tiles(on, pieces, [&](index_t piece, int) {
+    const std::vector<index_t>& count = counts[static_cast<std::size_t>(piece)];
+    const std::vector<index_t>& start = starts[static_cast<std::size_t>(piece)];
+    std::vector<index_t> found(bins::count, 0);
+    for (index_t i = bounds.start(piece); i < bounds.start(piece + 1); ++i) {
+      const bits_of<T> key = order_keys<T>::key(parallel::read_once(row[i]));
+      const auto bin = static_cast<std::size_t>(bins::bin_of(key));
+      if (!is_wanted[bin]) continue;
+      if (found[bin] == count[bin]) parallel::throw_changed("the operand");
+      keys[start[bin] + found[bin]++] = key;
+    }
+    for (std::size_t bin = 0; bin < bins::count; ++bin)
+      if (is_wanted[bin] && found[bin] != count[bin]) parallel::throw_changed("the operand");
+  });
 }
 
 // The keys with the given ranks of a long row (rank.2).
@@ -217,7 +246,7 @@ std::vector<bits_of<T>> ranked_keys(const bits_of<T>* row, index_t length, index
   // The places of each bin's keys, and then of each piece's in it.
   std::vector<index_t> places(bins::count, 0);
   index_t place = 0;
-  std::vector<std::vector<index_t>> starts_of(static_cast<std::size_t>(pieces));
+  numbers_of_bins starts_of(static_cast<std::size_t>(pieces));
   for (auto& own : starts_of) own.assign(bins::count, 0);
   for (std::size_t bin = 0; bin < bins::count; ++bin) {
     places[bin] = place;
@@ -230,14 +259,7 @@ std::vector<bits_of<T>> ranked_keys(const bits_of<T>* row, index_t length, index
   const storage memory =
       storage::allocate(static_cast<std::size_t>(gathered) * sizeof(bits), &on.pool());
   auto* const keys = reinterpret_cast<bits*>(memory.data());
-  parallel::parallel_for_tiles(on, pieces, [&](index_t piece, int) {
-    auto& next = starts_of[static_cast<std::size_t>(piece)];
-    for (index_t i = bounds.start(piece); i < bounds.start(piece + 1); ++i) {
-      const bits key = order_keys<T>::key(row[i]);
-      const auto bin = static_cast<std::size_t>(bins::bin_of(key));
-      if (is_wanted[bin]) keys[next[bin]++] = key;
-    }
-  });
+  gather_keys<T>(row, bounds, of_pieces, starts_of, is_wanted, keys, on);
   std::vector<bits> found;
   found.reserve(ranks.size());
   for (std::size_t bin = 0; bin < bins::count; ++bin)
@@ -290,6 +312,7 @@ void select_ranked_of(const tensor& from, index_t rank, const tensor& values, co
     index_t at = 0;
     for (; at < length; ++at)
       if (order_keys<T>::key(elements[at]) == keys[0] && equal-- == 0) break;
+    if (at == length) parallel::throw_changed("the operand");  // the element is gone
     elements_of<T>(values)[row] = elements[at];
     indices_of(indices)[row] = at;
   });
@@ -327,6 +350,7 @@ void select_first(const tensor& from, const std::vector<index_t>& result_rows, i
   visit(from.dtype(), ordered_types{}, [&]<class T>(std::type_identity<T>) {
     select_first_of<T>(from, result_rows, first, k, descends, values, indices, on);
   });
+  from.storage().check();
 }
 
 tensor select_ranks(const tensor& from, const std::vector<index_t>& ranks, executor& on) {
@@ -341,6 +365,7 @@ tensor select_ranks(const tensor& from, const std::vector<index_t>& ranks, execu
             order_keys<T>::element(keys[i]);
     });
   });
+  from.storage().check();
   return out;
 }
 
@@ -350,6 +375,7 @@ void select_ranked(const tensor& from, index_t rank, const tensor& values, const
   visit(from.dtype(), ordered_types{}, [&]<class T>(std::type_identity<T>) {
     select_ranked_of<T>(from, rank, values, indices, on);
   });
+  from.storage().check();
 }
 
 void select_modes(const tensor& sorted, const tensor& order, const tensor& values,

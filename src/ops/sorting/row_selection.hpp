@@ -4,6 +4,8 @@
 //   rank.1  elements are ranked by their key, then by their index: no two have one rank
 //   rank.2  a long row is counted by the leading bits of its keys, and only elements whose leading
 //           bits are those of a wanted rank are sorted
+//   rank.3  an operand that changes between two passes over a row is refused: a pass stores a key
+//           of each bin and piece only where the pass before counted one, and as many as it counted
 #pragma once
 
 #include <cstdint>
@@ -20,7 +22,7 @@ namespace shale::ops {
 /// empty. The part begins at the index `first` of the longer row. `values` and `indices` have k
 /// columns and a row for each longer one: the best min(k, first) elements of the parts before, which
 /// this function replaces by the best ones with this part. Descending: the largest come first.
-/// Throws   std::bad_alloc, cancelled
+/// Throws   std::bad_alloc, cancelled, io (`from` has lost bytes)
 void select_first(const tensor& from, const std::vector<index_t>& result_rows, index_t first,
                   index_t k, bool descends, const tensor& values, const tensor& indices,
                   executor& on);
@@ -28,7 +30,7 @@ void select_first(const tensor& from, const std::vector<index_t>& result_rows, i
 /// The elements with the given ranks, of each row. Rows are not empty.
 /// Shape    [number of rows, number of ranks]; the dtype of `from`. A NaN is the canonical one, and
 ///          a zero is +0
-/// Throws   std::bad_alloc, cancelled
+/// Throws   std::bad_alloc, cancelled, io (`from` has lost bytes, or it changes meanwhile)
 tensor select_ranks(const tensor& from, const std::vector<index_t>& ranks, executor& on);
 
 /// The elements of rank `rank` in each row, and their indices.

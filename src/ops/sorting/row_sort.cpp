@@ -9,6 +9,7 @@
 #include "ops/sorting/row_shape.hpp"
 #include "ops/sorting/sort_items.hpp"
 #include "parallel/executor/worker_scratch.hpp"
+#include "parallel/operands/changing_operand.hpp"
 #include "shale/error.hpp"
 
 namespace shale::ops {
@@ -20,6 +21,15 @@ struct unkeyed {
   index_t nans = 0;
   index_t zeros = 0;
   index_t minus_zeros = 0;
+
+  // Whether the sorted row has lost a payload or a sign.
+  bool has_lost() const { return nans > 0 || minus_zeros > 0; }
+};
+
+// Where the next NaN and the next zero of the operand belong in the sorted row.
+struct unkeyed_places {
+  index_t nan_at;
+  index_t zero_at;
 };
 
 template <class T>
@@ -29,14 +39,14 @@ class row_sorter {
 
  public:
   row_sorter(bool descends, index_t length)
-      : flip_(descends ? keys::last : bits{0}), descends_(descends), length_(length) {}
+      : flip_(descends ? keys::last : bits{0}), length_(length) {}
 
   void sort(const bits* from, bits* out) const {
     make_keys(out, from, length_);
     const unkeyed found = count_unkeyed(from, length_);
     sort_items(out, length_);
     make_elements(out, length_);
-    restore(from, length_, out, 0, found, nan_start(found), zero_start(out, found));
+    if (found.has_lost()) restore(from, length_, out, found, places_in(out, found));
   }
 
   void sort_in_parallel(const bits* from, bits* out, bits* spare, index_t pieces,
@@ -58,18 +68,16 @@ class row_sorter {
       total.zeros += piece.zeros;
       total.minus_zeros += piece.minus_zeros;
     }
-    if (total.nans == 0 && total.minus_zeros == 0) return;
-    std::vector<unkeyed> before(found.size());
+    if (!total.has_lost()) return;
+    std::vector<unkeyed_places> places(found.size(), places_in(out, total));
     for (std::size_t piece = 1; piece < found.size(); ++piece) {
-      before[piece].nans = before[piece - 1].nans + found[piece - 1].nans;
-      before[piece].zeros = before[piece - 1].zeros + found[piece - 1].zeros;
+      places[piece].nan_at = places[piece - 1].nan_at + found[piece - 1].nans;
+      places[piece].zero_at = places[piece - 1].zero_at + found[piece - 1].zeros;
     }
-    const index_t nan_at = nan_start(total), zero_at = zero_start(out, total);
     parallel::parallel_for_tiles(on, pieces, [&](index_t piece, int) {
       const auto at = static_cast<std::size_t>(piece);
       const index_t first = bounds.start(piece);
-      restore(from + first, bounds.start(piece + 1) - first, out, 0, total,
-              nan_at + before[at].nans, zero_at + before[at].zeros);
+      restore(from + first, bounds.start(piece + 1) - first, out, found[at], places[at]);
     });
   }
 
@@ -94,29 +102,50 @@ class row_sorter {
     return found;
   }
 
-  index_t nan_start(const unkeyed& total) const { return descends_ ? 0 : length_ - total.nans; }
+  // Elements of a sorted row that have one key.
+  struct run {
+    index_t first;
+    index_t count;
+  };
 
-  index_t zero_start(const bits* sorted, const unkeyed& total) const {
-    if (total.minus_zeros == 0) return 0;
-    const auto zero = static_cast<bits>(keys::key(0) ^ flip_);
-    return std::partition_point(
-               sorted, sorted + length_,
-               [&](bits element) { return static_cast<bits>(keys::key(element) ^ flip_) < zero; }) -
-           sorted;
+  run run_of(const bits* sorted, bits element) const {
+    const auto key_of = [this](bits of) { return static_cast<bits>(keys::key(of) ^ flip_); };
+    const bits key = key_of(element);
+    const bits* const end = sorted + length_;
+    const bits* const first =
+        std::partition_point(sorted, end, [&](bits other) { return key_of(other) < key; });
+    const bits* const last =
+        std::partition_point(first, end, [&](bits other) { return key_of(other) == key; });
+    return {first - sorted, last - first};
   }
 
-  // sort.3: stores the NaNs and zeros of a piece of the operand behind those of earlier pieces.
-  static void restore(const bits* from, index_t count, bits* out, index_t first,
-                      const unkeyed& total, index_t nan_at, index_t zero_at) {
-    if (total.nans == 0 && total.minus_zeros == 0) return;
-    for (index_t i = first; i < count; ++i) {
-      if (keys::is_nan(from[i])) out[nan_at++] = from[i];
-      else if (total.minus_zeros > 0 && keys::magnitude(from[i]) == 0) out[zero_at++] = from[i];
+  // Where the first NaN and the first zero of the operand belong.
+  // Throws   io if the operand has other numbers of them than when its keys were made (sort.4)
+  unkeyed_places places_in(const bits* sorted, const unkeyed& total) const {
+    const run nans = run_of(sorted, keys::element(keys::last)), zeros = run_of(sorted, bits{0});
+    if (nans.count != total.nans || zeros.count != total.zeros)
+      parallel::throw_changed("the operand");
+    return {nans.first, zeros.first};
+  }
+
+  // sort.3, sort.4: stores the NaNs and zeros of a piece of the operand behind those of earlier
+  // pieces.
+  static void restore(const bits* from, index_t count, bits* out, const unkeyed& found,
+                      unkeyed_places next) {
+    const index_t nan_end = next.nan_at + found.nans, zero_end = next.zero_at + found.zeros;
+    const auto store = [&](index_t& at, index_t end, bits element) {
+      if (at == end) parallel::throw_changed("the operand");
+      out[at++] = element;
+    };
+    for (index_t i = 0; i < count; ++i) {
+      const bits element = parallel::read_once(from[i]);
+      if (keys::is_nan(element)) store(next.nan_at, nan_end, element);
+      else if (keys::magnitude(element) == 0) store(next.zero_at, zero_end, element);
     }
+    if (next.nan_at != nan_end || next.zero_at != zero_end) parallel::throw_changed("the operand");
   }
 
   bits flip_;
-  bool descends_;
   index_t length_;
 };
 
@@ -230,6 +259,7 @@ void sort_rows(const tensor& from, const tensor& out, bool descends, executor& o
   if (from.size() == 0) return;
   visit(from.dtype(), ordered_types{},
         [&]<class T>(std::type_identity<T>) { sort_rows_of<T>(from, out, descends, on); });
+  from.storage().check();
 }
 
 void argsort_rows(const tensor& from, const tensor& out, bool descends, executor& on) {
@@ -241,6 +271,7 @@ void argsort_rows(const tensor& from, const tensor& out, bool descends, executor
                                                                               on);
     argsort_rows_by<T, wide_pairs>(from, out, descends, on);
   });
+  from.storage().check();
 }
 
 }  // namespace shale::ops

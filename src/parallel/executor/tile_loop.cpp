@@ -4,10 +4,12 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <optional>
 
 #include "parallel/executor/bound_executor.hpp"
 #include "parallel/executor/call_scope.hpp"
 #include "parallel/executor/executor_state.hpp"
+#include "parallel/executor/shared_work.hpp"
 #include "parallel/threads/helper_team.hpp"
 #include "shale/error.hpp"
 
@@ -66,6 +68,7 @@ class progress_reports {
     if (!turn || done <= reported_) return;
     reported_ = done;
     const auto share = static_cast<double>(done) / static_cast<double>(count_);
+    const foreign_call call;
     state_.progress->advance(
         done == count_ ? bytes_ : static_cast<std::uint64_t>(share * static_cast<double>(bytes_)),
         bytes_);
@@ -88,25 +91,33 @@ struct loop {
   const call_scope* const inside = call_scope::innermost();
   executor* const bound = bound_executor();
 
+  bool has_helpers = false;  // set before the loop begins
   std::atomic<index_t> next = 0;
   first_failure failure{};
 
   void work(int worker) noexcept {
     const call_scope::inherited inherit(inside);
     const inherited_executor binding(bound);
+    std::optional<shared_work> with_others;
+    if (has_helpers) with_others.emplace();
     while (!failure.occurred()) {
       try {
         if (state.cancelled.load(std::memory_order_relaxed))
           throw error(errc::cancelled, "the call was cancelled");
         const index_t tile = next.fetch_add(1, std::memory_order_relaxed);
         if (tile >= count) break;
-        body(context, tile, worker);
+        call_body(tile, worker);
         progress.tile_ended();
       } catch (...) {
         failure.record(std::current_exception());
         if (listener != nullptr) listener->loop_failed();
       }
     }
+  }
+
+  void call_body(index_t tile, int worker) {
+    const foreign_call call;
+    body(context, tile, worker);
   }
 };
 
@@ -120,6 +131,7 @@ void run_tiles(executor& on, index_t count, void (*body)(void*, index_t, int), v
       options.workers_max > 0 ? std::min(options.workers_max, state.threads) : state.threads;
   const int workers = static_cast<int>(std::min<index_t>(allowed, count));
   helper_arena* const helpers = workers > 1 ? state.helpers.find() : nullptr;
+  run.has_helpers = helpers != nullptr;
   if (helpers == nullptr) {
     run.work(0);
   } else {

@@ -12,6 +12,8 @@
 //           have begun, never for a thread that has not joined
 //   loop.5  one thread at a time calls the executor's progress sink, without holding a lock; a
 //           report that finds the sink busy is dropped, so no thread waits for a sink
+//   loop.6  if a tile or a sink forks while helpers may work on the loop, the child does not return
+//           from it: see shared_work.hpp
 #pragma once
 
 #include <type_traits>

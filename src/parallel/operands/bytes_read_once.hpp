@@ -5,16 +5,18 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/saturating.hpp"
 #include "shale/tensor.hpp"
 
 namespace shale::parallel {
 
-/// The bytes of a tensor's elements. Broadcast elements count once.
+/// The bytes of a tensor's elements. Broadcast elements count once. Saturates at the largest number
+/// if the elements of a view that overlaps itself have more bytes.
 inline std::uint64_t distinct_bytes(const tensor& values) noexcept {
   std::uint64_t bytes = values.item_bytes();
   for (index_t axis = 0; axis < values.rank(); ++axis)
     if (values.strides()[axis] != 0 || values.shape()[axis] == 0)
-      bytes *= static_cast<std::uint64_t>(values.shape()[axis]);
+      bytes = detail::saturating_mul(bytes, static_cast<std::uint64_t>(values.shape()[axis]));
   return bytes;
 }
 
@@ -50,7 +52,7 @@ std::uint64_t count_bytes_read_once(std::size_t count, IsRead is_read, OwnerOf o
     for (std::size_t other = k + 1; other < count; ++other) {
       if (!shares_owner(other)) continue;
       const read_bytes more = bytes_of(other);
-      all.distinct += more.distinct;
+      detail::add_saturating(all.distinct, more.distinct);
       all.first = std::min(all.first, more.first);
       all.end = std::max(all.end, more.end);
     }

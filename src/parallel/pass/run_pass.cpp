@@ -1,7 +1,7 @@
 #include "parallel/pass/run_pass.hpp"
 
 #include <algorithm>
-#include <optional>
+#include <memory>
 
 #include "core/grid.hpp"
 #include "parallel/executor/read_ahead.hpp"
@@ -24,10 +24,10 @@ struct brought_operands {
   tiled_operands tiled;
 
   brought_operands(const way& chosen, std::span<const loop_operand> operands,
-                   const bytes_per_position& bytes, const pass_options& options, executor& on)
+                   const pass_options& options, executor& on)
       : copied(chosen, operands, options, on),
-        memory(chosen, bytes, copied.bytes_per_position(), on),
-        tiled(operands, memory.cache_bytes(on), on) {}
+        memory(chosen, operands, copied.bytes_per_position(), on),
+        tiled(operands, memory.cache_bytes(), on) {}
 };
 
 // A plan, and the addresses that its positions count from, by operand.
@@ -47,9 +47,10 @@ class running_pass {
         on_(on),
         bases_(bases(operands)),
         bytes_(operands, options.lane_axis),
-        work_(chosen.units, operands, options, bytes_.written, body, on) {
-    if (!chosen.accesses.empty()) brought_.emplace(chosen, operands, bytes_, options, on);
-  }
+        brought_(chosen.accesses.empty()
+                     ? nullptr
+                     : std::make_unique<brought_operands>(chosen, operands, options, on)),
+        work_(chosen.units, operands, options, bytes_.written, body, on) {}
 
   void run();
 
@@ -71,8 +72,10 @@ class running_pass {
   executor& on_;
   const std::vector<std::byte*> bases_;
   const bytes_per_position bytes_;
+  // Before `work_`, whose scratch memory must not count as what other calls hold (load_memory).
+  // Null if all operands are used in place.
+  const std::unique_ptr<brought_operands> brought_;
   unit_work work_;
-  std::optional<brought_operands> brought_;
 };
 
 std::vector<streamed_operand> running_pass::streamed() const {

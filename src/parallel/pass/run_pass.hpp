@@ -9,6 +9,7 @@
 
 #include <type_traits>
 
+#include "parallel/executor/shared_work.hpp"
 #include "parallel/pass/unit.hpp"
 #include "parallel/ways/way.hpp"
 #include "shale/executor.hpp"
@@ -28,6 +29,7 @@ void run_pass(std::span<const loop_operand> operands, const pass_options& option
               const way& chosen, executor& on, Body&& body) {
   run_pass(operands, options, chosen, on,
            unit_body{[](void* context, const unit& here) {
+                       const foreign_call call;
                        (*static_cast<std::remove_reference_t<Body>*>(context))(here);
                      },
                      &body});

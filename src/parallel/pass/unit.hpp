@@ -45,9 +45,15 @@ struct unit {
   /// Calls `body(data, strides_bytes, inner, outer, position)`, as plan::for_each_block does.
   template <class Body>
   void for_each_block(Body&& body) const {
-    if (box) return over.for_each_block(*box, bases, body);
-    for (index_t tile = 0; tile < over.tile_count(); ++tile)
-      over.for_each_block(over.tile(tile), bases, body);
+    for_each_block_of(over, body);
+  }
+
+  /// The same for the blocks of a plan that differs from `over` in its blocks alone.
+  template <class Body>
+  void for_each_block_of(const plan& blocks, Body&& body) const {
+    if (box) return blocks.for_each_block(*box, bases, body);
+    for (index_t tile = 0; tile < blocks.tile_count(); ++tile)
+      blocks.for_each_block(blocks.tile(tile), bases, body);
   }
 };
 

@@ -7,21 +7,35 @@ namespace shale::parallel {
 namespace {
 
 // Makes the plan of one unit whose operands lie at addresses of their own, such as gathered tiles.
-// The plan has a single tile if possible, so that kernels get large blocks. `shape` is the index
-// space of the whole pass.
-plan plan_alone(std::span<const loop_operand> operands, const region& box, const dims& shape,
-                const pass_options& options) {
+// The plan has a single tile if possible, so that kernels get large blocks. `of_pass` are the
+// operands of the pass, and `shape` is its index space.
+//
+// In a pass with states, the order of the elements decides bits. So the plan is made from the
+// layouts of the pass's own tensors, and then gets the memory at hand. That is a copy of a tensor
+// under one budget, and the tensor itself under another (way.1). A copy need not allow the merges
+// that the tensor allows, so axes are not merged then.
+plan plan_alone(std::span<const loop_operand> operands, std::span<const loop_operand> of_pass,
+                const region& box, const dims& shape, const pass_options& options) {
   std::vector<plan_operand> described;
   described.reserve(operands.size() + 2);
-  for (const auto& operand : operands)
-    described.push_back(plan_operand_of(operand.values, options));
+  bool has_tensors = false;
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    described.push_back(plan_operand_of(operands[k].values, options));
+    if (!options.states || of_pass[k].tiles) continue;
+    described.back().where = layout(box.shape, of_pass[k].values.strides(), 0);
+    has_tensors = true;
+  }
   if (options.states)
     for (const plan_operand& operand : fold_operands(box, shape, options.folded, options.positions))
       described.push_back(operand);
-  return plan(described, {.tile_elements = any_number,
-                          .block_elements = block_elements_of(options),
-                          .keep_axes = options.coordinates,
-                          .state_elements = any_number});
+  plan made(described, {.tile_elements = any_number,
+                        .block_elements = block_elements_of(options),
+                        .keep_axes = options.coordinates,
+                        .merge_axes = !has_tensors,
+                        .state_elements = any_number});
+  for (std::size_t k = 0; has_tensors && k < operands.size(); ++k)
+    made.move_operand(static_cast<int>(k), operands[k].values.layout());
+  return made;
 }
 
 }  // namespace
@@ -30,6 +44,7 @@ unit_work::unit_work(const plan& units, std::span<const loop_operand> operands,
                      const pass_options& options, std::size_t written_bytes, unit_body body,
                      executor& on)
     : units_(units),
+      operands_(operands),
       options_(options),
       written_bytes_(written_bytes),
       body_(body),
@@ -58,7 +73,7 @@ void unit_work::run(index_t number, int worker, const plan& over,
 
 void unit_work::run_alone(index_t number, int worker, const region& box,
                           std::span<const loop_operand> operands) {
-  const plan over = plan_alone(operands, box, shape_, options_);
+  const plan over = plan_alone(operands, operands_, box, shape_, options_);
   const std::vector<std::byte*> addresses = bases(operands);
   unit here{number, worker, over, nullptr, addresses, scratch_.of(worker)};
   if (options_.coordinates) here.origin = &box.start;

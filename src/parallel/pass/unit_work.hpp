@@ -50,8 +50,8 @@ class shared_bytes {
 /// Threads  any, for different units; a worker works on one unit at a time
 class unit_work {
  public:
-  /// `units`, `options` and `on` must outlive this object. At each position of the pass,
-  /// `written_bytes` are written.
+  /// `units`, `operands`, `options` and `on` must outlive this object. At each position of the
+  /// pass, `written_bytes` are written.
   unit_work(const plan& units, std::span<const loop_operand> operands, const pass_options& options,
             std::size_t written_bytes, unit_body body, executor& on);
 
@@ -77,6 +77,7 @@ class unit_work {
   void scan(unit& here);
 
   const plan& units_;
+  const std::span<const loop_operand> operands_;
   const pass_options& options_;
   const std::size_t written_bytes_;
   const unit_body body_;

@@ -130,17 +130,9 @@ class cutter {
                 : std::min({high_tile_elements_max, size / high_tiles_min, options.elements_max})) {
   }
 
-  cuts squares() const {
-    const index_t inner = std::min(square_block, options_.block_elements);
-    return {square_tile_shape(), inner, std::min(square_block, options_.block_elements / inner)};
-  }
-
-  cuts rows() const {
-    const dims tile =
-        options_.keep_axes && options_.tile_shape ? given_tile_shape() : row_tile_shape();
-    const index_t inner =
-        std::min(options_.block_elements, std::max<index_t>(tile[axes_.rank() - 1], 1));
-    return {tile, inner, std::max<index_t>(1, options_.block_elements / inner)};
+  dims tile_shape(bool squares) const {
+    if (squares) return square_tile_shape();
+    return options_.keep_axes && options_.tile_shape ? given_tile_shape() : row_tile_shape();
   }
 
  private:
@@ -230,8 +222,16 @@ class cutter {
 
 cuts choose_cuts(const strided_axes& axes, index_t size, bool squares,
                  std::span<const plan_operand> operands, const plan_options& options) {
-  const cutter over(axes, size, operands, options);
-  return squares ? over.squares() : over.rows();
+  cuts made{.tile = cutter(axes, size, operands, options).tile_shape(squares)};
+  made.cut_blocks(options.block_elements, squares);
+  return made;
+}
+
+void cuts::cut_blocks(index_t elements_max, bool squares) {
+  const index_t longest = std::max<index_t>(tile[tile.size() - 1], 1);
+  block_inner = std::min(squares ? square_block : longest, elements_max);
+  block_outer = std::max<index_t>(1, elements_max / block_inner);
+  if (squares) block_outer = std::min(square_block, block_outer);
 }
 
 }  // namespace shale::parallel

@@ -14,6 +14,10 @@ struct cuts {
   dims tile;              ///< extents of a tile
   index_t block_inner{};  ///< the most elements of a block along the last axis
   index_t block_outer{};  ///< the most elements of a block along the last axis but one
+
+  /// Cuts the tiles into blocks of at most so many elements: into small squares (plan.4), or into
+  /// rows as long as possible.
+  void cut_blocks(index_t elements_max, bool squares);
 };
 
 /// Cuts an index space of `size` elements. `squares`: operands disagree on the fastest axis, and

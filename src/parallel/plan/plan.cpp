@@ -1,5 +1,6 @@
 #include "parallel/plan/plan.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "core/grid.hpp"
@@ -34,7 +35,7 @@ plan::plan(std::span<const plan_operand> operands, const plan_options& options)
                  operands[k].lane_stride * static_cast<index_t>(operands[k].item_bytes)};
   if (!options.keep_axes) {
     axes_.sort(operands);
-    axes_.merge();
+    if (options.merge_axes) axes_.merge();
     square_blocks_ = axes_.pair_fastest(operands);
   }
   axes_.have_one();
@@ -62,6 +63,28 @@ plan plan::retiled(const dims& tile_shape) const {
   result.cuts_.tile = tile_shape;
   result.make_grid();
   return result;
+}
+
+plan plan::with_whole_blocks() const {
+  plan result = *this;
+  result.cuts_.cut_blocks(index_t{1} << 62, square_blocks_);
+  return result;
+}
+
+void plan::move_operand(int operand, const layout& where) {
+  const auto item = static_cast<index_t>(items_[operand]);
+  dims strides;
+  index_t origin = where.offset();
+  for (index_t axis = 0; axis < rank(); ++axis) {
+    const index_t own = axes_.own_axes[axis];
+    index_t stride = own < 0 || axes_.shape[axis] == 1 ? 0 : where.strides()[own];
+    if (axes_.directions[axis] < 0) {
+      origin += stride * std::max<index_t>(axes_.shape[axis] - 1, 0);
+      stride = -stride;
+    }
+    strides.push_back(stride * item);
+  }
+  move_operand(operand, strides, origin * item);
 }
 
 std::pair<index_t, index_t> plan::span_bytes(int operand, const region& box) const noexcept {

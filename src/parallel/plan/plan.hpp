@@ -36,6 +36,7 @@
 #include "parallel/plan/plan_operand.hpp"
 #include "parallel/plan/strided_axes.hpp"
 #include "shale/dims.hpp"
+#include "shale/layout.hpp"
 #include "shale/region.hpp"
 
 namespace shale::parallel {
@@ -87,12 +88,19 @@ class plan {
   /// The same loop with tiles of another shape.
   plan retiled(const dims& tile_shape) const;
 
+  /// The same loop without a limit on the elements of a block. Squares (plan.4) stay small.
+  plan with_whole_blocks() const;
+
   /// Replaces the memory of an operand: its strides, and the bytes from its base to the first
   /// element visited.
   void move_operand(int operand, const dims& strides_bytes, index_t origin_bytes) {
     axes_.strides[operand] = strides_bytes;
     axes_.origins[operand] = origin_bytes;
   }
+
+  /// The same for memory whose layout is given in the operands' own axes. The order of the plan's
+  /// axes stays. For plans that do not merge axes.
+  void move_operand(int operand, const layout& where);
 
   /// Whether the plan visits the operand against its storage order: another axis than the last one
   /// has the operand's smallest stride, and neighbours along the last axis lie in different cache

@@ -52,6 +52,10 @@ struct plan_options {
   /// indices of the caller.
   bool keep_axes = false;
 
+  /// Replaces neighbouring axes by one where all operands allow it. Without it, operands can be
+  /// moved to memory with any strides.
+  bool merge_axes = true;
+
   /// With keep_axes: the tiles' extents; the plan chooses them if this is empty.
   std::optional<dims> tile_shape = std::nullopt;
 

@@ -9,7 +9,8 @@
 namespace shale::parallel {
 
 strided_axes::strided_axes(std::span<const plan_operand> operands)
-    : shape(operands[0].where.shape()) {
+    : shape(operands[0].where.shape()), directions(dims::filled(shape.size(), 1)) {
+  for (index_t axis = 0; axis < rank(); ++axis) own_axes.push_back(axis);
   strides.reserve(operands.size());
   origins.reserve(operands.size());
   for (const auto& operand : operands) {
@@ -65,6 +66,8 @@ void strided_axes::reorder(const dims& order) {
     return result;
   };
   shape = picked(shape);
+  own_axes = picked(own_axes);
+  directions = picked(directions);
   for (auto& bytes : strides) bytes = picked(bytes);
 }
 
@@ -77,6 +80,7 @@ void strided_axes::reverse_backward_axes() {
     if (std::none_of(strides.begin(), strides.end(), is_backwards) ||
         std::any_of(strides.begin(), strides.end(), is_forwards))
       continue;
+    directions[axis] = -directions[axis];
     for (std::size_t k = 0; k < strides.size(); ++k) {
       if (!empty) origins[k] += strides[k][axis] * (shape[axis] - 1);
       strides[k][axis] = -strides[k][axis];
@@ -114,6 +118,8 @@ bool strided_axes::pair_fastest(std::span<const plan_operand> operands) {
     std::rotate(values.begin() + other, values.begin() + other + 1, values.end() - 1);
   };
   rotate(shape);
+  rotate(own_axes);
+  rotate(directions);
   for (auto& bytes : strides) rotate(bytes);
   return true;
 }
@@ -121,6 +127,8 @@ bool strided_axes::pair_fastest(std::span<const plan_operand> operands) {
 void strided_axes::have_one() {
   if (!shape.empty()) return;
   shape.push_back(1);
+  own_axes.push_back(-1);
+  directions.push_back(1);
   for (auto& bytes : strides) bytes.push_back(0);
 }
 

@@ -15,6 +15,11 @@ struct strided_axes {
   std::vector<dims> strides;     ///< bytes between neighbours, by operand and axis
   std::vector<index_t> origins;  ///< bytes from an operand's base to its first element, by operand
 
+  /// The operands' axis that each axis was before it was sorted, and 1, or -1 if it was reversed.
+  /// Of merged axes nothing is said.
+  dims own_axes;
+  dims directions;
+
   /// The axes of the operands as they are. Axes of length 1 have stride 0.
   /// Throws   invalid_argument (operands of different shapes)
   explicit strided_axes(std::span<const plan_operand> operands);

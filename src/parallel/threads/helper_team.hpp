@@ -67,7 +67,7 @@ class helper_team {
     open_call& operator=(const open_call&) = delete;
 
     /// Lets no more helper join, and waits for those that have joined. Their work happens before
-    /// the return.
+    /// the return. Not called in a child that was forked meanwhile, which has no helpers (loop.6).
     void close() noexcept;
 
    private:

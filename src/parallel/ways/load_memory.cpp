@@ -2,12 +2,56 @@
 
 #include <algorithm>
 
+#include "core/saturating.hpp"
+
 namespace shale::parallel {
 
 namespace {
 
-std::size_t elements_of_tile(const plan& cut) {
-  return static_cast<std::size_t>(element_count(cut.tile_shape()));
+// More than any process can have. So many can be held by 255 calls at once without an overflow.
+constexpr std::uint64_t tokens_max = std::uint64_t{1} << 56;
+
+std::uint64_t elements_of_tile(const plan& cut) {
+  return static_cast<std::uint64_t>(element_count(cut.tile_shape()));
+}
+
+// What a pass reads from tile sources. Sources may be lazy, so these numbers saturate.
+struct gathered_bytes {
+  std::uint64_t unit = 0;     // one unit's elements; repeated ones are gathered once
+  std::uint64_t cut = 0;      // a tile of each source whose tiles lie in several units
+  std::uint64_t sources = 0;  // everything that the sources have
+};
+
+gathered_bytes gathered_by(std::span<const loop_operand> operands, const dims& unit) {
+  gathered_bytes sum;
+  for (const auto& operand : operands) {
+    if (!operand.tiles || !operand.tiles->source) continue;
+    const tile_source& source = *operand.tiles->source;
+    const std::uint64_t item = operand.values.item_bytes();
+    std::uint64_t in_unit = item;
+    for (index_t axis = 0; axis < operand.tiles->seen.rank(); ++axis)
+      if (operand.tiles->seen.from[axis] >= 0)
+        in_unit = detail::saturating_mul(in_unit, static_cast<std::uint64_t>(unit[axis]));
+    std::uint64_t tile = item;
+    std::uint64_t all = item;
+    for (index_t axis = 0; axis < source.shape().size(); ++axis) {
+      const index_t extent = source.shape()[axis];
+      tile = detail::saturating_mul(
+          tile, static_cast<std::uint64_t>(std::min(source.tile_shape()[axis], extent)));
+      all = detail::saturating_mul(all, static_cast<std::uint64_t>(extent));
+    }
+    detail::add_saturating(sum.unit, in_unit);
+    if (tile > in_unit) detail::add_saturating(sum.cut, tile);
+    detail::add_saturating(sum.sources, all);
+  }
+  return sum;
+}
+
+std::size_t stored_per_position(std::span<const loop_operand> operands) {
+  std::size_t bytes = 0;
+  for (const auto& operand : operands)
+    if (operand.tiles && operand.tiles->sink) bytes += operand.values.item_bytes();
+  return bytes;
 }
 
 }  // namespace
@@ -18,24 +62,31 @@ bytes_per_position::bytes_per_position(std::span<const loop_operand> operands, i
     if (lane_axis >= 0) item *= static_cast<std::size_t>(operand.values.shape()[lane_axis]);
     all += item;
     if (operand.written) written += item;
-    if (operand.tiles) (operand.written ? stored : gathered) += item;
   }
 }
 
-load_memory::load_memory(const way& chosen, const bytes_per_position& bytes,
-                         std::size_t copied_bytes, executor& on)
-    : gathered_bytes_(elements_of_tile(chosen.units) * bytes.gathered) {
-  const std::size_t load_bytes = gathered_bytes_ + elements_of_tile(chosen.units) * bytes.stored +
-                                 elements_of_tile(chosen.load_plan()) * copied_bytes;
-  const std::size_t fitting = on.memory_bytes() / 2 / std::max<std::size_t>(load_bytes, 1);
-  workers_ =
-      static_cast<int>(std::clamp<std::size_t>(fitting, 1, static_cast<std::size_t>(on.threads())));
-  tokens_.emplace(state_of(on).tokens, load_bytes * static_cast<std::size_t>(workers_));
-}
-
-// The cache holds at least the tiles that the running loads use.
-std::size_t load_memory::cache_bytes(const executor& on) const noexcept {
-  return std::max(gathered_bytes_ * static_cast<std::size_t>(workers_), on.memory_bytes() / 4);
+// Units that cut tiles come one after the other, so running loads use one tile more than their own
+// elements would fill.
+load_memory::load_memory(const way& chosen, std::span<const loop_operand> operands,
+                         std::size_t copied_bytes, executor& on) {
+  memory_tokens& tokens = state_of(on).tokens;
+  const gathered_bytes gathered = gathered_by(operands, chosen.units.tile_shape());
+  std::uint64_t load_bytes = gathered.unit;
+  detail::add_saturating(load_bytes, detail::saturating_mul(elements_of_tile(chosen.units),
+                                                            stored_per_position(operands)));
+  detail::add_saturating(
+      load_bytes, detail::saturating_mul(elements_of_tile(chosen.load_plan()), copied_bytes));
+  const std::size_t left = tokens.left_bytes();
+  const std::uint64_t fitting = left / 2 / std::max<std::uint64_t>(load_bytes, 1);
+  workers_ = static_cast<int>(
+      std::clamp<std::uint64_t>(fitting, 1, static_cast<std::uint64_t>(on.threads())));
+  const auto workers = static_cast<std::uint64_t>(workers_);
+  const std::uint64_t used =
+      detail::saturating_add(detail::saturating_mul(gathered.unit, workers), gathered.cut);
+  cache_bytes_ = std::min(std::max<std::uint64_t>(used, left / 4), gathered.sources);
+  const std::uint64_t running = detail::saturating_mul(load_bytes, workers);
+  const std::uint64_t all = detail::saturating_add(running, cache_bytes_);
+  tokens_.emplace(tokens, std::min(all, tokens_max));
 }
 
 }  // namespace shale::parallel

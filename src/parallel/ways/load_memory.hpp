@@ -1,5 +1,6 @@
 // Reserves the memory that the running loads of a pass need for operands that are not used in
-// place: copies of mapped operands, gathered tiles of sources, and units that sinks will store.
+// place: copies of mapped operands, gathered tiles of sources, and units that sinks will store. It
+// also reserves the cache of decoded tiles.
 #pragma once
 
 #include <optional>
@@ -13,29 +14,31 @@ namespace shale::parallel {
 struct bytes_per_position {
   std::size_t all = 0;
   std::size_t written = 0;
-  std::size_t gathered = 0;  ///< read from tile sources
-  std::size_t stored = 0;    ///< written to tile sources
 
   bytes_per_position(std::span<const loop_operand> operands, index_t lane_axis);
 };
 
 /// Takes the memory for its lifetime, and says how many loads may run at once. These take at most
-/// half of the budget; if that does not hold one load for each thread, fewer threads work.
+/// half of what other calls have left of the budget; if that does not hold one load for each
+/// thread, fewer threads work. One always does, so several calls may exceed the budget together, by
+/// what one load of each needs. Tile sources have no lanes, so the pass is none over lanes if
+/// operands are tiled.
 class load_memory {
  public:
   /// `copied_bytes` are the bytes of all copies at one position of the pass.
-  load_memory(const way& chosen, const bytes_per_position& bytes, std::size_t copied_bytes,
+  load_memory(const way& chosen, std::span<const loop_operand> operands, std::size_t copied_bytes,
               executor& on);
 
   /// The number of loads that may run at once.
   int workers() const noexcept { return workers_; }
 
-  /// The capacity of the cache of decoded tiles.
-  std::size_t cache_bytes(const executor& on) const noexcept;
+  /// The capacity of the cache of decoded tiles: a quarter of what other calls have left, but at
+  /// least the tiles that the running loads use, and at most those that the sources have.
+  std::size_t cache_bytes() const noexcept { return cache_bytes_; }
 
  private:
-  std::size_t gathered_bytes_;
-  int workers_;
+  int workers_ = 1;
+  std::size_t cache_bytes_ = 0;
   std::optional<held_tokens> tokens_;
 };
 

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "core/grid.hpp"
+#include "parallel/executor/shared_work.hpp"
 #include "parallel/sources/read_region.hpp"
 #include "tensor/parts.hpp"
 
@@ -54,9 +55,11 @@ dims first_tile(const tiled_elements& tiles, const region& box) {
 }  // namespace
 
 void tiled_operands::prefetch(const region& unit) const {
-  for (const auto& operand : operands_)
-    if (operand.tiles && operand.tiles->source)
-      operand.tiles->source->prefetch(first_tile(*operand.tiles, unit));
+  for (const auto& operand : operands_) {
+    if (!operand.tiles || !operand.tiles->source) continue;
+    const foreign_call call;
+    operand.tiles->source->prefetch(first_tile(*operand.tiles, unit));
+  }
 }
 
 tensor tiled_operands::gather(std::size_t operand, const region& unit) {
@@ -71,6 +74,7 @@ tensor tiled_operands::gather(std::size_t operand, const region& unit) {
 void tiled_operands::store(std::size_t operand, const region& unit, const tensor& values) {
   tile_source& sink = *operands_[operand].tiles->sink;
   detail::for_each_tile_under(unit, sink.tile_shape(), [&](const dims& tile) {
+    const foreign_call call;
     const region part = tile_region(sink.shape(), sink.tile_shape(), tile);
     sink.store(tile, detail::narrowed(values, part, unit.start));
   });

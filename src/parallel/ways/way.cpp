@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 
 #include "parallel/mapped/balanced_tile_shape.hpp"
 #include "parallel/mapped/mapped_bytes.hpp"
@@ -14,8 +15,7 @@ namespace {
 // The elements of all lanes in a tile: 256 KiB of 8-byte elements.
 constexpr index_t lane_elements = 32768;
 
-// The most elements of a unit that follows the grid of a source. It limits only the axes along
-// which no source is indexed (broadcast axes).
+// The most elements of a unit that follows the grid of sources, unless a tile has more.
 constexpr index_t unit_elements_max = index_t{1} << 20;
 
 // The number of loads that are assumed to run at once when the shape of copies is chosen. With more
@@ -220,45 +220,72 @@ class choice {
   }
 
   // Returns the tile shape of the first sink. Without a sink, each axis gets the tile extent of the
-  // first source that is indexed along it. Axes along which no source is indexed (broadcast axes)
-  // share what `unit_elements_max` leaves: they are cut from the outermost one inwards, until the
-  // unit is small enough. For example, a source of 1,000 elements in one tile that is broadcast to
-  // 1,000,000 x 1,000 gets units of 1,048 x 1,000.
+  // first source that is indexed along it. Then the unit is cut until it has at most
+  // `unit_elements_max` elements, or as many as the largest tile if that has more: first along axes
+  // along which no source is indexed (broadcast axes), then along the others, from the outermost
+  // one inwards.
+  //
+  // For example, a source of 1,000 elements in one tile that is broadcast to 1,000,000 x 1,000 gets
+  // units of 1,048 x 1,000. Two sources of 20,000 elements in one tile each, along different axes,
+  // get units of 52 x 20,000.
   dims unit_shape() const {
     for (const auto& operand : operands_)
-      if (operand.tiles && operand.tiles->sink) return operand.tiles->sink->tile_shape();
+      if (operand.tiles && operand.tiles->sink) return inside(operand.tiles->sink->tile_shape());
     dims unit = shape_;
     dims indexed = dims::filled(unit.size(), 0);  // 1 along axes along which a source is indexed
-    for (const auto& operand : operands_)
-      if (operand.tiles) take_tile_extents(*operand.tiles, unit, indexed);
-    for (index_t axis = 0; axis < unit.size(); ++axis) {
-      const index_t elements = elements_of(unit);
-      if (elements <= unit_elements_max) break;
-      if (indexed[axis]) continue;
-      const index_t others = elements / std::max<index_t>(unit[axis], 1);
-      unit[axis] = std::max<index_t>(1, unit_elements_max / others);
+    index_t elements_max = unit_elements_max;
+    for (const auto& operand : operands_) {
+      if (!operand.tiles) continue;
+      const dims tile = tile_in_pass(*operand.tiles);
+      elements_max = std::max(elements_max, elements_of(tile));
+      for (index_t axis = 0; axis < unit.size(); ++axis) {
+        if (tile[axis] == 0 || indexed[axis]) continue;
+        indexed[axis] = 1;
+        unit[axis] = tile[axis];
+      }
     }
+    for (const index_t kind : {0, 1})
+      for (index_t axis = 0; axis < unit.size(); ++axis)
+        if (indexed[axis] == kind) cut(unit, axis, elements_max);
     return unit;
   }
 
-  // The elements of a unit; an axis of length 0 counts as length 1.
-  static index_t elements_of(const dims& unit) {
-    index_t elements = 1;
-    for (const index_t extent : unit) elements *= std::max<index_t>(extent, 1);
-    return elements;
+  // The extents of a tile as far as they lie in the index space; at least 1.
+  dims inside(dims tile) const {
+    for (index_t axis = 0; axis < tile.size(); ++axis)
+      tile[axis] = std::clamp<index_t>(tile[axis], 1, std::max<index_t>(shape_[axis], 1));
+    return tile;
   }
 
-  // Sets the extents of `unit` along the axes along which this source is indexed, unless an earlier
-  // source is indexed along them.
-  static void take_tile_extents(const tiled_elements& tiles, dims& unit, dims& indexed) {
-    for (index_t axis = 0; axis < unit.size(); ++axis) {
+  // A tile of the source in the axes of the pass; 0 along those along which it is not indexed.
+  dims tile_in_pass(const tiled_elements& tiles) const {
+    dims tile = inside(shape_);
+    for (index_t axis = 0; axis < tile.size(); ++axis) {
       const index_t from = tiles.seen.from[axis];
-      if (from < 0 || indexed[axis]) continue;
-      indexed[axis] = 1;
-      const index_t step = std::abs(tiles.seen.step[axis]);
-      unit[axis] =
-          std::max<index_t>(1, tiles.source->tile_shape()[from] / std::max<index_t>(step, 1));
+      const index_t step = std::max<index_t>(std::abs(tiles.seen.step[axis]), 1);
+      tile[axis] =
+          from < 0 ? 0
+                   : std::clamp<index_t>(tiles.source->tile_shape()[from] / step, 1, tile[axis]);
     }
+    return tile;
+  }
+
+  // Reduces the unit's extent along an axis, to 1 at the least, if the unit has too many elements.
+  static void cut(dims& unit, index_t axis, index_t elements_max) {
+    const index_t extent = unit[axis];
+    if (extent <= 1 || elements_of(unit) <= elements_max) return;
+    unit[axis] = 1;
+    unit[axis] = std::clamp<index_t>(elements_max / elements_of(unit), 1, extent);
+  }
+
+  // The elements of a unit; an axis of length 0 counts as length 1. The other extents of an index
+  // space without elements may have a product beyond the largest number, which counts then.
+  static index_t elements_of(const dims& unit) {
+    index_t elements = 1;
+    for (const index_t extent : unit)
+      elements = checked_mul(elements, std::max<index_t>(extent, 1))
+                     .value_or(std::numeric_limits<index_t>::max());
+    return elements;
   }
 
   const std::span<const loop_operand> operands_;

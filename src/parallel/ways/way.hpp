@@ -19,7 +19,7 @@
 //
 // An index space is cut twice, into numbered boxes: loads, and the units that lie in them. Both
 // numbers are tile numbers, but of different plans. A unit may also cut the tiles of a source, as
-// with shifted views.
+// with shifted views, or where sources along different axes would make a unit too large.
 //
 //   +-----------------------+-----------------------+
 //   |        load 0         |        load 1         |   tiles of `load_plan()`

@@ -62,6 +62,7 @@ window_walk::window_walk(const plan& over, const std::vector<streamed_operand>& 
                       window_retirement::limits{.write_back_lag = chosen.write_back_lag,
                                                 .spread = chosen.write_back_lag + working + 1},
                       state_of(on).count);
+  with_readers_.emplace();
   readers_.emplace(windows_.count(), chosen.ahead, [this](index_t window) { read(window); });
 }
 

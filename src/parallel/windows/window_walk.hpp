@@ -33,6 +33,7 @@
 #include <optional>
 #include <vector>
 
+#include "parallel/executor/shared_work.hpp"
 #include "parallel/plan/plan.hpp"
 #include "parallel/threads/reader_team.hpp"
 #include "parallel/windows/page_survey.hpp"
@@ -107,7 +108,8 @@ class window_walk {
   std::optional<page_survey> survey_;
   std::optional<window_retirement> retirement_;
   std::mutex store_mutex_;
-  std::atomic<index_t> prepared_ = 0;   // windows below this number are ready: their tiles may run
+  std::atomic<index_t> prepared_ = 0;  // windows below this number are ready: their tiles may run
+  std::optional<shared_work> with_readers_;
   std::optional<reader_team> readers_;  // destroyed first: its threads use the other members
 };
 

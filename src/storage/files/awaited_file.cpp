@@ -36,13 +36,22 @@ struct awaited_list {
 [[maybe_unused]] const awaited_list& made_at_load = awaited_list::all();
 
 bool same_file(int one, int other) noexcept {
-  struct stat a {};
-  struct stat b {};
-  return ::fstat(one, &a) == 0 && ::fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
-         a.st_ino == b.st_ino;
+  const auto known = file_identity::of(one);
+  return known && known == file_identity::of(other);
+}
+
+[[noreturn]] void throw_replaced(const std::string& shown) {
+  throw error(errc::io, "another file has taken the place of the one that was written",
+              {"file " + shown, "the file is written beside it, under a temporary name"});
 }
 
 }  // namespace
+
+std::optional<file_identity> file_identity::of(int descriptor) noexcept {
+  struct stat about {};
+  if (descriptor < 0 || ::fstat(descriptor, &about) != 0) return std::nullopt;
+  return file_identity{about.st_dev, about.st_ino};
+}
 
 awaited_file::awaited_file(std::string path) : path_(std::move(path)) {
   awaited_list& all = awaited_list::all();
@@ -58,12 +67,21 @@ awaited_file::~awaited_file() {
   all.count.store(all.files.size(), std::memory_order_relaxed);
 }
 
-void awaited_file::appeared(const std::string& path) noexcept {
+void awaited_file::appeared(const std::string& path,
+                            const std::optional<file_identity>& made) noexcept {
   awaited_list& all = awaited_list::all();
   if (all.count.load(std::memory_order_relaxed) == 0) return;
   const std::lock_guard lock(all.mutex);
-  for (awaited_file* file : all.files)
-    if (file->path_ == path) file->look_locked();
+  for (awaited_file* file : all.files) {
+    if (file->path_ != path) continue;
+    file->announced_ = made;
+    file->look_locked();
+  }
+}
+
+void awaited_file::appeared(const std::string& path, int made) noexcept {
+  if (awaited_list::all().count.load(std::memory_order_relaxed) != 0)
+    appeared(path, file_identity::of(made));
 }
 
 void awaited_file::look() noexcept {
@@ -72,10 +90,15 @@ void awaited_file::look() noexcept {
 }
 
 void awaited_file::look_locked() noexcept {
-  file_descriptor found = open_descriptor(path_, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  if (!found && errno == EACCES) found = open_descriptor(path_, O_WRONLY | O_NONBLOCK | O_NOCTTY);
+  const int flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+  file_descriptor found = open_descriptor(path_, O_RDONLY | flags);
+  if (!found && errno == EACCES) found = open_descriptor(path_, O_WRONLY | flags);
   if (!found) {
     if (errno != ENOENT) unwatched_ = errno;
+    return;
+  }
+  if (announced_ && file_identity::of(found.get()) != announced_) {
+    if (!watching_) unwatched_ = ESTALE;
     return;
   }
   if (watching_ && same_file(watching_.get(), found.get())) return;
@@ -109,11 +132,11 @@ void awaited_file::require_name(int folder, const std::string& name,
         {"file " + shown, "the file is written beside it, under a temporary name"});
   if (!S_ISREG(named.st_mode))
     throw error(errc::invalid_argument, "only a regular file can be published", {"file " + shown});
+  if (announced_ && (announced_->device != named.st_dev || announced_->inode != named.st_ino))
+    throw_replaced(shown);
   struct stat known {};
   if (!watching_ || ::fstat(watching_.get(), &known) != 0) return;
-  if (known.st_dev != named.st_dev || known.st_ino != named.st_ino)
-    throw error(errc::io, "another file has taken the place of the one that was written",
-                {"file " + shown, "the file is written beside it, under a temporary name"});
+  if (known.st_dev != named.st_dev || known.st_ino != named.st_ino) throw_replaced(shown);
 }
 
 void awaited_file::check(const std::string& shown) const {

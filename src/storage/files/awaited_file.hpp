@@ -11,15 +11,30 @@
 //              maker writes, and is used for nothing else; the record of errors that others in this
 //              process receive is made at the same time
 //   awaited.2  an error is permanent: every later `sync` and `check` throws it
+//   awaited.3  if its maker announced the file, no other file that takes its name is ever watched:
+//              who may write to the folder may exchange names at any time
 #pragma once
 
+#include <sys/types.h>
+
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "storage/files/file_descriptor.hpp"
 #include "storage/files/write_back_record.hpp"
 
 namespace shale::detail {
+
+/// Distinguishes a file from all others, whatever their names are.
+struct file_identity {
+  dev_t device = 0;
+  ino_t inode = 0;
+
+  /// The identity of an open file; nothing if there is none, or the system does not tell.
+  static std::optional<file_identity> of(int descriptor) noexcept;
+  bool operator==(const file_identity&) const = default;
+};
 
 /// Threads  `appeared` may be called from any thread; other members by one thread at a time
 class awaited_file {
@@ -30,19 +45,29 @@ class awaited_file {
   awaited_file(const awaited_file&) = delete;
   awaited_file& operator=(const awaited_file&) = delete;
 
-  /// Announces that a file has just got this name. Call it before anything else can use the file.
-  static void appeared(const std::string& path) noexcept;
+  /// Announces that the file `made` has just got this name. Call it before anything else can use
+  /// the file. Without an identity, the file that has the name now is taken for it.
+  static void appeared(const std::string& path, const std::optional<file_identity>& made) noexcept;
+
+  /// The same for an open file, which is looked at only if somebody awaits a file.
+  static void appeared(const std::string& path, int made) noexcept;
 
   /// Looks for a file that got the name without being announced. A file that is already watched
-  /// stays watched; if another file has taken its name, that one is watched instead.
+  /// stays watched; if another file has taken its name, that one is watched instead, unless the
+  /// first one was announced.
   void look() noexcept;
+
+  /// A descriptor of the watched file, for changes of its owner and permissions; -1 if none is
+  /// watched.
+  int descriptor() const noexcept { return watching_.get(); }
 
   /// Makes the watched file durable. If no file was announced by `appeared` or found by `look`, it
   /// uses the file that has the name now, and gets only errors that no description has received.
   /// Throws   io, out_of_space; not_found. `shown` is the file for messages
   void sync(const std::string& shown);
 
-  /// Throws   io if the name in that folder leads to another file than the watched one;
+  /// Throws   io if the name in that folder leads to another file than the announced one or the
+  ///          watched one;
   ///          invalid_argument if it is not a regular file
   void require_name(int folder, const std::string& name, const std::string& shown) const;
 
@@ -53,6 +78,7 @@ class awaited_file {
   void look_locked() noexcept;
 
   const std::string path_;
+  std::optional<file_identity> announced_;
   file_descriptor watching_;
   std::shared_ptr<write_back_record> errors_;  // null if no file is watched
   int unwatched_ = 0;                          // why a file could not be watched, or 0

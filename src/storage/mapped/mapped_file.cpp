@@ -95,31 +95,30 @@ class new_file {
   ~new_file() {
     struct stat named {};
     if (made_ && ::lstat(path_.c_str(), &named) == 0 &&
-        (!identity_ || (named.st_dev == identity_->st_dev && named.st_ino == identity_->st_ino)))
+        (!identity_ || (named.st_dev == identity_->device && named.st_ino == identity_->inode)))
       ::unlink(path_.c_str());
   }
   new_file(const new_file&) = delete;
   new_file& operator=(const new_file&) = delete;
 
   const std::string& path() const noexcept { return path_; }
+  const std::optional<detail::file_identity>& identity() const noexcept { return identity_; }
   void made(int descriptor) noexcept {
     made_ = true;
-    struct stat about {};
-    if (::fstat(descriptor, &about) == 0) identity_ = about;
+    identity_ = detail::file_identity::of(descriptor);
   }
   void keep() noexcept { made_ = false; }
 
  private:
   std::string path_;
   bool made_ = false;
-  std::optional<struct stat> identity_;
+  std::optional<detail::file_identity> identity_;
 };
 
-// Reserves the space of a file that was just created and maps it. The file has the name `path`
-// already, unless it will replace another file.
+// Reserves the space of a file that was just created and maps it. `path` is its name, now or once
+// it has replaced another file.
 storage map_created(file_descriptor file, const std::string& path, std::size_t bytes,
                     const create_file_options& options) {
-  detail::awaited_file::appeared(path);
   const std::uint64_t present = detail::file_bytes(file.get(), path);
   if (present < bytes) detail::extend_file(file.get(), present, bytes, path);
   return map_open_file(
@@ -145,7 +144,7 @@ storage replace_file(const std::string& path, std::size_t bytes,
     storage mapped = map_created(std::move(file), target, bytes, options);
     if (::rename(made.path().c_str(), target.c_str()) != 0) throw_unopened(path, errno);
     made.keep();
-    detail::awaited_file::appeared(path);
+    detail::awaited_file::appeared(path, made.identity());
     return mapped;
   }
 }
@@ -212,6 +211,7 @@ storage create_file(const std::string& path, std::size_t bytes,
       auto file = open_descriptor(target, O_RDWR | O_CREAT | O_EXCL | O_NOCTTY, options.mode);
       if (file) {
         made.made(file.get());
+        detail::awaited_file::appeared(path, made.identity());
         storage mapped = map_created(std::move(file), path, bytes, options);
         made.keep();
         return mapped;
@@ -220,6 +220,7 @@ storage create_file(const std::string& path, std::size_t bytes,
       file = open_descriptor(target, O_RDWR | O_NONBLOCK | O_NOCTTY);
       if (file) {
         regular_file(file.get(), path);
+        detail::awaited_file::appeared(path, file.get());
         return map_created(std::move(file), path, bytes, options);
       }
       // The name is a link to a file that does not exist yet, or the file was removed after EEXIST:

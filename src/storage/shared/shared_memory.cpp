@@ -142,7 +142,7 @@ std::size_t reclaim_shared(std::string_view prefix) {
     for (const auto& name : segment_names(prefix))
       if (detail::remove_segment(
               fmt::format("{}/{}{}", detail::segment_directory, detail::segment_prefix, name),
-              detail::removal::if_dead))
+              detail::removal::if_dead_at_once))
         ++reclaimed;
     return reclaimed;
   });

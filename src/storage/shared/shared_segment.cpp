@@ -62,25 +62,38 @@ bool try_lock(int descriptor, lock_byte byte, short type) noexcept {
   return result == 0;
 }
 
+// Whether a lock was refused because another description holds it.
+bool is_held(int failure) noexcept { return failure == EAGAIN || failure == EACCES; }
+
 // Returns false if the lock was not free in time or cannot be taken; errno tells the two cases
 // apart.
 bool lock_in_time(int descriptor, lock_byte byte, short type) noexcept {
   const auto deadline = std::chrono::steady_clock::now() + lock_timeout;
   while (!try_lock(descriptor, byte, type)) {
-    if ((errno != EAGAIN && errno != EACCES) || std::chrono::steady_clock::now() > deadline)
-      return false;
+    if (!is_held(errno) || std::chrono::steady_clock::now() > deadline) return false;
     std::this_thread::sleep_for(pause_between_attempts);
   }
   return true;
 }
 
-void lock(int descriptor, lock_byte byte, short type, const std::string& path) {
-  if (lock_in_time(descriptor, byte, type)) return;
-  const bool waited = errno == EAGAIN || errno == EACCES;
-  throw error::from_errno(waited ? errc::busy : errc::io, "the segment could not be locked", errno,
+[[noreturn]] void throw_unlocked(int failure, const std::string& path) {
+  const bool waited = is_held(failure);
+  throw error::from_errno(waited ? errc::busy : errc::io, "the segment could not be locked",
+                          failure,
                           {fmt::format("file {}", path),
                            waited ? "another process keeps attaching or removing it"
                                   : "/dev/shm must be a file system with locks, such as tmpfs"});
+}
+
+void lock(int descriptor, lock_byte byte, short type, const std::string& path) {
+  if (!lock_in_time(descriptor, byte, type)) throw_unlocked(errno, path);
+}
+
+// Locks the byte exclusively unless another description holds it. Never waits.
+bool lock_at_once(int descriptor, lock_byte byte, const std::string& path) {
+  if (try_lock(descriptor, byte, F_WRLCK)) return true;
+  if (!is_held(errno)) throw_unlocked(errno, path);
+  return false;
 }
 
 void unlock(int descriptor, lock_byte byte) noexcept { try_lock(descriptor, byte, F_UNLCK); }
@@ -323,26 +336,31 @@ void leave_segment(open_segment& segment, const std::string& path, bool is_creat
 }
 
 bool remove_segment(const std::string& path, removal when) {
+  const bool only_dead = when != removal::always;
   for (;;) {
     const file_descriptor file = open_name(path, O_RDWR);
     if (!file && errno == ENOENT) return false;
     // If the file cannot be opened, it is not known to be dead. But a shortage in this process is
     // an error.
-    if (!file && when == removal::if_dead && !is_shortage(errno)) return false;
+    if (!file && only_dead && !is_shortage(errno)) return false;
     if (!file) throw_unopened(path, errno);
     const auto lifetime = read_header(file.get());
-    if (!lifetime && when == removal::if_dead) return false;
+    if (!lifetime && only_dead) return false;
     if (!lifetime) checked_header(file.get(), path);
-    lock(file.get(), lock_byte::gate, F_WRLCK, path);
+    // Any user may make a segment and keep its gate locked.
+    if (when == removal::if_dead_at_once &&
+        (!is_dead(file.get(), *lifetime) || !lock_at_once(file.get(), lock_byte::gate, path)))
+      return false;
+    if (when != removal::if_dead_at_once) lock(file.get(), lock_byte::gate, F_WRLCK, path);
     if (!leads_to(path, file.get())) continue;
-    if (when == removal::if_dead && !is_dead(file.get(), *lifetime)) {
+    if (only_dead && !is_dead(file.get(), *lifetime)) {
       unlock(file.get(), lock_byte::gate);
       return false;
     }
     const int failure = ::unlink(path.c_str()) == 0 ? 0 : errno;
     unlock(file.get(), lock_byte::gate);
     if (failure == 0) return true;
-    if (when == removal::if_dead) return false;
+    if (only_dead) return false;
     throw error::from_errno(code_for_errno(failure), "the segment could not be removed", failure,
                             {fmt::format("file {}", path)});
   }

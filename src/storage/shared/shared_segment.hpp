@@ -57,7 +57,11 @@ std::optional<open_segment> attach_segment(const std::string& path, access allow
 /// cannot remove the name now, the next caller finds the segment dead and removes it.
 void leave_segment(open_segment& segment, const std::string& path, bool is_creator) noexcept;
 
-enum class removal : std::uint8_t { if_dead, always };
+enum class removal : std::uint8_t {
+  if_dead,          ///< waits for the gate, because the caller wants this name
+  if_dead_at_once,  ///< never waits: a segment whose gate is held counts as living
+  always,
+};
 
 /// Removes the name. Returns whether it existed and was removed.
 bool remove_segment(const std::string& path, removal when);

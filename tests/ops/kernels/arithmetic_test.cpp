@@ -197,9 +197,9 @@ TYPED_TEST(Integers, DivideTowardsMinusInfinityAndGiveZeroByZero) {
   });
 }
 
-TYPED_TEST(Integers, LeaveTheRestOfQuotientsTowardsZero) {
+TYPED_TEST(Integers, HaveTheRemaindersOfTruncatedQuotients) {
   using T = TypeParam;
-  expect_binary<T, T>(operation::rest, [](T a, T b) {
+  expect_binary<T, T>(operation::truncated_remainder, [](T a, T b) {
     return b == 0 ? T{0} : static_cast<T>(wide_integer{a} % wide_integer{b});
   });
 }
@@ -363,9 +363,9 @@ TYPED_TEST(Floats, DivideWithRemainderAsPython) {
       });
 }
 
-TYPED_TEST(Floats, LeaveTheRestOfQuotientsTowardsZero) {
+TYPED_TEST(Floats, HaveTheRemaindersOfTruncatedQuotients) {
   using T = TypeParam;
-  expect_binary<T, T>(operation::rest, [](T a, T b) {
+  expect_binary<T, T>(operation::truncated_remainder, [](T a, T b) {
     return static_cast<T>(std::fmod(static_cast<long double>(a), static_cast<long double>(b)));
   });
 }

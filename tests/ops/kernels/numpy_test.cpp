@@ -83,7 +83,7 @@ TEST_F(Numpy, AgreesOnArithmetic) {
     add(operation::multiply, "a * b");
     add(operation::floor_divide, "np.floor_divide(a, b)");
     add(operation::remainder, "np.remainder(a, b)");
-    add(operation::rest, "np.fmod(a, b)");
+    add(operation::truncated_remainder, "np.fmod(a, b)");
     add(operation::minimum, "np.minimum(a, b)");
     add(operation::maximum, "np.maximum(a, b)");
     add(operation::less, "a < b");

@@ -453,6 +453,16 @@ TEST(Diagnosis, OfFileSystems) {
             verdict::unknown);
 }
 
+TEST(Diagnosis, OfFiles) {
+  const auto on = [](const tally& wanted, const file_facts& file) {
+    return changed(good_place(), "file", wanted, [&](place_facts& facts) { facts.file = file; });
+  };
+  EXPECT_EQ(on(all_is_well, {}), verdict::ok);
+  EXPECT_EQ(on(one_note, {.not_opened = "", .not_written = "Permission denied"}), verdict::note);
+  EXPECT_EQ(on(one_problem, {.not_opened = "damaged", .not_written = "Permission denied"}),
+            verdict::problem);
+}
+
 TEST(Diagnosis, OfSpace) {
   const auto on = [](std::string_view name, const tally& wanted, auto change) {
     return changed(good_place(), name, wanted, change);
@@ -511,12 +521,11 @@ TEST(Diagnosis, OfWhatWorksInAPlace) {
 
 place_facts place_with_leftover(leftover_state state) {
   leftover file;
-  file.path = "/data/x.new-7-0";
-  file.name.target = "x";
-  file.name.process = 7;
+  file.path = "/data/.x.npy.0123456789abcdef.partial";
+  file.name = {"x.npy", false, true};
   file.bytes = 4096;
   file.state = state;
-  file.why = "process 7 is gone";
+  file.why = "no process has it open";
   place_facts facts = good_place();
   facts.leftovers.value->push_back(file);
   return facts;

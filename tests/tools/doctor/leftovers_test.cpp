@@ -30,54 +30,50 @@ namespace {
 TEST(LeftoverName, IsOneOfThoseThatWritersUse) {
   struct row {
     const char* file;
-    const char* target;
-    std::optional<std::uint64_t> process;
+    std::string target;
     bool is_container;
+    bool is_ours;
   };
+  const std::string cut = "." + std::string(100, 'l') + ".0123456789abcdef.partial";
   for (const row& entry : {
-           row{"dem.raw.new-123-0", "dem.raw", 123, false},
-           row{"a.new-1-2.new-34-567", "a.new-1-2", 34, false},
-           row{".dem.npy.4711.partial", "dem.npy", 4711, false},
-           row{".dem.npy.0123456789abcdef.partial", "dem.npy", std::nullopt, false},
-           row{".dem.npy.0123456789012345.partial", "dem.npy", std::nullopt, false},
-           row{"survey.shale.0123456789abcdef.tmp", "survey.shale", std::nullopt, true},
+           row{".dem.npy.0123456789abcdef.partial", "dem.npy", false, true},
+           row{".dem.bin.0123456789012345.partial", "dem.bin", false, true},
+           row{".dem.png.0123456789abcdef.partial", "dem.png", false, true},
+           row{".dem.shale.0123456789abcdef.partial", "dem.shale", false, true},
+           row{".movie.0123456789abcdef.partial", "movie", false, false},
+           row{".dem.npy.old.0123456789abcdef.partial", "dem.npy.old", false, false},
+           row{cut.c_str(), std::string(100, 'l'), false, true},
+           row{"survey.shale.0123456789abcdef.tmp", "survey.shale", true, true},
        }) {
     const auto found = parse_leftover(entry.file);
     ASSERT_TRUE(found) << entry.file;
     EXPECT_EQ(found->target, entry.target);
-    EXPECT_EQ(found->process, entry.process) << entry.file;
     EXPECT_EQ(found->is_container, entry.is_container) << entry.file;
+    EXPECT_EQ(found->is_ours, entry.is_ours) << entry.file;
   }
   for (const char* file : {"",
                            ".",
                            "..",
                            "dem.raw",
-                           ".new-1-2",
-                           "x.new-1",
-                           "x.new-1-",
-                           "x.new--2",
-                           "x.new-1-b",
-                           "x.new-12345678901-0",
+                           "report.new-2024-11",
+                           "dem.npy.new-123-0",
+                           ".movie.2024.partial",
+                           ".dem.npy.4711.partial",
                            ".partial",
-                           "..7.partial",
-                           ".7.partial",
+                           ".0123456789abcdef.partial",
+                           "..0123456789abcdef.partial",
                            ".x.partial",
                            ".x.7b.partial",
-                           "x.7.partial",
+                           "x.0123456789abcdef.partial",
+                           ".x.0123456789abcdef0.partial",
+                           ".x.0123456789abcdef.partial.bak",
+                           ".tmp",
                            "x.tmp",
                            "x.7.tmp",
                            "x.0123456789ABCDEF.tmp",
                            "x.0123456789abcde.tmp",
-                           ".0123456789abcdef.tmp",
-                           "x.new-1-2.bak"})
+                           ".0123456789abcdef.tmp"})
     EXPECT_FALSE(parse_leftover(file)) << file;
-}
-
-std::uint64_t number_of_a_dead_process() {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(0);
-  ::waitpid(child, nullptr, 0);
-  return static_cast<std::uint64_t>(child);
 }
 
 class Leftovers : public testing::Test {
@@ -86,7 +82,7 @@ class Leftovers : public testing::Test {
     std::ofstream(directory / name) << text;
     return directory / name;
   }
-  std::string of_a_dead_process() { return put(fmt::format("x.new-{}-0", dead)); }
+  std::string of_a_killed_writer() { return put(".x.npy.00000000deadbeef.partial"); }
 
   leftover only() {
     const std::vector<leftover> found = find_leftovers(directory.path());
@@ -95,41 +91,38 @@ class Leftovers : public testing::Test {
   }
 
   test::scratch_directory directory;
-  const std::uint64_t dead = number_of_a_dead_process();
 };
 
-TEST_F(Leftovers, OfDeadProcessesAreAbandonedAndRemoved) {
-  const std::string path = of_a_dead_process();
-  put("x");
+TEST_F(Leftovers, OfKilledWritersAreAbandonedAndRemoved) {
+  const std::string path = of_a_killed_writer();
+  put("x.npy");
   const leftover found = only();
   EXPECT_EQ(found.state, leftover_state::abandoned) << found.why;
   EXPECT_EQ(found.path, path);
-  EXPECT_EQ(found.name.process, dead);
   EXPECT_GT(found.bytes, 0u);
   ASSERT_EQ(remove_leftovers({found}).size(), 1u);
-  EXPECT_EQ(directory.names(), std::vector<std::string>{"x"});
+  EXPECT_EQ(directory.names(), std::vector<std::string>{"x.npy"});
 }
 
-TEST_F(Leftovers, OfLivingProcessesAreLeftAlone) {
-  put(fmt::format(".x.{}.partial", ::getpid()));
-  const leftover found = only();
-  EXPECT_EQ(found.state, leftover_state::written) << found.why;
-  EXPECT_TRUE(remove_leftovers({found}).empty());
-  EXPECT_EQ(directory.names().size(), 1u);
+// Names of dates, versions and parts, as users give them.
+TEST_F(Leftovers, AreNotFilesThatOnlyResembleThem) {
+  for (const char* const name : {"report.new-2024-11", ".movie.2024.partial", "x.npy.new-1-0"})
+    put(name);
+  EXPECT_TRUE(find_leftovers(directory.path()).empty());
 }
 
-TEST_F(Leftovers, OlderThanTheProcessOfTheirNumberAreAbandoned) {
-  const std::string path = put(fmt::format(".x.{}.partial", ::getpid()));
-  const struct timespec then[2] = {{946684800, 0}, {946684800, 0}};
-  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), then, 0), 0);
-  EXPECT_EQ(only().state, leftover_state::abandoned);
+TEST_F(Leftovers, ThatAnotherProgramMayHaveMadeStayUnlessTheTargetIsNamed) {
+  const std::string path = put(".movie.0123456789abcdef.partial");
+  EXPECT_EQ(only().state, leftover_state::unclear);
+  EXPECT_TRUE(remove_leftovers(find_leftovers(directory.path())).empty());
+  EXPECT_EQ(::access(path.c_str(), F_OK), 0);
+  EXPECT_EQ(remove_leftovers(find_leftovers(directory.path(), "movie")).size(), 1u);
+  EXPECT_TRUE(directory.names().empty());
 }
 
 TEST_F(Leftovers, ThatAnyProcessHasOpenAreLeftAlone) {
-  // The number in the name does not matter, because a writer in another container has other
-  // numbers.
   for (const int how : {O_RDONLY, O_RDWR}) {
-    const std::string path = of_a_dead_process();
+    const std::string path = of_a_killed_writer();
     const leftover before = only();
     const int held = ::open(path.c_str(), how);
     ASSERT_GE(held, 0);
@@ -142,27 +135,18 @@ TEST_F(Leftovers, ThatAnyProcessHasOpenAreLeftAlone) {
 }
 
 TEST_F(Leftovers, ThatAreMappedAreLeftAlone) {
-  const std::string path = of_a_dead_process();
+  const std::string path = of_a_killed_writer();
   const storage mapped = map_file(path, {.access = access::read_write});
   if (mapped.kind() != storage_kind::file) return;  // the file has been read and closed
   EXPECT_EQ(only().state, leftover_state::written);
 }
 
-TEST_F(Leftovers, WithoutANumberAreJudgedByWhoHasThemOpen) {
-  const std::string path = put(".x.npy.00000000deadbeef.partial");
-  {
-    const std::ifstream held(path);
-    EXPECT_EQ(only().state, leftover_state::written);
-  }
-  EXPECT_EQ(only().state, leftover_state::abandoned);
-}
-
 TEST_F(Leftovers, OfOtherProgramsAreNotOurs) {
   put("x.0123456789abcdef.tmp", "{\"json\": true}");
   put("y.0123456789abcdef.tmp", "");
-  ASSERT_EQ(::symlink("/etc/passwd", (directory / "z.new-1-0").c_str()), 0);
-  ASSERT_EQ(::mkdir((directory / "d.new-1-0").c_str(), 0700), 0);
-  ASSERT_EQ(::mkfifo((directory / "p.new-1-0").c_str(), 0600), 0);
+  ASSERT_EQ(::symlink("/etc/passwd", (directory / ".z.npy.0123456789abcdef.partial").c_str()), 0);
+  ASSERT_EQ(::mkdir((directory / ".d.npy.0123456789abcdef.partial").c_str(), 0700), 0);
+  ASSERT_EQ(::mkfifo((directory / ".p.npy.0123456789abcdef.partial").c_str(), 0600), 0);
   EXPECT_TRUE(find_leftovers(directory.path()).empty());
   put("c.0123456789abcdef.tmp", "\x89SHALE\r\n and more");
   EXPECT_EQ(only().name.target, "c");
@@ -170,10 +154,10 @@ TEST_F(Leftovers, OfOtherProgramsAreNotOurs) {
 
 TEST_F(Leftovers, CanBeThoseOfOneTarget) {
   const std::string longest(240, 'l');
-  put(fmt::format(".a.{}.partial", dead));
-  put(fmt::format(".ab.{}.partial", dead));
-  put(fmt::format("ab.new-{}-0", dead));
-  put(fmt::format(".{}.{}.partial", longest.substr(0, 100), dead));
+  put(".a.0123456789abcdef.partial");
+  put(".ab.0123456789abcdef.partial");
+  put(".ab.fedcba9876543210.partial");
+  put(fmt::format(".{}.0123456789abcdef.partial", longest.substr(0, 100)));
   EXPECT_EQ(find_leftovers(directory.path()).size(), 4u);
   EXPECT_EQ(find_leftovers(directory.path(), "a").size(), 1u);
   EXPECT_EQ(find_leftovers(directory.path(), "ab").size(), 2u);
@@ -184,7 +168,7 @@ TEST_F(Leftovers, CanBeThoseOfOneTarget) {
 TEST_F(Leftovers, OfOthersAreLeftToThem) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   ::chmod(directory.path().c_str(), 0777);
-  const std::string path = of_a_dead_process();
+  const std::string path = of_a_killed_writer();
   ::chmod(path.c_str(), 0644);
   const test::ordinary_user nobody;
   EXPECT_EQ(only().state, leftover_state::unclear);

@@ -4,11 +4,16 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 
+#include "shale/container.hpp"
 #include "shale/error.hpp"
+#include "shale/npy.hpp"
+#include "shale/tensor.hpp"
 #include "support/failures.hpp"
 #include "support/ordinary_user.hpp"
 #include "support/scratch_directory.hpp"
@@ -53,6 +58,44 @@ TEST(Place, OfAFileIsWhatItLiesIn) {
   ASSERT_TRUE(facts.leftovers);
   ASSERT_EQ(facts.leftovers->size(), 1u);
   EXPECT_EQ(facts.leftovers->front().name.target, "x");
+}
+
+TEST(Place, OfAFileTellsWhetherItCanBeOpened) {
+  const test::scratch_directory directory;
+  container::create(directory / "good.shale").close();
+  std::filesystem::copy_file(directory / "good.shale", directory / "cut.shale");
+  std::filesystem::resize_file(directory / "cut.shale", 3000);
+  write_npy(directory / "good.npy", tensor::of<std::int32_t>({1, 2, 3}));
+  std::ofstream(directory / "bad.npy") << "what was there";
+  std::ofstream(directory / "bad.npz") << "what was there";
+  std::ofstream(directory / "text") << "x";
+  ASSERT_EQ(::mkfifo((directory / "pipe.shale").c_str(), 0600), 0);
+  const auto reason = [&](const char* name) {
+    const place_facts facts = look_at_place(directory / name);
+    EXPECT_TRUE(facts.file) << name;
+    return facts.file ? facts.file->not_opened : "";
+  };
+  for (const char* const good : {"good.shale", "good.npy", "text"}) EXPECT_EQ(reason(good), "");
+  for (const char* const bad : {"cut.shale", "bad.npy", "bad.npz"})
+    EXPECT_NE(reason(bad).find("[corrupt]"), std::string::npos) << bad << ": " << reason(bad);
+  EXPECT_EQ(reason("pipe.shale"), "it is a pipe, a socket or a device");
+  EXPECT_FALSE(look_at_place(directory.path()).file);
+}
+
+TEST(Place, OfAFileOfAnotherUserSaysSo) {
+  const test::scratch_directory directory;
+  const std::string path = directory / "x.shale";
+  container::create(path).close();
+  ::chmod(directory.path().c_str(), 0755);
+  for (const mode_t mode : {0444, 0}) {
+    ::chmod(path.c_str(), mode);
+    const test::ordinary_user nobody;
+    const place_facts facts = look_at_place(path);
+    ASSERT_TRUE(facts.file);
+    EXPECT_EQ(facts.file->not_written, "Permission denied");
+    EXPECT_EQ(facts.file->not_opened.find("[access_denied]") == std::string::npos, mode != 0)
+        << facts.file->not_opened;
+  }
 }
 
 TEST(Place, InSharedMemoryIsATmpfs) {

@@ -140,12 +140,5 @@ TEST(SystemText, Mounts) {
   EXPECT_FALSE(parse_mount(text, 2));
 }
 
-TEST(SystemText, StartOfAProcess) {
-  EXPECT_EQ(parse_start_ticks("7 (a) b) c) S 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 9 9"),
-            4242u);
-  EXPECT_EQ(parse_start_ticks("7 (x) S 1 7"), std::nullopt);
-  EXPECT_EQ(parse_start_ticks(""), std::nullopt);
-}
-
 }  // namespace
 }  // namespace shale::tools

@@ -121,6 +121,17 @@ TEST(Address, RawFilesSayHowToReadThem) {
   EXPECT_EQ(shaped.index->size(), 1u);
 }
 
+TEST(Address, FilesOfTorchHoldNamedTensorsOrOne) {
+  const address named = parse_address("net.t7:weights/1[0]");
+  EXPECT_EQ(named.format, file_format::t7);
+  EXPECT_EQ(named.array, "weights/1");
+  EXPECT_EQ(named.index->size(), 1u);
+  const address one = parse_address("dem.t7[2:5]");
+  EXPECT_TRUE(one.array.empty());
+  EXPECT_EQ(one.index->size(), 1u);
+  EXPECT_EQ(one.label(), "dem.t7");
+}
+
 TEST(Address, ErrorsPointAtThePlace) {
   EXPECT_EQ(caret_of(message_of("a.shale:x[1:2:0]")), 14);
   EXPECT_EQ(caret_of(message_of("a.shale:x[1, b]")), 13);

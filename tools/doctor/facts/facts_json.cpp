@@ -172,9 +172,15 @@ json facts_json(const segment_facts& facts) {
 json facts_json(const leftover& file) {
   return {{"path", file.path},
           {"target", file.name.target},
-          {"process", file.name.process ? json(*file.name.process) : json(nullptr)},
           {"bytes", file.bytes},
           {"state", state_json(file.state)}};
+}
+
+json facts_json(const file_facts& facts) {
+  const auto reason = [](const std::string& why) {
+    return why.empty() ? json(nullptr) : json(why);
+  };
+  return {{"not_opened", reason(facts.not_opened)}, {"not_written", reason(facts.not_written)}};
 }
 
 json facts_json(const place_facts& facts) {
@@ -197,6 +203,7 @@ json facts_json(const place_facts& facts) {
           {"punches", known_json(trial.punches)},
           {"mapped_bytes", trial.mapped_bytes},
           {"huge_bytes", known_json(trial.huge_bytes)},
+          {"file", facts.file ? facts_json(*facts.file) : json(nullptr)},
           {"leftovers", list_json(facts.leftovers)}};
 }
 

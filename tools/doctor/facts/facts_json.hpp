@@ -19,6 +19,7 @@ nlohmann::json facts_json(const pool_trial& trial);
 nlohmann::json facts_json(const shared_segment& segment);
 nlohmann::json facts_json(const segment_facts& facts);
 nlohmann::json facts_json(const leftover& file);
+nlohmann::json facts_json(const file_facts& facts);
 nlohmann::json facts_json(const place_facts& facts);
 
 }  // namespace shale::tools

@@ -10,26 +10,19 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstring>
-#include <ctime>
 #include <memory>
 #include <thread>
 
 #include "doctor/system/open_file.hpp"
-#include "doctor/system/system_text.hpp"
+#include "notation/address.hpp"
 #include "shale/error.hpp"
 #include "shale/mapped_file.hpp"
 
 namespace shale::tools {
 
 namespace {
-
-bool is_decimal(std::string_view text) {
-  return !text.empty() && text.size() <= 10 &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
 
 // Whether the text is 64 random bits. They distinguish writers of different process tables.
 bool is_random(std::string_view text) {
@@ -38,44 +31,29 @@ bool is_random(std::string_view text) {
          });
 }
 
-std::uint64_t number_of(std::string_view text) {
-  std::uint64_t number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
+// Temporary names contain at most so many bytes of the target's name.
+constexpr std::size_t longest_kept = 100;
+
+// Whether Shale writes files of this name: arrays and pictures. Of a name that was cut, the suffix
+// is not known.
+bool is_of_shale(std::string_view target) {
+  return target.size() == longest_kept || format_of(target) || target.ends_with(".png");
 }
 
-// Removes the last `mark` and the text after it from `text`. Returns the text after the mark;
-// nothing if there is no mark or no text before it.
-std::optional<std::string_view> cut_after(std::string_view& text, std::string_view mark) {
-  const std::size_t at = text.rfind(mark);
+// Removes the last period and the text after it from `text`. Returns the text after the period;
+// nothing if there is no period or no text before it.
+std::optional<std::string_view> cut_last_part(std::string_view& text) {
+  const std::size_t at = text.rfind('.');
   if (at == std::string_view::npos || at == 0) return std::nullopt;
-  const std::string_view rest = text.substr(at + mark.size());
+  const std::string_view rest = text.substr(at + 1);
   text = text.substr(0, at);
   return rest;
 }
 
-// The target may be longer than the name tells, because temporary names contain a bounded part of
-// it.
+// The target may be longer than the name tells.
 bool is_for(const leftover_name& name, std::string_view target) {
-  constexpr std::size_t longest_kept = 100;
   return target.empty() || name.target == target ||
          (name.target.size() >= longest_kept && target.starts_with(name.target));
-}
-
-// Whether a process with this number runs and began before `changed`, the last change of the file.
-bool may_be_writing(std::uint64_t process, const struct timespec& changed) {
-  if (::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH) return false;
-  const known<std::string> stat = system_tree().text(fmt::format("/proc/{}/stat", process));
-  const auto ticks = stat ? parse_start_ticks(*stat) : std::nullopt;
-  if (!ticks) return true;
-  timespec now{};
-  timespec since_boot{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  ::clock_gettime(CLOCK_BOOTTIME, &since_boot);
-  const auto per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
-  const auto start = now.tv_sec - since_boot.tv_sec + static_cast<time_t>(*ticks / per_second);
-  constexpr time_t rounding_seconds = 2;
-  return start <= changed.tv_sec + rounding_seconds;
 }
 
 // Finds out whether another process of this machine, in any namespace, has the file open: the
@@ -105,20 +83,18 @@ bool begins_like_a_container(int file) {
          std::memcmp(found, magic, sizeof magic) == 0;
 }
 
-void judge(leftover& found, int file, const struct stat& status) {
+void judge(leftover& found, int file) {
   const auto settle = [&](leftover_state state, std::string why) {
     found.state = state;
     found.why = std::move(why);
   };
-  const std::optional<std::uint64_t>& process = found.name.process;
   if (is_shared_with_others(file, found.path))
     return settle(leftover_state::unclear, "a process of another machine may be writing it");
-  if (process && may_be_writing(*process, status.st_mtim))
-    return settle(leftover_state::written, fmt::format("process {} is alive", *process));
   switch (const int failure = find_openers(file)) {
     case 0:
-      return settle(leftover_state::abandoned, process ? fmt::format("process {} is gone", *process)
-                                                       : "no process has it open");
+      if (!found.name.is_ours)
+        return settle(leftover_state::unclear, "another program may have made it");
+      return settle(leftover_state::abandoned, "no process has it open");
     case EAGAIN:
       return settle(leftover_state::written, "a process has it open");
     case EACCES:
@@ -142,33 +118,24 @@ std::optional<leftover> look_at(std::string path, leftover_name name) {
     return std::nullopt;
   if (result.name.is_container && !begins_like_a_container(file.get())) return std::nullopt;
   result.bytes = static_cast<std::uint64_t>(status.st_blocks) * 512;
-  judge(result, file.get(), status);
+  judge(result, file.get());
   return result;
 }
 
 }  // namespace
 
 std::optional<leftover_name> parse_leftover(std::string_view file_name) {
+  constexpr std::string_view partial = ".partial";  // `.NAME.RANDOM.partial`
+  constexpr std::string_view temporary = ".tmp";    // `NAME.RANDOM.tmp`
+  const bool is_container = file_name.ends_with(temporary);
+  if (!is_container && !(file_name.starts_with('.') && file_name.ends_with(partial)))
+    return std::nullopt;
   std::string_view rest = file_name;
-  if (rest.starts_with('.') && rest.ends_with(".partial")) {
-    rest = rest.substr(1, rest.size() - 1 - std::string_view(".partial").size());
-    const auto tag = cut_after(rest, ".");
-    if (tag && is_random(*tag)) return leftover_name{std::string(rest), std::nullopt, false};
-    if (tag && is_decimal(*tag)) return leftover_name{std::string(rest), number_of(*tag), false};
-    return std::nullopt;
-  }
-  if (rest.ends_with(".tmp")) {
-    rest.remove_suffix(4);
-    const auto tag = cut_after(rest, ".");
-    if (tag && is_random(*tag)) return leftover_name{std::string(rest), std::nullopt, true};
-    return std::nullopt;
-  }
-  const auto numbers = cut_after(rest, ".new-");
-  if (!numbers) return std::nullopt;
-  std::string_view process = *numbers;
-  const auto serial = cut_after(process, "-");
-  if (!serial || !is_decimal(*serial) || !is_decimal(process)) return std::nullopt;
-  return leftover_name{std::string(rest), number_of(process), false};
+  if (!is_container) rest.remove_prefix(1);
+  rest.remove_suffix(std::min(rest.size(), (is_container ? temporary : partial).size()));
+  const auto tag = cut_last_part(rest);
+  if (!tag || !is_random(*tag)) return std::nullopt;
+  return leftover_name{std::string(rest), is_container, is_container || is_of_shale(rest)};
 }
 
 std::vector<leftover> find_leftovers(const std::string& folder, std::string_view target) {
@@ -179,6 +146,7 @@ std::vector<leftover> find_leftovers(const std::string& folder, std::string_view
   while (const dirent* const entry = ::readdir(open.get())) {
     auto name = parse_leftover(entry->d_name);
     if (!name || !is_for(*name, target)) continue;
+    name->is_ours = name->is_ours || !target.empty();
     const std::string slash = folder.ends_with('/') ? "" : "/";
     if (auto seen = look_at(folder + slash + entry->d_name, *std::move(name)))
       found.push_back(*std::move(seen));

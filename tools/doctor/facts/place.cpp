@@ -11,8 +11,14 @@
 #include <filesystem>
 #include <system_error>
 
+#include "data/array_facts.hpp"
 #include "doctor/system/open_file.hpp"
+#include "notation/address.hpp"
+#include "shale/container.hpp"
 #include "shale/error.hpp"
+#include "shale/npz.hpp"
+#include "shale/raw.hpp"
+#include "shale/t7.hpp"
 
 namespace shale::tools {
 
@@ -101,6 +107,45 @@ known<std::vector<leftover>> leftovers_of(const place_facts& facts) {
   }
 }
 
+// Opens a file as the commands do that read it. Files of unknown formats are read as they are.
+void open_as_commands_do(const std::string& path) {
+  switch (format_of(path).value_or(file_format::raw)) {
+    case file_format::shale:
+      static_cast<void>(container::open(path).latest());
+      return;
+    case file_format::npy:
+      if (const auto problem = describe_npy(path).problem) throw error(*problem);
+      return;
+    case file_format::npz:
+      static_cast<void>(npz_file::open(path));
+      return;
+    case file_format::t7:
+      static_cast<void>(t7_file::open(path));
+      return;
+    case file_format::raw:
+      static_cast<void>(read_raw(path, dtype::uint8, {.shape = dims{0}}));
+      return;
+  }
+}
+
+file_facts look_at_file(const std::string& path, const struct stat& status) {
+  file_facts facts;
+  if (!S_ISREG(status.st_mode)) {
+    facts.not_opened = "it is a pipe, a socket or a device";
+    return facts;
+  }
+  try {
+    open_as_commands_do(path);
+  } catch (const error& failure) {
+    facts.not_opened = fmt::format("{} [{}]", failure.message(), name(failure.code()));
+  }
+  // Files of other formats are replaced, not changed.
+  if (format_of(path) == file_format::shale &&
+      ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0)
+    facts.not_written = std::strerror(errno);
+  return facts;
+}
+
 std::string folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
@@ -140,6 +185,7 @@ place_facts look_at_place(const std::string& wanted, const system_tree& system) 
   facts.path = path;
   facts.is_folder = S_ISDIR(status.st_mode);
   facts.folder = facts.is_folder ? path : folder_of(path);
+  if (!facts.is_folder) facts.file = look_at_file(path, status);
   facts.mount = mount_of(path, system);
   facts.reading = support_of(path, access::read_only);
   facts.writing = support_of(path, access::read_write);

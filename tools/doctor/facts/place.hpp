@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,10 +21,17 @@ struct place_trial {
   known<std::uint64_t> huge_bytes;  ///< mapped bytes that lie on huge pages
 };
 
+/// What can be done with a file. Each text is the reason why not, or empty.
+struct file_facts {
+  std::string not_opened;   ///< it is no regular file, may not be read, or is damaged
+  std::string not_written;  ///< it is a container that this user may not change
+};
+
 struct place_facts {
   std::string path;    ///< as the caller gives it
   std::string folder;  ///< the path, or the folder of the file
   bool is_folder = false;
+  std::optional<file_facts> file;  ///< of the file, if the path is not a folder
   known<mount_point> mount;
   known<mapping_support> reading;
   known<mapping_support> writing;  ///< for shared mappings
@@ -39,6 +47,7 @@ struct place_facts {
 /// The mount that a path is on.
 known<mount_point> mount_of(const std::string& path, const system_tree& system = system_tree());
 
+/// Cost     reads no element of a file, only what opening it reads
 /// Throws   not_found, access_denied, io: there is no such path
 place_facts look_at_place(const std::string& path, const system_tree& system = system_tree());
 

@@ -245,14 +245,4 @@ std::optional<mount_point> parse_mount(std::string_view mountinfo, std::uint64_t
   return std::nullopt;
 }
 
-std::optional<std::uint64_t> parse_start_ticks(std::string_view stat) {
-  // The name of the program, in parentheses, may hold blanks and parentheses.
-  const std::size_t name_end = stat.rfind(')');
-  if (name_end == std::string_view::npos) return std::nullopt;
-  stat.remove_prefix(name_end + 1);
-  constexpr int fields_before = 19;  // from the state on
-  for (int field = 0; field < fields_before; ++field) take_word(stat);
-  return whole<std::uint64_t>(take_word(stat));
-}
-
 }  // namespace shale::tools

@@ -76,7 +76,4 @@ struct mount_point {
 };
 std::optional<mount_point> parse_mount(std::string_view mountinfo, std::uint64_t mount_id);
 
-/// The start of a process in clock ticks after the boot, from the text of /proc/PID/stat.
-std::optional<std::uint64_t> parse_start_ticks(std::string_view stat);
-
 }  // namespace shale::tools

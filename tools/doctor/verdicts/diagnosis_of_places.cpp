@@ -75,6 +75,16 @@ void judge_file_system(findings& list, const place_facts& facts) {
                                      facts.mount->read_only ? ", read-only" : ""));
 }
 
+void judge_file(findings& list, const file_facts& facts) {
+  if (!facts.not_opened.empty())
+    list.problem("file", "cannot be used: " + facts.not_opened,
+                 "Every command that reads it fails. `shale info` tells more.");
+  else if (!facts.not_written.empty())
+    list.note("file", "can be read, but not changed: " + facts.not_written,
+              "Commands that write into it fail.");
+  else list.ok("file", "can be opened");
+}
+
 void judge_mapping(findings& list, const place_facts& facts) {
   if (!facts.reading) return list.unknown("mapping", facts.reading.why);
   const bool is_shared = facts.writing && *facts.writing == mapping_support::mapped;
@@ -195,6 +205,7 @@ std::vector<check> diagnose(const place_facts& facts) {
   findings list(facts.path);
   judge_file_system(list, facts);
   judge_mapping(list, facts);
+  if (facts.file) judge_file(list, *facts.file);
   if (facts.reading && *facts.reading == mapping_support::refused) return list.done();
   judge_space(list, facts);
   judge_place_trial(list, facts);

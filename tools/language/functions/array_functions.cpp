@@ -162,7 +162,7 @@ value convolve(arguments& from) { return of_windows<shale::convolve>(from, windo
 
 value reshape(arguments& from) {
   const expr a = from.array("a");
-  return {a.reshape(from.rest_or_shape("shape"))};
+  return {a.reshape(from.integers_or_shape("shape"))};
 }
 
 value ravel(arguments& from) { return {from.array("a").ravel()}; }
@@ -181,7 +181,7 @@ value squeeze(arguments& from) {
 // Without axes, the order of all axes is reversed, as NumPy's transpose does.
 value permute_dims(arguments& from) {
   const expr a = from.array("a");
-  if (from.positional_left() > 1) return {a.permute_dims(from.rest_or_shape("axes"))};
+  if (from.positional_left() > 1) return {a.permute_dims(from.integers_or_shape("axes"))};
   std::optional<dims> axes = from.axes("axes");
   if (!axes) {
     axes = dims();

@@ -208,7 +208,7 @@ std::vector<function> math_functions() {
       {"addcmul", add_scaled<shale::addcmul>, "addcmul(a, b, c, value=1)"},
       {"addcdiv", add_scaled<shale::addcdiv>, "addcdiv(a, b, c, value=1)"},
       {"pow", operate<'*', '*'>, "pow(x1, x2)"},
-      {"atan2", binary<shale::atan2>, "atan2(y, x)"},
+      {"atan2", binary<shale::atan2>, "atan2(x1, x2)"},
       {"hypot", binary<shale::hypot>, "hypot(x1, x2)"},
       {"minimum", binary<shale::minimum>, "minimum(x1, x2)"},
       {"maximum", binary<shale::maximum>, "maximum(x1, x2)"},

@@ -26,6 +26,7 @@ value reduce_moment(arguments& from) {
   const expr a = from.array("a");
   const axes_option axes = from.axes("axis");
   const keepdims keep = from.flag("keepdims", false) ? keepdims::yes : keepdims::no;
+  // NumPy's name of the parameter, or that of the array API standard.
   const std::optional<double> ddof = from.optional_real("ddof");
   const double correction = ddof ? *ddof : from.real("correction", 0);
   return {fold(a, axes, keep, correction)};
@@ -101,8 +102,10 @@ std::vector<function> reductions() {
       {"sum", reduce<shale::sum>, "sum(a, axis=None, keepdims=False)", true},
       {"prod", reduce<shale::prod>, "prod(a, axis=None, keepdims=False)", true},
       {"mean", reduce<shale::mean>, "mean(a, axis=None, keepdims=False)", true},
-      {"var", reduce_moment<shale::var>, "var(a, axis=None, keepdims=False, ddof=0)", true},
-      {"std", reduce_moment<shale::stddev>, "std(a, axis=None, keepdims=False, ddof=0)", true},
+      {"var", reduce_moment<shale::var>,
+       "var(a, axis=None, keepdims=False, ddof=0, *, correction=0)", true},
+      {"std", reduce_moment<shale::stddev>,
+       "std(a, axis=None, keepdims=False, ddof=0, *, correction=0)", true},
       {"min", reduce_extremum<shale::min>, "min(a, axis=None, keepdims=False)", true},
       {"max", reduce_extremum<shale::max>, "max(a, axis=None, keepdims=False)", true},
       {"argmin", find_extremum<shale::argmin>, "argmin(a, axis=None, keepdims=False)", true},
@@ -114,8 +117,10 @@ std::vector<function> reductions() {
       {"nansum", reduce<shale::nansum>, "nansum(a, axis=None, keepdims=False)"},
       {"nanprod", reduce<shale::nanprod>, "nanprod(a, axis=None, keepdims=False)"},
       {"nanmean", reduce<shale::nanmean>, "nanmean(a, axis=None, keepdims=False)"},
-      {"nanvar", reduce_moment<shale::nanvar>, "nanvar(a, axis=None, keepdims=False, ddof=0)"},
-      {"nanstd", reduce_moment<shale::nanstd>, "nanstd(a, axis=None, keepdims=False, ddof=0)"},
+      {"nanvar", reduce_moment<shale::nanvar>,
+       "nanvar(a, axis=None, keepdims=False, ddof=0, *, correction=0)"},
+      {"nanstd", reduce_moment<shale::nanstd>,
+       "nanstd(a, axis=None, keepdims=False, ddof=0, *, correction=0)"},
       {"nanmin", reduce<shale::nanmin>, "nanmin(a, axis=None, keepdims=False)"},
       {"nanmax", reduce<shale::nanmax>, "nanmax(a, axis=None, keepdims=False)"},
       {"logsumexp", reduce<shale::logsumexp>, "logsumexp(a, axis=None, keepdims=False)"},
@@ -127,7 +132,7 @@ std::vector<function> reductions() {
       {"cummin", scan_axis<shale::cummin>, "cummin(a, axis=None)"},
       {"cummax", scan_axis<shale::cummax>, "cummax(a, axis=None)"},
       {"diff", diff, "diff(a, n=1, axis=-1)"},
-      {"gradient", gradient, "gradient(f, spacing=1, axis=None)"},
+      {"gradient", gradient, "gradient(f, spacing=1, *, axis=None)"},
   };
 }
 

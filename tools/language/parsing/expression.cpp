@@ -155,15 +155,16 @@ class parser : private token_cursor {
       if (!first && !levels[level].chains) fail_chained(begin, *op);
       first = false;
       const value right = binary(level + 1);
-      if (is_bitwise(*op) && compares_beside(begin) && !(is_logical(left) && is_logical(right)))
+      if (is_bitwise(*op) && compares_beside(begin) &&
+          !(accepts_bitwise_operators(left) && accepts_bitwise_operators(right)))
         fail_unbracketed(*op);
       left = operation(op->at, [&] { return apply_binary(op->text, left, right); });
     }
     return left;
   }
 
-  // Whether & | ^ accept the operand: they accept bools and integers.
-  static bool is_logical(const value& operand) {
+  // Bools and integers, and arrays of them, are accepted by & | ^.
+  static bool accepts_bitwise_operators(const value& operand) {
     if (!operand.is<expr>()) return !operand.is<double>();
     return !is_inexact(operand.as<expr>().dtype());
   }
@@ -202,23 +203,8 @@ class parser : private token_cursor {
     if (!op.is("-") && !op.is("+") && !op.is("~")) return power();
     const nesting level(*this);
     advance();
-    if (op.is("-") && is_negative_only()) {
-      const token& magnitude = advance();
-      if (magnitude.integer == lowest_magnitude) return {std::numeric_limits<std::int64_t>::min()};
-      fail("this integer does not fit in 64 bits", op.at, "write a float, as in -1e19");
-    }
     const value operand = unary();
     return operation(op.at, [&] { return apply_unary(op.text, operand); });
-  }
-
-  // Of this integer, int64 holds only the negative.
-  static constexpr std::uint64_t lowest_magnitude = std::uint64_t{1} << 63;
-
-  // Whether the tokens are an integer beyond those of int64, and nothing that has a higher precedence
-  // than a sign. As a uint64, its negative would wrap.
-  bool is_negative_only() const {
-    if (peek().kind != token_kind::integer || peek().integer < lowest_magnitude) return false;
-    return !is_one_of(read_at(position() + 1), {"**", "[", "."});
   }
 
   // `**` has a higher precedence than a sign on its left and a lower one than a sign on its right:
@@ -253,9 +239,7 @@ class parser : private token_cursor {
     switch (first.kind) {
       case token_kind::integer:
         advance();
-        // Only uint64 holds the largest integers, so they are no plain numbers.
-        if (first.integer > std::numeric_limits<std::int64_t>::max())
-          return {expr(scalar(first.integer))};
+        if (first.integer > std::numeric_limits<std::int64_t>::max()) return {first.integer};
         return {static_cast<std::int64_t>(first.integer)};
       case token_kind::real:
         advance();

@@ -93,10 +93,11 @@ std::optional<scalar> arguments::optional_number(std::string_view parameter) {
 }
 
 scalar arguments::number_of(const value& found, std::string_view parameter) const {
-  // Integers beyond int64 are arrays of rank 0.
+  // A reduction of an array is a number too.
   if (found.is<expr>() && found.as<expr>().rank() == 0) return eval(found.as<expr>()).item();
   if (found.is<bool>()) return scalar(found.as<bool>());
   if (found.is<std::int64_t>()) return scalar(found.as<std::int64_t>());
+  if (found.is<std::uint64_t>()) return scalar(found.as<std::uint64_t>());
   if (found.is<double>()) return scalar(found.as<double>());
   throw error(errc::invalid_argument,
               fmt::format("{} must be a number, got {}", describe(parameter), found.description()));
@@ -120,7 +121,7 @@ std::optional<shale::dtype> arguments::type(std::string_view parameter) {
   return to_dtype(*found, describe(parameter));
 }
 
-dims arguments::rest_or_shape(std::string_view parameter) {
+dims arguments::integers_or_shape(std::string_view parameter) {
   if (positional_left() < 2) return shape(parameter);
   dims result;
   while (positional_left() > 0)

@@ -49,7 +49,7 @@ class arguments {
 
   /// All remaining positional arguments as integers, as in reshape(a, 2, 3); or one shape, as in
   /// reshape(a, (2, 3)).
-  dims rest_or_shape(std::string_view parameter);
+  dims integers_or_shape(std::string_view parameter);
 
   std::size_t positional_left() const noexcept { return positional_.size() - next_; }
 

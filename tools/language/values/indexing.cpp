@@ -13,12 +13,13 @@ namespace shale::tools {
 
 namespace {
 
-bool is_list(const value& entry) { return entry.is<value::tuple>(); }
+// A tuple inside an index is an index array like a list, as in NumPy.
+bool is_sequence(const value& entry) { return entry.is<value::tuple>(); }
 
 // The shape of nested lists, by their first elements.
 dims shape_of(const value& list) {
   dims shape;
-  for (const value* inner = &list; is_list(*inner);) {
+  for (const value* inner = &list; is_sequence(*inner);) {
     const auto& elements = inner->as<value::tuple>().elements();
     shape.push_back(static_cast<index_t>(elements.size()));
     if (elements.empty()) break;
@@ -34,7 +35,7 @@ void append_numbers(const value& list, const dims& shape, index_t axis,
   const auto& elements = list.as<value::tuple>().elements();
   const bool is_last = axis == shape.size() - 1;
   bool fits = static_cast<index_t>(elements.size()) == shape[axis];
-  for (const value& element : elements) fits = fits && is_list(element) != is_last;
+  for (const value& element : elements) fits = fits && is_sequence(element) != is_last;
   if (!fits) throw error(errc::invalid_argument, "the lists of an index differ in length or depth");
   for (const value& element : elements) {
     if (!is_last) {
@@ -68,7 +69,7 @@ expr_index_entry to_entry(const value& entry) {
   if (entry.is<ellipsis_t>()) return ellipsis;
   if (entry.is<expr>()) return entry.as<expr>();
   if (entry.is<bool>()) return expr(scalar(entry.as<bool>()));
-  if (is_list(entry)) return to_array(entry);
+  if (is_sequence(entry)) return to_array(entry);
   return to_index(entry, "an index");
 }
 

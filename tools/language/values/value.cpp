@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <limits>
 
 namespace shale::tools {
 
@@ -26,6 +27,7 @@ std::string_view value::description() const noexcept {
     std::string_view operator()(const expr&) { return "an array"; }
     std::string_view operator()(bool) { return "a bool"; }
     std::string_view operator()(std::int64_t) { return "an integer"; }
+    std::string_view operator()(std::uint64_t) { return "an integer"; }
     std::string_view operator()(double) { return "a float"; }
     std::string_view operator()(none_t) { return "None"; }
     std::string_view operator()(shale::dtype) { return "a dtype"; }
@@ -44,6 +46,7 @@ expr to_expr(const value& operand) {
   if (operand.is<expr>()) return operand.as<expr>();
   if (operand.is<bool>()) return expr(scalar(operand.as<bool>()));
   if (operand.is<std::int64_t>()) return expr(scalar(operand.as<std::int64_t>()));
+  if (operand.is<std::uint64_t>()) return expr(scalar(operand.as<std::uint64_t>()));
   if (operand.is<double>()) return expr(scalar(operand.as<double>()));
   fail(fmt::format("expected an array or a number, got {}", operand.description()));
 }
@@ -53,18 +56,23 @@ double to_double(const value& number) {
   return static_cast<double>(to_integer(number));
 }
 
-std::int64_t to_integer(const value& number) {
-  return number.is<bool>() ? std::int64_t{number.as<bool>()} : number.as<std::int64_t>();
+wide_integer to_integer(const value& number) {
+  if (number.is<bool>()) return wide_integer{number.as<bool>()};
+  if (number.is<std::uint64_t>()) return wide_integer{number.as<std::uint64_t>()};
+  return wide_integer{number.as<std::int64_t>()};
 }
 
 index_t to_index(const value& number, std::string_view subject) {
   if (!number.is_integer())
     fail(fmt::format("{} must be an integer, got {}", subject, number.description()));
-  return to_integer(number);
+  const wide_integer position = to_integer(number);
+  if (position > std::numeric_limits<index_t>::max())
+    fail(fmt::format("{} must be less than 2^63, got {}", subject, number.as<std::uint64_t>()));
+  return static_cast<index_t>(position);
 }
 
 dims to_dims(const value& numbers, std::string_view subject) {
-  if (numbers.is_integer()) return {to_integer(numbers)};
+  if (numbers.is_integer()) return {to_index(numbers, subject)};
   if (!numbers.is<value::tuple>())
     fail(fmt::format("{} must be a tuple of integers, got {}", subject, numbers.description()));
   dims result;

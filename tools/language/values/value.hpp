@@ -2,7 +2,8 @@
 // (number, dtype, tuple …).
 //
 // An operation on plain numbers gives a plain number: `2 * pi / 360` is one number. Its dtype
-// adapts to the array that it is combined with, as in Python.
+// adapts to the array that it is combined with, as in Python. Integers are exact, from -2^63 to
+// 2^64 - 1: one beyond int64 is held as a uint64.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,9 @@
 #include "shale/functions.hpp"
 
 namespace shale::tools {
+
+/// Holds each integer of the language, and the result of an operation before it is checked.
+__extension__ using wide_integer = __int128;
 
 struct none_t {};
 
@@ -50,8 +54,8 @@ class value_tuple {
 
 struct value {
   using tuple = value_tuple;
-  using alternatives = std::variant<expr, bool, std::int64_t, double, none_t, dtype, std::string,
-                                    slice, ellipsis_t, namespace_t, tuple>;
+  using alternatives = std::variant<expr, bool, std::int64_t, std::uint64_t, double, none_t, dtype,
+                                    std::string, slice, ellipsis_t, namespace_t, tuple>;
   alternatives held;
 
   template <class T>
@@ -69,7 +73,9 @@ struct value {
   }
 
   /// Whether it is an integer, or a bool, which is an integer in Python.
-  bool is_integer() const noexcept { return is<bool>() || is<std::int64_t>(); }
+  bool is_integer() const noexcept {
+    return is<bool>() || is<std::int64_t>() || is<std::uint64_t>();
+  }
 
   /// Whether it is a plain number.
   bool is_number() const noexcept { return is_integer() || is<double>(); }
@@ -86,10 +92,10 @@ expr to_expr(const value& operand);
 double to_double(const value& number);
 
 /// Requires is_integer().
-std::int64_t to_integer(const value& number);
+wide_integer to_integer(const value& number);
 
 /// An integer or bool as an index. `subject` begins the message of an error.
-/// Throws   invalid_argument for every other value
+/// Throws   invalid_argument for every other value, and for an integer beyond int64
 index_t to_index(const value& number, std::string_view subject);
 
 /// A tuple of integers, or one integer. `subject` begins the message of an error.

@@ -41,7 +41,7 @@ expr arange(scalar start, scalar stop, scalar step, std::optional<dtype> type) {
     const auto last = stop.to<std::int64_t>();
     const auto step_size = step.to<std::int64_t>();
     if (step_size > 0 ? first < last : first > last) {
-      // The distance between two int64 numbers may need 64 bits without a sign.
+      // The distance between two int64 numbers may fit in uint64 only.
       const auto magnitude = [](std::int64_t from, std::int64_t to) {
         return static_cast<std::uint64_t>(to) - static_cast<std::uint64_t>(from);
       };
@@ -111,7 +111,7 @@ expr logspace(double start, double stop, index_t count, double base) {
 
 namespace {
 
-// The number of the diagonal that each element of a matrix is on.
+// For each element of a matrix, the number of its diagonal.
 expr diagonal_of(index_t rows, index_t columns) {
   return arange(columns) - arange(rows).expand_dims(1);
 }

@@ -1,6 +1,8 @@
 #include "shale/elementwise.hpp"
 
+#include <initializer_list>
 #include <numbers>
+#include <optional>
 #include <string>
 
 #include "core/allocating.hpp"
@@ -16,7 +18,7 @@ using detail::allocating;
 
 expr floor_divide(const expr& a, const expr& b) { return operated(operation::floor_divide, a, b); }
 expr remainder(const expr& a, const expr& b) { return a % b; }
-expr fmod(const expr& a, const expr& b) { return operated(operation::rest, a, b); }
+expr fmod(const expr& a, const expr& b) { return operated(operation::truncated_remainder, a, b); }
 expr pow(const expr& a, const expr& b) { return operated(operation::power, a, b); }
 expr atan2(const expr& y, const expr& x) { return operated(operation::atan2, y, x); }
 expr hypot(const expr& a, const expr& b) { return operated(operation::hypotenuse, a, b); }
@@ -123,8 +125,22 @@ void refuse_complex(const expr& a, const char* function) {
 bool is_small(const expr& a) { return detail::widened(a.dtype()) != a.dtype(); }
 expr widened(const expr& a) { return is_small(a) ? astype(a, dtype::float32) : a; }
 
-// Floating and complex operands stay; integers become floats.
+// Floating and complex operands keep their dtype; integers become floats.
 expr in_fractions(const expr& a) { return is_inexact(a.dtype()) ? a : a * 1.0; }
+
+// The dtype of fractions for the operands: the dtype of `sqrt` for their promoted dtype. Numbers
+// without a dtype take no part.
+dtype fraction_dtype(std::initializer_list<const expr*> operands) {
+  std::optional<dtype> type;
+  for (const expr* operand : operands)
+    if (!weak_number(*operand)) type = type ? promote(*type, operand->dtype()) : operand->dtype();
+  return type ? in_fractions(astype(expr(0), *type)).dtype() : dtype::float64;
+}
+
+// The operand in that dtype. A number without a dtype still has none, but is no integer.
+expr in_fractions(const expr& a, dtype type) {
+  return weak_number(a) ? in_fractions(a) : astype(a, type);
+}
 
 }  // namespace
 
@@ -151,21 +167,27 @@ expr logaddexp(const expr& a, const expr& b) {
   return allocating([&] {
     refuse_complex(a, "logaddexp");
     refuse_complex(b, "logaddexp");
-    const expr sum = a + b;  // has the dtype of the result
-    const expr x = in_fractions(widened(a)), y = in_fractions(widened(b));
+    const dtype type = fraction_dtype({&a, &b}), compute = detail::widened(type);
+    const expr x = in_fractions(a, compute), y = in_fractions(b, compute);
     // The difference of equal infinities is NaN, so equal operands do not take it.
     const expr apart = where(x == y, 0.0, abs(x - y));
     const expr result = maximum(x, y) + log1p(exp(-apart));
-    return is_small(sum) ? astype(result, sum.dtype()) : result;
+    return compute == type ? result : astype(result, type);
   });
 }
 
 expr lerp(const expr& a, const expr& b, const expr& weight) {
   return allocating([&] {
     refuse_complex(weight, "lerp");
-    const expr first = in_fractions(a), last = in_fractions(b);
-    const expr way = last - first;
-    return where(weight < 0.5, first + weight * way, last - (1 - weight) * way);
+    const dtype type = fraction_dtype({&a, &b, &weight});
+    const expr first = in_fractions(a, type), last = in_fractions(b, type);
+    const expr part = in_fractions(weight, abs(astype(expr(0), type)).dtype());
+    const expr way = last - first, rest = 1 - part;
+    const expr on_the_way = where(part < 0.5, first + part * way, last - rest * way);
+    // The way between finite points may overflow, and a multiple of an infinite way may be NaN.
+    const expr mixed = rest * first + part * last;
+    const expr between = where(isfinite(way), on_the_way, mixed);
+    return where(part == 0, first, where(part == 1, last, between));
   });
 }
 expr addcmul(const expr& a, const expr& b, const expr& c, const expr& value) {

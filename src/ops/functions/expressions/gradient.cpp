@@ -17,7 +17,7 @@ expr gradient(const expr& a, double spacing, index_t axis) {
     if (extent < 2)
       throw error(errc::invalid_argument, "gradient needs at least two positions along the axis",
                   {"axis " + std::to_string(along) + " of shape " + to_string(a.shape())});
-    // An end is its own neighbour, so that the difference there is between two positions, not three.
+    // At an end, the position itself takes the place of the neighbour that is missing.
     std::vector<pad_width> widths(static_cast<std::size_t>(a.rank()));
     widths[static_cast<std::size_t>(along)] = {1, 1};
     const expr padded = pad(a, widths, {.mode = pad_mode::edge});

@@ -7,7 +7,7 @@
 #include "core/allocating.hpp"
 #include "core/enumerator.hpp"
 #include "ops/graph/node_access.hpp"
-#include "ops/leaves/rearranged.hpp"
+#include "ops/leaves/repeated.hpp"
 #include "shale/error.hpp"
 
 namespace shale {
@@ -40,8 +40,7 @@ expr tile(const expr& a, const dims& times) {
     if (repeats[axis] == 1) modulus[axis] = 0;
   }
   element_count(shape);
-  return allocating(
-      [&] { return rearranged(base, shape, modulus, dims::filled(shape.size(), 1)); });
+  return allocating([&] { return repeated(base, shape, modulus, dims::filled(shape.size(), 1)); });
 }
 
 expr repeat(const expr& a, index_t times, index_t axis) {
@@ -51,7 +50,7 @@ expr repeat(const expr& a, index_t times, index_t axis) {
   element_count(shape);
   dims divisor = dims::filled(shape.size(), 1);
   divisor[along] = std::max<index_t>(times, 1);
-  return allocating([&] { return rearranged(a, shape, dims::filled(shape.size(), 0), divisor); });
+  return allocating([&] { return repeated(a, shape, dims::filled(shape.size(), 0), divisor); });
 }
 
 expr concat(std::span<const expr> parts, index_t axis) {
@@ -72,6 +71,7 @@ expr concat(std::span<const expr> parts, index_t axis) {
     shape[along] = *sum;
     type = promote(type, part.dtype());
   }
+  element_count(shape);  // throws if there are too many
   return allocating([&] {
     detail::concat_leaf leaf{{}, {0}, along, axis_map::identity(shape)};
     for (const auto& part : parts) {
@@ -150,7 +150,8 @@ expr roll(const expr& a, index_t shift, const std::optional<dims>& axes) {
       const index_t axis = normalize_axis(entry, a.rank());
       const index_t extent = result.shape(axis);
       if (extent == 0) continue;
-      const index_t places = (shift % extent + extent) % extent;
+      const index_t rest = shift % extent;
+      const index_t places = rest < 0 ? rest + extent : rest;
       if (places == 0) continue;
       const expr parts[] = {result.narrow(axis, extent - places, places),
                             result.narrow(axis, 0, extent - places)};

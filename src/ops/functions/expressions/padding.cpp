@@ -20,7 +20,7 @@ using detail::position_of_axis;
 
 namespace {
 
-// The indices of an axis are held in memory, with 8 bytes each.
+// The indices of an axis are held in memory, 8 bytes for each.
 constexpr index_t extent_max = (index_t{1} << 60) - 1;
 
 index_t padded_extent(index_t extent, const pad_width& width, index_t axis) {
@@ -34,12 +34,13 @@ index_t padded_extent(index_t extent, const pad_width& width, index_t axis) {
   return *total;
 }
 
-// The numbers of an axis's positions if its first own one has number 0: from -before on.
+// The positions of a padded axis, counted so that the operand's first position is 0: they begin at
+// -before.
 expr numbers_of(index_t extent, const pad_width& width) {
   return arange(scalar(-width.before), scalar(extent + width.after));
 }
 
-// The positions of the operand whose elements the padded axis has.
+// For each position of the padded axis, the position of the operand whose element it has.
 expr positions_of(index_t extent, const pad_width& width, pad_mode mode) {
   const expr number = numbers_of(extent, width);
   const index_t last = extent - 1;

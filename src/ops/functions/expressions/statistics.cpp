@@ -15,8 +15,8 @@ using detail::allocating;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// Calls `function` with float32 in the place of float16 and bfloat16, whose sums and counts may
-// exceed their range, and rounds its result.
+// Calls `function` with an operand of float16 or bfloat16 converted to float32, and rounds its
+// result. Sums and counts may exceed the range of the narrow dtypes.
 template <class Function>
 expr in_wider_floats(const expr& a, Function function) {
   const dtype type = a.dtype(), wide = detail::widened(type);
@@ -37,6 +37,12 @@ expr count_of_numbers(const expr& a, const axes_option& axes, keepdims keep, dty
 expr finite_max(const expr& a, const axes_option& axes) {
   const expr largest = max(a, axes, keepdims::yes);
   return where(isfinite(largest), largest, 0);
+}
+
+// An operand without elements is its own result. It may have no largest element along the axis.
+expr unchanged_along(const expr& a, index_t axis) {
+  normalize_axis(axis, a.rank());  // throws if the axis does not exist
+  return a;
 }
 
 // Exponentials of integers are floats, and so are their sums.
@@ -88,8 +94,11 @@ expr nanvar(const expr& a, const axes_option& axes, keepdims keep, double correc
   return allocating([&] {
     if (!is_inexact(a.dtype())) return var(a, axes, keep, correction);
     return in_wider_floats(a, [&](const expr& numbers) {
-      const expr distance = numbers - nanmean(numbers, axes, keepdims::yes);
-      const expr squares = nansum(square(abs(distance)), axes, keep);
+      // A distance between infinities is NaN, and so is the result then. Only elements that are NaN
+      // are left out.
+      const expr centre = nanmean(numbers, axes, keepdims::yes);
+      const expr distance = where(isnan(numbers), 0, numbers - centre);
+      const expr squares = sum(square(abs(distance)), axes, keep);
       const expr divisor = count_of_numbers(numbers, axes, keep, squares.dtype()) - correction;
       return where(divisor > 0, squares / divisor, std::numeric_limits<double>::quiet_NaN());
     });
@@ -113,6 +122,7 @@ expr logsumexp(const expr& a, const axes_option& axes, keepdims keep) {
 expr softmax(const expr& a, index_t axis) {
   return allocating([&] {
     return in_wider_floats(as_float(a), [&](const expr& exponents) {
+      if (exponents.size() == 0) return unchanged_along(exponents, axis);
       const expr powers = exp(exponents - finite_max(exponents, {axis}));
       return powers / sum(powers, {axis}, keepdims::yes);
     });
@@ -122,6 +132,7 @@ expr softmax(const expr& a, index_t axis) {
 expr log_softmax(const expr& a, index_t axis) {
   return allocating([&] {
     return in_wider_floats(as_float(a), [&](const expr& exponents) {
+      if (exponents.size() == 0) return unchanged_along(exponents, axis);
       // The difference from the largest element is exact for those near it.
       const expr distance = exponents - finite_max(exponents, {axis});
       return distance - log(sum(exp(distance), {axis}, keepdims::yes));

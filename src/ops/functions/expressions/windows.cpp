@@ -17,13 +17,14 @@ using detail::allocating;
 
 namespace {
 
-// The positions of the kernel along one axis: how far it reaches beyond the start of `a` at the
-// first of them, and their number.
+// The positions of the kernel along one axis: their number, and how far the kernel reaches beyond
+// the start of `a` at the first of them.
 struct kernel_positions {
   index_t before;
   index_t count;
 };
 
+// Throws   invalid_argument (more positions than an axis can have)
 kernel_positions positions_along(index_t extent, index_t taps, window_mode mode) {
   switch (mode) {
     case window_mode::valid:
@@ -31,13 +32,20 @@ kernel_positions positions_along(index_t extent, index_t taps, window_mode mode)
     case window_mode::same:
       return {taps / 2, extent};
     default:
-      return {taps - 1, *checked_add(extent, taps - 1)};
+      break;
   }
+  const auto count = checked_add(extent, taps - 1);
+  if (!count)
+    throw error(errc::invalid_argument, "windows have too many positions",
+                {"along one axis, the operand has " + std::to_string(extent) +
+                 " elements, the kernel " + std::to_string(taps)});
+  return {taps - 1, *count};
 }
 
-// NumPy exchanges operands of one axis if the kernel is the longer one, and reverses the result of
-// a correlation afterwards. That gives the positions at which `a` lies inside the kernel. In mode
-// `same`, the rounding of a middle depends on whether the result was reversed.
+// If the kernel is longer than `a`, NumPy exchanges operands of one axis, and then reverses the
+// result of a correlation. That gives the positions at which `a` lies inside the kernel. In mode
+// `same`, an even number of elements has no middle; which of the two elements next to it is taken
+// depends on whether the result was reversed.
 kernel_positions positions_of_shorter(index_t extent, index_t taps, window_mode mode,
                                       bool reversed) {
   switch (mode) {
@@ -83,13 +91,14 @@ expr windows(const expr& a, const expr& kernel, window_mode mode, bool reversed)
     shape.push_back(along.count);
     before.push_back(along.before);
   }
+  element_count(shape);  // throws if there are too many
   const dtype type = promote(a.dtype(), kernel.dtype());
   const dtype sums = detail::widened(type);
   if (!computes(type))
     throw error(errc::invalid_argument, "windows of " + std::string(name(type)) + " have no sums",
                 {"this dtype only stores and converts: cast it to float32 first"});
-  // The generator converts the input to the dtype of the sums, which would skip the rounding to a
-  // narrower result.
+  // If the sums are wider than the result, the input is rounded to the dtype of the result first.
+  // The generator alone would convert it straight to the dtype of the sums.
   const node_ref input = sums == type ? node_of(a) : make_cast(node_of(a), type);
   const node_ref weights = make_cast(make_cast(node_of(kernel), type), sums);
   return expr_of(make_node(type, shape,

@@ -1,8 +1,8 @@
 // Indexing by arrays of integers and by masks, which is NumPy's advanced indexing.
 //
-// Entries that are no arrays are applied first, as one view of the operand, in which every array
-// has its whole axis. Then one leaf reads the elements of that view at the positions that the
-// arrays name. A mask is replaced by the coordinates of its true elements.
+// Entries that are not arrays are applied first. They make one view of the operand, which keeps the
+// whole of each axis that an array indexes. Then one leaf reads the elements of that view at the
+// positions that the arrays name. A mask is replaced by the coordinates of its true elements.
 #include <optional>
 #include <span>
 #include <string>
@@ -35,24 +35,25 @@ index_t axes_of(const expr_index_entry& entry) {
   return kind == index_entry_kind::position || kind == index_entry_kind::range ? 1 : 0;
 }
 
-// An array among the entries, and the first of the axes that it takes.
+// An array among the entries. A mask indexes several axes; both numbers are those of the first one.
 struct array_entry {
   expr array;
-  index_t axis;   // of the view
-  index_t named;  // of the operand
+  index_t axis;   // the axis of the view
+  index_t named;  // the same axis as one of the operand, which errors name
 };
 
 // The entries, sorted into those of the view and the arrays.
 struct sorted_entries {
   std::vector<index_entry> basic;
   std::vector<array_entry> arrays;
-  index_t place = 0;  // of the arrays' axes: the number of axes of the view before them
+  index_t place = 0;  // the number of axes of the view that come before those of the arrays
 };
 
-// Says where the axes of the arrays belong. Integers count as arrays here.
+// Finds where the axes of the arrays belong in the result: where the first array stands, or in
+// front if another entry stands between two arrays. Integers count as arrays here.
 class array_place {
  public:
-  /// The next entry is an array, or none; `axes` axes of the view lie before it.
+  /// Takes the next entry, before which `axes` axes of the view lie.
   void next(bool is_array, index_t axes) noexcept {
     if (!is_array) {
       ended_ = first_.has_value();
@@ -65,7 +66,7 @@ class array_place {
 
  private:
   std::optional<index_t> first_;
-  bool ended_ = false;  // another entry has followed the arrays
+  bool ended_ = false;  // an entry that is not an array has followed the first array
 };
 
 sorted_entries sorted(const expr& operand, std::span<const expr_index_entry> entries) {
@@ -109,8 +110,8 @@ void require_fit(const expr& mask, const expr& view, const array_entry& entry) {
 // The positions that the arrays name, one array of int64 for each axis that they index.
 struct index_arrays {
   std::vector<expr> positions;
-  dims shape;                          // of all, broadcast
-  std::vector<position_of_axis> axes;  // by axis of the view; those of no array are empty
+  dims shape;                          // the shape to which all arrays are broadcast
+  std::vector<position_of_axis> axes;  // by axis of the view; empty for axes without an array
 
   void broadcast(const dims& other) { shape = broadcast_shapes(shape, other); }
   void add(const expr& array, index_t axis, index_t named) {
@@ -140,7 +141,8 @@ index_arrays arrays_of(const expr& view, const std::vector<array_entry>& entries
   return result;
 }
 
-// The elements of the view at the positions; their axes follow the first `place` other axes.
+// The elements of the view at the positions. The axes of the arrays come behind the first `place`
+// axes of the view that no array indexes.
 expr gathered(const expr& view, index_arrays arrays, index_t place) {
   dims shape;
   const auto insert_axes = [&] {
@@ -155,7 +157,6 @@ expr gathered(const expr& view, index_arrays arrays, index_t place) {
     shape.push_back(view.shape(axis));
   }
   if (others <= place) insert_axes();
-  element_count(shape);  // throws if there are too many
   for (expr& positions : arrays.positions) positions = with_axes_behind(positions, others - place);
   return indexed(view, shape, std::move(arrays.axes), arrays.positions);
 }

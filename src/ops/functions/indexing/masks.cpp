@@ -18,7 +18,9 @@
 #include "parallel/executor/executor_state.hpp"
 #include "parallel/executor/tile_loop.hpp"
 #include "parallel/operands/bytes_read_once.hpp"
+#include "parallel/operands/changing_operand.hpp"
 #include "parallel/operands/loop_operand.hpp"
+#include "shale/creation.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/error.hpp"
 #include "shale/reductions.hpp"
@@ -46,9 +48,9 @@ index_t count_true(const std::byte* elements, index_t count) {
   return found;
 }
 
-// The true elements of a mask that lies in memory, counted block by block. So each block knows
-// where its results begin. A mask in memory is not copied, so another thread or process may change
-// it after it was counted: every loop is bounded by the count.
+// The true elements of a mask that lies in memory. They are counted block by block, so that it is
+// known where the results of each block begin. A mask in memory is not copied, so another thread or
+// process may change it after it was counted. For that reason every loop is bounded by the count.
 class counted_mask {
  public:
   counted_mask(const tensor& mask, executor& on)
@@ -76,7 +78,7 @@ class counted_mask {
       const index_t found = starts_[static_cast<std::size_t>(block) + 1] - start;
       if (found > 0 && body(first_of(block), first_of(block + 1), start, found) != found) {
         mask_.storage().check();
-        throw_changed("a mask");
+        parallel::throw_changed("a mask");
       }
     };
     parallel::parallel_for_tiles(on_, blocks(), visit, {.progress_bytes = progress_bytes});
@@ -99,7 +101,8 @@ class counted_mask {
 // the values need to fit into memory.
 class selection {
  public:
-  /// `item_bytes` are those of one element of what is selected, beside the mask's own byte.
+  /// `item_bytes` is the size of one element that is selected; the byte of the mask is not part of
+  /// it.
   selection(const expr& mask, std::size_t item_bytes, executor& on)
       : mask_(astype(mask, dtype::boolean)),
         slab_(slab_shape(mask.shape(), slab_elements(item_bytes, on))),
@@ -115,7 +118,7 @@ class selection {
 
   index_t count() const noexcept { return count_; }
 
-  /// What `for_each_slab` takes parts of, for an operand beside the mask.
+  /// Prepares an operand beside the mask, of which the body of `for_each_slab` takes parts.
   /// Throws   as `eval`
   expr cut_with_mask(const expr& value) const {
     return whole_ || count_ == 0 ? value : with_computed_stages(value);
@@ -132,11 +135,11 @@ class selection {
     index_t before = 0;
     for_each_slab_of(mask_.shape(), slab_, [&](const region& box) {
       const counted_mask part(held_contiguous(part_of(mask_, box)), on_);
-      if (before + part.count() > count_) throw_changed("a mask");
+      if (before + part.count() > count_) parallel::throw_changed("a mask");
       if (part.count() > 0) body(box, part, before);
       before += part.count();
     });
-    if (before != count_) throw_changed("a mask");
+    if (before != count_) parallel::throw_changed("a mask");
   }
 
  private:
@@ -151,9 +154,9 @@ class selection {
   index_t count_ = 0;
 };
 
-// Selects at most `found` of `count` elements, and returns how many there were. Every element is
-// stored, and the next one replaces it if it was not selected. So there is no branch that depends
-// on the mask.
+// Selects at most `found` of `count` elements, and returns how many it selected. Every element is
+// stored; if it was not selected, the next one is stored in its place. So no branch depends on the
+// mask.
 template <std::size_t item>
 index_t select_elements(std::byte* to, const std::byte* from, const std::byte* mask, index_t count,
                         index_t found) {
@@ -209,8 +212,8 @@ struct coordinate_columns {
 };
 
 // Stores the last coordinate of each true element of a row at the positions k, k + 1, … and returns
-// the next free one. Like select_elements, it stores every coordinate, and the next one replaces it
-// if its element is false. It stores nothing from position `stop` on.
+// the next free position. Like select_elements, it stores every coordinate; if the element is
+// false, the next coordinate is stored in its place. It stores nothing from position `stop` on.
 index_t store_last_coordinates(std::int64_t* to, index_t step, std::int64_t first,
                                const std::byte* row, index_t length, index_t k, index_t stop) {
   for (index_t i = 0; i < length && k < stop; ++i) {
@@ -220,8 +223,8 @@ index_t store_last_coordinates(std::int64_t* to, index_t step, std::int64_t firs
   return k;
 }
 
-// Stores the coordinates of the true elements of a block, from position `k` on. Returns how many
-// there were, at most `found`.
+// Stores the coordinates of at most `found` true elements of a block, from position `k` on. Returns
+// how many it stored.
 index_t store_coordinates(const coordinate_columns& to, const region& box, const counted_mask& mask,
                           index_t first, index_t end, index_t k, index_t found) {
   const std::size_t last = to.axes.size() - 1;
@@ -238,7 +241,7 @@ index_t store_coordinates(const coordinate_columns& to, const region& box, const
   return k - start;
 }
 
-// Counts a call, and the bytes of its results.
+// Adds a call and the bytes of its results to the statistics.
 void count_call(executor& on, std::uint64_t written_bytes) {
   auto& count = parallel::state_of(on).count;
   count.call();
@@ -326,7 +329,12 @@ tensor argwhere(const expr& a) {
 }
 
 expr masked_fill(const expr& a, const expr& mask, const expr& value) {
-  return where(astype(mask, dtype::boolean), astype(value, a.dtype()), a);
+  return allocating([&] {
+    const auto number = weak_number(value);
+    const expr stored =
+        number.has_value() ? full({}, *number, a.dtype()) : astype(value, a.dtype());
+    return where(astype(mask, dtype::boolean), stored, a);
+  });
 }
 
 void masked_scatter(const tensor& out, const expr& mask, const expr& values) {

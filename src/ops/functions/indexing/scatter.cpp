@@ -18,7 +18,9 @@
 #include "parallel/executor/executor_state.hpp"
 #include "parallel/executor/tile_loop.hpp"
 #include "parallel/operands/bytes_read_once.hpp"
+#include "parallel/operands/changing_operand.hpp"
 #include "parallel/operands/loop_operand.hpp"
+#include "shale/creation.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/error.hpp"
 #include "shale/reductions.hpp"
@@ -31,20 +33,21 @@ using detail::allocating;
 
 namespace {
 
-// Words: a *lane* is a line along the axis. A *column* is a lane's place along the last other axis;
-// the remaining axes number the *rows* of lanes. A *piece* is up to 1,024 neighbouring columns; a
-// *part* is a range of targets, the positions along the axis of the output.
+// A *lane* is a line of elements along the axis of the call. Lanes are numbered by the other axes:
+// the *column* of a lane is its position along the last of them, and its *row* is given by all the
+// others. A *piece* is up to 1,024 neighbouring columns. A *target* is a position along the axis of
+// the output, and a *part* is a range of targets.
 
 enum class scatter_kind : std::uint8_t { store, add };
 
-// Columns that one thread works through together: neighbours along the last axis, so that rows of
-// a matrix are added as rows.
+// The number of neighbouring columns that one thread works through together, so that it adds rows
+// of a matrix as rows.
 constexpr index_t unit_columns = 1024;
 
-// A lane with fewer indices is not worth several threads.
+// The least number of indices in a lane that several threads share.
 constexpr index_t shared_lane_min = index_t{1} << 15;
 
-// A thread looks for a cancellation after this many stores.
+// The number of stores after which a thread looks for a cancellation.
 constexpr index_t stores_between_looks = index_t{1} << 16;
 
 // The part of a scatter that one thread does: some columns of one row of lanes, all indices along
@@ -70,11 +73,12 @@ struct scatter_shape {
   strides out, indices, values;
 };
 
-// Whether a target is one of the unit's. The indices were checked before, but they are not copied.
+// Whether a target belongs to the unit. The indices were checked before, but they were not copied,
+// so they may have changed.
 // Throws   io if an index is out of range now
 bool is_own(index_t target, const scatter_unit& unit, index_t extent) {
   if (target >= unit.first && target < unit.end) return true;
-  if (target < 0 || target >= extent) throw_changed("indices");
+  if (target < 0 || target >= extent) parallel::throw_changed("indices");
   return false;
 }
 
@@ -85,11 +89,13 @@ void store_at(std::byte* to, const std::byte* from) {
 
 template <class T>
 void add_at(std::byte* to, const std::byte* from) {
-  T a, b;
+  // A bool may be any byte, which is no bool of C++.
+  using Element = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
+  Element a, b;
   std::memcpy(&a, to, sizeof(T));
   std::memcpy(&b, from, sizeof(T));
   if constexpr (std::is_same_v<T, bool>) {
-    a = a || b;
+    a = static_cast<Element>((a | b) != 0);
   } else if constexpr (std::is_integral_v<T>) {
     using Bits = std::make_unsigned_t<T>;
     a = static_cast<T>(static_cast<Bits>(static_cast<Bits>(a) + static_cast<Bits>(b)));
@@ -149,7 +155,7 @@ void require_in_range(const tensor& positions, index_t axis, index_t extent) {
   }
 }
 
-// Refuses values before they are computed.
+// Refuses values of a shape that does not fit, before they are computed.
 void require_broadcast(const dims& values, const dims& shape) {
   const index_t more = shape.size() - values.size();
   bool fits = more >= 0;
@@ -163,7 +169,7 @@ void require_broadcast(const dims& values, const dims& shape) {
 // The lanes of a scatter, and how they are shared out. Units are numbered by row, piece and part.
 class scatter_lanes {
  public:
-  // Over `shape`, along `axis` of `out`. All elements lie in memory.
+  // The scatter goes over `shape`, along `axis` of `out`. All elements lie in memory.
   scatter_lanes(const tensor& out, index_t axis, const dims& shape, const tensor& indices,
                 const tensor& values, int threads)
       : out_(out), indices_(indices), values_(values), rows_(shape), extent_(out.shape(axis)) {
@@ -178,9 +184,9 @@ class scatter_lanes {
     };
     shape_ = {shape[axis], extent_, strides_of(out_), strides_of(indices_), strides_of(values_)};
     pieces_ = ceil_div(columns_, unit_columns);
-    // If there are fewer units than threads, each long lane is divided: several threads read all its
-    // indices, and each stores only its own range of targets. So the order of values with one target
-    // stays.
+    // If there are fewer units than threads, each long lane is divided: several threads read all
+    // its indices, and each stores only its own range of targets. So the values of one target are
+    // still stored in the order of their indices.
     const index_t whole_units = element_count(rows_) * pieces_;
     if (whole_units < threads && shape[axis] >= shared_lane_min)
       parts_ = std::min(ceil_div<index_t>(threads, whole_units), extent_);
@@ -217,8 +223,8 @@ class scatter_lanes {
   scatter_shape shape_{};
 };
 
-// Scatters over `shape`. Along the other axes it is no longer than `out`. Indices and values are
-// evaluated in their own shapes, and broadcast afterwards.
+// Scatters over `shape`, which is no longer than `out` along the axes other than `axis`. Indices
+// and values are evaluated in their own shapes, and broadcast afterwards.
 void scatter_checked(scatter_kind kind, const tensor& out, index_t axis, const dims& shape,
                      const expr& indices, const expr& values) {
   executor& on = executor::current();
@@ -255,14 +261,7 @@ void scatter_along(scatter_kind kind, const tensor& out, index_t axis, const exp
   allocating([&] {
     const index_t along = normalize_axis(axis, out.rank());
     const dims& shape = indices.shape();
-    bool fits = shape.size() == out.rank();
-    for (index_t k = 0; fits && k < out.rank(); ++k) fits = k == along || shape[k] <= out.shape(k);
-    if (!fits)
-      throw error(errc::invalid_argument,
-                  std::string(function) +
-                      " needs indices that are no longer than the output, except along the axis",
-                  {"got shapes " + to_string(out.shape()) + " and " + to_string(shape) + ", axis " +
-                   std::to_string(along)});
+    require_not_longer(shape, out.shape(), along, function, "output");
     scatter_checked(kind, out, along, shape, as_positions(indices, function), values);
   });
 }
@@ -303,7 +302,8 @@ void index_add(const tensor& out, index_t axis, const expr& indices, const expr&
 }
 
 void index_fill(const tensor& out, index_t axis, const expr& indices, const scalar& value) {
-  scatter_slices(scatter_kind::store, out, axis, indices, expr(value), "index_fill");
+  scatter_slices(scatter_kind::store, out, axis, indices, full({}, value, out.dtype()),
+                 "index_fill");
 }
 
 void put(const tensor& out, const expr& indices, const expr& values) {

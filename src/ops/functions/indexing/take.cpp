@@ -60,13 +60,7 @@ expr gather(const expr& a, index_t axis, const expr& indices) {
   return allocating([&] {
     const index_t along = normalize_axis(axis, a.rank());
     const dims& shape = indices.shape();
-    bool fits = shape.size() == a.rank();
-    for (index_t k = 0; fits && k < a.rank(); ++k) fits = k == along || shape[k] <= a.shape(k);
-    if (!fits)
-      throw error(errc::invalid_argument,
-                  "gather needs indices that are no longer than the operand, except along the axis",
-                  {"got shapes " + to_string(a.shape()) + " and " + to_string(shape) + ", axis " +
-                   std::to_string(along)});
+    require_not_longer(shape, a.shape(), along, "gather", "operand");
     std::vector<position_of_axis> axes;
     for (index_t k = 0; k < a.rank(); ++k)
       axes.push_back(k == along ? position_of_axis{.index = 0} : position_of_axis{.axis = k});

@@ -31,12 +31,12 @@ dims extents_of(const named_array& a, const dims& names) {
   return extents;
 }
 
-/// The names of two arrays by what becomes of their axes in the product.
+/// The names of two arrays, sorted by what becomes of their axes in the product.
 struct axis_roles {
-  dims batch;    // of both, kept
-  dims inner;    // of both, summed
-  dims rows;     // of `a` alone
-  dims columns;  // of `b` alone
+  dims batch;    // names that both arrays have, and that are kept
+  dims inner;    // names that both arrays have, and that are summed
+  dims rows;     // names of `a` alone
+  dims columns;  // names of `b` alone
 
   axis_roles(const named_array& a, const named_array& b, const name_set& kept) {
     const name_set in_a = names_of(a), in_b = names_of(b);
@@ -58,7 +58,7 @@ expr spread(const named_array& a, const dims& before, index_t ones, const dims& 
   return values;
 }
 
-/// The array as a batch of matrices, whose axes are merged from those named.
+/// The array as a batch of matrices: its named axes are merged into rows and columns.
 expr matrices_of(const named_array& a, const dims& batch, const dims& rows, const dims& columns) {
   dims shape = extents_of(a, batch);
   shape.push_back(element_count(extents_of(a, rows)));
@@ -71,8 +71,8 @@ dtype wide_dtype(dtype type) {
   return kind(type) == dtype_kind::complex ? dtype::complex128 : type;
 }
 
-/// The array summed over the axes whose names are not kept, in a dtype. It is unchanged if there are
-/// none.
+/// The array, summed in dtype `type` over the axes whose names are not kept. If all names are kept,
+/// it is unchanged.
 named_array summed_as(dtype type, const named_array& a, const name_set& kept) {
   dims axes, names;
   for (index_t axis = 0; axis < a.names.size(); ++axis) {
@@ -130,7 +130,8 @@ named_array summed(const named_array& a, const name_set& kept) {
 
 named_array contracted(const named_array& a, const named_array& b, const name_set& kept) {
   const dtype type = product_dtype(a.values.dtype(), b.values.dtype());
-  // Sums of float16 and bfloat16 may exceed their range where the products do not.
+  // Sums of float16 and bfloat16 may exceed the range of these dtypes although the final result
+  // does not.
   const named_array left = summed_as(detail::widened(a.values.dtype()), a, kept | names_of(b));
   const named_array right = summed_as(detail::widened(b.values.dtype()), b, kept | names_of(a));
   const axis_roles of(left, right, kept);

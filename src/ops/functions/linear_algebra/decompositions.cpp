@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -10,7 +11,9 @@
 #include "core/enumerator.hpp"
 #include "core/widened.hpp"
 #include "ops/functions/linear_algebra/equations.hpp"
+#include "ops/functions/linear_algebra/lu.hpp"
 #include "ops/functions/linear_algebra/matrix_operands.hpp"
+#include "ops/functions/linear_algebra/triangles.hpp"
 #include "ops/linalg/lapack.hpp"
 #include "ops/linalg/matrix_batch.hpp"
 #include "shale/error.hpp"
@@ -43,23 +46,27 @@ void keep_unit_lower(T* matrix, index_t rows, index_t columns) {
   }
 }
 
-/// What all functions here begin with: an operand in memory and its extents.
+/// An operand in memory and its extents, with which all functions here begin.
 struct factored_operand {
   held_matrices matrices;
   matrix_batch from;
-  integer rows, columns, less;
+  integer rows, columns, extent_min;
 
   factored_operand(const expr& a, const char* function)
       : matrices(a, function),
         from(matrices.elements),
         rows(from.rows()),
         columns(from.columns()),
-        less(std::min(rows, columns)) {}
+        extent_min(std::min(rows, columns)) {}
+
+  /// The multiplications for one matrix, roughly.
+  double multiplications() const {
+    return static_cast<double>(rows) * static_cast<double>(columns) *
+           static_cast<double>(extent_min);
+  }
 
   batch_work work(const work_parts& parts) const {
-    return {from.count(), parts.bytes(),
-            static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(less),
-            matrices.bytes()};
+    return {from.count(), parts.bytes(), multiplications(), matrices.bytes()};
   }
 
   tensor empty(const dims& shape, dtype type, executor& on) const {
@@ -69,25 +76,11 @@ struct factored_operand {
 
 // ---- LU -----------------------------------------------------------------------------------------
 
-/// Calls `take(number, factors, pivots)` with the LU factors of every matrix: column-major, pivots
-/// from 1. A matrix with NaN is factored as LAPACK does it.
-template <class T, class Take>
-void for_each_lu(const factored_operand& a, executor& on, Take take) {
-  work_parts parts;
-  const std::size_t elements = parts.add<T>(index_t{a.rows} * a.columns);
-  const std::size_t pivots = parts.add<integer>(a.less);
-  for_each_matrix(a.work(parts), on, [&](index_t number, std::byte* memory) {
-    T* const matrix = part_at<T>(memory, elements);
-    integer* const exchanged = part_at<integer>(memory, pivots);
-    a.from.load(number, matrix);
-    if (a.less > 0) lapack::getrf(a.rows, a.columns, matrix, a.rows, exchanged);
-    take(number, matrix, exchanged);
-    return integer{0};
-  });
-  a.matrices.elements.storage().check();
-}
+/// Leaves no matrix out: LAPACK factors matrices with NaN too.
+constexpr auto none_left_out = [](const auto*, index_t) { return false; };
 
-/// Stores the permutation that undoes exchanges of rows.
+/// Stores the permutation that undoes exchanges of rows. Row i was exchanged with row
+/// exchanged[i] - 1.
 template <class R>
 void store_permutation(R* matrix, index_t rows, const integer* exchanged, index_t count) {
   std::vector<index_t> source(static_cast<std::size_t>(rows));
@@ -105,39 +98,38 @@ void store_permutation(R* matrix, index_t rows, const integer* exchanged, index_
 template <class T>
 struct qr_memory {
   work_parts parts;
-  std::size_t elements, scales, rest;
-  index_t rest_count;
+  std::size_t elements, scales, work;
+  index_t work_count;
 
   qr_memory(const factored_operand& a, index_t q_columns) {
     elements = parts.add<T>(a.rows * std::max<index_t>(a.columns, q_columns));
-    scales = parts.add<T>(a.less);
-    rest_count = a.less == 0 ? 1 : lapack::geqrf_work<T>(a.rows, a.columns);
+    scales = parts.add<T>(a.extent_min);
+    work_count = a.extent_min == 0 ? 1 : lapack::geqrf_work<T>(a.rows, a.columns);
     if (a.rows > 0 && q_columns > 0)
-      rest_count = std::max(rest_count,
-                            lapack::orgqr_work<T>(a.rows, static_cast<integer>(q_columns), a.less));
-    integer_of(rest_count);
-    rest = parts.add<T>(rest_count);
+      work_count = std::max(
+          work_count, lapack::orgqr_work<T>(a.rows, static_cast<integer>(q_columns), a.extent_min));
+    integer_of(work_count);
+    work = parts.add<T>(work_count);
   }
 };
 
 /// Calls `take(number, factors, scales, work)` with the QR factors of every matrix: column-major.
 template <class T, class Take>
-void for_each_qr(const factored_operand& a, const qr_memory<T>& memory, executor& on, Take take) {
-  for_each_matrix(a.work(memory.parts), on, [&](index_t number, std::byte* work) {
-    T* const matrix = part_at<T>(work, memory.elements);
-    T* const scales = part_at<T>(work, memory.scales);
-    T* const rest = part_at<T>(work, memory.rest);
+void for_each_qr(const factored_operand& a, const qr_memory<T>& at, executor& on, Take take) {
+  for_each_matrix(a.work(at.parts), on, [&](index_t number, std::byte* memory) {
+    T* const matrix = part_at<T>(memory, at.elements);
+    T* const scales = part_at<T>(memory, at.scales);
+    T* const work = part_at<T>(memory, at.work);
     a.from.load(number, matrix);
-    if (a.less > 0)
-      lapack::geqrf(a.rows, a.columns, matrix, scales, rest,
-                    static_cast<integer>(memory.rest_count));
-    take(number, matrix, scales, rest);
+    if (a.extent_min > 0)
+      lapack::geqrf(a.rows, a.columns, matrix, scales, work, static_cast<integer>(at.work_count));
+    take(number, matrix, scales, work);
     return integer{0};
   });
   a.matrices.elements.storage().check();
 }
 
-/// The rows and columns that an application of q has, checked.
+/// The extents of a product with q. The constructor checks that the operands fit each other.
 struct q_extents {
   dims batch;
   index_t rows, columns;
@@ -148,8 +140,8 @@ struct q_extents {
     require_matrices(c.shape(), "apply_q");
     rows = c.shape(-2);
     columns = c.shape(-1);
-    const index_t less = std::min(packed[packed.size() - 2], packed.back());
-    if (factors.scales.shape() != with_vector(batch_of(packed), less))
+    const index_t reflection_count = std::min(packed[packed.size() - 2], packed.back());
+    if (factors.scales.shape() != with_vector(batch_of(packed), reflection_count))
       throw error(
           errc::invalid_argument, "apply_q: the scales are not those of the factors",
           {"got shapes " + to_string(packed) + " and " + to_string(factors.scales.shape())});
@@ -166,7 +158,7 @@ template <class T>
 tensor q_applied(const held_matrices& packed, const tensor& scales, const tensor& c,
                  const q_extents& extents, lapack::operation how, lapack::side where,
                  executor& on) {
-  const index_t less = scales.shape(-1), q_rows = packed.elements.shape(-2);
+  const index_t reflection_count = scales.shape(-1), q_rows = packed.elements.shape(-2);
   const auto rows = integer_of(extents.rows), columns = integer_of(extents.columns);
   const tensor out =
       tensor::empty(with_matrix(extents.batch, rows, columns), dtype_of<T>(), &on.pool());
@@ -174,29 +166,32 @@ tensor q_applied(const held_matrices& packed, const tensor& scales, const tensor
     return matrix_batch(values.broadcast_to(with_matrix(extents.batch, m, n)));
   };
   // The reflections are the first columns.
-  const matrix_batch reflections = spread(packed.elements.narrow(-1, 0, less), q_rows, less);
-  const matrix_batch factors = spread(scales.expand_dims(-1), less, 1);
+  const matrix_batch reflections =
+      spread(packed.elements.narrow(-1, 0, reflection_count), q_rows, reflection_count);
+  const matrix_batch factors = spread(scales.expand_dims(-1), reflection_count, 1);
   const matrix_batch from = spread(c, rows, columns), to(out);
-  const bool empty = out.size() == 0 || less == 0;
+  const bool empty = out.size() == 0 || reflection_count == 0;
   work_parts parts;
-  const std::size_t q_at = parts.add<T>(q_rows * less), scales_at = parts.add<T>(less),
+  const std::size_t q_at = parts.add<T>(q_rows * reflection_count),
+                    scales_at = parts.add<T>(reflection_count),
                     c_at = parts.add<T>(extents.rows * extents.columns);
-  const index_t rest_count =
-      empty ? 1 : lapack::ormqr_work<T>(where, rows, columns, static_cast<integer>(less));
-  const std::size_t rest_at = parts.add<T>(rest_count);
-  const batch_work work{
-      to.count(), parts.bytes(),
-      static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(less),
-      parallel::distinct_bytes(c) + packed.bytes()};
+  const index_t work_count =
+      empty ? 1
+            : lapack::ormqr_work<T>(where, rows, columns, static_cast<integer>(reflection_count));
+  const std::size_t work_at = parts.add<T>(work_count);
+  const batch_work work{to.count(), parts.bytes(),
+                        static_cast<double>(rows) * static_cast<double>(columns) *
+                            static_cast<double>(reflection_count),
+                        parallel::distinct_bytes(c) + packed.bytes()};
   for_each_matrix(work, on, [&](index_t number, std::byte* memory) {
     T* const values = part_at<T>(memory, c_at);
     from.load(number, values);
     if (!empty) {
       reflections.load(number, part_at<T>(memory, q_at));
       factors.load(number, part_at<T>(memory, scales_at));
-      lapack::ormqr(where, how, rows, columns, static_cast<integer>(less), part_at<T>(memory, q_at),
-                    part_at<T>(memory, scales_at), values, part_at<T>(memory, rest_at),
-                    integer_of(rest_count));
+      lapack::ormqr(where, how, rows, columns, static_cast<integer>(reflection_count),
+                    part_at<T>(memory, q_at), part_at<T>(memory, scales_at), values,
+                    part_at<T>(memory, work_at), integer_of(work_count));
     }
     to.store(number, values);
     return integer{0};
@@ -212,19 +207,21 @@ lu_result lu(const expr& a) {
     executor& on = parallel::begin_call();
     const dtype type = given.matrices.compute;
     const dims batch = given.matrices.batch();
-    const index_t m = given.rows, n = given.columns, k = given.less;
+    const index_t m = given.rows, n = given.columns, k = given.extent_min;
     const tensor p = given.empty(with_matrix(batch, m, m), real_dtype(type), on);
     const tensor l = given.empty(with_matrix(batch, m, k), type, on);
     const tensor u = given.empty(with_matrix(batch, k, n), type, on);
     const matrix_batch to_p(p), to_l(l), to_u(u);
     visit(type, lapack::types{}, [&]<class T>(std::type_identity<T>) {
-      for_each_lu<T>(given, on, [&](index_t number, const T* factors, const integer* exchanged) {
-        store_permutation(to_p.at<lapack::real_of<T>>(number), m, exchanged, k);
-        to_l.store(number, factors, m);
+      const auto store = [&](const lu_of_matrix<T>& factors) {
+        const index_t number = factors.number;
+        store_permutation(to_p.at<lapack::real_of<T>>(number), m, factors.pivots, k);
+        to_l.store(number, factors.packed, m);
         keep_unit_lower(to_l.at<T>(number), m, k);
-        to_u.store(number, factors, m);
+        to_u.store(number, factors.packed, m);
         keep_upper(to_u.at<T>(number), k, n);
-      });
+      };
+      for_each_lu<T>(given.matrices, on, given.multiplications(), none_left_out, store);
     });
     const dtype result = given.matrices.result;
     return lu_result{for_all(p, real_dtype(result), given.matrices, 2, on),
@@ -238,16 +235,17 @@ lu_factors lu_factor(const expr& a) {
     const factored_operand given(a, "lu_factor");
     executor& on = parallel::begin_call();
     const dims batch = given.matrices.batch();
-    const index_t m = given.rows, n = given.columns, k = given.less;
+    const index_t m = given.rows, n = given.columns, k = given.extent_min;
     const tensor packed = given.empty(with_matrix(batch, m, n), given.matrices.compute, on);
     const tensor pivots = given.empty(with_vector(batch, k), dtype::int64, on);
     const matrix_batch to(packed);
     auto* const to_pivots = reinterpret_cast<std::int64_t*>(pivots.data());
     visit(packed.dtype(), lapack::types{}, [&]<class T>(std::type_identity<T>) {
-      for_each_lu<T>(given, on, [&](index_t number, const T* factors, const integer* exchanged) {
-        to.store(number, factors, m);
-        for (index_t i = 0; i < k; ++i) to_pivots[number * k + i] = exchanged[i] - 1;
-      });
+      const auto store = [&](const lu_of_matrix<T>& factors) {
+        to.store(factors.number, factors.packed, m);
+        for (index_t i = 0; i < k; ++i) to_pivots[factors.number * k + i] = factors.pivots[i] - 1;
+      };
+      for_each_lu<T>(given.matrices, on, given.multiplications(), none_left_out, store);
     });
     return lu_factors{for_all(packed, given.matrices.result, given.matrices, 2, on),
                       for_all(pivots, dtype::int64, given.matrices, 1, on)};
@@ -262,7 +260,7 @@ tensor lu_solve(const lu_factors& factors, const expr& b) {
     if (factors.pivots.shape() != with_vector(batch_of(shape), n))
       throw error(errc::invalid_argument, "lu_solve: the pivots are not those of the factors",
                   {"got shapes " + to_string(shape) + " and " + to_string(factors.pivots.shape())});
-    // They become indices, so they are copied before they are looked at.
+    // Pivots become indices, so they are copied before they are checked.
     tensor exchanged = eval(astype(expr(factors.pivots), dtype::int64)).clone();
     auto* const first = reinterpret_cast<const std::int64_t*>(exchanged.data());
     const bool fit = std::all_of(first, first + exchanged.size(),
@@ -291,7 +289,7 @@ qr_result qr(const expr& a, qr_columns columns) {
     executor& on = parallel::begin_call();
     const dtype type = given.matrices.compute;
     const index_t m = given.rows, n = given.columns;
-    const index_t k = columns == qr_columns::complete ? m : given.less;
+    const index_t k = columns == qr_columns::complete ? m : given.extent_min;
     const tensor q = given.empty(with_matrix(given.matrices.batch(), m, k), type, on);
     const tensor r = given.empty(with_matrix(given.matrices.batch(), k, n), type, on);
     const matrix_batch to_q(q), to_r(r);
@@ -301,8 +299,8 @@ qr_result qr(const expr& a, qr_columns columns) {
         to_r.store(number, factors, m);
         keep_upper(to_r.at<T>(number), k, n);
         if (m > 0 && k > 0)
-          lapack::orgqr(given.rows, static_cast<integer>(k), given.less, factors, scales, work,
-                        static_cast<integer>(memory.rest_count));
+          lapack::orgqr(given.rows, static_cast<integer>(k), given.extent_min, factors, scales,
+                        work, static_cast<integer>(memory.work_count));
         to_q.store(number, factors, m);
       });
     });
@@ -316,14 +314,14 @@ tensor qr_r(const expr& a) {
     const factored_operand given(a, "qr_r");
     executor& on = parallel::begin_call();
     const dims batch = given.matrices.batch();
-    const tensor r =
-        given.empty(with_matrix(batch, given.less, given.columns), given.matrices.compute, on);
+    const tensor r = given.empty(with_matrix(batch, given.extent_min, given.columns),
+                                 given.matrices.compute, on);
     const matrix_batch to(r);
     visit(r.dtype(), lapack::types{}, [&]<class T>(std::type_identity<T>) {
       const qr_memory<T> memory(given, 0);
       for_each_qr<T>(given, memory, on, [&](index_t number, const T* factors, const T*, T*) {
         to.store(number, factors, given.rows);
-        keep_upper(to.at<T>(number), given.less, given.columns);
+        keep_upper(to.at<T>(number), given.extent_min, given.columns);
       });
     });
     return for_all(r, given.matrices.result, given.matrices, 2, on);
@@ -337,14 +335,15 @@ qr_factors qr_factor(const expr& a) {
     const dims batch = given.matrices.batch();
     const dtype type = given.matrices.compute;
     const tensor packed = given.empty(with_matrix(batch, given.rows, given.columns), type, on);
-    const tensor scales = given.empty(with_vector(batch, given.less), type, on);
+    const tensor scales = given.empty(with_vector(batch, given.extent_min), type, on);
     const matrix_batch to(packed);
     visit(type, lapack::types{}, [&]<class T>(std::type_identity<T>) {
       const qr_memory<T> memory(given, 0);
       T* const to_scales = reinterpret_cast<T*>(scales.data());
       for_each_qr<T>(given, memory, on, [&](index_t number, const T* factors, const T* found, T*) {
         to.store(number, factors, given.rows);
-        if (given.less > 0) std::copy_n(found, given.less, to_scales + number * given.less);
+        if (given.extent_min > 0)
+          std::copy_n(found, given.extent_min, to_scales + number * given.extent_min);
       });
     });
     return qr_factors{for_all(packed, given.matrices.result, given.matrices, 2, on),
@@ -379,8 +378,11 @@ tensor apply_q(const qr_factors& factors, const expr& c, matrix_use use, q_side 
   });
 }
 
-pivoted_cholesky_result pivoted_cholesky(const expr& a, triangle part, double tolerance) {
+pivoted_cholesky_result pivoted_cholesky(const expr& a, triangle part,
+                                         std::optional<double> tolerance) {
   return allocating([&] {
+    require_tolerance(tolerance, "pivoted_cholesky");
+    const double limit = tolerance.value_or(-1);  // a negative one: LAPACK's default
     const lapack::part stored = as_part(part);
     require_square(a.shape(), "pivoted_cholesky");
     const factored_operand given(a, "pivoted_cholesky");
@@ -397,16 +399,16 @@ pivoted_cholesky_result pivoted_cholesky(const expr& a, triangle part, double to
       using R = lapack::real_of<T>;
       work_parts parts;
       const std::size_t elements = parts.add<T>(index_t{n} * n), order = parts.add<integer>(n),
-                        rest = parts.add<R>(2 * index_t{n});
+                        work = parts.add<R>(2 * index_t{n});
       for_each_matrix(given.work(parts), on, [&](index_t number, std::byte* memory) {
         T* const matrix = part_at<T>(memory, elements);
         integer* const found = part_at<integer>(memory, order);
         given.from.load(number, matrix);
         std::iota(found, found + n, 1);
-        const integer columns =
-            n == 0 ? 0
-                   : lapack::pstrf(stored, n, matrix, found, static_cast<R>(tolerance),
-                                   part_at<R>(memory, rest));
+        const integer columns = n == 0
+                                    ? 0
+                                    : lapack::pstrf(stored, n, matrix, found, static_cast<R>(limit),
+                                                    part_at<R>(memory, work));
         clear_outside(part, n, matrix);
         clear_behind(part, n, columns, matrix);
         to.store(number, matrix);

@@ -16,12 +16,11 @@ using detail::allocating;
 
 namespace {
 
-// The dtypes of distances, for differences of a dtype. An integer becomes the float of its square
-// root.
+// The dtypes of distances. Integers are converted to the float dtype of their square root.
 struct distance_dtypes {
-  dtype differences;
-  dtype compute;  // of the differences
-  dtype result;   // of their norms
+  dtype differences;  // the dtype of differences
+  dtype compute;      // the dtype in which they are computed
+  dtype result;       // the dtype of their norms
 
   explicit distance_dtypes(dtype subtracted)
       : differences(sqrt(zeros_of(subtracted)).dtype()),
@@ -48,7 +47,7 @@ expr cdist(const expr& a, const expr& b, double order) {
 
 expr dist(const expr& a, const expr& b, double order) {
   return allocating([&] {
-    const distance_dtypes types((a * b).dtype());  // in which numbers adapt to tensors
+    const distance_dtypes types((a * b).dtype());  // numbers adapt to tensors there
     return astype(vector_norm(astype(a, types.compute) - astype(b, types.compute), order),
                   types.result);
   });

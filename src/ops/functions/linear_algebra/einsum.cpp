@@ -1,5 +1,6 @@
-// Each operand first loses repeated names, by diagonals, and axes of length 1, which are broadcast by
-// leaving them out. Then pairs are contracted until one array is left.
+// First, each operand is simplified. A name that it has twice becomes one axis, the diagonal, and
+// axes of length 1 are left out, which broadcasts them. Then pairs of arrays are contracted until
+// one array is left.
 #include "shale/einsum.hpp"
 
 #include <algorithm>
@@ -23,14 +24,15 @@ using detail::allocating;
 
 namespace {
 
-/// The extents of names. Those that no operand has are -1.
+/// The extents of names. The extent of a name that no operand has is -1.
 class name_extents {
  public:
   name_extents() { extents_.fill(-1); }
 
   index_t operator[](index_t name) const { return extents_[static_cast<std::size_t>(name)]; }
 
-  /// Adds the axes of an operand. An extent of 1 fits every other one, except in the same operand.
+  /// Adds the axes of an operand. An extent of 1 fits every extent of another operand. Inside one
+  /// operand, the extents of a name must be equal.
   void add(const subscripts& text, std::size_t number, const dims& names, const dims& shape) {
     for (index_t axis = 0; axis < names.size(); ++axis) {
       index_t& extent = extents_[static_cast<std::size_t>(names[axis])];
@@ -78,7 +80,7 @@ named_array simplified(named_array a) {
   return a;
 }
 
-/// The elements of an array with these names.
+/// The number of elements of an array with these names.
 double size_of(const name_set& names, const name_extents& extents) {
   double size = 1;
   for (index_t name = 0; name < axis_names_max; ++name)
@@ -86,7 +88,7 @@ double size_of(const name_set& names, const name_extents& extents) {
   return size;
 }
 
-/// Whether each sum has no products, because a name that the result does not have has no positions.
+/// Whether all sums are empty: a name that is summed has the extent 0.
 bool sums_nothing(const std::vector<named_array>& operands, const dims& result,
                   const name_extents& extents) {
   for (const named_array& operand : operands)
@@ -117,7 +119,7 @@ class open_product {
  private:
   using pair = std::pair<std::size_t, std::size_t>;
 
-  /// The names that at least one, two and three operands have.
+  /// The names that at least one operand has, at least two operands, and at least three.
   struct shared_names {
     name_set one, two, three;
 
@@ -130,13 +132,14 @@ class open_product {
       }
     }
 
-    /// The names of operands other than two with these names.
+    /// The names that operands have beside two of them, whose names are `a` and `b`.
     name_set without(const name_set& a, const name_set& b) const {
       return three | (two & ~(a & b)) | (one & ~(a | b));
     }
   };
 
-  /// The first pair with the smallest product; of several, the one with the fewest multiplications.
+  /// The pair whose product has the fewest elements. Of several such pairs it is the one with the
+  /// fewest multiplications, and of several of these the first one.
   pair cheapest() const {
     const shared_names shared(operands_);
     pair best{0, 1};
@@ -188,7 +191,7 @@ expr einsum_of(const subscripts& text, std::span<const expr> operands) {
   if (sums_nothing(arrays, names, extents)) return zeros_of(names, extents, type);
   for (named_array& array : arrays) array = simplified({astype(array.values, type), array.names});
 
-  // Only names of more than one position are left.
+  // Names of extent 1 were left out. They come back at the end.
   dims left;
   name_set wanted;
   for (const index_t name : names) {

@@ -1,12 +1,10 @@
-// Systems of equations with matrices that are factored, or triangular: what `solve` and its kind have
-// in common.
+// Systems of equations with factored or triangular matrices: what `solve` and its kind have in
+// common.
 #pragma once
 
-#include <algorithm>
 #include <string>
 #include <type_traits>
 
-#include "core/enumerator.hpp"
 #include "core/widened.hpp"
 #include "ops/functions/linear_algebra/matrix_operands.hpp"
 #include "ops/linalg/lapack.hpp"
@@ -18,17 +16,6 @@ namespace shale::ops {
 
 inline double cube(lapack::integer n) { return static_cast<double>(n) * n * n; }
 
-inline lapack::part as_part(triangle part) {
-  shale::detail::require_enumerator(part, triangle::upper, "triangle");
-  return part == triangle::lower ? lapack::part::lower : lapack::part::upper;
-}
-
-[[noreturn]] inline void throw_zero_on_diagonal(const failed_matrix& failed,
-                                                const held_matrices& a) {
-  a.throw_about(failed, "a triangular matrix is singular",
-                "element " + std::to_string(failed.info) + " of its diagonal is zero");
-}
-
 // ---- matrices that are prepared once ------------------------------------------------------------
 
 /// Column-major matrices in the dtype of LAPACK, ready to solve equations with.
@@ -37,9 +24,10 @@ struct prepared_matrices {
   tensor pivots;  // int32, (…, 1, n): of LU factorizations
 };
 
-/// Copies all matrices of an operand to column-major memory in `type`, and calls `prepare` for
-/// each, with the elements and room for pivots. A matrix for which it returns a number is handed to
-/// `fail`.
+/// Copies all matrices of an operand to column-major memory, as elements of T, and calls
+/// `prepare(elements, pivots)` for each, with room for pivots. It returns 0, or LAPACK's `info` if
+/// the matrix cannot be prepared. `fail(failed, a)` then throws an error about the first such
+/// matrix.
 template <class T, class Prepare, class Fail>
 prepared_matrices prepared(const held_matrices& a, executor& on, double multiplications,
                            Prepare prepare, Fail fail) {
@@ -63,7 +51,7 @@ prepared_matrices prepared(const held_matrices& a, executor& on, double multipli
 /// The right-hand sides of a system of equations.
 struct right_sides {
   tensor elements;  // (…, n, k)
-  bool vector;      // it was (n)
+  bool vector;      // the operand had the shape (n)
 
   right_sides(const expr& a, const expr& b, const char* function) : vector(b.rank() == 1) {
     require_square(a.shape(), function);
@@ -81,7 +69,7 @@ struct right_sides {
 };
 
 /// Solves equations with prepared matrices: `apply(elements, pivots, k, b)` replaces the n x k
-/// elements of b.
+/// elements of b by the solution.
 template <class T, class Apply>
 tensor solved(const prepared_matrices& a, const dims& shape, const right_sides& b, executor& on,
               Apply apply) {
@@ -109,8 +97,8 @@ tensor solved(const prepared_matrices& a, const dims& shape, const right_sides& 
   return b.vector ? out.squeeze(-1) : out;
 }
 
-/// Prepares the matrices, and solves with them, in the dtype that both operands promote to. Pivots
-/// that are given, (…, 1, n), take the place of those that `prepare` stores.
+/// Prepares the matrices, and solves with them, in the dtype that both operands promote to. If
+/// pivots of shape (…, 1, n) are given, they replace those that `prepare` stores.
 template <class Prepare, class Fail, class Apply>
 tensor solve_with(const expr& a, const expr& b, const char* function, double multiplications_n3,
                   Prepare prepare, Fail fail, Apply apply, const tensor* pivots_or_null = nullptr) {
@@ -131,36 +119,6 @@ tensor solve_with(const expr& a, const expr& b, const char* function, double mul
                              T* x) { apply(n, elements, pivots, k, x); });
       });
   return rounded(result, type, on);
-}
-
-/// The number, from 1, of the first zero on the diagonal of a column-major matrix, or 0.
-template <class T>
-lapack::integer first_zero_on_diagonal(lapack::integer n, const T* matrix) {
-  for (index_t i = 0; i < n; ++i)
-    if (matrix[i * n + i] == T(0)) return static_cast<lapack::integer>(i + 1);
-  return 0;
-}
-
-/// Makes all elements 0 that are not in a triangle.
-template <class T>
-void clear_outside(triangle part, lapack::integer n, T* matrix) {
-  for (index_t column = 0; column < n; ++column) {
-    T* const first = matrix + column * n;
-    if (part == triangle::lower) std::fill(first, first + column, T(0));
-    else std::fill(first + column + 1, first + n, T(0));
-  }
-}
-
-/// Makes all elements 0 of a triangular factor that belong to later columns (rows, if it is upper)
-/// than the first `rank`.
-template <class T>
-void clear_behind(triangle part, index_t n, index_t rank, T* matrix) {
-  if (part == triangle::lower) {
-    std::fill(matrix + rank * n, matrix + n * n, T(0));
-    return;
-  }
-  for (index_t column = 0; column < n; ++column)
-    std::fill(matrix + column * n + std::min(rank, column + 1), matrix + (column + 1) * n, T(0));
 }
 
 }  // namespace shale::ops

@@ -1,7 +1,9 @@
 #include "shale/least_squares.hpp"
 
 #include <algorithm>
+#include <complex>
 #include <limits>
+#include <optional>
 #include <string>
 #include <type_traits>
 
@@ -10,7 +12,6 @@
 #include "ops/functions/linear_algebra/matrix_operands.hpp"
 #include "ops/linalg/lapack.hpp"
 #include "ops/linalg/matrix_batch.hpp"
-#include "shale/creation.hpp"
 #include "shale/error.hpp"
 #include "shale/linalg.hpp"
 #include "shale/reductions.hpp"
@@ -34,9 +35,11 @@ double tolerance_of(const std::optional<double>& given, const dims& shape, dtype
   return static_cast<double>(std::max(shape[shape.size() - 2], shape.back())) * epsilon;
 }
 
-/// Whether singular values count, for each.
+/// For each singular value, whether it counts as larger than zero. They are compared in float64, as
+/// in apply_pseudo_inverse, so that a rank agrees with its solution.
 expr counted(const tensor& values, double tolerance) {
-  return expr(values) > max(expr(values), {-1}, keepdims::yes) * tolerance;
+  const expr wide = astype(values, dtype::float64);
+  return wide > max(wide, {-1}, keepdims::yes) * tolerance;
 }
 
 tensor ranks_of(const tensor& values, double tolerance, executor& on) {
@@ -49,75 +52,96 @@ tensor ranks_of(const tensor& values, double tolerance, executor& on) {
   return eval(astype(count_nonzero(counted(values, tolerance), {-1}), dtype::int64));
 }
 
-/// out = v s^+ u^H b, for every matrix of the batch of `out`.
+/// to = u^H
 template <class T>
-void apply_pseudo_inverse(const svd_result& factors, double tolerance, const tensor& b,
-                          const tensor& out, executor& on) {
+void store_adjoint(const T* u, index_t rows, index_t columns, T* to) {
+  for (index_t row = 0; row < rows; ++row)
+    for (index_t column = 0; column < columns; ++column) {
+      const T element = u[column * rows + row];
+      if constexpr (lapack::is_complex<T>) *to++ = std::conj(element);
+      else *to++ = element;
+    }
+}
+
+/// Divides each row by its singular value. Rows whose value counts as zero become zero.
+template <class T>
+void divide_rows(T* matrix, index_t columns, const lapack::real_of<T>* values, index_t value_count,
+                 double tolerance) {
+  const double limit = static_cast<double>(values[0]) * tolerance;  // as in `counted`
+  for (index_t column = 0; column < columns; ++column)
+    for (index_t i = 0; i < value_count; ++i) {
+      T& element = matrix[column * value_count + i];
+      element = static_cast<double>(values[i]) > limit ? element / values[i] : T(0);
+    }
+}
+
+/// out = v s^+ u^H b, for every matrix of the batch of `out`. Without `b`, out = v s^+ u^H.
+template <class T>
+void apply_pseudo_inverse(const svd_result& factors, double tolerance,
+                          const std::optional<tensor>& b, const tensor& out, executor& on) {
   using R = lapack::real_of<T>;
   const dims batch = batch_of(out.shape());
-  const index_t m = factors.u.shape(-2), n = factors.vh.shape(-1), less = factors.s.shape(-1);
-  const index_t k = b.shape(-1);
+  const index_t m = factors.u.shape(-2), n = factors.vh.shape(-1), k = out.shape(-1),
+                value_count = factors.s.shape(-1);
   const auto spread = [&](const tensor& values, index_t rows, index_t columns) {
     return matrix_batch(values.broadcast_to(with_matrix(batch, rows, columns)));
   };
-  const matrix_batch u = spread(factors.u, m, less), vh = spread(factors.vh, less, n),
-                     s = spread(factors.s.expand_dims(-1), less, 1), from = spread(b, m, k),
-                     to(out);
+  const matrix_batch u = spread(factors.u, m, value_count), vh = spread(factors.vh, value_count, n),
+                     s = spread(factors.s.expand_dims(-1), value_count, 1), to(out);
+  std::optional<matrix_batch> from;
+  if (b) from = spread(*b, m, k);
   work_parts parts;
-  const std::size_t u_at = parts.add<T>(m * less), vh_at = parts.add<T>(less * n),
-                    s_at = parts.add<R>(less), b_at = parts.add<T>(m * k),
-                    inner_at = parts.add<T>(less * k), x_at = parts.add<T>(n * k);
-  const auto rank = integer_of(less), columns = integer_of(k);
-  const double each = static_cast<double>(less) * static_cast<double>(k);
-  const batch_work work{to.count(), parts.bytes(), each * static_cast<double>(m + n),
-                        parallel::distinct_bytes(b)};
+  const std::size_t u_at = parts.add<T>(m * value_count), vh_at = parts.add<T>(value_count * n),
+                    s_at = parts.add<R>(value_count), b_at = parts.add<T>(b ? m * k : 0),
+                    inner_at = parts.add<T>(value_count * k), x_at = parts.add<T>(n * k);
+  const auto inner_rows = integer_of(value_count), columns = integer_of(k);
+  const double each = static_cast<double>(value_count) * static_cast<double>(k);
+  const batch_work work{to.count(), parts.bytes(), each * static_cast<double>(b ? m + n : n),
+                        parallel::distinct_bytes(b ? *b : factors.u)};
   for_each_matrix(work, on, [&](index_t number, std::byte* memory) {
     R* const values = part_at<R>(memory, s_at);
     T* const inner = part_at<T>(memory, inner_at);
     T* const x = part_at<T>(memory, x_at);
     std::fill_n(x, n * k, T(0));
-    if (less > 0 && k > 0) {
+    if (value_count > 0 && k > 0) {
       u.load(number, part_at<T>(memory, u_at));
       vh.load(number, part_at<T>(memory, vh_at));
       s.load(number, values);
-      from.load(number, part_at<T>(memory, b_at));
-      lapack::gemm(lapack::operation::conjugate_transpose, lapack::operation::none, rank, columns,
-                   integer_of(m), part_at<T>(memory, u_at), part_at<T>(memory, b_at), inner);
-      const auto smallest = static_cast<R>(static_cast<double>(values[0]) * tolerance);
-      for (index_t column = 0; column < k; ++column)
-        for (index_t i = 0; i < less; ++i) {
-          T& element = inner[column * less + i];
-          element = values[i] > smallest ? element / values[i] : T(0);
-        }
+      if (from) {
+        from->load(number, part_at<T>(memory, b_at));
+        lapack::gemm(lapack::operation::conjugate_transpose, lapack::operation::none, inner_rows,
+                     columns, integer_of(m), part_at<T>(memory, u_at), part_at<T>(memory, b_at),
+                     inner);
+      } else {
+        store_adjoint(part_at<T>(memory, u_at), m, value_count, inner);
+      }
+      divide_rows(inner, k, values, value_count, tolerance);
       lapack::gemm(lapack::operation::conjugate_transpose, lapack::operation::none, integer_of(n),
-                   columns, rank, part_at<T>(memory, vh_at), inner, x);
+                   columns, inner_rows, part_at<T>(memory, vh_at), inner, x);
     }
     to.store(number, x);
     return integer{0};
   });
-  b.storage().check();
+  if (b) b->storage().check();
 }
 
-/// The decomposition in the dtype of LAPACK, which float16 would round.
+/// The decomposition in the dtype of LAPACK, so that it is not rounded to float16 or bfloat16.
 svd_result wide_svd(const expr& a, dtype computed) {
   return svd(astype(a, computed), svd_vectors::reduced);
 }
 
-tensor pseudo_inverse_times(const svd_result& factors, double tolerance, const tensor& b,
-                            executor& on) {
-  const dims batch = broadcast_shapes(batch_of(factors.u.shape()), batch_of(b.shape()));
-  const tensor out = tensor::empty(with_matrix(batch, factors.vh.shape(-1), b.shape(-1)),
+/// The pseudo-inverses times `b`, or, without `b`, themselves.
+tensor pseudo_inverse_times(const svd_result& factors, double tolerance,
+                            const std::optional<tensor>& b, executor& on) {
+  dims batch = batch_of(factors.u.shape());
+  if (b) batch = broadcast_shapes(batch, batch_of(b->shape()));
+  const index_t columns = b ? b->shape(-1) : factors.u.shape(-2);
+  const tensor out = tensor::empty(with_matrix(batch, factors.vh.shape(-1), columns),
                                    factors.u.dtype(), &on.pool());
   visit(out.dtype(), lapack::types{}, [&]<class T>(std::type_identity<T>) {
     apply_pseudo_inverse<T>(factors, tolerance, b, out, on);
   });
   return out;
-}
-
-void require_tolerance(const std::optional<double>& tolerance, const char* function) {
-  if (tolerance && !(*tolerance >= 0))
-    throw error(errc::invalid_argument, std::string(function) + " needs a tolerance of 0 or more",
-                {"got " + std::to_string(*tolerance)});
 }
 
 }  // namespace
@@ -159,8 +183,7 @@ tensor pinv(const expr& a, std::optional<double> tolerance) {
     const dtype computed = detail::widened(type);
     const double smallest = tolerance_of(tolerance, a.shape(), computed);
     const svd_result factors = wide_svd(a, computed);
-    const tensor identity = eval(eye(a.shape(-2), {}, 0, computed));
-    return rounded(pseudo_inverse_times(factors, smallest, identity, on), type, on);
+    return rounded(pseudo_inverse_times(factors, smallest, std::nullopt, on), type, on);
   });
 }
 

@@ -44,7 +44,11 @@ expr dot(const expr& a, const expr& b) {
 }
 
 expr outer(const expr& a, const expr& b) {
-  return detail::allocating([&] { return a.ravel().expand_dims(1) * b.ravel(); });
+  return detail::allocating([&] {
+    const dtype type = ops::promoted_dtype(a, b);
+    const expr left = ops::adapted(a, type), right = ops::adapted(b, type);
+    return left.ravel().expand_dims(1) * right.ravel();
+  });
 }
 
 expr trace(const expr& a, index_t diagonal) {
@@ -59,7 +63,8 @@ expr trace(const expr& a, index_t diagonal) {
 expr vector_norm(const expr& a, double order, const axes_option& axes, keepdims keep) {
   return detail::allocating([&] {
     if (std::isnan(order)) throw error(errc::invalid_argument, "the order of a norm cannot be NaN");
-    const expr size = astype(abs(a), sqrt(abs(a)).dtype());
+    // In floats, because the magnitude of the lowest integer is not an integer of its dtype.
+    const expr size = abs(astype(a, sqrt(a).dtype()));
     if (std::isinf(order)) return order > 0 ? max(size, axes, keep) : min(size, axes, keep);
     if (order == 0) return astype(count_nonzero(size, axes, keep), size.dtype());
     if (order == 1) return sum(size, axes, keep);

@@ -4,14 +4,15 @@
 #include <cmath>
 #include <complex>
 #include <limits>
-#include <numeric>
 #include <string>
 #include <type_traits>
 
 #include "core/allocating.hpp"
 #include "core/enumerator.hpp"
 #include "ops/functions/linear_algebra/equations.hpp"
+#include "ops/functions/linear_algebra/lu.hpp"
 #include "ops/functions/linear_algebra/matrix_operands.hpp"
+#include "ops/functions/linear_algebra/triangles.hpp"
 #include "ops/linalg/lapack.hpp"
 #include "ops/linalg/matrix_batch.hpp"
 #include "shale/error.hpp"
@@ -27,34 +28,14 @@ namespace {
 
 [[noreturn]] void throw_singular(const failed_matrix& failed, const held_matrices& a) {
   a.throw_about(failed, "a matrix is singular",
-                "pivot " + std::to_string(failed.info) + " of its LU factorization is zero");
-}
-
-// ---- NaN ----------------------------------------------------------------------------------------
-
-// The search for pivots compares magnitudes, and with NaN its outcome differs between the kernels of
-// OpenBLAS: some lose the NaN. So matrices with NaN are not factored: their results are NaN.
-
-template <class T>
-constexpr T not_a_number() {
-  using R = lapack::real_of<T>;
-  constexpr R part = std::numeric_limits<R>::quiet_NaN();
-  if constexpr (lapack::is_complex<T>) return {part, part};
-  else return part;
-}
-
-/// Fills a matrix that has a NaN with NaN.
-template <class T>
-bool filled_with_nan(T* matrix, index_t count) {
-  const bool found = std::any_of(matrix, matrix + count, [](T value) { return value != value; });
-  if (found) std::fill_n(matrix, count, not_a_number<T>());
-  return found;
+                diagonal_element(failed.info) + " of its LU factor u is zero");
 }
 
 // ---- results of the shape of the operand --------------------------------------------------------
 
-/// A new matrix for each square one: `compute(n, elements, pivots, work, work_count)` replaces the
-/// elements of a column-major copy. `work_elements(n)` says how much work memory it wants.
+/// Makes a new matrix from each square matrix: `compute(n, elements, pivots, work, work_count)`
+/// replaces the elements of a column-major copy. `work_elements(as, n)` returns how many elements
+/// of work memory that needs.
 template <class WorkElements, class Compute, class Fail>
 tensor transformed(const expr& a, const char* function, WorkElements work_elements, Compute compute,
                    Fail fail) {
@@ -71,14 +52,14 @@ tensor transformed(const expr& a, const char* function, WorkElements work_elemen
         work_parts parts;
         const std::size_t elements = parts.add<T>(index_t{n} * n);
         const std::size_t pivots = parts.add<integer>(n);
-        const std::size_t rest = parts.add<T>(work_count);
+        const std::size_t work_at = parts.add<T>(work_count);
         const batch_work work{from.count(), parts.bytes(), cube(n), matrices.bytes()};
         const auto failed = for_each_matrix(work, on, [&](index_t number, std::byte* memory) {
           if (n == 0) return integer{0};
           T* const matrix = part_at<T>(memory, elements);
           from.load(number, matrix);
           const integer info = compute(n, matrix, part_at<integer>(memory, pivots),
-                                       part_at<T>(memory, rest), integer_of(work_count));
+                                       part_at<T>(memory, work_at), integer_of(work_count));
           if (info == 0) to.store(number, matrix);
           return info;
         });
@@ -91,23 +72,9 @@ tensor transformed(const expr& a, const char* function, WorkElements work_elemen
 
 constexpr auto no_work = []<class T>(std::type_identity<T>, integer) { return index_t{1}; };
 
-/// Fills the other triangle of a Hermitian matrix.
-template <class T>
-void mirror(triangle part, integer n, T* matrix) {
-  for (index_t column = 0; column < n; ++column)
-    for (index_t row = column + 1; row < n; ++row) {
-      T& below = matrix[column * n + row];
-      T& above = matrix[row * n + column];
-      T& made = part == triangle::lower ? above : below;
-      const T& given = part == triangle::lower ? below : above;
-      if constexpr (lapack::is_complex<T>) made = std::conj(given);
-      else made = given;
-    }
-}
-
 // ---- determinants -------------------------------------------------------------------------------
 
-/// A product of many factors, which neither overflows nor underflows on the way.
+/// A product of many factors. Its intermediate results neither overflow nor underflow.
 template <class T>
 class scaled_product {
  public:
@@ -130,7 +97,8 @@ class scaled_product {
     else return std::scalbn(value, exponent);
   }
 
-  /// Keeps the exponent of a number apart. Zero, infinity and NaN have none.
+  /// Adds the exponent of a number to `exponent_`, and returns the number without it. Zero,
+  /// infinity and NaN have no exponent, and stay as they are.
   T normalized(T value) {
     const R size = std::max(std::abs(std::real(value)), std::abs(std::imag(value)));
     if (!(size > 0) || !std::isfinite(size)) return value;
@@ -147,38 +115,20 @@ class scaled_product {
 template <class T>
 using wide_of = std::conditional_t<lapack::is_complex<T>, std::complex<double>, double>;
 
-/// Calls `take(number, factors, singular, odd)` for every matrix, with its column-major LU factors,
-/// whether a pivot is zero, and whether an odd number of rows were exchanged.
-template <class T, class Take>
-void for_each_factored(const held_matrices& a, executor& on, Take take) {
-  const matrix_batch from(a.elements);
-  const integer n = from.rows();
-  work_parts parts;
-  const std::size_t elements = parts.add<T>(index_t{n} * n), pivots = parts.add<integer>(n);
-  const batch_work work{from.count(), parts.bytes(), cube(n) / 3, a.bytes()};
-  for_each_matrix(work, on, [&](index_t number, std::byte* memory) {
-    T* const matrix = part_at<T>(memory, elements);
-    integer* const exchanged = part_at<integer>(memory, pivots);
-    bool singular = false, odd = false;
-    if (n > 0) {
-      from.load(number, matrix);
-      std::iota(exchanged, exchanged + n, 1);
-      if (!filled_with_nan(matrix, index_t{n} * n))
-        singular = lapack::getrf(n, n, matrix, n, exchanged) != 0;
-      for (integer i = 0; i < n; ++i) odd ^= exchanged[i] != i + 1;
-    }
-    take(number, matrix, singular, odd);
-    return integer{0};
-  });
-  a.elements.storage().check();
+/// Whether an odd number of rows of a square matrix were exchanged.
+template <class T>
+bool has_odd_permutation(integer n, const lu_of_matrix<T>& factors) {
+  bool odd = false;
+  for (integer i = 0; i < n; ++i) odd ^= factors.pivots[i] != i + 1;
+  return odd;
 }
 
 template <class T>
-T determinant(integer n, const T* factors, bool singular, bool odd) {
-  if (singular) return 0;
+T determinant(integer n, const lu_of_matrix<T>& factors) {
+  if (factors.singular) return 0;
   scaled_product<wide_of<T>> product;
-  for (index_t i = 0; i < n; ++i) product.multiply(wide_of<T>(factors[i * n + i]));
-  return static_cast<T>(odd ? -product.value() : product.value());
+  for (index_t i = 0; i < n; ++i) product.multiply(wide_of<T>(factors.packed[i * n + i]));
+  return static_cast<T>(has_odd_permutation(n, factors) ? -product.value() : product.value());
 }
 
 template <class T>
@@ -188,14 +138,13 @@ struct sign_and_logarithm {
 };
 
 template <class T>
-sign_and_logarithm<T> logarithmic_determinant(integer n, const T* factors, bool singular,
-                                              bool odd) {
+sign_and_logarithm<T> logarithmic_determinant(integer n, const lu_of_matrix<T>& factors) {
   using R = lapack::real_of<T>;
-  if (singular) return {0, -std::numeric_limits<R>::infinity()};
-  wide_of<T> sign = odd ? -1 : 1;
+  if (factors.singular) return {0, -std::numeric_limits<R>::infinity()};
+  wide_of<T> sign = has_odd_permutation(n, factors) ? -1 : 1;
   double logarithm = 0;
   for (index_t i = 0; i < n; ++i) {
-    const wide_of<T> pivot(factors[i * n + i]);
+    const wide_of<T> pivot(factors.packed[i * n + i]);
     const double size = std::abs(pivot);
     if constexpr (lapack::is_complex<T>) sign *= pivot / size;
     else if (pivot < 0) sign = -sign;
@@ -249,10 +198,10 @@ tensor det(const expr& a) {
     visit(matrices.compute, lapack::types{}, [&]<class T>(std::type_identity<T>) {
       const auto n = static_cast<integer>(matrices.elements.shape(-1));
       T* const to = reinterpret_cast<T*>(out.data());
-      for_each_factored<T>(matrices, on,
-                           [&](index_t number, const T* factors, bool singular, bool odd) {
-                             to[number] = determinant(n, factors, singular, odd);
-                           });
+      const auto store = [&](const lu_of_matrix<T>& factors) {
+        to[factors.number] = determinant(n, factors);
+      };
+      for_each_lu<T>(matrices, on, cube(n) / 3, filled_with_nan<T>, store);
     });
     return for_all(out, matrices.result, matrices, 0, on);
   });
@@ -271,12 +220,12 @@ slogdet_result slogdet(const expr& a) {
       const auto n = static_cast<integer>(matrices.elements.shape(-1));
       T* const signs = reinterpret_cast<T*>(sign.data());
       R* const logarithms = reinterpret_cast<R*>(logarithm.data());
-      for_each_factored<T>(matrices, on,
-                           [&](index_t number, const T* factors, bool singular, bool odd) {
-                             const auto found = logarithmic_determinant(n, factors, singular, odd);
-                             signs[number] = found.sign;
-                             logarithms[number] = found.logarithm;
-                           });
+      const auto store = [&](const lu_of_matrix<T>& factors) {
+        const auto found = logarithmic_determinant(n, factors);
+        signs[factors.number] = found.sign;
+        logarithms[factors.number] = found.logarithm;
+      };
+      for_each_lu<T>(matrices, on, cube(n) / 3, filled_with_nan<T>, store);
     });
     return slogdet_result{for_all(sign, matrices.result, matrices, 0, on),
                           for_all(logarithm, real_dtype(matrices.result), matrices, 0, on)};

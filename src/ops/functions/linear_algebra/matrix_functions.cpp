@@ -27,9 +27,10 @@ namespace {
 
 // ---- exponentials -------------------------------------------------------------------------------
 
-// The Padé approximant of degree 13 is v^-1 w with v = even - odd and w = even + odd, where `odd` has
-// the odd powers of the matrix and `even` the even ones. These are the coefficients of its powers 0
-// to 13 (Higham 2005, (2.3)), and the largest 1-norm for which it is exact in float64 (table 2.3).
+// The Padé approximant of degree 13 is (even - odd)^-1 (even + odd), where `odd` is the sum of the
+// terms with odd powers of the matrix, and `even` of those with even powers. These are the
+// coefficients of the powers 0 to 13 (Higham 2005, (2.3)). Up to the 1-norm `exact_norm`, the
+// approximant is exact in float64 (table 2.3).
 constexpr double coefficients[] = {64764752532480000,
                                    32382376266240000,
                                    7771770303897600,
@@ -59,13 +60,15 @@ struct exponential_memory {
   }
 };
 
+/// The 1-norm of a column-major matrix; NaN if it has one.
 template <class T>
 double largest_column_sum(const T* matrix, integer n) {
   double largest = 0;
   for (index_t column = 0; column < n; ++column) {
     double total = 0;
     for (index_t i = 0; i < n; ++i) total += static_cast<double>(std::abs(matrix[column * n + i]));
-    if (!(total <= largest)) largest = total;
+    if (std::isnan(total)) return total;
+    largest = std::max(largest, total);
   }
   return largest;
 }
@@ -75,7 +78,8 @@ void multiply_square(integer n, const T* a, const T* b, T* c) {
   lapack::gemm(lapack::operation::none, lapack::operation::none, n, n, n, a, b, c);
 }
 
-/// The exponential of a column-major matrix in `memory`; returns where it lies.
+/// Computes the exponential of the column-major matrix in `memory`. The result lies in `memory`
+/// too, and its address is returned.
 template <class T>
 T* exponential(integer n, const exponential_memory<T>& at, std::byte* memory) {
   using R = lapack::real_of<T>;
@@ -96,7 +100,7 @@ T* exponential(integer n, const exponential_memory<T>& at, std::byte* memory) {
   multiply_square(n, a2, a2, a4);
   multiply_square(n, a4, a2, a6);
   const auto b = [](int power) { return static_cast<R>(coefficients[power]); };
-  // Adds b0 + b2 a^2 + b4 a^4 + b6 a^6 to the product in `to`; the first power is `lowest`.
+  // Adds c[0] + c[2] a^2 + c[4] a^4 + c[6] a^6 to the matrix `to`, where c[i] = b(lowest + i).
   const auto add_powers = [&](T* to, int lowest) {
     for (index_t i = 0; i < count; ++i)
       to[i] += b(lowest + 6) * a6[i] + b(lowest + 4) * a4[i] + b(lowest + 2) * a2[i];
@@ -127,11 +131,9 @@ T* exponential(integer n, const exponential_memory<T>& at, std::byte* memory) {
   return sum;
 }
 
-expr magnitudes(const expr& a) { return astype(abs(a), sqrt(abs(a)).dtype()); }
-
 /// The norms of matrices by sums, along the axes of one matrix.
 expr norm_by_sums(const expr& a, matrix_order order, keepdims keep) {
-  const expr size = magnitudes(a);
+  const expr size = abs(a);
   const bool keeps = keep == keepdims::yes;
   switch (order) {
     case matrix_order::largest_column_sum:
@@ -153,11 +155,12 @@ tensor matrix_norm(const expr& a, matrix_order order, keepdims keep) {
   return allocating([&] {
     detail::require_enumerator(order, matrix_order::smallest_singular_value, "matrix_order");
     require_matrices(a.shape(), "matrix_norm");
-    const dtype type = real_dtype(matrix_dtype(a.dtype(), "matrix_norm"));
+    const dtype result = matrix_dtype(a.dtype(), "matrix_norm"), type = real_dtype(result);
+    const expr matrices = astype(a, detail::widened(result));
     if (order != matrix_order::nuclear && order != matrix_order::largest_singular_value &&
         order != matrix_order::smallest_singular_value)
-      return eval(astype(norm_by_sums(a, order, keep), type));
-    const expr values(svdvals(a));
+      return eval(astype(norm_by_sums(matrices, order, keep), type));
+    const expr values(svdvals(matrices));
     const expr norms = order == matrix_order::nuclear                  ? sum(values, {-1})
                        : order == matrix_order::largest_singular_value ? max(values, {-1})
                                                                        : min(values, {-1});

@@ -1,6 +1,7 @@
 // Operands and results of the functions that LAPACK computes: dtypes, shapes, elements in memory.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "core/grid.hpp"
@@ -14,7 +15,7 @@
 
 namespace shale::ops {
 
-/// The dtype of results for an operand of one dtype: integers and bool count as float64.
+/// The dtype of results for an operand of dtype `type`. Integers and bool count as float64.
 /// Throws   invalid_argument (float8)
 inline dtype matrix_dtype(dtype type, const char* function) {
   if (!computes(type))
@@ -45,10 +46,17 @@ inline void require_square(const dims& shape, const char* function) {
                 {"got shape " + to_string(shape)});
 }
 
+/// Throws   invalid_argument (a tolerance that is negative or NaN)
+inline void require_tolerance(const std::optional<double>& tolerance, const char* function) {
+  if (tolerance && !(*tolerance >= 0))
+    throw error(errc::invalid_argument, std::string(function) + " needs a tolerance of 0 or more",
+                {"got " + std::to_string(*tolerance)});
+}
+
 /// An operand whose matrices LAPACK reads.
 struct held_matrices {
-  tensor elements;  ///< in memory, with the repetitions of a broadcast batch left out
-  dims shape;       ///< with them
+  tensor elements;  ///< in memory; a broadcast axis of the batch has length 1
+  dims shape;       ///< the shape of the operand, with broadcast axes in full
   dtype result;     ///< the dtype of results
   dtype compute;    ///< the dtype of LAPACK
   const char* function;
@@ -71,7 +79,7 @@ struct held_matrices {
 
   std::uint64_t bytes() const { return parallel::distinct_bytes(elements); }
 
-  /// Throws an error about a matrix.
+  /// Throws an error that names the matrix. `message` says what is wrong, `reason` why.
   [[noreturn]] void throw_about(const failed_matrix& failed, const std::string& message,
                                 const std::string& reason) const {
     std::string place = "the matrix";
@@ -90,8 +98,8 @@ inline tensor rounded(const tensor& computed, dtype type, executor& on) {
   return computed.dtype() == type ? computed : eval(astype(expr(computed), type));
 }
 
-/// A result for each matrix of the operand's batch, also of a broadcast one. The last `axes` axes are
-/// those of one matrix.
+/// Results that were computed for the batch of `a.elements`, rounded to `type`, and repeated along
+/// the broadcast axes of the operand's batch. The last `axes` axes are those of one matrix.
 inline tensor for_all(const tensor& computed, dtype type, const held_matrices& a, index_t axes,
                       executor& on) {
   dims shape = batch_of(a.shape);

@@ -18,7 +18,7 @@ using detail::allocating;
 
 namespace {
 
-// The operands of an update, in the dtype that it is computed in.
+// The operands of an update, converted to the dtype in which it is computed.
 struct update_operands {
   const char* function;
   expr a;

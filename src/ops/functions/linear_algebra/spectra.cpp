@@ -9,8 +9,8 @@
 
 #include "core/allocating.hpp"
 #include "core/enumerator.hpp"
-#include "ops/functions/linear_algebra/equations.hpp"
 #include "ops/functions/linear_algebra/matrix_operands.hpp"
+#include "ops/functions/linear_algebra/triangles.hpp"
 #include "ops/linalg/lapack.hpp"
 #include "ops/linalg/matrix_batch.hpp"
 #include "shale/error.hpp"
@@ -23,7 +23,8 @@ using lapack::integer;
 
 namespace {
 
-/// What LAPACK never returns: the matrix has an element that is NaN or infinite.
+/// Stands for a matrix that has an element that is NaN or infinite. LAPACK never returns this
+/// number.
 constexpr integer not_finite = -1;
 
 void require_success(const std::optional<failed_matrix>& failed, const held_matrices& a) {
@@ -43,7 +44,7 @@ bool all_finite(const T* values, index_t count) {
   });
 }
 
-/// The same for one triangle of a column-major matrix.
+/// Whether one triangle of a column-major matrix has only finite elements.
 template <class T>
 bool triangle_is_finite(lapack::part stored, integer n, const T* matrix) {
   for (index_t column = 0; column < n; ++column) {
@@ -96,7 +97,7 @@ eigh_result hermitian(const expr& a, const char* function, triangle part, lapack
     using R = lapack::real_of<T>;
     work_parts parts;
     const std::size_t elements = parts.add<T>(n * n);
-    const iteration_memory<T> rest(lapack::eigh_work<T>(wanted, from.rows()), parts);
+    const iteration_memory<T> iteration(lapack::eigh_work<T>(wanted, from.rows()), parts);
     R* const to_values = reinterpret_cast<R*>(values.data());
     const batch_work work{from.count(), parts.bytes(), work_of(from.rows(), from.rows(), 10),
                           matrices.bytes()};
@@ -106,7 +107,7 @@ eigh_result hermitian(const expr& a, const char* function, triangle part, lapack
       from.load(number, matrix);
       if (!triangle_is_finite(stored, from.rows(), matrix)) return not_finite;
       const integer info = lapack::eigh(wanted, stored, from.rows(), matrix, to_values + number * n,
-                                        rest.at(memory));
+                                        iteration.at(memory));
       if (info == 0 && with_vectors) to.store(number, matrix);
       return info;
     });
@@ -118,13 +119,13 @@ eigh_result hermitian(const expr& a, const char* function, triangle part, lapack
 
 // ---- any square matrices ------------------------------------------------------------------------
 
-/// The complex dtype that results of `type` have.
+/// The complex dtype of results, for matrices of `type`.
 dtype complex_dtype(dtype type) {
   return type == dtype::float64 || type == dtype::complex128 ? dtype::complex128 : dtype::complex64;
 }
 
-/// Makes complex vectors of those that LAPACK stores for real matrices: a pair of conjugate
-/// eigenvalues has the real parts in one column and the imaginary parts in the next.
+/// Makes complex vectors from those that LAPACK stores for real matrices. For a pair of conjugate
+/// eigenvalues, one column has the real parts and the next one the imaginary parts.
 template <class R>
 void join_pairs(integer n, const R* imaginary, const R* columns, std::complex<R>* vectors) {
   for (index_t j = 0; j < n; ++j) {
@@ -149,7 +150,7 @@ struct general_memory {
 
   work_parts parts;
   std::size_t elements, values, imaginary, columns, joined;
-  iteration_memory<T> rest;
+  iteration_memory<T> iteration;
 
   general_memory(lapack::vectors wanted, integer n)
       : elements(parts.add<T>(index_t{n} * n)),
@@ -157,7 +158,7 @@ struct general_memory {
         imaginary(parts.add<lapack::real_of<T>>(n)),
         columns(parts.add<T>(wanted == lapack::vectors::none ? 1 : index_t{n} * n)),
         joined(parts.add<C>(wanted == lapack::vectors::none ? 1 : index_t{n} * n)),
-        rest(lapack::eig_work<T>(wanted, n), parts) {}
+        iteration(lapack::eig_work<T>(wanted, n), parts) {}
 };
 
 eig_result general(const expr& a, const char* function, lapack::vectors wanted) {
@@ -186,8 +187,8 @@ eig_result general(const expr& a, const char* function, lapack::vectors wanted) 
       T* const columns = part_at<T>(memory, room.columns);
       from.load(number, matrix);
       if (!all_finite(matrix, n * n)) return not_finite;
-      const integer info =
-          lapack::eig(wanted, from.rows(), matrix, found, imaginary, columns, room.rest.at(memory));
+      const integer info = lapack::eig(wanted, from.rows(), matrix, found, imaginary, columns,
+                                       room.iteration.at(memory));
       if (info != 0) return info;
       for (index_t i = 0; i < n; ++i) {
         if constexpr (lapack::is_complex<T>) to_values[number * n + i] = found[i];
@@ -211,7 +212,7 @@ eig_result general(const expr& a, const char* function, lapack::vectors wanted) 
 
 // ---- singular values ----------------------------------------------------------------------------
 
-/// Sets the column-major n x n identity.
+/// Stores the n x n identity, column-major.
 template <class T>
 void set_identity(T* matrix, index_t n) {
   std::fill_n(matrix, n * n, T(0));
@@ -221,15 +222,15 @@ void set_identity(T* matrix, index_t n) {
 /// The shapes of a decomposition.
 struct svd_extents {
   lapack::vectors wanted;
-  index_t rows, columns, less, u_columns, vh_rows;
+  index_t rows, columns, value_count, u_columns, vh_rows;
 
   svd_extents(const dims& shape, lapack::vectors kind)
       : wanted(kind),
         rows(shape[shape.size() - 2]),
         columns(shape.back()),
-        less(std::min(rows, columns)),
-        u_columns(kind == lapack::vectors::full ? rows : less),
-        vh_rows(kind == lapack::vectors::full ? columns : less) {}
+        value_count(std::min(rows, columns)),
+        u_columns(kind == lapack::vectors::full ? rows : value_count),
+        vh_rows(kind == lapack::vectors::full ? columns : value_count) {}
 
   bool with_vectors() const { return wanted != lapack::vectors::none; }
 };
@@ -244,16 +245,17 @@ void decompose(const held_matrices& a, const svd_extents& shape, const svd_resul
   const std::size_t elements = parts.add<T>(shape.rows * shape.columns),
                     u_at = parts.add<T>(with_vectors ? shape.rows * shape.u_columns : 1),
                     vh_at = parts.add<T>(with_vectors ? shape.vh_rows * shape.columns : 1);
-  const iteration_memory<T> rest(lapack::svd_work<T>(shape.wanted, from.rows(), from.columns()),
-                                 parts);
+  const iteration_memory<T> iteration(
+      lapack::svd_work<T>(shape.wanted, from.rows(), from.columns()), parts);
   R* const values = reinterpret_cast<R*>(out.s.data());
   const batch_work work{from.count(), parts.bytes(),
                         work_of(from.rows(), from.columns(), with_vectors ? 20 : 4), a.bytes()};
   const auto failed = for_each_matrix(work, on, [&](index_t number, std::byte* memory) {
     T* const u = part_at<T>(memory, u_at);
     T* const vh = part_at<T>(memory, vh_at);
-    if (shape.less == 0) {
-      // Without values, all vectors of one side are left: those of the identity.
+    if (shape.value_count == 0) {
+      // A matrix without elements has no singular values, but may have vectors on one side: those
+      // of the identity.
       if (!with_vectors) return integer{0};
       set_identity(u, shape.u_columns);
       set_identity(vh, shape.vh_rows);
@@ -261,8 +263,9 @@ void decompose(const held_matrices& a, const svd_extents& shape, const svd_resul
       T* const matrix = part_at<T>(memory, elements);
       from.load(number, matrix);
       if (!all_finite(matrix, shape.rows * shape.columns)) return not_finite;
-      const integer info = lapack::svd(shape.wanted, from.rows(), from.columns(), matrix,
-                                       values + number * shape.less, u, vh, rest.at(memory));
+      const integer info =
+          lapack::svd(shape.wanted, from.rows(), from.columns(), matrix,
+                      values + number * shape.value_count, u, vh, iteration.at(memory));
       if (info != 0 || !with_vectors) return info;
     }
     to_u.store(number, u);
@@ -282,9 +285,10 @@ svd_result decomposed(const expr& a, const char* function, lapack::vectors wante
     return tensor::empty(with_matrix(batch, rows, shape.with_vectors() ? columns : 0), type,
                          &on.pool());
   };
-  const svd_result out{made(shape.rows, shape.u_columns),
-                       tensor::empty(with_vector(batch, shape.less), real_dtype(type), &on.pool()),
-                       made(shape.vh_rows, shape.columns)};
+  const svd_result out{
+      made(shape.rows, shape.u_columns),
+      tensor::empty(with_vector(batch, shape.value_count), real_dtype(type), &on.pool()),
+      made(shape.vh_rows, shape.columns)};
   visit(type, lapack::types{},
         [&]<class T>(std::type_identity<T>) { decompose<T>(matrices, shape, out, on); });
   const dtype result = matrices.result;

@@ -33,7 +33,7 @@ class reader {
   }
 
  private:
-  // The next character that is no space; 0 at the end.
+  // Skips spaces. Returns the next character, or 0 at the end.
   char next() {
     while (at_ < read_.text.size() && read_.text[at_] == ' ') ++at_;
     return at_ < read_.text.size() ? read_.text[at_] : '\0';

@@ -11,16 +11,16 @@
 
 namespace shale::ops {
 
-/// Names of axes: A to Z are 0 to 25 and a to z are 26 to 51, which is their order in the alphabet of
-/// ASCII. The axes of an ellipsis are counted from the last one on.
+/// Names of axes are numbers: A to Z are 0 to 25, and a to z are 26 to 51, which is the order of
+/// ASCII. The axes of an ellipsis have the numbers from here on, beginning at its last axis.
 inline constexpr index_t first_name_of_ellipsis = 52;
 
 /// The letters of one operand, or of the result.
 struct subscript_term {
-  dims names;                        // without those of an ellipsis
-  std::optional<index_t> dots = {};  // how many letters stand in front of the ellipsis
-  std::vector<std::size_t> at = {};  // where each letter stands in the text
-  std::size_t begin = 0;             // where the term begins
+  dims names;                        // the names of the letters, without those of an ellipsis
+  std::optional<index_t> dots = {};  // the number of letters in front of the ellipsis
+  std::vector<std::size_t> at = {};  // the position of each letter in the text
+  std::size_t begin = 0;             // the position where the term begins
 };
 
 struct subscripts {
@@ -34,12 +34,13 @@ struct subscripts {
 
   [[noreturn]] void fail(const std::string& message, std::size_t at) const;
 
-  /// The names of an operand's axes; those of an ellipsis are filled in.
+  /// The names of an operand's axes, also of those that an ellipsis stands for.
   /// Throws   invalid_argument (more or fewer letters than axes)
   dims names_of_operand(std::size_t number, const dims& shape) const;
 
-  /// The names of the result's axes, if the longest ellipsis of an operand has `axes` axes. Without a
-  /// result in the text, the letters that occur once, in their order.
+  /// The names of the result's axes, if the longest ellipsis of an operand has `axes` axes. If the
+  /// text has no result, these are the axes of the ellipsis, and then the letters that occur once,
+  /// in the order of ASCII.
   /// Throws   invalid_argument (the result has no ellipsis for these axes)
   dims names_of_result(index_t axes) const;
 };

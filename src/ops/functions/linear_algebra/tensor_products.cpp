@@ -5,7 +5,8 @@
 
 #include "core/allocating.hpp"
 #include "ops/functions/linear_algebra/contraction.hpp"
-#include "ops/leaves/rearranged.hpp"
+#include "ops/graph/node_access.hpp"
+#include "ops/leaves/repeated.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/error.hpp"
 #include "shale/manipulation.hpp"
@@ -22,8 +23,8 @@ expr of_rank(expr a, index_t rank) {
   return a;
 }
 
-// The vectors along the last axis, with their elements moved to the front by one and by two places:
-// (y, z, x) and (z, x, y). Both are views of a tiling, so nothing is copied.
+// The vectors (x, y, z) along the last axis, rotated by one place, (y, z, x), and by two, (z, x,
+// y). Both are views of a tiling, so nothing is copied.
 struct turned_vectors {
   expr by_one;
   expr by_two;
@@ -43,7 +44,7 @@ expr vectors_of(const expr& a, index_t axis) {
   return a.moveaxis(along, -1);
 }
 
-// The axes of `a`, each once, counted from the front.
+// Axes of `a` that are given, counted from the front. Refuses an axis that is given twice.
 dims axes_of(const expr& a, const dims& given) {
   dims axes;
   for (const index_t entry : given) {
@@ -78,8 +79,10 @@ expr tensordot(const expr& a, const expr& b, const dims& axes_a, const dims& axe
       throw error(errc::invalid_argument, "tensordot: the summed axes have other extents",
                   {"got axes " + to_string(axes_a) + " of shape " + to_string(a.shape()) +
                    " and axes " + to_string(axes_b) + " of shape " + to_string(b.shape())});
-    // The axes of `a` are named by their numbers. Those of `b` that are summed have the same names.
-    named_array left{a, {}}, right{b, {}};
+    // The axes of `a` are named by their numbers. An axis of `b` that is summed has the name of the
+    // axis of `a` that it is summed with.
+    const dtype type = promoted_dtype(a, b);
+    named_array left{adapted(a, type), {}}, right{adapted(b, type), {}};
     for (index_t axis = 0; axis < a.rank(); ++axis) left.names.push_back(axis);
     for (index_t axis = 0; axis < b.rank(); ++axis) right.names.push_back(rank_max + axis);
     for (index_t k = 0; k < of_b.size(); ++k) right.names[of_b[k]] = of_a[k];
@@ -119,7 +122,7 @@ expr kron(const expr& a, const expr& b) {
     }
     element_count(shape);
     const dims none = dims::filled(rank, 0), ones = dims::filled(rank, 1);
-    return rearranged(left, shape, none, divisor) * rearranged(right, shape, right.shape(), ones);
+    return repeated(left, shape, none, divisor) * repeated(right, shape, right.shape(), ones);
   });
 }
 

@@ -10,7 +10,7 @@
 
 namespace shale::ops {
 
-/// The shape of slabs of at most `elements` elements, or of one.
+/// The shape of slabs that have at most `elements` elements, but at least one.
 inline dims slab_shape(const dims& shape, index_t elements) {
   dims slab = dims::filled(shape.size(), 1);
   index_t left = std::max<index_t>(elements, 1);

@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "core/allocating.hpp"
+#include "ops/evaluation/computed_stages.hpp"
 #include "ops/functions/operands/held_operand.hpp"
 #include "ops/functions/operands/slabs.hpp"
 #include "ops/sorting/row_shape.hpp"
 #include "ops/sorting/row_sort.hpp"
+#include "parallel/operands/changing_operand.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/error.hpp"
 #include "shale/reductions.hpp"
@@ -39,6 +42,7 @@ void require_weights(const expr& x, const std::optional<expr>& weights, const ch
 }
 
 // Calls `body(elements, weights)` for parts of the operands, contiguous and in row-major order.
+// What parts depend on as a whole is computed before, and held meanwhile.
 template <class Body>
 void for_each_part(const expr& x, const std::optional<expr>& weights, executor& on,
                    const Body& body) {
@@ -47,14 +51,21 @@ void for_each_part(const expr& x, const std::optional<expr>& weights, executor& 
   const auto elements = static_cast<index_t>(on.memory_bytes() / 4 / item);
   const bool whole = x.size() <= elements || (lies_in_memory(x) && !weights);
   const dims slab = whole ? x.shape() : slab_shape(x.shape(), elements);
+  const auto ready = [&](const expr& value) { return whole ? value : with_computed_stages(value); };
+  const expr ready_x = ready(x);
+  const std::optional<expr> ready_weights = weights ? std::optional(ready(*weights)) : std::nullopt;
   for_each_slab_of(x.shape(), slab, [&](const region& box) {
-    const tensor part = held_contiguous(part_of(x, box));
-    body(part,
-         weights ? held_contiguous(astype(part_of(*weights, box), dtype::float64)) : tensor());
+    const tensor part = held_contiguous(part_of(ready_x, box));
+    const tensor own =
+        weights ? held_contiguous(astype(part_of(*ready_weights, box), dtype::float64)) : tensor();
+    body(part, own);
+    part.storage().check();
+    if (weights) own.storage().check();
   });
 }
 
-// Equal bins, or bins between edges. Elements are in bin -1 if they are in none.
+// Bins of equal width, or bins between given edges. An element that lies in no bin has the number
+// -1.
 class bins_of_values {
  public:
   explicit bins_of_values(std::vector<double> edges) : edges_(std::move(edges)) {}
@@ -74,17 +85,24 @@ class bins_of_values {
   index_t operator()(double value) const {
     if (!(value >= edges_.front() && value <= edges_.back())) return -1;
     if (value == edges_.back()) return count() - 1;
-    if (!equal_) return std::upper_bound(edges_.begin(), edges_.end(), value) - edges_.begin() - 1;
-    // The product is rounded, so the bin may be a neighbour of the right one.
+    if (!equal_) return found(value);
+    // The product is rounded, so the bin may be a neighbour of the right one. If bins are narrower
+    // than the distance of floats, runs of edges are equal, and it may be far away.
     const double scaled = (value - edges_.front()) * per_value_;
     index_t bin =
         scaled < static_cast<double>(count()) ? static_cast<index_t>(scaled) : count() - 1;
-    while (value < edges_[static_cast<std::size_t>(bin)]) --bin;
-    while (value >= edges_[static_cast<std::size_t>(bin) + 1]) ++bin;
-    return bin;
+    if (value < edge(bin)) --bin;
+    else if (value >= edge(bin + 1)) ++bin;
+    return value >= edge(bin) && value < edge(bin + 1) ? bin : found(value);
   }
 
  private:
+  double edge(index_t number) const { return edges_[static_cast<std::size_t>(number)]; }
+
+  index_t found(double value) const {
+    return std::upper_bound(edges_.begin(), edges_.end(), value) - edges_.begin() - 1;
+  }
+
   std::vector<double> edges_;
   bool equal_ = false;
   double per_value_ = 0;
@@ -105,28 +123,50 @@ double value_at(const std::byte* elements, index_t i) {
 
 constexpr index_t unit_elements = piece_elements_min;
 
-std::vector<std::int64_t> counted(const expr& x, const bins_of_values& bins, executor& on) {
+// Calls `count(counts, as, elements, first, end)` for ranges of the elements, in parallel. The call
+// adds the elements `first` to `end` - 1 to `counts`, which are those of one thread, and makes room
+// for them. The elements have type T if `as` is a std::type_identity<T>. Returns the sums of the
+// counts of all threads.
+template <class Types, class Count>
+std::vector<std::int64_t> counted(const expr& x, Types types, executor& on, const Count& count) {
   std::vector<std::vector<std::int64_t>> of_workers(static_cast<std::size_t>(on.threads()));
   for_each_part(x, std::nullopt, on, [&](const tensor& part, const tensor&) {
     parallel::parallel_for_tiles(
         on, ceil_div(part.size(), unit_elements), [&](index_t unit, int worker) {
           auto& counts = of_workers[static_cast<std::size_t>(worker)];
-          if (counts.empty()) counts.resize(static_cast<std::size_t>(bins.count()) + 1);
-          const index_t end = std::min(part.size(), (unit + 1) * unit_elements);
-          visit(part.dtype(), ordered_types{}, [&]<class T>(std::type_identity<T>) {
-            for (index_t i = unit * unit_elements; i < end; ++i)
-              ++counts[static_cast<std::size_t>(bins(value_at<T>(part.data(), i)) + 1)];
+          const index_t first = unit * unit_elements;
+          const index_t end = std::min(part.size(), first + unit_elements);
+          visit(part.dtype(), types, [&]<class T>(std::type_identity<T> as) {
+            count(counts, as, part.data(), first, end);
           });
         });
   });
-  std::vector<std::int64_t> total(static_cast<std::size_t>(bins.count()), 0);
-  for (const auto& counts : of_workers)
-    for (std::size_t bin = 0; bin + 1 < counts.size(); ++bin) total[bin] += counts[bin + 1];
+  std::vector<std::int64_t> total;
+  for (const auto& counts : of_workers) {
+    if (counts.size() > total.size()) total.resize(counts.size(), 0);
+    for (std::size_t i = 0; i < counts.size(); ++i) total[i] += counts[i];
+  }
   return total;
 }
 
-// Adds weights to sums. Each thread serves a part of the sums, so each sum is added in the order of
-// the elements.
+std::vector<std::int64_t> counted_in_bins(const expr& x, const bins_of_values& bins, executor& on) {
+  // Position 0 counts the elements that are in no bin.
+  const std::size_t positions = static_cast<std::size_t>(bins.count()) + 1;
+  std::vector<std::int64_t> counts =
+      counted(x, ordered_types{}, on,
+              [&]<class T>(std::vector<std::int64_t>& own, std::type_identity<T>,
+                           const std::byte* elements, index_t first, index_t end) {
+                own.resize(positions);
+                for (index_t i = first; i < end; ++i)
+                  ++own[static_cast<std::size_t>(bins(value_at<T>(elements, i)) + 1)];
+              });
+  counts.resize(positions);  // an operand without elements has no counts yet
+  counts.erase(counts.begin());
+  return counts;
+}
+
+// Adds weights to sums. Each thread adds to its own part of the sums, so the weights of one sum are
+// added in the order of the elements.
 template <class Bin>
 void add_weights(index_t count, const tensor& weights, std::vector<double>& sums, executor& on,
                  const Bin& bin) {
@@ -166,12 +206,13 @@ tensor as_tensor(const std::vector<T>& values, executor& on) {
 binned_counts histogram_of(const expr& x, const bins_of_values& bins,
                            const histogram_options& options, executor& on) {
   const tensor edges = as_tensor(bins.edges(), on);
-  if (!options.weights && !options.density) return {as_tensor(counted(x, bins, on), on), edges};
+  if (!options.weights && !options.density)
+    return {as_tensor(counted_in_bins(x, bins, on), on), edges};
   std::vector<double> sums;
   if (options.weights) {
     sums = weighed(x, *options.weights, bins, on);
   } else {
-    for (const std::int64_t count : counted(x, bins, on))
+    for (const std::int64_t count : counted_in_bins(x, bins, on))
       sums.push_back(static_cast<double>(count));
   }
   if (options.density) {
@@ -186,6 +227,13 @@ binned_counts histogram_of(const expr& x, const bins_of_values& bins,
 void require_histogram(const expr& x, const histogram_options& options) {
   require_order(x.dtype(), "histogram");
   require_weights(x, options.weights, "histogram");
+}
+
+// A range of width 1, or of the two floats next to the value if these are further away.
+value_range range_around(double value) {
+  constexpr double most = std::numeric_limits<double>::max();
+  return {std::min(value - 0.5, std::nextafter(value, -most)),
+          std::max(value + 0.5, std::nextafter(value, most))};
 }
 
 value_range range_of(const expr& x, const std::optional<value_range>& given) {
@@ -205,12 +253,11 @@ value_range range_of(const expr& x, const std::optional<value_range>& given) {
   if (range.low > range.high)
     throw error(errc::invalid_argument, "histogram: range.low must not exceed range.high",
                 {"got " + std::to_string(range.low) + " to " + std::to_string(range.high)});
-  if (range.low == range.high) range = {range.low - 0.5, range.high + 0.5};
-  return range;
+  return range.low == range.high ? range_around(range.low) : range;
 }
 
-// The number that an integer counts for; -1 if it is negative, and the largest one if it does not fit
-// in int64.
+// An integer as the number that bincount counts. It is -1 for a negative integer, and the largest
+// int64 for an integer that does not fit.
 template <class T>
 index_t number_at(const std::byte* elements, index_t i) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -228,7 +275,7 @@ index_t number_at(const std::byte* elements, index_t i) {
 using counting_types = type_list<bool, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
                                  std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>;
 
-// Makes room for the numbers of a part, the largest of which is `number`.
+// Makes room for the sums of the numbers 0 to `number`.
 template <class T>
 void make_room(std::vector<T>& sums, index_t number, const executor& on) {
   if (number < static_cast<index_t>(sums.size())) return;
@@ -241,7 +288,7 @@ void make_room(std::vector<T>& sums, index_t number, const executor& on) {
               {"got a negative element"});
 }
 
-// The largest number of a range of elements; -1 if there is none.
+// The largest number of a range of elements; -1 if the range is empty.
 template <class T>
 index_t largest_number_of(const std::byte* elements, index_t first, index_t end) {
   index_t most = -1;
@@ -255,27 +302,23 @@ index_t largest_number_of(const std::byte* elements, index_t first, index_t end)
   return most;
 }
 
+// The position of a number among the sums, for which there was room when the largest number was
+// found.
+// Throws   io if the number has changed since, and there is no room for it
+std::size_t position_among(std::size_t sums, index_t number) {
+  const auto position = static_cast<std::size_t>(parallel::read_once(number));
+  if (position >= sums) parallel::throw_changed("the operand");
+  return position;
+}
+
 std::vector<std::int64_t> numbers_counted(const expr& x, executor& on) {
-  std::vector<std::vector<std::int64_t>> of_workers(static_cast<std::size_t>(on.threads()));
-  for_each_part(x, std::nullopt, on, [&](const tensor& part, const tensor&) {
-    parallel::parallel_for_tiles(
-        on, ceil_div(part.size(), unit_elements), [&](index_t unit, int worker) {
-          auto& counts = of_workers[static_cast<std::size_t>(worker)];
-          const index_t first = unit * unit_elements;
-          const index_t end = std::min(part.size(), first + unit_elements);
-          visit(part.dtype(), counting_types{}, [&]<class T>(std::type_identity<T>) {
-            make_room(counts, largest_number_of<T>(part.data(), first, end), on);
-            for (index_t i = first; i < end; ++i)
-              ++counts[static_cast<std::size_t>(number_at<T>(part.data(), i))];
-          });
-        });
-  });
-  std::vector<std::int64_t> total;
-  for (const auto& counts : of_workers) {
-    if (counts.size() > total.size()) total.resize(counts.size(), 0);
-    for (std::size_t number = 0; number < counts.size(); ++number) total[number] += counts[number];
-  }
-  return total;
+  return counted(x, counting_types{}, on,
+                 [&]<class T>(std::vector<std::int64_t>& counts, std::type_identity<T>,
+                              const std::byte* elements, index_t first, index_t end) {
+                   make_room(counts, largest_number_of<T>(elements, first, end), on);
+                   for (index_t i = first; i < end; ++i)
+                     ++counts[position_among(counts.size(), number_at<T>(elements, i))];
+                 });
 }
 
 std::vector<double> numbers_weighed(const expr& x, const expr& weights, executor& on) {
@@ -283,8 +326,9 @@ std::vector<double> numbers_weighed(const expr& x, const expr& weights, executor
   for_each_part(x, weights, on, [&](const tensor& part, const tensor& own) {
     visit(part.dtype(), counting_types{}, [&]<class T>(std::type_identity<T>) {
       make_room(sums, largest_number_of<T>(part.data(), 0, part.size()), on);
-      add_weights(part.size(), own, sums, on,
-                  [&](index_t i) { return number_at<T>(part.data(), i); });
+      add_weights(part.size(), own, sums, on, [&](index_t i) {
+        return static_cast<index_t>(position_among(sums.size(), number_at<T>(part.data(), i)));
+      });
     });
   });
   return sums;

@@ -6,6 +6,7 @@
 
 #include "core/allocating.hpp"
 #include "core/enumerator.hpp"
+#include "ops/evaluation/computed_stages.hpp"
 #include "ops/functions/operands/held_operand.hpp"
 #include "ops/functions/operands/slabs.hpp"
 #include "ops/sorting/row_selection.hpp"
@@ -36,7 +37,8 @@ ranked_elements empty_ranked(const dims& shape, dtype type, executor& on) {
   return {tensor::empty(shape, type, &on.pool()), tensor::empty(shape, dtype::int64, &on.pool())};
 }
 
-// The rows of a slab, which lie along the axis, by their row-major numbers among all rows.
+// The rows of a slab, which lie along the axis. Each is given by its number among all rows, counted
+// in row-major order.
 std::vector<index_t> rows_of(const region& box, const dims& shape, index_t axis) {
   const dims start = without(box.start, axis), extent = without(box.shape, axis);
   const dims all = without(shape, axis);
@@ -68,7 +70,10 @@ struct held_rows {
 double between(double low, double high, double share, quantile_method method) {
   if (low == high) return low;
   if (method == quantile_method::midpoint) return low * 0.5 + high * 0.5;
-  return share < 0.5 ? low + (high - low) * share : high - (high - low) * (1 - share);
+  const double distance = high - low;
+  // The distance between finite numbers may overflow; beside an infinity it is infinite.
+  if (!std::isfinite(distance)) return low * (1 - share) + high * share;
+  return share < 0.5 ? low + distance * share : high - distance * (1 - share);
 }
 
 // Where a quantile lies: between two ranks, or at one of them.
@@ -117,7 +122,7 @@ tensor quantiles(const expr& whole, const std::vector<double>& q, std::optional<
   for (const index_t extent : rows.result) shape.push_back(extent);
   const tensor out = tensor::empty({count, row_count}, dtype::float64, &on.pool());
   if (out.size() > 0) {
-    // The last rank is there to see NaN.
+    // NaN sorts behind all numbers, so a row has one if the element of the last rank is NaN.
     std::vector<index_t> ranks{rows.length - 1};
     std::vector<double> shares;
     for (const double one : q) {
@@ -166,8 +171,9 @@ ranked_elements topk(const expr& x, index_t k, index_t axis, largest end) {
           static_cast<index_t>(on.memory_bytes() / 4 / item_bytes(x.dtype()));
       const bool whole = x.size() <= slab_elements || lies_in_memory(x);
       const dims slab = whole ? x.shape() : slab_shape(x.shape(), slab_elements);
+      const expr ready = whole ? x : with_computed_stages(x);
       for_each_slab_of(x.shape(), slab, [&](const region& box) {
-        const tensor part = held_contiguous(part_of(x, box).moveaxis(along, -1));
+        const tensor part = held_contiguous(part_of(ready, box).moveaxis(along, -1));
         select_first(part, whole ? std::vector<index_t>{} : rows_of(box, x.shape(), along),
                      box.start[along], k, descends, found.values, found.indices, on);
       });

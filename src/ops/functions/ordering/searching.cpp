@@ -5,6 +5,7 @@
 #include "core/allocating.hpp"
 #include "core/enumerator.hpp"
 #include "ops/functions/operands/held_operand.hpp"
+#include "ops/graph/node_access.hpp"
 #include "ops/leaves/indices.hpp"
 #include "ops/sorting/key_search.hpp"
 #include "ops/sorting/row_sort.hpp"
@@ -25,6 +26,16 @@ void require_one_axis(const expr& operand, const std::string& subject) {
   if (operand.rank() != 1)
     throw error(errc::invalid_argument, subject + " with one axis",
                 {"got shape " + to_string(operand.shape())});
+}
+
+// The dtype in which elements are compared: the promoted one. An integer without a dtype takes that
+// of the other operand, if it fits.
+dtype compared_dtype(const expr& a, const expr& b) {
+  const auto adapts = [](const expr& number, const expr& to) {
+    const auto held = weak_number(number);
+    return held && is_integer(number.dtype()) && is_integer(to.dtype()) && held->fits(to.dtype());
+  };
+  return adapts(a, b) ? b.dtype() : adapts(b, a) ? a.dtype() : promote(a.dtype(), b.dtype());
 }
 
 tensor positions(const tensor& sorted, const expr& values, search_side side) {
@@ -57,7 +68,7 @@ tensor flat_elements(const expr& x, const char* function) {
   return held_contiguous(x.ravel());
 }
 
-// The number of the group of each element, where the element was.
+// For each element of the operand, the number of its group.
 tensor inverse_of(const groups& found, const tensor& order, const dims& shape, executor& on) {
   const tensor out = tensor::empty(shape, dtype::int64, &on.pool());
   const auto* const starts = reinterpret_cast<const std::int64_t*>(found.starts.data());
@@ -85,7 +96,7 @@ tensor searchsorted(const expr& sorted, const expr& values, search_side side,
   return allocating([&] {
     detail::require_enumerator(side, search_side::right, "search_side");
     require_one_axis(sorted, "searchsorted needs sorted elements");
-    const dtype type = promote(sorted.dtype(), values.dtype());
+    const dtype type = compared_dtype(sorted, values);
     require_order(type, "searchsorted");
     expr ordered = sorted;
     if (sorter) {
@@ -103,7 +114,7 @@ tensor digitize(const expr& x, const expr& edges, search_side closed) {
   return allocating([&] {
     detail::require_enumerator(closed, search_side::right, "search_side");
     require_one_axis(edges, "digitize needs edges");
-    const dtype type = promote(edges.dtype(), x.dtype());
+    const dtype type = compared_dtype(edges, x);
     require_order(type, "digitize");
     const search_side side = closed == search_side::left ? search_side::right : search_side::left;
     const tensor bounds = held_contiguous(astype(edges, type));

@@ -57,7 +57,7 @@ void check_floating(std::string_view function, dtype type) {
     throw_dtype(function, type, "float16, bfloat16, float32 or float64");
 }
 
-// `value` in a dtype that `check_floating` takes.
+// A value, rounded to a dtype that `check_floating` takes.
 double rounded(double value, dtype type) {
   return visit(type, floating_types{}, [&]<class T>(std::type_identity<T>) {
     return scalar(scalar(value).as<T>()).template as<double>();
@@ -83,14 +83,13 @@ void check(std::string_view function, const parameter& given, dtype type) {
 void check_probability(std::string_view function, double probability, bool may_be_0) {
   const bool inside = probability >= 0 && probability <= 1;  // false for NaN
   if (!inside || (probability == 0 && !may_be_0))
-    throw error(errc::invalid_argument,
-                fmt::format("{}: the probability is out of range", function),
+    throw error(errc::invalid_argument, fmt::format("{}: 'probability' is out of range", function),
                 {fmt::format("got {}, wanted {} 1", text(probability),
                              may_be_0 ? "0 to" : "more than 0, to")});
 }
 
-// Makes an expression of random numbers that are computed in `computed` and converted to `type`.
-// The generator moves on only if nothing has thrown.
+// Makes an expression of random numbers. They are computed in the dtype `computed` and converted to
+// `type`. If the call throws, the generator keeps its position.
 expr drawn(generator& from, const dims& shape, distribution kind, random_draw draw, dtype computed,
            dtype type) {
   const auto elements = static_cast<std::uint64_t>(element_count(shape));
@@ -107,6 +106,21 @@ expr drawn(generator& from, const dims& shape, distribution kind, random_draw dr
 expr drawn_floats(generator& from, const dims& shape, distribution kind, const random_draw& draw,
                   dtype type) {
   return drawn(from, shape, kind, draw, type == dtype::float64 ? type : dtype::float32, type);
+}
+
+// Draws floats of a distribution that has a location and a scale.
+expr drawn_by_location_and_scale(std::string_view function, generator& from, const dims& shape,
+                                 distribution kind, const parameter& location,
+                                 const parameter& scale, dtype type) {
+  return allocating([&] {
+    check_floating(function, type);
+    check(function, location, type);
+    check(function, scale, type);
+    random_draw draw;
+    draw.first = location.value;
+    draw.second = scale.value;
+    return drawn_floats(from, shape, kind, draw, type);
+  });
 }
 
 // The largest T below `high`.
@@ -130,8 +144,8 @@ double log_near_1(double f) {
   return 2 * s * sum;
 }
 
-// -log(1 - p) for 0 < p <= 1. The C library's function may differ between machines, and so would
-// the numbers.
+// -log(1 - p) for 0 < p <= 1. The C library's logarithm may differ between machines, and then the
+// random numbers would differ too.
 double minus_log_of_failure(double p) {
   if (p == 1) return std::numeric_limits<double>::infinity();
   if (p <= 0.25) return -log_near_1(-p);
@@ -147,10 +161,10 @@ double minus_log_of_failure(double p) {
 // Holds every int64 and every uint64.
 __extension__ using wide = __int128;
 
-wide integer_bound(std::string_view which, const scalar& bound) {
+wide integer_bound(std::string_view bound_name, const scalar& bound) {
   if (bound.fits(dtype::int64)) return bound.as<std::int64_t>();
   if (bound.fits(dtype::uint64)) return bound.as<std::uint64_t>();
-  throw error(errc::invalid_argument, fmt::format("integers: '{}' is not an integer", which),
+  throw error(errc::invalid_argument, fmt::format("integers: '{}' is not an integer", bound_name),
               {"got " + bound.to_string() + ", wanted an integer of 64 bits"});
 }
 
@@ -191,27 +205,13 @@ expr uniform(generator& from, const dims& shape, double low, double high, dtype 
 }
 
 expr normal(generator& from, const dims& shape, double mean, double stddev, dtype type) {
-  return allocating([&] {
-    check_floating("normal", type);
-    check("normal", {"mean", mean}, type);
-    check("normal", {"stddev", stddev, false}, type);
-    random_draw draw;
-    draw.first = mean;
-    draw.second = stddev;
-    return drawn_floats(from, shape, distribution::normal, draw, type);
-  });
+  return drawn_by_location_and_scale("normal", from, shape, distribution::normal, {"mean", mean},
+                                     {"stddev", stddev, false}, type);
 }
 
 expr log_normal(generator& from, const dims& shape, double mean, double stddev, dtype type) {
-  return allocating([&] {
-    check_floating("log_normal", type);
-    check("log_normal", {"mean", mean}, type);
-    check("log_normal", {"stddev", stddev, false}, type);
-    random_draw draw;
-    draw.first = mean;
-    draw.second = stddev;
-    return drawn_floats(from, shape, distribution::log_normal, draw, type);
-  });
+  return drawn_by_location_and_scale("log_normal", from, shape, distribution::log_normal,
+                                     {"mean", mean}, {"stddev", stddev, false}, type);
 }
 
 expr exponential(generator& from, const dims& shape, double scale, dtype type) {
@@ -225,15 +225,8 @@ expr exponential(generator& from, const dims& shape, double scale, dtype type) {
 }
 
 expr cauchy(generator& from, const dims& shape, double median, double scale, dtype type) {
-  return allocating([&] {
-    check_floating("cauchy", type);
-    check("cauchy", {"median", median}, type);
-    check("cauchy", {"scale", scale, false}, type);
-    random_draw draw;
-    draw.first = median;
-    draw.second = scale;
-    return drawn_floats(from, shape, distribution::cauchy, draw, type);
-  });
+  return drawn_by_location_and_scale("cauchy", from, shape, distribution::cauchy,
+                                     {"median", median}, {"scale", scale, false}, type);
 }
 
 expr geometric(generator& from, const dims& shape, double probability, dtype type) {
@@ -277,8 +270,8 @@ expr integers(generator& from, const dims& shape, const scalar& low, const scala
     random_draw draw;
     draw.whole = static_cast<std::uint64_t>(first);
     draw.count = static_cast<std::uint64_t>(end - first);
-    // A range of all 2^64 integers has the count 2^64, which wraps to 0. Every word is then a
-    // result.
+    // A range of all 2^64 integers has the count 2^64, which wraps to 0. The results are then the
+    // words themselves.
     const distribution kind_of_draw = draw.count == 0 ? distribution::words
                                       : draw.count < (std::uint64_t{1} << 32)
                                           ? distribution::integers
@@ -290,7 +283,7 @@ expr integers(generator& from, const dims& shape, const scalar& low, const scala
 tensor permutation(generator& from, index_t count) {
   return allocating([&] {
     if (count < 0)
-      throw error(errc::invalid_argument, "permutation: the count is negative",
+      throw error(errc::invalid_argument, "permutation: 'count' is negative",
                   {"got " + std::to_string(count)});
     check_positions(from, static_cast<std::uint64_t>(count));
     executor& on = executor::current();
@@ -299,8 +292,9 @@ tensor permutation(generator& from, index_t count) {
     random_draw draw;
     draw.seed = from.seed();
     const auto words = ops::find_random_kernel(distribution::words, dtype::uint64);
-    // Each place, from the last one down, takes one of the numbers that are left. Its word is the
-    // one at its own position (R. Durstenfeld, Algorithm 235: random permutation, CACM 7, 1964).
+    // From the last place down, each place takes one of the numbers that are left, which its random
+    // word chooses. The word of a place has the position of the generator plus the place
+    // (R. Durstenfeld, Algorithm 235: random permutation, CACM 7, 1964).
     constexpr index_t held_max = 1024;
     std::array<std::uint64_t, held_max> held;
     __extension__ using product = unsigned __int128;
@@ -324,20 +318,20 @@ tensor permutation(generator& from, index_t count) {
 
 namespace {
 
-// A cancellation is looked for after this many draws.
+// The number of draws after which a call looks for a cancellation.
 constexpr index_t draws_between_looks = index_t{1} << 14;
 
-// Replaces the weights of a row by the sums up to each of them. Returns the whole sum.
+// Replaces each weight of a row by the sum of the weights up to it. Returns the sum of all.
 double accumulate(double* weights, index_t count, index_t row) {
   double sum = 0;
   for (index_t k = 0; k < count; ++k) {
     if (!(weights[k] >= 0))  // NaN too
-      throw error(errc::invalid_argument, "multinomial: a weight is negative or NaN",
+      throw error(errc::invalid_argument, "multinomial: 'weights' has a negative number or NaN",
                   {fmt::format("got {} for category {} of row {}", text(weights[k]), k, row)});
     weights[k] = sum += weights[k];
   }
   if (!(sum > 0) || !std::isfinite(sum))
-    throw error(errc::invalid_argument, "multinomial: the weights have no finite, positive sum",
+    throw error(errc::invalid_argument, "multinomial: 'weights' has no finite, positive sum",
                 {fmt::format("got {} for row {}", text(sum), row)});
   return sum;
 }
@@ -353,21 +347,23 @@ void require_categories(const tensor& weights, index_t count) {
     accumulate(row_weights.data(), categories, row);
     const auto positive = std::count_if(begin, end, [](double weight) { return weight > 0; });
     if (positive < count)
-      throw error(errc::invalid_argument, "multinomial: there are too few positive weights",
+      throw error(errc::invalid_argument, "multinomial: 'weights' has too few positive numbers",
                   {fmt::format("got {} in row {}, wanted {} to draw without replacement", positive,
                                row, count)});
   }
 }
 
-// An exponential number divided by its weight is smallest with a probability in proportion to the
-// weight, and so is the next one among the rest. Weights are taken as parts of the largest one, so
-// that quotients of tiny weights are finite. Quotients of other weights come before NaN.
+// Each category draws an exponential number and divides it by its weight. The smallest quotient
+// belongs to a category with a probability in proportion to its weight, and so does the next one
+// among the categories that are left (Efraimidis and Spirakis). Weights are divided by the largest
+// one first, so that quotients of tiny weights are finite. A weight of 0 gives NaN, which sorts
+// behind all quotients.
 tensor drawn_once(generator& from, const expr& weights, index_t count) {
   dims shape = weights.shape();
   check_positions(from, static_cast<std::uint64_t>(element_count(shape)));
   const tensor held = eval(astype(weights, dtype::float64));
   if (element_count(shape) == 0 && count > 0 && (shape.size() == 1 || shape[0] > 0))
-    throw error(errc::invalid_argument, "multinomial: there are too few positive weights",
+    throw error(errc::invalid_argument, "multinomial: 'weights' has too few positive numbers",
                 {fmt::format("got none, wanted {} to draw without replacement", count)});
   require_categories(held, count);
   generator next = from;
@@ -388,10 +384,12 @@ tensor multinomial(generator& from, const expr& weights, index_t count, replacem
   return allocating([&] {
     const index_t rank = weights.rank();
     if (rank < 1 || rank > 2 || kind(weights.dtype()) == dtype_kind::complex || count < 0)
-      throw error(errc::invalid_argument,
-                  "multinomial needs one row of real weights, or a matrix, and a count",
-                  {fmt::format("got {} {} and {}", name(weights.dtype()),
-                               to_string(weights.shape()), count)});
+      throw error(
+          errc::invalid_argument,
+          "multinomial needs 'weights' that are real and have one or two axes, and a 'count' "
+          "that is not negative",
+          {fmt::format("got weights of {} {} and count {}", name(weights.dtype()),
+                       to_string(weights.shape()), count)});
     if (with == replacement::no) return drawn_once(from, weights, count);
     const index_t categories = weights.shape(-1);
     const index_t rows = rank == 2 ? weights.shape(0) : 1;
@@ -407,9 +405,10 @@ tensor multinomial(generator& from, const expr& weights, index_t count, replacem
     const auto* fraction = reinterpret_cast<const double*>(fractions.data());
     for (index_t row = 0; row < rows; ++row, sum += categories) {
       const double total = accumulate(sum, categories, row);
-      // The first category whose sum is larger. A category of weight 0 has no larger sum than the
-      // one before it, so it is not found. If the total is subnormal, its product with a fraction
-      // may be rounded up to it: that is the last category with a weight.
+      // The result is the first category whose sum is larger than the product of fraction and
+      // total. A category of weight 0 has the same sum as the one before it, so it is never found.
+      // If the total is subnormal, the product may be rounded up to the total; the result is then
+      // the last category with a weight.
       const double* const last = std::lower_bound(sum, sum + categories, total);
       for (index_t k = 0; k < count; ++k) {
         if (k % draws_between_looks == 0) parallel::require_not_cancelled(on);
@@ -431,7 +430,7 @@ expr choice(generator& from, const expr& a, index_t count, replacement with, ind
                               : length > 0            ? std::numeric_limits<index_t>::max()
                                                       : 0;
     if (count < 0 || count > count_max)
-      throw error(errc::invalid_argument, "choice: the count is out of range",
+      throw error(errc::invalid_argument, "choice: 'count' is out of range",
                   {fmt::format("got {}, the length of axis {} is {}", count, axis, length)});
     if (length == 0) return a;
     generator next = from;

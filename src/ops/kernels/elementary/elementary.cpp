@@ -161,8 +161,8 @@ inline Vector unless_tiny(Vector x, Element limit, Vector otherwise) {
 /// may be more than 1 ulp off near the smallest numbers.
 template <class Vector, class Element>
 inline Vector error_unless_tiny(Vector x, Element limit, Vector otherwise) {
-  constexpr auto rest = static_cast<Element>(0.128379167095512573896158903121545172L);
-  return ((x < limit) & (x > -limit)) ? x + x * rest : otherwise;
+  constexpr auto slope_minus_1 = static_cast<Element>(0.128379167095512573896158903121545172L);
+  return ((x < limit) & (x > -limit)) ? x + x * slope_minus_1 : otherwise;
 }
 
 /// Computes sinh or cosh. SLEEF overflows to infinity already if the result is nearly infinite, so

@@ -55,9 +55,9 @@ inline quotient_and_remainder<T> divide_floor(T a, T b) {
   return {by_zero ? T{0} : quotient, by_zero ? T{0} : remainder};
 }
 
-/// What the quotient rounded towards zero leaves: it has the dividend's sign.
+/// The remainder of the quotient that is rounded towards zero: it has the dividend's sign.
 template <class T>
-inline T rest_of_division(T a, T b) {
+inline T truncated_remainder_of_integers(T a, T b) {
   using Word = word<T>;
   const T above = divide_floor(a, b).remainder;  // has the divisor's sign
   const bool differ = (above != 0) & ((a < 0) != (b < 0));
@@ -97,11 +97,11 @@ inline T power_of_integers(T base, T exponent) {
     }
   }
   using Word = word<T>;
-  auto rest = static_cast<Word>(exponent);
+  auto bits_left = static_cast<Word>(exponent);
   auto factor = static_cast<Word>(base);
   Word result = 1;
-  for (; rest != 0; rest >>= 1) {
-    if ((rest & 1) != 0) result *= factor;
+  for (; bits_left != 0; bits_left >>= 1) {
+    if ((bits_left & 1) != 0) result *= factor;
     factor *= factor;
   }
   return static_cast<T>(result);
@@ -126,8 +126,8 @@ void fill_integers(kernel_table& table) {
             kernel_for<T, T, T>([](T a, T b) { return divide_floor(a, b).quotient; }));
   table.set(operation::remainder, type,
             kernel_for<T, T, T>([](T a, T b) { return divide_floor(a, b).remainder; }));
-  table.set(operation::rest, type,
-            kernel_for<T, T, T>([](T a, T b) { return rest_of_division(a, b); }));
+  table.set(operation::truncated_remainder, type,
+            kernel_for<T, T, T>([](T a, T b) { return truncated_remainder_of_integers(a, b); }));
   table.set(operation::shift_left, type,
             kernel_for<T, T, T>([](T a, T b) { return shifted_left(a, b); }));
   table.set(operation::shift_right, type,
@@ -274,20 +274,20 @@ inline float_division<T> divide_slowly(T a, T b) {
   if (b == 0) return {divided, nan};
   if (a - a != 0 || b != b) return {nan, nan};
   const double x = a, y = b;
-  double rest = fmod(x, y);
+  double remainder = fmod(x, y);
   // Whole up to rounding. With at least 11 bits more than T has, the nearest whole number is exact.
   using Wide = std::conditional_t<sizeof(T) == 8, long double, double>;
-  Wide quotient = (x - rest) / y;
+  Wide quotient = (x - remainder) / y;
   if (sizeof(T) == 8 && quotient < 0x1p53 && quotient > -0x1p53)
-    quotient = (static_cast<Wide>(x) - static_cast<Wide>(rest)) / static_cast<Wide>(y);
-  if (rest != 0 && (rest < 0) != (y < 0)) {
-    rest += y;
+    quotient = (static_cast<Wide>(x) - static_cast<Wide>(remainder)) / static_cast<Wide>(y);
+  if (remainder != 0 && (remainder < 0) != (y < 0)) {
+    remainder += y;
     quotient -= 1;
   }
   const Wide below = floor_of(quotient);
   const auto whole = static_cast<T>(quotient - below > Wide{0.5} ? below + 1 : below);
   return {whole == 0 ? zero_like<T>(divided) : whole,
-          rest == 0 ? zero_like<T>(b) : static_cast<T>(rest)};
+          remainder == 0 ? zero_like<T>(b) : static_cast<T>(remainder)};
 }
 
 /// The whole number nearest to a double below 2^51. The sum with 1.5 * 2^52 has no bits for a
@@ -309,10 +309,10 @@ inline bool divides_fast(double a, double b) {
 }
 
 /// a - quotient * b without rounding.
-inline double rest_of(float a, float b, double quotient) {
+inline double exact_remainder(float a, float b, double quotient) {
   return static_cast<double>(a) - quotient * static_cast<double>(b);  // 28 + 24 bits
 }
-inline double rest_of(double a, double b, double quotient) {
+inline double exact_remainder(double a, double b, double quotient) {
   // b is split into two halves, so that each product has at most 22 + 27 bits and is exact.
   const auto high = as_bits<double>(as_bits<std::uint64_t>(b) & ~((std::uint64_t{1} << 27) - 1));
   return (a - quotient * high) - quotient * (b - high);
@@ -323,13 +323,13 @@ inline float_division<T> divide_fast(T a, T b) {
   const double divisor = b;
   const double divided = static_cast<double>(a) / divisor;
   double quotient = nearest(divided);
-  double rest = rest_of(a, b, quotient);
-  const bool below = (rest != 0) & ((rest < 0) != (divisor < 0));
-  rest = below ? rest + divisor : rest;
+  double remainder = exact_remainder(a, b, quotient);
+  const bool below = (remainder != 0) & ((remainder < 0) != (divisor < 0));
+  remainder = below ? remainder + divisor : remainder;
   quotient = below ? quotient - 1 : quotient;
   const auto whole = static_cast<T>(quotient);
   return {whole == 0 ? zero_like<T>(static_cast<T>(divided)) : whole,
-          rest == 0 ? zero_like<T>(b) : static_cast<T>(rest)};
+          remainder == 0 ? zero_like<T>(b) : static_cast<T>(remainder)};
 }
 
 /// What a division gives: one method that is fast, and one for all pairs.
@@ -343,9 +343,9 @@ struct floor_remainder {
   static T fast(T a, T b) { return divide_fast(a, b).remainder; }
   static T slow(T a, T b) { return divide_slowly(a, b).remainder; }
 };
-/// The rest of the magnitudes, with the dividend's sign.
+/// The remainder of the magnitudes, with the dividend's sign.
 template <class T>
-struct rest_of_floats {
+struct truncated_remainder {
   static T fast(T a, T b) {
     return with_sign(divide_fast(with_sign(a, T{0}), with_sign(b, T{0})).remainder, a);
   }
@@ -386,8 +386,8 @@ void fill_floats(kernel_table& table) {
             &run<&divide_floats<T, floor_quotient>, sizeof(T), sizeof(T), sizeof(T)>);
   table.set(operation::remainder, type,
             &run<&divide_floats<T, floor_remainder>, sizeof(T), sizeof(T), sizeof(T)>);
-  table.set(operation::rest, type,
-            &run<&divide_floats<T, rest_of_floats>, sizeof(T), sizeof(T), sizeof(T)>);
+  table.set(operation::truncated_remainder, type,
+            &run<&divide_floats<T, truncated_remainder>, sizeof(T), sizeof(T), sizeof(T)>);
   table.set(operation::minimum, type,
             kernel_for<T, T, T>([](T a, T b) { return minimum_of(a, b); }));
   table.set(operation::maximum, type,

@@ -15,6 +15,15 @@
 namespace shale::ops::kernels::SHALE_KERNEL_ISA {
 namespace {
 
+/// The size of a vector of the instruction set that this unit is built for.
+#if defined(__AVX512F__)
+inline constexpr int vector_bytes = 64;
+#elif defined(__AVX2__)
+inline constexpr int vector_bytes = 32;
+#else
+inline constexpr int vector_bytes = 16;
+#endif
+
 struct boolean {
   std::uint8_t byte;
 };

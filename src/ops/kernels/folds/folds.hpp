@@ -17,14 +17,6 @@
 namespace shale::ops::kernels::SHALE_KERNEL_ISA {
 namespace {
 
-#if defined(__AVX512F__)
-inline constexpr int vector_bytes = 64;
-#elif defined(__AVX2__)
-inline constexpr int vector_bytes = 32;
-#else
-inline constexpr int vector_bytes = 16;
-#endif
-
 inline constexpr int lanes = 16;
 inline constexpr int vector_doubles = vector_bytes / 8;
 inline constexpr int vectors = lanes / vector_doubles;

@@ -54,7 +54,7 @@ inline constexpr operation_facts table[] = {
     {op::divide,             "/",            2, in::division, out::same,      2},
     {op::floor_divide,       "floor_divide", 2, in::same,     out::same,      2},
     {op::remainder,          "%",            2, in::same,     out::same,      2},
-    {op::rest,               "fmod",         2, in::same,     out::same,      2},
+    {op::truncated_remainder,"fmod",         2, in::same,     out::same,      2},
     {op::power,              "pow",          2, in::same,     out::same,      16},
     {op::atan2,              "atan2",        2, in::floating, out::same,      16},
     {op::hypotenuse,         "hypot",        2, in::floating, out::same,      16},

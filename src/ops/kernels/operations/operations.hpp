@@ -20,14 +20,14 @@ enum class operation : std::uint8_t {
   add,
   subtract,
   multiply,
-  divide,        // floating and complex
-  floor_divide,  // real; integers by zero give 0
-  remainder,     // real; sign of the divisor; integers by zero give 0
-  rest,          // real; as C's fmod: sign of the dividend; integers by zero give 0
-  power,         // integers wrap; a negative integer exponent gives 0 (or ±1 for bases ±1)
-  atan2,         // float32, float64
-  hypotenuse,    // float32, float64
-  copy_sign,     // floating, also float16 and bfloat16, as the next one
+  divide,               // floating and complex
+  floor_divide,         // real; integers by zero give 0
+  remainder,            // real; sign of the divisor; integers by zero give 0
+  truncated_remainder,  // real; sign of the dividend, as C's fmod; integers by zero give 0
+  power,                // integers wrap; a negative integer exponent gives 0 (or ±1 for bases ±1)
+  atan2,                // float32, float64
+  hypotenuse,           // float32, float64
+  copy_sign,            // floating, also float16 and bfloat16, as the next one
   next_after,
   minimum,  // real and bool; NaN if either is NaN
   maximum,
@@ -110,10 +110,12 @@ enum class reduction : std::uint8_t {
   count_
 };
 
-/// Whether the bits of a result depend on the order in which values are folded.
-constexpr bool depends_on_order(reduction kind) noexcept {
-  return kind == reduction::sum || kind == reduction::product || kind == reduction::mean ||
-         kind == reduction::variance || kind == reduction::deviation;
+/// Whether the bits of a result depend on the order in which values of that dtype are folded. Sums
+/// and products of integers and bools do not, because they wrap.
+inline bool depends_on_order(reduction kind, dtype type) {
+  if (kind == reduction::sum || kind == reduction::product)
+    return !is_integer(type) && type != dtype::boolean;
+  return kind == reduction::mean || kind == reduction::variance || kind == reduction::deviation;
 }
 
 /// One reduction of values of one dtype. Every result has a state, and blocks of values are folded

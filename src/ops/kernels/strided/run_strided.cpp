@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "parallel/blocks/transposed_block.hpp"
 
@@ -49,6 +50,23 @@ void unpack_words(std::byte* to, const std::byte* from, index_t inner_stride, in
       copy_element<Word>(to + column * inner_stride, from + column * width);
 }
 
+// Calls `function` with the std::type_identity of a word of `width` bytes.
+template <class Function>
+void with_word_of(index_t width, Function function) {
+  switch (width) {
+    case 1:
+      return function(std::type_identity<std::uint8_t>());
+    case 2:
+      return function(std::type_identity<std::uint16_t>());
+    case 4:
+      return function(std::type_identity<std::uint32_t>());
+    case 8:
+      return function(std::type_identity<std::uint64_t>());
+    default:
+      return function(std::type_identity<pair_of_words>());
+  }
+}
+
 // One operand of a run. `block` is its memory for packed elements.
 struct operand {
   std::byte* first;
@@ -66,34 +84,16 @@ struct operand {
 
 void pack(std::byte* to, const std::byte* from, index_t width, index_t inner_stride,
           index_t outer_stride, index_t columns, index_t rows) {
-  switch (width) {
-    case 1:
-      return pack_words<std::uint8_t>(to, from, inner_stride, outer_stride, columns, rows);
-    case 2:
-      return pack_words<std::uint16_t>(to, from, inner_stride, outer_stride, columns, rows);
-    case 4:
-      return pack_words<std::uint32_t>(to, from, inner_stride, outer_stride, columns, rows);
-    case 8:
-      return pack_words<std::uint64_t>(to, from, inner_stride, outer_stride, columns, rows);
-    default:
-      return pack_words<pair_of_words>(to, from, inner_stride, outer_stride, columns, rows);
-  }
+  with_word_of(width, [&]<class Word>(std::type_identity<Word>) {
+    pack_words<Word>(to, from, inner_stride, outer_stride, columns, rows);
+  });
 }
 
 void unpack(std::byte* to, const std::byte* from, index_t width, index_t inner_stride,
             index_t outer_stride, index_t columns, index_t rows) {
-  switch (width) {
-    case 1:
-      return unpack_words<std::uint8_t>(to, from, inner_stride, outer_stride, columns, rows);
-    case 2:
-      return unpack_words<std::uint16_t>(to, from, inner_stride, outer_stride, columns, rows);
-    case 4:
-      return unpack_words<std::uint32_t>(to, from, inner_stride, outer_stride, columns, rows);
-    case 8:
-      return unpack_words<std::uint64_t>(to, from, inner_stride, outer_stride, columns, rows);
-    default:
-      return unpack_words<pair_of_words>(to, from, inner_stride, outer_stride, columns, rows);
-  }
+  with_word_of(width, [&]<class Word>(std::type_identity<Word>) {
+    unpack_words<Word>(to, from, inner_stride, outer_stride, columns, rows);
+  });
 }
 
 void run_strided(const loop_shape& loop, std::byte* const* data, const index_t* strides_bytes,

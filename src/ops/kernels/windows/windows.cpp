@@ -10,14 +10,6 @@
 namespace shale::ops::kernels::SHALE_KERNEL_ISA {
 namespace {
 
-#if defined(__AVX512F__)
-inline constexpr int vector_bytes = 64;
-#elif defined(__AVX2__)
-inline constexpr int vector_bytes = 32;
-#else
-inline constexpr int vector_bytes = 16;
-#endif
-
 template <class Part>
 struct vector_of {
   typedef Part type __attribute__((vector_size(vector_bytes)));

@@ -13,16 +13,17 @@
 #include <sched.h>
 
 #include <atomic>
+#include <cstdint>
 
 namespace shale::detail {
 
-/// Threads  lock, unlock: the owner; other members: any other thread, one at a time for all locks
-///          together
+/// Threads  lock, unlock: the owner; want, await, release: one other thread at a time for each
+///          lock; static members: any thread
 class biased_lock {
  public:
   void lock() noexcept {
     for (;;) {
-      if (has_membarrier_.load(std::memory_order_relaxed)) {
+      if (stores_.load(std::memory_order_relaxed) == owner_stores::plain) {
         held_.store(true, std::memory_order_relaxed);
         std::atomic_signal_fence(std::memory_order_seq_cst);
       } else {
@@ -50,19 +51,20 @@ class biased_lock {
   /// Must be called in a process before any lock is used, also in a child of fork().
   static void prepare() noexcept;
 
-  /// Whether owners use an atomic exchange because membarrier is missing; for tests.
-  static bool owners_exchange() noexcept {
-    return !has_membarrier_.load(std::memory_order_relaxed);
-  }
+  /// How owners announce themselves. Without membarrier, on Linux before 4.14 and in some
+  /// sandboxes, they use an atomic exchange. If a sandbox comes later, `changing` is the time in
+  /// which plain stores from before may still be invisible.
+  enum class owner_stores : std::uint8_t { plain, changing, exchanged };
 
-  /// Simulates a system without membarrier. Call it before any lock is used; for tests.
-  static void do_without_membarrier() noexcept {
-    has_membarrier_.store(false, std::memory_order_relaxed);
-  }
+  /// For tests.
+  static owner_stores stores() noexcept { return stores_.load(); }
+
+  /// Simulates a system without membarrier (`exchanged`; call it before any lock is used), or
+  /// another thread that has just found that it is gone (`changing`); for tests.
+  static void set_stores(owner_stores stores) noexcept { stores_.store(stores); }
 
  private:
-  // False on Linux before 4.14 and in some sandboxes. Owners then use the atomic exchange.
-  static inline std::atomic<bool> has_membarrier_ = false;
+  static inline std::atomic<owner_stores> stores_ = owner_stores::exchanged;
 
   std::atomic<bool> held_ = false;
   std::atomic<bool> wanted_ = false;

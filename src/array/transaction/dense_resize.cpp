@@ -1,0 +1,195 @@
+#include "array/transaction/dense_resize.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "array/elements/copied_units.hpp"
+#include "parallel/pass/copy.hpp"
+#include "shale/error.hpp"
+#include "shale/layout.hpp"
+#include "shale/region.hpp"
+#include "storage/mapped/mapped_extents.hpp"
+#include "storage/system/pages.hpp"
+#include "tensor/parts.hpp"
+
+namespace shale::arrays {
+
+namespace {
+
+std::uint64_t bytes_of(const format::array_record& record, const dims& shape) {
+  format::array_record other = record;
+  other.shape = shape;
+  return format::array_bytes(other);
+}
+
+}  // namespace
+
+// ---- writers ----------------------------------------------------------------------------------
+
+dense_writer::dense_writer(shared_transaction& owner, written_array& array)
+    : owner_(owner), array_(array) {
+  const auto state = owner.lock(owner.state_lock_);
+  owner.require_active();
+  array.require_there();
+  ++array.writers;
+}
+
+dense_writer::~dense_writer() {
+  // In a forked child, another thread of the parent may hold the lock for ever.
+  if (!owner_.is_of_this_process()) return;
+  const std::lock_guard state(owner_.state_lock_);
+  --array_.writers;
+  std::erase_if(array_.windows, [](const storage& window) { return window.use_count() == 1; });
+}
+
+// The caller holds the state lock.
+void dense_resize::close(shared_transaction& owner, written_array& array) {
+  if (array.writers > 0 || (array.shared && !array.shared->in_work.empty()))
+    throw error(errc::busy, "another call writes the array",
+                {owner.label(array.name), "the shape of a dense array changes when nobody does"});
+  array.resized = true;
+}
+
+// ---- the change -------------------------------------------------------------------------------
+
+dense_resize::dense_resize(shared_transaction& owner, written_array& array, const dims& shape)
+    : owner_(owner),
+      array_(array),
+      shape_(shape),
+      bytes_before_(format::array_bytes(array.record)),
+      bytes_after_(bytes_of(array.record, shape)),
+      label_(owner.label(array.name)) {
+  for (index_t axis = 1; axis < shape.size(); ++axis)
+    same_rows_ = same_rows_ && shape[axis] == array.record.shape[axis];
+  if (array.shared && array.shared->sums) sums_ = array.shared->sums;
+}
+
+void dense_resize::allocate(std::uint64_t bytes) {
+  const auto state = owner_.lock(owner_.state_lock_);
+  fresh_ = owner_.inner_->allocate(bytes);
+  owner_.inner_->prepare_mapped_write(fresh_);
+}
+
+void dense_resize::give_back() noexcept {
+  try {
+    if (fresh_.bytes != 0) owner_.inner_->release(fresh_);
+  } catch (...) {
+    // Commit gives back what no record names.
+  }
+}
+
+void dense_resize::prepare() {
+  if (bytes_before_ == 0 || bytes_after_ == 0) return allocate(bytes_after_);
+  if (array_.shared && !sums_)
+    sums_ = std::make_shared<const std::vector<std::uint64_t>>(
+        owner_.base_->dense_checksums(array_.record));
+  const bool in_place = same_rows_ && (!array_.shared || array_.shared->can_be_cut) &&
+                        can_be_cut(array_.record.dense());
+  if (!in_place) return copy_all();
+  if (bytes_after_ > bytes_before_) extend();
+  else cut();
+}
+
+void dense_resize::extend() {
+  kept_ = bytes_before_ / unit_bytes * unit_bytes;
+  allocate(bytes_after_ - kept_);
+  if (kept_ < bytes_before_) copy_unit(bytes_before_);
+}
+
+// A segment that the new end cuts through gets a new checksum, so it is compared with the old one
+// first, unless the transaction has written its unit.
+void dense_resize::cut() {
+  kept_ = bytes_after_;
+  const std::uint64_t unit = bytes_after_ / unit_bytes * unit_bytes;
+  const bool is_shared = array_.shared && !array_.shared->copied.contains(unit, unit + 1);
+  if (!is_shared || bytes_after_ % format::dense_segment_bytes == 0) return;
+  kept_ = unit;
+  const std::uint64_t read_end =
+      std::min(bytes_before_, shale::detail::align_up(bytes_after_, format::dense_segment_bytes));
+  allocate(bytes_after_ - kept_);
+  copy_unit(read_end);
+}
+
+// Copies bytes [kept_, read_end), which are whole segments, to the new space, as far as there is
+// room.
+void dense_resize::copy_unit(std::uint64_t read_end) {
+  const bool is_shared = array_.shared && !array_.shared->copied.contains(kept_, kept_ + 1);
+  static const std::vector<std::uint64_t> none;
+  const moved_bytes moved[] = {{{kept_, read_end}, fresh_}};
+  format::transaction& in = *owner_.inner_;
+  copy_dense(
+      array_.record, is_shared ? *sums_ : none, label_, moved,
+      [&](std::uint64_t offset, format::bytes_span into) { in.read(offset, into); },
+      [&](std::uint64_t offset, format::bytes_view data) {
+        if (offset >= fresh_.end()) return;
+        const std::uint64_t room = fresh_.end() - offset;
+        in.write(offset,
+                 data.first(static_cast<std::size_t>(std::min<std::uint64_t>(room, data.size()))));
+      },
+      in.descriptor(), executor::current());
+}
+
+// Compares the bytes of the base generation with their checksums.
+void dense_resize::compare_all() const {
+  std::vector<moved_bytes> compared;
+  for (const auto& range : without({0, bytes_before_}, array_.shared->copied))
+    compared.push_back({range, {}});
+  format::transaction& in = *owner_.inner_;
+  copy_dense(
+      array_.record, *sums_, label_, compared,
+      [&](std::uint64_t offset, format::bytes_span into) { in.read(offset, into); },
+      [](std::uint64_t, format::bytes_view) {}, in.descriptor(), executor::current());
+}
+
+void dense_resize::copy_all() {
+  format::transaction& in = *owner_.inner_;
+  const dims& before = array_.record.shape;
+  kept_ = 0;
+  allocate(bytes_after_);
+  format::array_record record = array_.record;
+  record.shape = shape_;
+  record.dense() = {};
+  record.dense().extents = {fresh_};
+  const auto map = [&](const format::array_record& stored, access how) {
+    const storage bytes = map_dense(in.descriptor(), stored, {0, format::array_bytes(stored)},
+                                    {.access = how,
+                                     .path = owner_.path(),
+                                     .keep_alive = std::make_shared<kept_by_mapping>(
+                                         kept_by_mapping{in.descriptor_owner(), std::nullopt}),
+                                     .write_back = in.write_back()});
+    return tensor(bytes, stored.dtype, layout(stored.shape));
+  };
+  region both = region::all(shape_);
+  for (index_t axis = 0; axis < shape_.size(); ++axis)
+    both.shape[axis] = std::min(shape_[axis], before[axis]);
+  if (array_.shared) compare_all();
+  const tensor into = map(record, access::read_write);
+  const tensor from = map(array_.record, access::read_only);
+  // It calls no progress sink, which could call this transaction.
+  parallel::copy_elements(detail::narrowed(into, both), detail::narrowed(from, both),
+                          executor::current());
+  from.storage().check();
+  into.storage().check();
+}
+
+std::shared_ptr<written_array> dense_resize::made(const format::array_record& stored) const {
+  format::array_record record = stored;
+  record.shape = shape_;
+  record.dense().extents = dense_places(array_.record.dense().extents).pieces(0, kept_);
+  if (fresh_.bytes != 0) record.dense().extents.push_back(fresh_);
+  record.dense().checksums = {};
+  record.dense().checksums_checksum = {};
+  auto result = std::make_shared<written_array>(std::move(record));
+  if (!array_.shared || kept_ == 0) return result;
+  shared_bytes& shared = result->shared.emplace();
+  for (const auto& [first, end] : array_.shared->copied.ranges())
+    if (first < kept_) shared.copied.unite(first, std::min(end, kept_));
+  if (kept_ < bytes_after_) shared.copied.unite(kept_, bytes_after_);
+  shared.sums = sums_;
+  shared.reshaped = true;
+  return result;
+}
+
+}  // namespace shale::arrays

@@ -1,0 +1,74 @@
+// Gives a dense array another shape inside a transaction.
+//
+// If only the first axis changes, the bytes of the shorter shape are the beginning of those of the
+// longer one. The units before the end of the shorter one stay where they are. The unit that it ends
+// in is copied to new space, together with the space for what is new, which reads as zeros. Any other
+// change copies the whole array.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "array/elements/dense_bytes.hpp"
+#include "array/transaction/shared_transaction.hpp"
+#include "shale/dims.hpp"
+
+namespace shale::arrays {
+
+/// A call that writes bytes of a dense array, while it lives. The array keeps its shape.
+class [[nodiscard]] dense_writer {
+ public:
+  /// Throws   invalid_argument (the transaction has ended, the array was resized), not_found
+  dense_writer(shared_transaction& owner, written_array& array);
+  ~dense_writer();
+  dense_writer(const dense_writer&) = delete;
+  dense_writer& operator=(const dense_writer&) = delete;
+
+ private:
+  shared_transaction& owner_;
+  written_array& array_;
+};
+
+class dense_resize {
+ public:
+  /// `array` is the array in its present shape. The caller holds the state lock.
+  dense_resize(shared_transaction& owner, written_array& array, const dims& shape);
+
+  /// Refuses further writes of the array.
+  /// Throws   busy (another call writes it)
+  static void close(shared_transaction& owner, written_array& array);
+
+  /// Copies what has to be copied, and allocates what is new. The array is closed.
+  /// Throws   corrupt, out_of_space, io, cancelled: nothing has changed then
+  void prepare();
+
+  /// The array in its new shape, which is not entered anywhere yet. `stored` is its record in the
+  /// catalog. The caller holds the state lock.
+  std::shared_ptr<written_array> made(const format::array_record& stored) const;
+
+  /// Gives the new space back. The caller holds the state lock.
+  void give_back() noexcept;
+
+ private:
+  void allocate(std::uint64_t bytes);
+  void extend();
+  void cut();
+  void compare_all() const;
+  void copy_all();
+  void copy_unit(std::uint64_t read_end);
+
+  shared_transaction& owner_;
+  written_array& array_;
+  const dims shape_;
+  const std::uint64_t bytes_before_;
+  const std::uint64_t bytes_after_;
+  const std::string label_;
+  bool same_rows_ = true;   // only the first axis has another extent
+  std::uint64_t kept_ = 0;  // the bytes at the beginning that stay where they are
+  format::extent fresh_;    // the new space for the others; may be empty
+  std::shared_ptr<const std::vector<std::uint64_t>> sums_;
+};
+
+}  // namespace shale::arrays

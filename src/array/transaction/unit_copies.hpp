@@ -1,0 +1,61 @@
+// Copies units of a dense array to new space, before a transaction writes them. See
+// copied_units.hpp for units.
+//
+// Invariants
+//   update.1  no byte of the base generation is written: bytes are mapped for writing only if their
+//            units are copied
+//   update.2  a unit is copied once, however many threads are about to write it; the others wait
+//   update.3  a unit is compared with its checksums before it is copied, so no damage gets fresh ones
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "array/elements/copied_units.hpp"
+#include "array/transaction/shared_transaction.hpp"
+#include "shale/layout.hpp"
+
+namespace shale::arrays {
+
+/// The most extents of an array that a commit leaves: readers map each of them, and the number of a
+/// process's mappings is limited. Tests lower it, to 4 or more.
+inline std::size_t dense_extents_max = 4096;
+
+/// Threads  any; the caller is inside a running write, so that the transaction does not end
+class unit_copies {
+ public:
+  unit_copies(shared_transaction& owner, written_array& array) noexcept
+      : owner_(owner), array_(array) {}
+
+  /// Copies those units that are not copied yet, and waits for those that other threads copy.
+  /// Throws   invalid_argument (the transaction has ended), not_found (the array was removed),
+  ///          corrupt, out_of_space, io, cancelled: then none of them is copied here
+  void require(const format::byte_interval& units);
+
+  /// The same for all units of the array.
+  void require_all();
+
+  /// Maps units for writing, which are copied. The caller is a dense_writer of the array.
+  storage window(const format::byte_interval& units);
+
+  /// Moves neighbouring extents into one if there are more than `dense_extents_max`. Of all runs of
+  /// half that many extents, the one with the fewest bytes is joined. Called at commit, when nobody
+  /// writes. The extents stay as they are if a tensor of the caller shows them.
+  void join();
+
+ private:
+  std::vector<moved_bytes> claim(const format::byte_interval& units);
+  std::vector<moved_bytes> allocate(const std::vector<format::byte_interval>& ranges);
+  void give_back(const std::vector<moved_bytes>& unused) noexcept;
+  void fill(const std::vector<moved_bytes>& moved);
+  void end_work(const std::vector<moved_bytes>& moved) noexcept;
+  void copy(const format::array_record& source, const std::string& label,
+            const std::vector<std::uint64_t>& sums, const std::vector<moved_bytes>& moved);
+
+  shared_transaction& owner_;
+  written_array& array_;
+};
+
+}  // namespace shale::arrays

@@ -1,0 +1,29 @@
+// Gives the arrays of a tree their paths.
+//
+// Invariants
+//   torch.4  each table is entered once, and the paths together are not longer than the file and a
+//            MiB; so cycles and shared tables cost neither time nor memory beyond the file's
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "interop/t7/tree.hpp"
+
+namespace shale::interop::t7 {
+
+struct array_paths {
+  std::vector<std::string> names;  ///< in the order of the tree, each once
+
+  /// The object with each path; `none` where several have it. The views are into `names`.
+  std::map<std::string_view, std::size_t> objects;
+  t7_other_values others;
+};
+
+/// Throws   unsupported (longer paths than torch.4 allows)
+array_paths find_paths(const tree& of, std::uint64_t file_bytes);
+
+}  // namespace shale::interop::t7
