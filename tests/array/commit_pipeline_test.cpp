@@ -310,12 +310,21 @@ class committers {
       format::transaction change =
           may.on_written ? format::begin_on_written(may.on_written) : container_.begin(at_once);
       test::plain_state next = told_.back();
-      test::tell(static_cast<int>(told_.size() - 1) % test::history_steps, {change, next});
+      const int step = static_cast<int>(told_.size() - 1) % test::history_steps;
+      if (step == 0) erase_all(change, next);  // the history begins anew
+      test::tell(step, {change, next});
       told_.push_back(next);
       state = pipeline_->hand_over(change, {});
     }
     pipeline_->ended();
     return state;
+  }
+
+  static void erase_all(format::transaction& change, test::plain_state& state) {
+    while (!state.empty()) {
+      const std::string name = state.begin()->first;
+      test::storyteller(change, state).erase(name);
+    }
   }
 
   void wait_for(const commit_state& state) {

@@ -10,10 +10,13 @@ namespace shale::format {
 
 // Whether this writer may try the writer lock: it holds the queue byte, or nobody does.
 bool writer_lock_wait::is_first(open_file& lock, const turn& mine) const {
+  if (mine.in_queue != nullptr) return true;
   found_lock ignored;
-  return mine.in_queue != nullptr || uninterrupted([&] {
-                                       return lock.find_lock({queue_lock, queue_lock}, ignored);
-                                     }) == 0;
+  const os_result result = uninterrupted([&] {
+    return lock.find_lock({queue_lock, queue_lock}, ignored);
+  });
+  if (result < 0) throw failure("cannot look for the lock of the queue", result, place_->shown());
+  return result == 0;
 }
 
 void writer_lock_wait::join_queue(turn& mine) {
