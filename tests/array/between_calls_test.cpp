@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <optional>
 #include <string>
@@ -168,6 +169,17 @@ class AsyncCommit : public BetweenCalls {
 
   static void wait_until_held() { held_.wait(hold::asked); }
 
+  // Returns once the thread has slept for many looks, or has synced beside the one that is held.
+  static void wait_until_asleep(int thread) {
+    const std::string path = "/proc/self/task/" + std::to_string(thread) + "/stat";
+    for (int looks = 0; looks < 1000 && !overlaps_;) {
+      std::string line;
+      std::getline(std::ifstream(path), line);
+      looks = line.find(") S ") != line.npos ? looks + 1 : 0;
+      std::this_thread::yield();
+    }
+  }
+
   static void let_publish() {
     held_ = hold::no;
     held_.notify_all();
@@ -207,16 +219,17 @@ TEST_F(AsyncCommit, IsPublishedBeforeACommitThatWaits) {
   hold_publisher();
   const pending_commit pending = add(file, "a");
   wait_until_held();
-  std::atomic<bool> commits = false;
+  std::atomic<int> commits = 0;  // the thread that commits, once it does
   std::thread committer([&] {
     transaction change = file.begin();
     change.create("d", {.dtype = dtype::int32, .shape = {6}}).write(expr(2));
-    commits = true;
+    commits = ::gettid();
     commits.notify_all();
     change.commit();
     EXPECT_TRUE(pending.durable());
   });
-  commits.wait(false);
+  commits.wait(0);
+  wait_until_asleep(commits);
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(container::open(path_).latest().names().empty());
   EXPECT_FALSE(overlaps_);
   let_publish();
