@@ -89,8 +89,7 @@ decoded_tiles::turn decoded_tiles::begin(const stored_tile& wanted) {
 // ever, so the age comes first, and goes if there is no memory for the entry.
 std::shared_ptr<decoded_tiles::load_state> decoded_tiles::add(const stored_tile& wanted) {
   // The rest is left to the block of memory, the text of the form, and what the allocator adds.
-  static_assert(sizeof(entries::value_type) + sizeof(decltype(ages_)::value_type) <=
-                bytes_beside * 3 / 4);
+  static_assert(sizeof(entries::value_type) + sizeof(void*) <= bytes_beside * 3 / 4);
   auto running = std::make_shared<load_state>();
   const auto age = ages_.insert(ages_.end(), nullptr);
   try {
