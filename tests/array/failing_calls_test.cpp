@@ -338,9 +338,11 @@ class FailingAsyncCalls : public FailingCalls {
  protected:
   FailingAsyncCalls() { without_waiting_ = true; }
 
-  // The second transaction may find that the first one cannot be published.
+  // The second transaction may find that the first one cannot be published, or, before that is
+  // known, that its superblock could not be written.
   static bool tells_of_a_failure(const outcome& went) {
-    return went.text.find("a commit before this one failed") != std::string::npos;
+    return went.text.find("a commit before this one failed") != std::string::npos ||
+           went.text.find("could not be written to the device") != std::string::npos;
   }
 };
 
